@@ -19,15 +19,34 @@
 #define FK_COLUMNS 8
 #define FK_DOT_ROWS 12
 #define FK_DOT_BLOCK 256
-#elif defined(__AVX2__) && defined(__FMA__)
+#define FK_ROWS_LEFT 1
+#define FK_MOST_ROWS FK_ROWS
+#define FK_ROWS_OF(C) FK_ROWS
+/* the tile is not cut */
+#define FK_STRIPE ((ptrdiff_t)1 << 40)
+#define FK_HEIGHT FK_STRIPE
+#define FK_STRIP FK_STRIPE
+#define FK_AHEAD 0
+#else
+#ifdef __AVX2__
 #include <immintrin.h>
 #define FK_BYTES 32
-#define FK_ROWS 3
-#define FK_COLUMNS 4
+#define FK_DOT_ROWS 6
+#define FK_DOT_BLOCK 256
 #else
 #define FK_BYTES 16
+#endif
 #define FK_ROWS 3
 #define FK_COLUMNS 4
+#define FK_ROWS_LEFT 2
+/* with fewer columns more rows, so that as many sums do not wait for each other */
+#define FK_MOST_ROWS 8
+#define FK_ROWS_OF(C) ((C) == 4 ? 3 : (C) == 2 ? 6 : 8)
+/* rows of a stripe, a multiple of all of these; of a stripe across, whose strips are one block wide */
+#define FK_STRIPE 24
+#define FK_AHEAD 1
+#define FK_HEIGHT 96
+#define FK_STRIP (FK_ROWS * LANES)
 #endif
 
 /* ---- double ---- */
@@ -397,7 +416,7 @@ static void join(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low
 }
 #undef EACH_ENTRY
 
-#if FK_BYTES != 64
+#ifndef FK_DOT_ROWS
 #define dots_d NULL
 #define dots_s NULL
 #endif
@@ -407,5 +426,5 @@ static void join(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low
      tanh_map_##S,                                                                                                    \
      multiply_##S,     multiply_transposed_##S, multiply_both_##S, exp_array_##S}
 
-const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares, squares_single,
-                                        split, join};
+const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_BYTES == 64, FK_TABLE(d), FK_TABLE(s), squares,
+                                        squares_single, split, join};

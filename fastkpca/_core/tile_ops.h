@@ -46,6 +46,7 @@ FK_DECLARE_OPS(float, s);
 
 typedef struct {
     const char *name;
+    int wide; /* vectors are wider than those that most builds of BLAS use */
     fk_ops_d d;
     fk_ops_s s;
     /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */

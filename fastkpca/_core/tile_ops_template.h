@@ -82,7 +82,7 @@ static void NAME(dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X
 #undef PATCHES
 #undef ROWS_OF_PATCHES
 
-#if FK_BYTES == 64
+#ifdef FK_DOT_ROWS
 /* Scalar products of many coordinates: a block of them at a time, so that a panel of Y stays in the first level of cache
    and the rows of X in the second. An entry has the same bits wherever in a tile it stands. */
 FK_INLINE void NAME(dots_patch)(const int R, const int W, const int ADD, const ptrdiff_t d, const VEC alpha, const T *X,
@@ -219,14 +219,14 @@ static void NAME(exp_array)(ptrdiff_t n, const T *x, T *y)
 FK_INLINE void NAME(rows_block)(const int R, const int C, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *Ut,
                                 ptrdiff_t ldu, double *V, ptrdiff_t ldv)
 {
-    VEC acc[FK_ROWS][FK_COLUMNS];
+    VEC acc[FK_MOST_ROWS][FK_COLUMNS];
     FK_UNROLL
     for (int i = 0; i < R; i++)
         FK_UNROLL
         for (int c = 0; c < C; c++)
             acc[i][c] = (VEC){0};
     for (ptrdiff_t j = 0; j < nj; j += LANES) {
-        VEC row[FK_ROWS];
+        VEC row[FK_MOST_ROWS];
         FK_UNROLL
         for (int i = 0; i < R; i++)
             row[i] = LOAD(K + i * ldk + j);
@@ -295,30 +295,52 @@ FK_INLINE void NAME(columns_block)(const int R, const int C, ptrdiff_t ni, const
         }                                                                                                             \
     }
 
+/* A stripe of rows meets all columns of U before the next one does, which is fetched meanwhile: each block brings its
+   share of it. */
 static void NAME(multiply)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *Ut,
                            ptrdiff_t ldu, double *V, ptrdiff_t ldv)
 {
+#define BLOCKS_OF_ROWS(R, C)                                                                                          \
+    for (; i + (R) <= end; i += (R)) {                                                                                \
+        for (const char *share = ahead; FK_AHEAD && ahead < share + (R) * (C) * length / k; ahead += 64)              \
+            __builtin_prefetch(ahead);                                                                                \
+        NAME(rows_block)(R, C, nj, K + i * ldk, ldk, Ut + c * ldu, ldu, V + i * ldv + c, ldv);                        \
+    }
 #define ROWS(C)                                                                                                       \
-    ptrdiff_t i = 0;                                                                                                  \
-    for (; i + FK_ROWS <= ni; i += FK_ROWS)                                                                           \
-        NAME(rows_block)(FK_ROWS, C, nj, K + i * ldk, ldk, Ut + c * ldu, ldu, V + i * ldv + c, ldv);                  \
-    for (; i < ni; i++)                                                                                               \
-        NAME(rows_block)(1, C, nj, K + i * ldk, ldk, Ut + c * ldu, ldu, V + i * ldv + c, ldv);
-    COLUMN_BLOCKS(ROWS)
+    ptrdiff_t i = start;                                                                                              \
+    BLOCKS_OF_ROWS(FK_ROWS_OF(C), C)                                                                                  \
+    BLOCKS_OF_ROWS(1, C)
+    const ptrdiff_t length = ldk <= nj + FK_PAD ? ldk * sizeof(T) : 0; /* rows that lie one after another */
+    for (ptrdiff_t start = 0; start < ni; start += FK_STRIPE) {
+        const ptrdiff_t end = ni - start < FK_STRIPE ? ni : start + FK_STRIPE;
+        const char *ahead = (const char *)(K + end * ldk);
+        COLUMN_BLOCKS(ROWS)
+    }
 #undef ROWS
+#undef BLOCKS_OF_ROWS
 }
 
+/* The same across: what a strip of columns has in a stripe of rows stays in the first level of cache meanwhile. */
 static void NAME(multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *U,
                                       ptrdiff_t ldu, double *Vt, ptrdiff_t ldv)
 {
+#define BLOCKS_OF_COLUMNS(R, C)                                                                                       \
+    for (; j + (R) * LANES <= end; j += (R) * LANES)                                                                  \
+        NAME(columns_block)(R, C, rows, K + i * ldk + j, ldk, U + i * ldu + c, ldu, Vt + c * ldv + j, ldv);
 #define COLUMNS(C)                                                                                                    \
-    ptrdiff_t j = 0;                                                                                                  \
-    for (; j + FK_ROWS * LANES <= nj; j += FK_ROWS * LANES)                                                           \
-        NAME(columns_block)(FK_ROWS, C, ni, K + j, ldk, U + c, ldu, Vt + c * ldv + j, ldv);                           \
-    for (; j < nj; j += LANES)                                                                                        \
-        NAME(columns_block)(1, C, ni, K + j, ldk, U + c, ldu, Vt + c * ldv + j, ldv);
-    COLUMN_BLOCKS(COLUMNS)
+    ptrdiff_t j = start;                                                                                              \
+    BLOCKS_OF_COLUMNS(FK_ROWS, C)                                                                                     \
+    BLOCKS_OF_COLUMNS(FK_ROWS_LEFT, C)                                                                                \
+    BLOCKS_OF_COLUMNS(1, C)
+    for (ptrdiff_t i = 0; i < ni; i += FK_HEIGHT) {
+        const ptrdiff_t rows = ni - i < FK_HEIGHT ? ni - i : FK_HEIGHT;
+        for (ptrdiff_t start = 0; start < nj; start += FK_STRIP) {
+            const ptrdiff_t end = nj - start < FK_STRIP ? nj : start + FK_STRIP;
+            COLUMN_BLOCKS(COLUMNS)
+        }
+    }
 #undef COLUMNS
+#undef BLOCKS_OF_COLUMNS
 }
 
 FK_INLINE void NAME(both_rows)(const int R, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,

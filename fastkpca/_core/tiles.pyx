@@ -8,7 +8,8 @@ cache). Here arrays become pointers, and the GIL is released for the whole of a 
 Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y in many, about
 the joint mean of the two sets of rows; where the latter's first two terms would cost the exponent more than 1e-13
 (float32: 1e-5) the tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric
-bit for bit. Products of many coordinates are BLAS's, but with AVX-512, which few builds of BLAS use to the full.
+bit for bit. Products of many coordinates are BLAS's in the baseline alone: on tiles this small the vector loops are
+faster, as their rows are laid out once and not for each tile.
 """
 
 import numpy as np
@@ -34,6 +35,7 @@ cdef extern from "tile_ops.h" nogil:
 
     ctypedef struct fk_ops:
         const char *name
+        int wide
         fk_ops_d d
         fk_ops_s s
 
@@ -369,7 +371,7 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
 
 def panel_rows():
     """Rows of a panel in ``subtract_products``; 0 where BLAS is as fast, and there is no such function."""
-    return 0 if ops.s.dots is NULL else ops.s.panel
+    return ops.s.panel if ops.wide else 0
 
 
 def subtract_products(float[:, ::1] S, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t first, panels):
@@ -394,13 +396,13 @@ cdef enum:
 
 
 cdef bint is_tall(object A):
-    """Whether an array has many rows, column by column, and there are loops wider than most builds of BLAS have."""
-    return ops.d.dots is not NULL and A.shape[0] >= TALL and A.shape[1] > 0 and A.strides[0] == 8
+    """Whether an array has many rows, column by column."""
+    return A.shape[0] >= TALL and A.shape[1] > 0 and A.strides[0] == 8
 
 
 def tall_inner(A, B):
     """A' B, shape (m, k), for A (n, m) and B (n, k) in float64; by own loops where both lie column by column."""
-    if not (is_tall(A) and is_tall(B)):
+    if ops.d.dots is NULL or not (is_tall(A) and is_tall(B)):
         return A.T @ B
     cdef const double[:, :] a = A, b = B
     cdef Py_ssize_t n = a.shape[0], m = a.shape[1], k = b.shape[1], even = n - n % FK_PAD, first, strip
@@ -419,8 +421,9 @@ def tall_inner(A, B):
 
 
 def add_tall_product(A, C, X):
-    """X += A C in place, for A (n, m) and X (n, k) in float64; by own loops where both lie column by column."""
-    if not (is_tall(A) and is_tall(X)):
+    """X += A C in place, for A (n, m) and X (n, k) in float64; by own loops, where these are wider than those of most
+    builds of BLAS, and both lie column by column."""
+    if not (ops.wide and is_tall(A) and is_tall(X)):
         X += (C.T @ A.T).T
         return
     cdef const double[:, :] a = A

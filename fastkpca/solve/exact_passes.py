@@ -628,9 +628,10 @@ class ExactRun:
         rounding = self.products.rounding_alone(len(theta))
         if positive and rounding > 0.8 * tol * theta[0]:
             floor = min(rounding / theta[0], width)  # other bounds may be below that
+            ways = ["a smaller sigma or a larger tol helps", self.expenses.budget.alternative]
             return (
                 f"{text}, tol is {tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
-                "constant or its entries are large; a smaller sigma or a larger tol helps"
+                f"constant or its entries are large; {', or '.join(filter(None, ways))}"
             )
         short = c < self.target.c or (fraction is not None and self.outlook.count(theta) is None)
         if c < self.target.c:

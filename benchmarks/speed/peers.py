@@ -9,7 +9,8 @@ a far more accurate run, kept in the temporary folder.
     python benchmarks/speed/peers.py [case ...] [--peer NAME ...] [--repeats 5] [--json results.json]
     python benchmarks/speed/peers.py --table results.json [--into README.md docs/benchmarks.md]
 
-``--into`` puts the table between the two markers of a page that name the file: what stands there is never written by hand.
+``--into`` puts the table between the two markers of a page that name the file: what stands there is never written by
+hand.
 """
 
 from __future__ import annotations

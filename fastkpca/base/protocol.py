@@ -529,6 +529,8 @@ class FeatureMap:
     tile_rows: int | None = None
     """Rows of a tile, for a map whose cost per tile does not depend on the number of rows in it (a fast transform);
     None: as many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
+    chunked: bool = False
+    """Whether ``accumulate`` and ``apply`` hold the features of a few rows at a time, never those of a whole tile."""
     transform_eps: float = 0.0
     """Relative accuracy of ``accumulate`` and ``apply`` where a fast transform takes the place of the features."""
     if TYPE_CHECKING:  # a class may declare each as an attribute or as a property

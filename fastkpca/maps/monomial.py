@@ -90,6 +90,7 @@ def monomials(
 class _ExpansionMap(FeatureMap):
     """The base of both maps: an Expansion applied to tiles measured in its own unit, from its own centre."""
 
+    chunked = True
     _expansion: multiindex.Expansion
     _unit: float
     _center: np.ndarray | None = None

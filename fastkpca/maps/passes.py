@@ -36,6 +36,7 @@ __all__ = [
 SMALL_MAP, MANY_TASKS = 256, 1024
 TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 WORTH_A_TASK = 1 << 11
+PRODUCT_ENTRIES = 1 << 16
 LARGE_TILE = 1 << 16
 """Rows of a tile of a fast transform, at most, where the map does not ask for more."""
 
@@ -55,6 +56,19 @@ def pass_tile_rows(feature_map: FeatureMap, n: int) -> int:
         return step
     count = 4 * -(-n // (4 * max(step, LARGE_TILE))) if n >= 4 * step else 1 + (2 * n >= 3 * step)
     return 64 * -(-n // (64 * count))
+
+
+def product_tile_rows(feature_map: FeatureMap, n: int, columns: int) -> int:
+    """Rows of a tile in a pass over n rows that forms no features, with so many ``columns`` of rows and results.
+
+    Longer where the map is ``chunked``: what Python does for a tile takes as long as 100 rows of a small map, and it
+    does that for one thread at a time.
+    """
+    step = pass_tile_rows(feature_map, n)
+    if not feature_map.chunked:
+        return step
+    few = max(1, min(n // 16, parallel.tile_rows(columns, entries=PRODUCT_ENTRIES)))
+    return max(step, 1 << (few.bit_length() - 1))
 
 
 def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: bool = False) -> int:
@@ -90,7 +104,7 @@ def accumulate(
     stage: str = "",
 ) -> np.ndarray:
     """Phi' U over all rows: (D, k), float64."""
-    n, step = rows.n_samples, pass_tile_rows(feature_map, rows.n_samples)
+    n, step = rows.n_samples, product_tile_rows(feature_map, rows.n_samples, rows.n_features + U.shape[1])
     tiles_a_task = max(1, -(-n // (64 * step)))
     span = step * tiles_a_task
 
@@ -133,7 +147,7 @@ def evaluate(
     stage: str = "",
 ) -> Any:
     """Phi C - constant over all rows: (N, k), into ``out`` (array or dataset of any float dtype) where given."""
-    n, step = rows.n_samples, pass_tile_rows(of_map.feature_map, rows.n_samples)
+    n, step = rows.n_samples, product_tile_rows(of_map.feature_map, rows.n_samples, rows.n_features + of_map.n_columns)
     result = np.empty((n, of_map.n_columns)) if out is None else out
     # chunks of a dataset are not to be written by two threads at once
     sink = None if isinstance(result, np.ndarray) else Sink(result)

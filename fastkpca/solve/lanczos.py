@@ -254,16 +254,35 @@ class _Search:
     def run(self) -> None:
         lanczos = self.lanczos
         lanczos.start(self.block)
-        seen = 0
+        again = 0.0
         while True:
             full = lanczos.room < self.block
-            # for a long recurrence Rayleigh-Ritz costs as much as many steps
-            if full or lanczos.size >= 0.04 * lanczos.size + seen:
-                seen = lanczos.size
+            if full or lanczos.size >= again:
                 self._look()
-                if (full or lanczos.size >= self.c + 2) and self._ends(full):
+                enough = lanczos.size >= self.c + 2
+                if (full or enough) and self._ends(full):
                     return
+                # for a long recurrence Rayleigh-Ritz costs as much as many steps
+                again = lanczos.size + max(0.04 * lanczos.size, self._idle_columns() if enough else 0.0)
             lanczos.step()
+
+    def _idle_columns(self) -> float:
+        """Of the next ones, those after which the bound from the traces will still be above the last eigenvalue.
+
+        It falls the more slowly the longer it has fallen, at times faster again: less than what is expected, and never
+        so many that a search which has to end in another way would notice.
+        """
+        if len(self._seen) < 2 or not self._traces_will_do():
+            return 0.0
+        return min(0.7 * self._columns_until(max(self.theta[self.c - 1], 1e-300)), 0.25 * self.lanczos.size)
+
+    def _columns_until(self, bound: float) -> float:
+        """More columns with which the traces may give this bound: it falls about exponentially."""
+        (before, larger), (now, mu) = self._seen[-2:]
+        if mu <= bound:
+            return 0.0
+        fallen = float(np.log(max(larger / mu, 1.0)))
+        return float(np.log(mu / bound)) * (now - before) / fallen if fallen else np.inf
 
     def _ends(self, full: bool) -> bool:
         mu = self._expected_mu()
@@ -354,9 +373,8 @@ class _Search:
             max(by_squares + slack**2 - last**2, 0.0) / last**2 if slack < last else np.inf,
         )
         if self.operator.dear and len(self._seen) > 1:
-            # the bound falls about exponentially; random columns may prove the same
-            (before, larger), (now, mu) = self._seen[-2:]
-            if np.log(max(mu / last, 1.0)) * (now - before) > EXPLORED * np.log(max(larger / mu, 1.0)):
+            # random columns may prove the same
+            if self._columns_until(last) > EXPLORED:
                 return False
         # where a column is expensive, the proof may cost as much as the vectors did, but not several times that
         return size + 3.0 * left <= min(self.lanczos.limit, 2 * size + (400 if self.n < WIDE else 100))

@@ -1,0 +1,41 @@
+"""The search on a small operator: how often it looks at its Ritz values, and what it proves."""
+
+import numpy as np
+import pytest
+
+from fastkpca.solve import lanczos
+from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
+from fastkpca.solve.task import SolverTarget
+
+
+def _operator(values):
+    return SymmetricOperator(
+        lambda U: values[:, None] * U,
+        len(values),
+        float(values.sum()),
+        float(np.linalg.norm(values)) * (1 + 1e-12),
+        1e-14 * float(values.max()),
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("fall", "most"), [(20.0, 10), (40.0, 13), (80.0, 17)])
+def test_a_long_recurrence_looks_a_few_times(monkeypatch, fall, most, seed):
+    """Where the traces prove that nothing was missed: while they cannot, the Ritz values are not asked for."""
+    sizes, look = [], lanczos._Search._look
+    monkeypatch.setattr(lanczos._Search, "_look", lambda self: sizes.append(self.lanczos.size) or look(self))
+    values = np.exp(-np.arange(2000.0) / fall)
+    found = leading_pairs(_operator(values), SolverTarget(10, 1e-6), rng=seed)
+    bounds = found.certificate.eigenvalue_bounds
+    assert len(bounds) >= 10 and (bounds[:10, 0] <= values[:10]).all() and (values[:10] <= bounds[:10, 1]).all()
+    assert np.ptp(bounds[:10], axis=1).max() <= 1e-6
+    assert sizes[-1] == found.columns and len(sizes) <= most
+
+
+def test_a_bound_that_does_not_fall_is_left_early():
+    """A tail that the traces cannot rule out: the search ends by another proof, not at its limit."""
+    values = np.concatenate([2.0 ** -np.arange(12.0), np.linspace(2.0**-13, 2.0**-14, 200)])
+    found = leading_pairs(_operator(values), SolverTarget(10, 1e-6))
+    bounds = found.certificate.eigenvalue_bounds[:10]
+    assert (bounds[:, 0] <= values[:10]).all() and (values[:10] <= bounds[:, 1]).all()
+    assert np.ptp(bounds, axis=1).max() <= 1e-6 and found.columns <= 120

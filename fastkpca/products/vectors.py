@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.symmetric import centre_single, row_sums, signs
-from .._core.tiles import add_tall_product, tall_inner
+from .._core.tiles import add_tall_product, panel_rows, tall_inner
 
 __all__ = [
     "add_tall_product",
@@ -16,6 +16,7 @@ __all__ = [
     "row_sums",
     "signs",
     "tall_inner",
+    "tall_product",
     "with_ones",
 ]
 
@@ -45,6 +46,15 @@ def columns_of(U: np.ndarray, n: int, *, finite: bool = True) -> np.ndarray:
     if finite and not np.isfinite(U).all():
         raise ValueError("U contains NaN or infinity")
     return U
+
+
+def tall_product(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
+    """A B, for ``A`` and ``out`` of many rows, column by column; no array of that size is made."""
+    if panel_rows():  # own loops, which add
+        out[...] = 0.0
+        add_tall_product(A, B, out)
+    else:
+        np.matmul(B.T, A.T, out=out.T)
 
 
 def with_ones(V: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.rounding import UNIT
-from ..products.vectors import add_tall_product, aligned_columns, tall_inner
+from ..products.vectors import add_tall_product, aligned_columns, tall_inner, tall_product
 from .certificate import RitzBlock
 
 __all__ = ["LOOSE", "STRIP", "Basis", "inner", "times", "without_means"]
@@ -27,6 +27,8 @@ PANEL = 8192
 """Rows of a task, of many."""
 LOOSE = 1e-9
 """Entries of Q'Q - I that do no harm where A is known in float32 alone."""
+TINY = 1e-140
+"""Norm of a column whose products with others may underflow."""
 
 
 class Basis:
@@ -121,24 +123,28 @@ class Basis:
         """
         Q = self.Q if beside is None else np.hstack([self.Q, beside])
         b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
+        given = X
         if not projected:
             X = self._project(np.array(X, order="F"), Q)
-        norms = np.sqrt(np.einsum("ij,ij->j", X, X))
+        squares = inner(X, X, self.n_threads)
+        norms = np.sqrt(squares.diagonal())
         kept = norms > noise
         if not kept.all():
-            X = X[:, kept]
-        X /= norms[kept]
+            X, squares = X[:, kept], squares[np.ix_(kept, kept)]
         if X.shape[1] == b:
             # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
-            once, spread = _cholesky_qr(X, self.n_threads)
+            once, spread = _cholesky_qr(X, squares, self.n_threads)
             if once is not None:
                 if image is not None and self._one_round_is_enough(norms, image, spread):
                     return once
-                X = once
-                twice, _ = _cholesky_qr(self._project(once, Q), self.n_threads)
+                if not projected and spread >= 1.0 - 0.1 / b and not _lost(norms, given):
+                    return once
+                X = self._project(once, Q)
+                twice, _ = _cholesky_qr(X, inner(X, X, self.n_threads), self.n_threads)
                 if twice is not None:
                     return twice
         if X.shape[1]:
+            X = X / np.maximum(_norms(X), 1e-300)
             X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
             X = X[:, np.abs(np.diag(r)) > 1e-10][:, :b]
         if X.shape[1] < b:
@@ -150,8 +156,7 @@ class Basis:
     def _one_round_is_enough(self, norms: np.ndarray, image: np.ndarray, spread: float) -> bool:
         """Whether a block is orthogonal to Q, and orthonormal, up to ``LOOSE``: rounding, and what Q has lost before,
         are as large beside its columns as the images were, and its factor is ill-conditioned by 1 / ``spread``."""
-        sizes = np.sqrt(np.einsum("ij,ij->j", image, image))
-        loss = (self._loss + 16.0 * UNIT) / (spread**2 * float((norms / sizes).min()))
+        loss = (self._loss + 16.0 * UNIT) / (spread**2 * float((norms / _norms(image)).min()))
         if loss > LOOSE:
             return False
         self._loss = loss
@@ -240,8 +245,7 @@ def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     out = aligned_columns(len(A), B.shape[1])
 
     def task(i: int) -> None:
-        out[panels[i]] = 0.0
-        add_tall_product(A[panels[i]], B, out[panels[i]])
+        tall_product(A[panels[i]], B, out[panels[i]])
 
     parallel.each(task, len(panels), n_threads=n_threads)
     return out
@@ -328,10 +332,29 @@ def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray
     return wider
 
 
-def _cholesky_qr(X: np.ndarray, n_threads: int) -> tuple[np.ndarray | None, float]:
-    """(Orthonormal basis of well-conditioned columns, the least diagonal entry of the factor over the largest), BLAS 3
-    only; None where they are not."""
-    R, failed = lapack.dpotrf(inner(X, X, n_threads))
+def _norms(X: np.ndarray) -> np.ndarray:
+    """Of the columns."""
+    return np.sqrt(np.einsum("ij,ij->j", X, X))
+
+
+def _lost(norms: np.ndarray, given: np.ndarray) -> bool:
+    """Whether a projection left less than half of some column: what is left may then lie along the rest by rounding."""
+    return not bool((norms >= 0.5 * _norms(given)).all())
+
+
+def _cholesky_qr(X: np.ndarray, squares: np.ndarray, n_threads: int) -> tuple[np.ndarray | None, float]:
+    """(Orthonormal basis of well-conditioned columns with X'X ``squares``, the spread of their factor), BLAS 3 only;
+    None where they are not, or their squares underflow.
+
+    The spread is the least diagonal entry of the factor of the columns made unit vectors, over the largest: from 1 - s
+    on, the rest of a column of the factor has squares that add up to 2 s at most.
+    """
+    norms = np.sqrt(squares.diagonal())
+    if not norms.min() > TINY:
+        return None, 0.0
+    R, failed = lapack.dpotrf(squares / norms / norms[:, None])
     diagonal = R.diagonal()
     spread = 0.0 if failed else float(diagonal.min() / diagonal.max())
-    return (times(X, lapack.dtrtri(R)[0], n_threads) if spread >= 1e-5 else None), spread
+    if not spread >= 1e-5:
+        return None, spread
+    return times(X, lapack.dtrtri(R)[0] / norms[:, None], n_threads), spread

@@ -372,10 +372,8 @@ class _Search:
             max(by_sum + error - last, 0.0) / last if error < last else np.inf,
             max(by_squares + slack**2 - last**2, 0.0) / last**2 if slack < last else np.inf,
         )
-        if self.operator.dear and len(self._seen) > 1:
-            # random columns may prove the same
-            if self._columns_until(last) > EXPLORED:
-                return False
+        if self.operator.dear and len(self._seen) > 1 and self._columns_until(last) > EXPLORED:
+            return False  # random columns may prove the same
         # where a column is expensive, the proof may cost as much as the vectors did, but not several times that
         return size + 3.0 * left <= min(self.lanczos.limit, 2 * size + (400 if self.n < WIDE else 100))
 

@@ -13,7 +13,7 @@ from fastkpca._core import moments, multiindex
 from fastkpca.base.lapack import largest_eigenpairs
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
-from fastkpca.maps.passes import accumulate, apply, feature_moments
+from fastkpca.maps.passes import accumulate, apply, feature_moments, pass_tile_rows
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
 
@@ -316,3 +316,23 @@ def test_quick_moments_have_the_same_bits_at_any_number_of_threads(attack):
     assert one.info["n_features"] == 84
     for name in ("eigenvalues", "eigenvalue_bounds", "score"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+@pytest.mark.parametrize("n", [100, 5000, 70_000])
+def test_monomials_are_applied_to_longer_tiles_than_they_are_formed_for(monkeypatch, n):
+    """Each tile takes Python a while, which threads take in turn; the features of a long one are never in memory."""
+    rng = np.random.default_rng(n)
+    X = rng.random((n, 4))
+    m = PolynomialMap(4, 5, 0.5, 1.0)
+    C, U = rng.standard_normal((m.n_features, 3)), rng.standard_normal((n, 3))
+    whole = m.features(X)
+    lengths, known = [], PolynomialMap.apply
+    monkeypatch.setattr(PolynomialMap, "apply", lambda self, X, C: lengths.append(len(X)) or known(self, X, C))
+    one, two = (apply(m, Rows(X), C, threads) for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(one, whole @ C, rtol=0, atol=1e-11)
+    for threads in (1, 2):
+        np.testing.assert_allclose(accumulate(m, Rows(X), U, threads), whole.T @ U, rtol=1e-9, atol=1e-9)
+    step = pass_tile_rows(m, n)
+    longest = 2 * step if n == 70_000 else min(n, step)
+    assert max(lengths) == longest and len(lengths) == 2 * -(-n // longest)

@@ -114,12 +114,17 @@ static void NAME(centre_second)(const NAME(walk) *w, ptrdiff_t m, const double *
         NAME(repeat_last)(m, d, Z);
         return;
     }
-    for (ptrdiff_t j = 0; j < m; j += panel) {
-        const ptrdiff_t rows = smaller(panel, m - j);
-        NAME(centre_rows)(rows, d, Y + j * d, centre, w->rows, norms + j);
+    /* up to the padding: a panel may be narrower than that */
+    for (ptrdiff_t j = 0, last = 0; j < padded(m); j += panel) {
+        if (j < m) {
+            const ptrdiff_t rows = smaller(panel, m - j);
+            NAME(centre_rows)(rows, d, Y + j * d, centre, w->rows, norms + j);
+            last = rows - 1;
+        }
+        const ptrdiff_t first = j < m ? 0 : last;
         for (ptrdiff_t f = 0; f < d; f++)
             for (ptrdiff_t r = 0; r < panel; r++)
-                Z[j * d + f * panel + r] = w->rows[smaller(r, rows - 1) * d + f];
+                Z[j * d + f * panel + r] = w->rows[smaller(first + r, last) * d + f];
     }
 }
 

@@ -180,6 +180,19 @@ def test_products_by_own_loops_are_chains_of_multiply_adds_wherever_they_stand(d
         np.testing.assert_array_equal(tiles.linear_block(X[i:], Y[j:]), whole[i:, j:])
 
 
+@pytest.mark.parametrize("m", [5, 24, 37, 200])
+@pytest.mark.parametrize(
+    "kind, parameters", [("polynomial", {"scale": 1.0, "offset": 1.0, "degree": 3}), ("gaussian", {"sigma": 9.0})]
+)
+def test_columns_of_the_padding_never_come_from_what_memory_held_before(isa, kind, parameters, m):
+    rng = np.random.default_rng(m)
+    X, Y, U = rng.standard_normal((25, 66)), rng.standard_normal((m, 66)), rng.standard_normal((m, 3))
+    tiles.product(kind, parameters, X, np.full((m + 16, 66), np.nan), None, np.ones((m + 16, 3)))
+    found = tiles.product(kind, parameters, X, Y, None, U)[0]
+    K = (dots(X, Y) + 1) ** 3 if kind == "polynomial" else long_gaussian(X, Y, 9.0)
+    assert np.abs(found - K @ U).max() <= 1e-12 * np.abs(K).max() * m
+
+
 def test_infinitely_far_and_extreme_sigma(isa):
     X = np.array([[0.0], [1.0], [1e200]])
     np.testing.assert_array_equal(tiles.gaussian_block(X, X, 1e-3), np.eye(3))

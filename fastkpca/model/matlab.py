@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
+from ..base import parallel
 from ..base.atomic import atomic
 from ..kernels import kernel_state
 from .preimage import linear_preimages
@@ -15,6 +17,8 @@ __all__ = ["export_mat"]
 
 LARGEST = 1 << 31
 """Bytes of an array that are too many for the format (v5, the newest that scipy writes)."""
+_one_at_a_time = threading.Lock()
+"""scipy keeps the length of the variable that it writes in one place for all threads, which then write each other's."""
 
 
 def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
@@ -75,7 +79,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
         values["coeff"] = model.coeff
     values = _doubles(values, "")
     try:
-        with atomic(path, overwrite=overwrite) as file:
+        with atomic(path, overwrite=overwrite) as file, parallel.without_fork(), _one_at_a_time:
             savemat(file, values, format="5", long_field_names=True, do_compression=True, oned_as="column")
     except FileExistsError as error:
         raise FileExistsError(f"{error}; export_mat(..., overwrite=True) replaces it") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -39,6 +41,29 @@ MODELS = {
 def fitted(name):
     kernel, c, options = MODELS[name]
     return fk.kpca(X, kernel, c, **options)
+
+
+def test_one_thread_writes_at_a_time(tmp_path, monkeypatch):
+    """scipy's writers share the length of the variable they write: side by side they put it into each other's files."""
+    inside, most, savemat = [], [], scipy.io.savemat
+
+    def slow(*args, **options):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.02)
+        savemat(*args, **options)
+        inside.pop()
+
+    model = fitted("gaussian, rows")
+    monkeypatch.setattr(scipy.io, "savemat", slow)
+    threads = [threading.Thread(target=fk.export_mat, args=(model, tmp_path / f"{i}.mat")) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]
+    behind_the_header = {(tmp_path / f"{i}.mat").read_bytes()[128:] for i in range(4)}  # that has the time
+    assert len(behind_the_header) == 1
 
 
 def test_scipy_reads_back_what_was_written(tmp_path):

@@ -198,7 +198,8 @@ static void along_inner(int what, const fk_parity *m, ptrdiff_t inner, const dou
 static void along_gathered(int what, const fk_parity *m, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out,
                            double *work)
 {
-    const ptrdiff_t columns = m->n_even + m->n_odd, n_in = what == FOLD ? m->n : columns, n_out = what == FOLD ? columns : m->n;
+    const ptrdiff_t columns = m->n_even + m->n_odd;
+    const ptrdiff_t n_in = what == FOLD ? m->n : columns, n_out = what == FOLD ? columns : m->n;
     double *source = work, *target = source + n_in * FK_PARITY_LANES, *rest = target + n_out * FK_PARITY_LANES;
     ptrdiff_t at[FK_MOST];
     side_by_side(FK_MOST, at);

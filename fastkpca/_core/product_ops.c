@@ -4,6 +4,8 @@
 
 #include "compiler.h"
 
+#include <stdint.h>
+
 /* Sums of FK_ROWS by FK_COLUMNS products stay in registers, of which AVX-512 has 32, the others 16. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -28,13 +30,7 @@
 #define FK_VECTORS 2
 #endif
 #define FK_BEATS_BLAS (FK_WIDE == 8)
-#if defined(__AVX512F__)
-#define FK_FEW_SQUARES PTRDIFF_MAX
-#elif defined(__AVX2__)
-#define FK_FEW_SQUARES 48
-#else
-#define FK_FEW_SQUARES 0
-#endif
+#define FK_FEW_SQUARES (FK_BEATS_BLAS ? PTRDIFF_MAX : FK_WIDE == 4 ? 48 : 0)
 #if defined(__AVX2__)
 #define FK_FEW 256
 #else

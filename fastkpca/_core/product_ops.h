@@ -7,7 +7,6 @@
 #ifndef FK_PRODUCT_OPS_H
 #define FK_PRODUCT_OPS_H
 #include <stddef.h>
-#include <stdint.h>
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_POINTS_SINGLE 16 /* the same of values in float */

@@ -303,7 +303,7 @@ static void NAME(multiply)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, 
 #define BLOCKS_OF_ROWS(R, C)                                                                                          \
     for (; i + (R) <= end; i += (R)) {                                                                                \
         for (const char *share = ahead; FK_AHEAD && ahead < share + (R) * (C) * length / k; ahead += 64)              \
-            __builtin_prefetch(ahead);                                                                                \
+            FK_PREFETCH(ahead);                                                                                       \
         NAME(rows_block)(R, C, nj, K + i * ldk, ldk, Ut + c * ldu, ldu, V + i * ldv + c, ldv);                        \
     }
 #define ROWS(C)                                                                                                       \

@@ -114,17 +114,15 @@ static void NAME(centre_second)(const NAME(walk) *w, ptrdiff_t m, const double *
         NAME(repeat_last)(m, d, Z);
         return;
     }
-    /* up to the padding: a panel may be narrower than that */
+    /* up to the padding, by the last row: a panel may be narrower than that */
     for (ptrdiff_t j = 0, last = 0; j < padded(m); j += panel) {
         if (j < m) {
-            const ptrdiff_t rows = smaller(panel, m - j);
-            NAME(centre_rows)(rows, d, Y + j * d, centre, w->rows, norms + j);
-            last = rows - 1;
+            last = smaller(panel, m - j) - 1;
+            NAME(centre_rows)(last + 1, d, Y + j * d, centre, w->rows, norms + j);
         }
-        const ptrdiff_t first = j < m ? 0 : last;
         for (ptrdiff_t f = 0; f < d; f++)
             for (ptrdiff_t r = 0; r < panel; r++)
-                Z[j * d + f * panel + r] = w->rows[smaller(first + r, last) * d + f];
+                Z[j * d + f * panel + r] = w->rows[(j + r < m ? r : last) * d + f];
     }
 }
 

@@ -71,9 +71,9 @@ KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside values that ar
 PASS_OVERHEAD, FEW_PASSES = 2.5e-3, 2.5  # of each pass over a small matrix beyond so many
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 MOST_PASSES = 40.0
+# passes over a flat spectrum, at least and at most: a spectrum is steep where the last wanted eigenvalue is more than
+# FLATTEST times the first one beyond the block
 FLATTEST, FLAT_PASSES = 1.04, (7.5, 14.5)
-# passes over a flat spectrum, at least and at most, where the last wanted eigenvalue is more than FLATTEST times the
-# first one beyond the block
 # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both; the latter where so many passes
 # are expected that it hardly gets there
 FLAT_RISK, LEFT_RISK = 1.25, 2.0
@@ -381,9 +381,8 @@ def _approximate_is_slower(problem: Problem, look: Look, seconds: float) -> bool
     if seconds == math.inf:
         return False
     free = _krylov_candidate(problem, look, Way("free", Cost(), ExactSummation, 0.0, 0.0))
-    start = (
-        3.0 * problem.data.n_samples * free.n_features**2 / RATE.squares
-    )  # a dearer product may have a shorter start
+    # a dearer product may have a shorter start
+    start = 3.0 * problem.data.n_samples * free.n_features**2 / RATE.squares
     return free.seconds - start >= seconds
 
 

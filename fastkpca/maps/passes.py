@@ -37,6 +37,7 @@ SMALL_MAP, MANY_TASKS = 256, 1024
 TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 WORTH_A_TASK = 1 << 11
 PRODUCT_ENTRIES = 1 << 16
+"""Numbers of rows and results together of a tile whose features are formed a few rows at a time."""
 LARGE_TILE = 1 << 16
 """Rows of a tile of a fast transform, at most, where the map does not ask for more."""
 

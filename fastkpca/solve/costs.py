@@ -118,11 +118,7 @@ def near_seconds(values: float, products: float) -> float:
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:
     """Predicted seconds of forming the matrix beyond a basis, and of its factorisation in float32."""
-    return (
-        pass_seconds
-        + 2.0 * float(n) ** 2 * columns / RATE.multiplications
-        + float(n) ** 3 / (3.0 * RATE.factorisations)
-    )
+    return pass_seconds + 2.0 * float(n) ** 2 * columns / RATE.multiplications + _factor_seconds(n)
 
 
 def sampling_seconds(draws: int, columns: int) -> float:

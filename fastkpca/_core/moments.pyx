@@ -16,11 +16,13 @@ cdef extern from "product_ops.h" nogil:
         FK_POINTS
         FK_POINTS_SINGLE
         FK_LENGTH
+        FK_RUN
 
     ctypedef struct fk_product_ops:
         const char *name
         Py_ssize_t few_squares
         int beats_blas
+        Py_ssize_t lanes_single
         void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
         void (*add_square_single)(Py_ssize_t, const float *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
         void (*centre)(Py_ssize_t, const double *, double *, double *) noexcept nogil
@@ -36,10 +38,10 @@ cdef enum:
 cdef const fk_product_ops *ops = fk_product_select(NULL)
 
 SINGLE_IS_FASTER = bool(ops.beats_blas)
-"""Whether ``update_single`` takes less time than ``update``: where vectors hold sixteen numbers of float32."""
-SINGLE_ROUNDINGS = FK_LENGTH // FK_POINTS_SINGLE + 6
-"""Of a sum of products in ``update_single`` with such vectors: two when the factors are stored, one for each vector of
-a stretch of ``FK_LENGTH`` points, and four when its numbers are added up."""
+"""Whether ``update_single`` takes less time than ``update``."""
+SINGLE_ROUNDINGS = FK_RUN + FK_LENGTH // (FK_RUN * ops.lanes_single) + 5
+"""Of a sum of products in ``update_single``: two when the factors are stored, one for each vector of a run, one for
+each run of ``FK_LENGTH`` points but the first, and up to four when the vector's numbers are added up."""
 
 
 cdef int as_int(Py_ssize_t n) except? -1:

@@ -3,7 +3,7 @@ import numpy.typing as npt
 
 _Reals = npt.NDArray[np.float64]
 
-BEATS_BLAS: bool
+INSTRUCTION_SET: str
 FACTOR_BLOCK: int
 
 def accept(H: _Reals, draw: _Reals, floor: _Reals) -> tuple[npt.NDArray[np.intp], _Reals]: ...

@@ -29,8 +29,8 @@
 #else
 #define FK_VECTORS 2
 #endif
-#define FK_BEATS_BLAS (FK_WIDE == 8)
-#define FK_FEW_SQUARES (FK_BEATS_BLAS ? PTRDIFF_MAX : FK_WIDE == 4 ? 48 : 0)
+#define FK_BEATS_BLAS (FK_WIDE >= 4)
+#define FK_FEW_SQUARES (FK_WIDE == 8 ? PTRDIFF_MAX : FK_WIDE == 4 ? 48 : 0)
 #if defined(__AVX2__)
 #define FK_FEW 256
 #else
@@ -72,10 +72,12 @@ FK_INLINE void add_four_s(const __m512 *v, double *out)
 #define T double
 #define S d
 #define LANES FK_WIDE
+#define RUN PTRDIFF_MAX
 #include "product_square_template.h"
 #define T float
 #define S s
 #define LANES (2 * FK_WIDE)
+#define RUN (FK_RUN * LANES)
 #include "product_square_template.h"
 
 static void add(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
@@ -244,4 +246,7 @@ static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile
     }
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_FEW_SQUARES, FK_BEATS_BLAS, add, add_square_d, add_square_s, centre, apply, multiply, solve};
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {
+    FK_TEXT(FK_ISA), FK_FEW, FK_FEW_SQUARES, FK_BEATS_BLAS, 2 * FK_WIDE,
+    add, add_square_d, add_square_s, centre, apply, multiply, solve,
+};

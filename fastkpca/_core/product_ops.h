@@ -11,6 +11,7 @@
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_POINTS_SINGLE 16 /* the same of values in float */
 #define FK_LENGTH 512 /* points whose products are summed before they are added to the others */
+#define FK_RUN 32     /* vectors of float that are summed one after another */
 #define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
 #define FK_FACTOR_BLOCK 32 /* features whose products are summed before they are subtracted from what is left */
 #define FK_STRIP 64   /* points that are solved for at once: their features stay in the second level of cache */
@@ -19,7 +20,8 @@ typedef struct {
     const char *name;
     ptrdiff_t few; /* coefficients up to which apply is faster than BLAS */
     ptrdiff_t few_squares; /* features up to which add_square is faster than BLAS */
-    int beats_blas; /* whether solve and add_square_single are: most BLAS here know vectors of four numbers */
+    int beats_blas; /* whether solve is, and add_square_single twice as fast as add_square */
+    ptrdiff_t lanes_single; /* numbers in a vector of add_square_single, each of which has its own sum */
     /* sums (rows, columns) += the scalar products of features left[i] and right[j]; feature f at values + f * stride,
        n points long */
     void (*add)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,

@@ -1,17 +1,16 @@
 /* Sums of products of two features for one type: T the values', LANES of which a vector holds, S its letter. Sums are
-   of this type within a tile of FK_LENGTH points, and of double over the tiles. No include guard: included once for each
-   type. */
+   of this type within a tile of FK_LENGTH points, over runs of RUN points that are then added up, and of double over the
+   tiles. No include guard: included once for each type. */
 #define NAME(x) FK_CAT(x, S)
 
 FK_VECTOR(T, sizeof(double) * FK_WIDE, NAME(wide));
 FK_VECTOR_IN_MEMORY(T, sizeof(double) * FK_WIDE, NAME(wide_mem));
 FK_VECTOR_IN_MEMORY(T, sizeof(double) * FK_WIDE / 2, NAME(half));
 
-FK_INLINE void NAME(block)(int rows, int columns, ptrdiff_t n, const T *const *left, const T *const *right,
-                           double *sums, ptrdiff_t stride)
+FK_INLINE void NAME(run)(int rows, int columns, ptrdiff_t start, ptrdiff_t end, const T *const *left,
+                         const T *const *right, NAME(wide) sum[][FK_COLUMNS])
 {
-    NAME(wide) sum[FK_ROWS][FK_COLUMNS] = {0};
-    for (ptrdiff_t i = 0; i < n; i += LANES) {
+    for (ptrdiff_t i = start; i < end; i += LANES) {
         NAME(wide) y[FK_COLUMNS];
         FK_UNROLL for (int q = 0; q < columns; q++)
             y[q] = *(const NAME(wide_mem) *)(right[q] + i);
@@ -20,6 +19,20 @@ FK_INLINE void NAME(block)(int rows, int columns, ptrdiff_t n, const T *const *l
             FK_UNROLL for (int q = 0; q < columns; q++)
                 sum[p][q] += x * y[q];
         }
+    }
+}
+
+FK_INLINE void NAME(block)(int rows, int columns, ptrdiff_t n, const T *const *left, const T *const *right,
+                           double *sums, ptrdiff_t stride)
+{
+    NAME(wide) sum[FK_ROWS][FK_COLUMNS] = {0};
+    NAME(run)(rows, columns, 0, smaller(RUN, n), left, right, sum);
+    for (ptrdiff_t start = RUN; start < n; start += RUN) {
+        NAME(wide) more[FK_ROWS][FK_COLUMNS] = {0};
+        NAME(run)(rows, columns, start, smaller(start + RUN, n), left, right, more);
+        FK_UNROLL for (int p = 0; p < rows; p++)
+            FK_UNROLL for (int q = 0; q < columns; q++)
+                sum[p][q] += more[p][q];
     }
 #if FK_WIDE == 8
     if (columns == 4) {
@@ -98,5 +111,6 @@ static void NAME(add_square)(ptrdiff_t n, const T *values, ptrdiff_t stride, ptr
 #undef FK_CASES
 #undef NAME
 #undef LANES
+#undef RUN
 #undef T
 #undef S

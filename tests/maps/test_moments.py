@@ -263,6 +263,24 @@ def test_moments_in_float32_err_by_no_more_than_they_say(attack):
     assert worst > 1e-4  # in float32
 
 
+def test_sums_in_float32_err_by_no_more_roundings_than_are_counted(attack):
+    assert moments.SINGLE_IS_FASTER == (multiindex.INSTRUCTION_SET != "baseline")
+    unit, worst = 2.0**-24, 0.0
+    for case in range(attack.count(200, least=30)):
+        rng = attack.rng("roundings", case)
+        D, n = int(rng.integers(1, 30)), int(rng.integers(1, 1300))
+        tile = np.abs(rng.standard_normal((D, n))) ** rng.uniform(0.0, 2.0)
+        tile[:, ::2] *= -1.0  # all products of one sign, or nearly: roundings do not cancel
+        scatter = np.zeros((D, D))
+        moments.update_single(np.ascontiguousarray(tile), 0.0, np.zeros((2, D)), scatter)
+        centred = (tile - tile.mean(axis=1, keepdims=True)).astype(np.longdouble)
+        off = np.abs(scatter - np.tril(centred @ centred.T))
+        sizes = np.tril(np.abs(centred) @ np.abs(centred).T)
+        assert (off <= 1.01 * moments.SINGLE_ROUNDINGS * unit * sizes + 1e-13 * n).all()
+        worst = max(worst, float((off / np.maximum(sizes, 1e-300)).max()))
+    assert worst > unit / 10  # in float32
+
+
 @needs_wide_vectors
 def test_moments_in_float32_where_squares_stay_in_its_range_and_rows_have_no_weights():
     X = np.random.default_rng(0).standard_normal((40, 2))

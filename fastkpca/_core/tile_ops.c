@@ -22,6 +22,7 @@
 #define FK_ROWS_LEFT 1
 #define FK_MOST_ROWS FK_ROWS
 #define FK_ROWS_OF(C) FK_ROWS
+#define FK_WIDTH(left) ((left) >= 8 ? 8 : (left) >= 4 ? 4 : (left) >= 2 ? 2 : 1)
 /* the tile is not cut */
 #define FK_STRIPE ((ptrdiff_t)1 << 40)
 #define FK_HEIGHT FK_STRIPE
@@ -40,8 +41,11 @@
 #define FK_COLUMNS 4
 #define FK_ROWS_LEFT 2
 /* with fewer columns more rows, so that as many sums do not wait for each other */
-#define FK_MOST_ROWS 8
-#define FK_ROWS_OF(C) ((C) == 4 ? 3 : (C) == 2 ? 6 : 8)
+#define FK_MOST_ROWS 6
+#define FK_ROWS_OF(C) ((C) == 4 ? 3 : (C) == 3 ? 4 : 6)
+/* as few blocks as there can be, and no narrow one beside wide ones: in that many sums would wait for each other */
+#define FK_BLOCKS(left) (((left) + 3) / 4)
+#define FK_WIDTH(left) (((left) + FK_BLOCKS(left) - 1) / FK_BLOCKS(left))
 /* rows of a stripe, a multiple of all of these; of a stripe across, whose strips are one block wide */
 #define FK_STRIPE 24
 #define FK_AHEAD 1
@@ -202,6 +206,37 @@ FK_INLINE void sums_s(const int C, const vec_s *v, double *out)
     const __m512 total = _mm512_add_ps(half, swapped);
     const __m256 eight = _mm512_castps512_ps256(_mm512_shuffle_f32x4(total, total, 0x08));
     _mm512_storeu_pd(out, _mm512_add_pd(_mm512_loadu_pd(out), _mm512_cvtps_pd(eight)));
+}
+#elif FK_BYTES == 32
+/* Up to four sums at once: neighbours are added, then what the two halves hold. */
+FK_INLINE void add_sums(const int C, const double *sums, double *out)
+{
+    for (int c = 0; c < C; c++)
+        out[c] += sums[c];
+}
+
+FK_INLINE void sums_d(const int C, const vec_d *v, double *out)
+{
+    const __m256d none = _mm256_setzero_pd();
+    const __m256d ab = _mm256_hadd_pd((__m256d)v[0], C > 1 ? (__m256d)v[1] : none);
+    const __m256d cd = _mm256_hadd_pd(C > 2 ? (__m256d)v[2] : none, C > 3 ? (__m256d)v[3] : none);
+    const vec_d all = (vec_d)_mm256_permute2f128_pd(ab, cd, 0x20) + (vec_d)_mm256_permute2f128_pd(ab, cd, 0x31);
+    double sums[LANES_d];
+    memcpy(sums, &all, sizeof sums);
+    add_sums(C, sums, out);
+}
+
+FK_INLINE void sums_s(const int C, const vec_s *v, double *out)
+{
+    const __m256 none = _mm256_setzero_ps();
+    const __m256 ab = _mm256_hadd_ps((__m256)v[0], C > 1 ? (__m256)v[1] : none);
+    const __m256 cd = _mm256_hadd_ps(C > 2 ? (__m256)v[2] : none, C > 3 ? (__m256)v[3] : none);
+    const __m256 halves = _mm256_hadd_ps(ab, cd);
+    const __m256d all =
+        _mm256_cvtps_pd(_mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1)));
+    double sums[LANES_d];
+    memcpy(sums, &all, sizeof sums);
+    add_sums(C, sums, out);
 }
 #else
 #define sums_d each_sum_d

@@ -226,16 +226,29 @@ FK_INLINE void NAME(rows_block)(const int R, const int C, ptrdiff_t nj, const T 
         for (int c = 0; c < C; c++)
             acc[i][c] = (VEC){0};
     for (ptrdiff_t j = 0; j < nj; j += LANES) {
-        VEC row[FK_MOST_ROWS];
-        FK_UNROLL
-        for (int i = 0; i < R; i++)
-            row[i] = LOAD(K + i * ldk + j);
-        FK_UNROLL
-        for (int c = 0; c < C; c++) {
-            const VEC u = LOAD(Ut + c * ldu + j);
+        VEC held[FK_MOST_ROWS]; /* of rows or columns, which are fewer: with one of the other they fit into registers */
+        if (R <= C) {
             FK_UNROLL
             for (int i = 0; i < R; i++)
-                acc[i][c] = FMA(row[i], u, acc[i][c]);
+                held[i] = LOAD(K + i * ldk + j);
+            FK_UNROLL
+            for (int c = 0; c < C; c++) {
+                const VEC u = LOAD(Ut + c * ldu + j);
+                FK_UNROLL
+                for (int i = 0; i < R; i++)
+                    acc[i][c] = FMA(held[i], u, acc[i][c]);
+            }
+        } else {
+            FK_UNROLL
+            for (int c = 0; c < C; c++)
+                held[c] = LOAD(Ut + c * ldu + j);
+            FK_UNROLL
+            for (int i = 0; i < R; i++) {
+                const VEC row = LOAD(K + i * ldk + j);
+                FK_UNROLL
+                for (int c = 0; c < C; c++)
+                    acc[i][c] = FMA(row, held[c], acc[i][c]);
+            }
         }
     }
     FK_UNROLL
@@ -276,21 +289,19 @@ FK_INLINE void NAME(columns_block)(const int R, const int C, ptrdiff_t ni, const
         }
 }
 
-/* walk over the columns of U in blocks of FK_COLUMNS, 4, 2 and 1 */
+/* walk over the columns of U, block by block */
 #define COLUMN_BLOCKS(CALL)                                                                                           \
     for (ptrdiff_t c = 0, width; c < k; c += width) {                                                                 \
-        const ptrdiff_t left = k - c;                                                                                 \
-        if (left >= FK_COLUMNS) {                                                                                     \
-            width = FK_COLUMNS;                                                                                       \
+        width = FK_WIDTH(k - c);                                                                                      \
+        if (width == FK_COLUMNS) {                                                                                    \
             CALL(FK_COLUMNS)                                                                                          \
-        } else if (left >= 4) {                                                                                       \
-            width = 4;                                                                                                \
+        } else if (FK_COLUMNS > 4 && width == 4) {                                                                    \
             CALL(4)                                                                                                   \
-        } else if (left >= 2) {                                                                                       \
-            width = 2;                                                                                                \
+        } else if (FK_COLUMNS == 4 && width == 3) {                                                                   \
+            CALL(3)                                                                                                   \
+        } else if (width == 2) {                                                                                      \
             CALL(2)                                                                                                   \
         } else {                                                                                                      \
-            width = 1;                                                                                                \
             CALL(1)                                                                                                   \
         }                                                                                                             \
     }

@@ -213,7 +213,7 @@ class ExactSummation(Summation):
         """
         n = self.shape[0]
         self.shift = self._mean_of_some()
-        self._kept, self._low = (aligned(_ends_of_tiles(self.bands)[-1], np.float32) for _ in range(2))
+        self._kept, self._low = aligned(2 * _ends_of_tiles(self.bands)[-1], np.float32).reshape(2, -1)
         self.measured = self.pass_with_norm(np.empty((n, 0)), np.full(n, self.shift), self.shift)
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastkpca._core import tiles
-from fastkpca.products.vectors import aligned_columns
+from fastkpca.products.vectors import LARGE_PAGE, LINE, aligned, aligned_columns
 
 SETS = ["baseline", "avx2", "avx512"]
 
@@ -13,6 +13,13 @@ def _columns(rng, n, m, layout):
     A = aligned_columns(n, m) if layout == "aligned" else np.empty((n, m), order="F" if layout == "columns" else "C")
     A[...] = rng.standard_normal((n, m))
     return A
+
+
+def test_arrays_begin_with_a_line_and_large_ones_with_a_large_page():
+    for count, dtype, start in [(3, np.float32, LINE), (1000, np.float64, LINE), (LARGE_PAGE, np.float32, LARGE_PAGE)]:
+        array = aligned(count, dtype)
+        assert array.shape == (count,) and array.dtype == dtype
+        assert array.ctypes.data % start == 0
 
 
 @pytest.mark.parametrize("instructions", SETS)

@@ -11,6 +11,7 @@ from fastkpca.base.protocol import Kernel
 from fastkpca.errors import PluginError
 from fastkpca.products import exact
 from fastkpca.products.exact import ExactSummation, kept_bytes
+from fastkpca.products.vectors import LARGE_PAGE
 from fastkpca.rows.view import Rows
 
 
@@ -344,6 +345,32 @@ def test_values_kept_in_float64_serve_a_search_in_float32():
     X[:] = np.nan  # nothing is evaluated from here on
     np.testing.assert_allclose(search.matmat(U), product, atol=1e-3)
     np.testing.assert_allclose(exact.matmat(U), product, rtol=1e-12, atol=1e-12)
+
+
+def test_values_kept_in_two_parts_are_one_array_of_large_pages():
+    exact = ExactSummation(KEPT["gaussian"], Rows(np.random.default_rng(4).random((1500, 6))), keeps=True)
+    exact.in_float32()
+    assert exact._low.ctypes.data == exact._kept.ctypes.data + exact._kept.nbytes
+    assert exact._kept.ctypes.data % LARGE_PAGE == 0
+
+
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [30, 301, 700])
+def test_any_number_of_columns(n, dtype, isa):
+    X, U = np.random.default_rng(n).random((n, 3)), np.random.default_rng(5).standard_normal((n, 19))
+    kernel = KEPT["gaussian"]
+    K = kernel.block(X, X)
+    try:
+        tiles.use_instruction_set(isa)
+    except ValueError:
+        pytest.skip("not on this processor")
+    try:
+        for k in range(1, 20):
+            found = ExactSummation(kernel, Rows(X), dtype=dtype).matmat(U[:, :k])
+            np.testing.assert_allclose(found, K @ U[:, :k], rtol=0, atol=n * (1e-14 if dtype == np.float64 else 1e-5))
+    finally:
+        tiles.use_instruction_set()
 
 
 IN_TWO_PARTS = KEPT | {

@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from .base.caching import cached_property
+from .base.checks import Randomness
 from .base.near import did_you_mean
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .base.rounding import EPS, unit_roundoff
@@ -314,7 +315,7 @@ class _Case:
 
 
 def _summarized(X: np.ndarray, shift: bool = False) -> tuple[Rows, Summary]:
-    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))
+    return summarize(Rows(X), shift=shift, randomness=Randomness(0))
 
 
 def _case(kernel: Kernel, X: Any, made_up: bool = False) -> _Case:

@@ -25,6 +25,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import gammainc
 
 from fastkpca.base import parallel
+from fastkpca.base.checks import Randomness
 from fastkpca.base.protocol import FeatureMap, Kernel
 from fastkpca.maps.pivots import pivot_map, second_round
 from fastkpca.maps.ranked import ranked_map
@@ -93,7 +94,7 @@ def main() -> None:
                 continue
             X = np.load(file, allow_pickle=False)["X"].astype(np.float64)
             X = (X - X.mean(axis=0)) / X.std(axis=0)
-            rows, summary = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))
+            rows, summary = summarize(Rows(X), shift=True, randomness=Randomness(0))
             median = float(np.median(pdist(summary.sample[:1000])))
             for f in (1, 2, 4):
                 sigma = median * np.sqrt(f / 2)

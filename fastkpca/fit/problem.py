@@ -27,7 +27,7 @@ from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
 from ..rows.columns import check_columns, check_names, column_names, listed
 from ..rows.convert import as_rows, check_enough
-from ..rows.summary import is_drawn, summarize
+from ..rows.summary import summarize
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from ..solve.powers import may_be_enough
@@ -286,7 +286,7 @@ def summarize_for(
     return summarize(
         rows,
         shift=allowed or scale is not False,
-        rng=randomness.generator if is_drawn(rows) else None,
+        randomness=randomness,
         n_threads=n_threads,
         shift_by=shift_by,
         scale=scale,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import check_choice, check_count, check_flag, check_rng
+from ..base.checks import Randomness, check_choice, check_count, check_flag, check_rng
 from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
@@ -236,7 +236,7 @@ def _scaled(rows: Rows, standardize: bool | None, kernels: list[Kernel], names: 
     """
     if standardize is not None and not check_flag(standardize, "standardize"):
         return rows
-    scaled, data = summarize(rows, shift=True, rng=np.random.default_rng(0), scale=bool(standardize), any_size=True)
+    scaled, data = summarize(rows, shift=True, randomness=Randomness(0), scale=bool(standardize), any_size=True)
     if standardize is None:
         warn_of_ranges(min(kernels, key=lambda kernel: kernel.scales_columns), data, names)
         return rows

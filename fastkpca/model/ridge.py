@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from ..base import parallel
+from ..base.checks import Randomness
 from ..kernels.gaussian import Gaussian, median_distance
 from ..maps.passes import apply, feature_moments, map_tile_rows
 from ..maps.pivots import PivotMap, pivot_map
@@ -75,7 +76,7 @@ def fit_ridge(
     alpha : float, optional
         Regularisation; by default what generalised cross-validation finds best (Golub, Heath & Wahba 1979).
     """
-    few = sample_index(rows, _count(rows), np.random.default_rng(0), TRIAL_ROWS)
+    few = sample_index(rows, _count(rows), Randomness(0), TRIAL_ROWS)
     sample, targets = np.ascontiguousarray(scores[few], dtype=np.float64), rows.take(few)
     if not (sample != sample[0]).any():
         return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), 0.0, 0.0)

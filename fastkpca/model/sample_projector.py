@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
+from ..base.checks import Randomness
 from ..base.protocol import Kernel
 from ..base.rounding import EPS, UNIT32, rounding_factor
 from ..products.exact import ExactSummation
@@ -210,9 +211,9 @@ class SampleProjector(Projector):
                 shift=True,
                 shift_by=model.shift,
                 scale=False if model.scale is None else model.scale,
-                rng=np.random.default_rng(0),
+                randomness=Randomness(0),
             )
-            _, train = summarize(Rows(self.X), shift=False, rng=np.random.default_rng(0))
+            _, train = summarize(Rows(self.X), shift=False, randomness=Randomness(0))
             larger = max((data, train), key=lambda x: x.radius)
             error = kernel.entry_error(larger, np.dtype(np.float64)) or 0.0
             largest = np.sqrt(largest * float(np.abs(kernel.diagonal(self.X)).max()))

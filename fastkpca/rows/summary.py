@@ -8,11 +8,12 @@ from math import isfinite, sqrt
 import numpy as np
 
 from .._core import moments as _moments
+from ..base.checks import Randomness
 from ..base.protocol import LARGEST, LEAST, Summary
 from ..base.rounding import EPS
 from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 
-__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "is_drawn", "of_columns", "sample_index", "summarize"]
+__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
 LEAST_RANGE = 1e-150
@@ -152,10 +153,10 @@ def _of_framed_rows(
     return square, drawn if len(wanted) else None
 
 
-def _early_sample(rows: Rows, reference: np.ndarray | None, rng: np.random.Generator | None) -> np.ndarray:
+def _early_sample(rows: Rows, reference: np.ndarray | None, randomness: Randomness) -> np.ndarray:
     """Numbers of the sample where it can be drawn before the rows are read: passes over those of a cluster are dear."""
     if rows.distributed and rows.weights is None and reference is None:
-        return sample_index(rows, 0.0, rng)
+        return sample_index(rows, 0.0, randomness)
     return np.zeros(0, dtype=np.intp)
 
 
@@ -194,7 +195,7 @@ def summarize(
     rows: Rows,
     *,
     shift: bool,
-    rng: np.random.Generator | None,
+    randomness: Randomness,
     n_threads: int = 1,
     shift_by: np.ndarray | None = None,
     scale: bool | np.ndarray = False,
@@ -202,7 +203,7 @@ def summarize(
 ) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
 
-    ``rng`` is for the sample, where that ``is_drawn``. ``shift_by`` is what to shift by instead of the mean; ``scale``:
+    ``randomness`` is for the sample of many rows. ``shift_by`` is what to shift by instead of the mean; ``scale``:
     what to divide the shifted rows by, or True for the standard deviations of the columns; ``any_size``: the kernel
     scales the rows itself.
 
@@ -216,14 +217,14 @@ def summarize(
     reference = _reference_row(rows) if shift else None
     origin = np.zeros(d) if reference is None else reference
     rows = rows.framed(origin if shift else None, None)
-    early = _early_sample(rows, reference, rng)
+    early = _early_sample(rows, reference, randomness)
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
     box, mean = look.box, look.mean[0]
     least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
     if not any_size:
         _check_size(box, 0.0 if shift else least, shifted=False)
-    index, sample = (early, look.drawn) if len(early) else (sample_index(rows, look.count, rng), None)
+    index, sample = (early, look.drawn) if len(early) else (sample_index(rows, look.count, randomness), None)
     if not shift:
         shift_by = np.zeros(d)
     else:
@@ -298,12 +299,7 @@ def _check_size(box: np.ndarray, least: float, *, shifted: bool) -> None:
     )
 
 
-def is_drawn(rows: Rows) -> bool:
-    """Whether a sample of these rows is drawn: of few rows it is all of them."""
-    return not rows.counted or rows.n_samples > SAMPLE_ROWS
-
-
-def sample_index(rows: Rows, total: float, rng: np.random.Generator | None, limit: int = SAMPLE_ROWS) -> np.ndarray:
+def sample_index(rows: Rows, total: float, randomness: Randomness, limit: int = SAMPLE_ROWS) -> np.ndarray:
     """Numbers of the rows of a sample of at limit this size, in order; none of weight zero. ``total``: of the weights.
 
     Where there are few rows, all are taken, repeated by whole-number weights if these are few too. Of many rows, half
@@ -317,7 +313,7 @@ def sample_index(rows: Rows, total: float, rng: np.random.Generator | None, limi
         if total <= limit and np.array_equal(w, np.rint(w)):
             return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
         return np.flatnonzero(w)
-    assert rng is not None
+    rng = randomness.generator
     if w is None:
         return np.sort(rng.choice(n, limit, replace=False))
     half = limit // 2

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.base.checks import Randomness
 from fastkpca.errors import CertificateWarning, ComponentsWarning
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.monomial import PolynomialMap
@@ -72,7 +73,7 @@ def test_gaussian_values_are_as_accurate_as_they_say(d, reach):
     centres = rng.standard_normal((4, d))
     centres *= reach / np.linalg.norm(centres, axis=1)[:, None]
     X = centres[rng.integers(4, size=120)] + 0.3 / np.sqrt(d) * rng.standard_normal((120, d))
-    rows, data = summarize(Rows(X), shift=True, rng=rng)
+    rows, data = summarize(Rows(X), shift=True, randomness=Randomness(rng))
     kernel = get_kernel("gaussian", sigma=1.0)
     exact, _ = cases.gram_long("gaussian", X, {"sigma": 1.0})
     error = np.abs(kernel.block(rows.all(), rows.all()) - exact).max()

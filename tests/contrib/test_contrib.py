@@ -16,6 +16,7 @@ from places import ROOT
 from sklearn.metrics.pairwise import laplacian_kernel
 
 import fastkpca
+from fastkpca.base.checks import Randomness
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel, kernel_state, list_kernels
 from fastkpca.rows.summary import summarize
@@ -180,7 +181,7 @@ def test_values_of_clusters_far_apart_within_the_stated_error(attack):
     """The shift is subtracted before the kernel sees the rows, which moves those far from it."""
     rng = attack.rng("laplacian far", 0)
     X = 1e6 * rng.standard_normal((3, 4))[rng.integers(3, size=40)] + rng.standard_normal((40, 4))
-    rows, data = summarize(Rows(X), shift=True, rng=rng)
+    rows, data = summarize(Rows(X), shift=True, randomness=Randomness(rng))
     kernel = get_kernel("laplacian", length_scale=2.0)
     exact = np.exp(-np.abs(X[:, None].astype(np.longdouble) - X[None]).sum(axis=2) / 2)
     error = float(np.abs(kernel.block(rows.all(), rows.all()) - exact).max())

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 import fastkpca as fk
+from fastkpca.base.checks import Randomness
 from fastkpca.errors import KernelParameterError, ScalesWarning
 from fastkpca.kernels import ColumnKernel, Gaussian, Kernel
 from fastkpca.rows.summary import summarize
@@ -165,7 +166,7 @@ def test_bounds_of_entries_hold_far_from_the_origin():
 
 
 def summary(X):
-    return summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
+    return summarize(Rows(X), shift=True, randomness=Randomness(0))[1]
 
 
 def test_rows_out_of_memory():

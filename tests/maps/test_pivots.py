@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 from data import unkind_rows
 
+from fastkpca.base.checks import Randomness
 from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.kernels import get_kernel
 from fastkpca.maps import pivots as module
@@ -272,7 +273,7 @@ def test_state_restores_the_map_bit_for_bit():
 def test_probe_predicts_the_rank():
     rng = np.random.default_rng(8)
     X = rng.random((6000, 3))
-    _, summary = summarize(Rows(X), shift=True, rng=rng)
+    _, summary = summarize(Rows(X), shift=True, randomness=Randomness(rng))
     kernel = Gauss(sigma=0.5)
     for tol in (1e-3, 1e-6, 1e-8):
         probe = probe_rank(kernel, summary, tol, np.random.default_rng(0), max_probe=128)
@@ -349,7 +350,7 @@ def test_choosing_pivots_costs_more_than_the_features_of_the_candidates():
 def test_a_probe_tells_what_more_pivots_leave_of_other_rows(d):
     """Trace, and largest eigenvalue, of what is left of rows that the pivots were not chosen from."""
     kernel, X = get_kernel("gaussian", sigma=np.sqrt(d)), np.random.default_rng(0).standard_normal((12_000, d))
-    summary = summarize(Rows(X), shift=True, rng=np.random.default_rng(1))[1]
+    summary = summarize(Rows(X), shift=True, randomness=Randomness(1))[1]
     probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), beside=True)
     rank = np.array([400])
     chosen = pivot_map(
@@ -369,7 +370,7 @@ def test_far_rows_do_not_ask_for_ever_more_pivots(tol):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 6)) * np.exp(1.2 * rng.standard_normal((5000, 1)))
     kernel = get_kernel("polynomial", degree=3, scale=1 / 6, offset=1.0)
-    summary = summarize(Rows(X), shift=False, rng=np.random.default_rng(1))[1]
+    summary = summarize(Rows(X), shift=False, randomness=Randomness(1))[1]
     probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), max_probe=64, sample_rows=512, beside=True)
     needed = pivot_map(kernel, X, tol=tol, max_features=2000, rng=np.random.default_rng(2)).n_features
     assert needed / 3 <= probe.rank(tol) <= 3 * needed + 20

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastkpca as fk
+from fastkpca.base.checks import Randomness
 from fastkpca.errors import DataChangedError
 from fastkpca.rows import foreign, scorefiles, sources
 from fastkpca.rows.convert import as_rows
@@ -232,8 +233,8 @@ def test_lengths_about_the_size_of_a_page(n, counted):
     stream = Blocks(X, [1 << 13])
     source = as_rows(np.array_split(X, 2) if counted else stream)
     assert source.counted == counted
-    rows, data = summarize(source, shift=True, rng=np.random.default_rng(0))
-    own, expected = summarize(as_rows(X), shift=True, rng=np.random.default_rng(0))
+    rows, data = summarize(source, shift=True, randomness=Randomness(0))
+    own, expected = summarize(as_rows(X), shift=True, randomness=Randomness(0))
     assert rows.n_samples == n
     np.testing.assert_array_equal(data.sample, expected.sample)
     np.testing.assert_array_equal(data.covariance, expected.covariance)
@@ -544,7 +545,7 @@ def test_room_is_reserved_for_the_part_that_is_written(tmp_path):
 @pytest.mark.parametrize("d, of_sample", [(60, False), (80, True)])
 def test_the_covariance_of_many_columns_is_that_of_the_sample(d, of_sample):
     X = np.random.default_rng(d).random((5000, d)) * np.arange(1, d + 1)
-    _, data = summarize(as_rows(X), shift=True, rng=np.random.default_rng(0))
+    _, data = summarize(as_rows(X), shift=True, randomness=Randomness(0))
     assert (data.known_covariance is None) == of_sample
     rows = data.sample if of_sample else X
     assert len(data.sample) == 4096
@@ -552,5 +553,5 @@ def test_the_covariance_of_many_columns_is_that_of_the_sample(d, of_sample):
 
 
 def test_far_too_many_columns_have_no_covariance():
-    _, data = summarize(as_rows(np.eye(8, 1025)), shift=False, rng=np.random.default_rng(0))
+    _, data = summarize(as_rows(np.eye(8, 1025)), shift=False, randomness=Randomness(0))
     assert data.covariance is None

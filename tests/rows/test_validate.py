@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from fastkpca.base.checks import (
+    Randomness,
     check_c,
     check_choice,
     check_count,
@@ -314,7 +315,7 @@ def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
     with pytest.raises(ValueError, match=f"Xnew contains {word} {place}kpca_project"):
         check_finite(rows, "Xnew")
     with pytest.raises(ValueError, match=f"X contains {word} {place}kpca"):
-        summarize(rows, shift=True, rng=np.random.default_rng(0))
+        summarize(rows, shift=True, randomness=Randomness(0))
     check_finite(as_rows(X[:8700]))
     place = r"\(first at row 8700, column 1\); missing by column: 0 \(1\), 1 \(1\), 2 \(1\); drop or impute these rows "
     for purpose in ("kpca_project", "kpca"):

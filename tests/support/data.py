@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastkpca.base.checks import Randomness
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
@@ -59,4 +60,4 @@ def unkind_rows(rng, n, d):
 
 def look(X, shift=True):
     """(rows, summary) as ``kpca`` sees them."""
-    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))
+    return summarize(Rows(X), shift=shift, randomness=Randomness(0))

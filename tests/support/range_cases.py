@@ -18,6 +18,7 @@ from attack_cases import LONG_UNIT, MAPS, UNIT
 from reference import center
 
 import fastkpca as fk
+from fastkpca.base.checks import Randomness
 from fastkpca.errors import (
     CertificateWarning,
     ComponentsWarning,
@@ -316,7 +317,9 @@ def run_gram(case, rng):
             yield label, f"{type(error).__name__}: {error}", []
             continue
         rng_rows = np.random.default_rng(0)
-        _, data = summarize(Rows(case.X), shift=K.kernel.translation == "kernel", rng=rng_rows, any_size=True)
+        _, data = summarize(
+            Rows(case.X), shift=K.kernel.translation == "kernel", randomness=Randomness(rng_rows), any_size=True
+        )
         stated = K.kernel.entry_error(data, np.dtype(np.float64))
         if stated is None:
             continue

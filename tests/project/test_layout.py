@@ -18,8 +18,8 @@ import fastkpca
 
 
 def listed(build_file: Path) -> set[Path]:
-    """Every quoted source in a meson.build, relative to the root."""
-    names = re.findall(r"'([^'\n]+\.(?:py|pyi|pyx|pxd|c|h|typed))'", build_file.read_text())
+    """Every quoted source in a meson.build, relative to the root; not what the build writes itself."""
+    names = re.findall(r"(?<!output: )'([^'\n]+\.(?:py|pyi|pyx|pxd|c|h|typed))'", build_file.read_text())
     return {(build_file.parent / name).relative_to(ROOT) for name in names}
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -94,6 +95,7 @@ def imports_of(path: Path, package: Path = PACKAGE) -> tuple[set[str], set[str]]
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
 def arrows() -> set[tuple[str, str]]:
     """(room, room that it imports), for every import between rooms."""
     pairs = {(room(module_name(path)), room(target)) for path in SOURCES for target in imports_of(path)[0]}

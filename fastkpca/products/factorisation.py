@@ -8,7 +8,7 @@ from scipy.linalg import blas, lapack
 from .._core import tiles
 from ..base import parallel
 
-__all__ = ["is_positive_definite"]
+__all__ = ["is_positive_definite", "room_for_triangle"]
 
 COLUMNS = 128
 """Of a step: a multiple of the rows of a panel."""
@@ -18,6 +18,16 @@ LEAST = 1024
 """Order from which on the steps pay."""
 
 
+def room_for_triangle(n: int) -> np.ndarray:
+    """An array (n, n), not set, for a matrix to factor: row by row for own loops, column by column for LAPACK, for
+    which the transpose of a band of rows of its lower triangle is copied as it lies in memory."""
+    return np.empty((n, n), dtype=np.float32, order="C" if _in_steps(n) else "F")
+
+
+def _in_steps(n: int) -> bool:
+    return tiles.panel_rows() > 0 and n >= LEAST
+
+
 def is_positive_definite(S: np.ndarray, n_threads: int = 1) -> bool:
     """Whether S = L L' succeeds; S (n, n) float32, of which the lower triangle is read, and overwritten by L.
 
@@ -25,7 +35,7 @@ def is_positive_definite(S: np.ndarray, n_threads: int = 1) -> bool:
     solves for the rows below. The errors are those of sums of n terms at most (``rounding.factorisation_error``).
     """
     n, panel = len(S), tiles.panel_rows()
-    if not panel or n < LEAST:
+    if not _in_steps(n):
         return _factorise(S)
     for first in range(0, n, COLUMNS):
         last = min(n, first + COLUMNS)
@@ -43,11 +53,14 @@ def is_positive_definite(S: np.ndarray, n_threads: int = 1) -> bool:
 
 
 def _factorise(S: np.ndarray) -> bool:
+    by_columns = S.flags.f_contiguous
     # row by row S is its transpose to LAPACK: the lower triangle is the upper one there
-    U, failed = lapack.spotrf(S.T, lower=0, clean=0, overwrite_a=S.flags.c_contiguous)
-    if not np.shares_memory(U, S):
-        S[...] = U.T
-    return failed == 0 and bool(np.isfinite(U.diagonal()).all())
+    factor, failed = lapack.spotrf(
+        S if by_columns else S.T, lower=by_columns, clean=0, overwrite_a=by_columns or S.flags.c_contiguous
+    )
+    if not np.shares_memory(factor, S):
+        S[...] = factor if by_columns else factor.T
+    return failed == 0 and bool(np.isfinite(factor.diagonal()).all())
 
 
 def _solve_below(S: np.ndarray, first: int, last: int, panels: np.ndarray | None, n_threads: int) -> None:

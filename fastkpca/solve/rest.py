@@ -20,7 +20,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
-from ..products.factorisation import is_positive_definite
+from ..products.factorisation import is_positive_definite, room_for_triangle
 from ..products.weighted import Entries
 from . import sampled
 from .basis import symmetric
@@ -67,7 +67,7 @@ class Rest:
         that are not far below it are neither too small nor too large for float32.
         """
         n, unit = len(self.V), 2.0 ** frexp(wanted)[1]
-        S = np.empty((n, n), dtype=np.float32)  # -P A P, the lower triangle
+        S = room_for_triangle(n)  # -P A P, the lower triangle
         bands = self.entries.bands
         left, right = np.hstack([self.V, self.Z]), np.hstack([self.Z, self.V])
 

@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 from fastkpca._core import tiles
 from fastkpca.base.rounding import UNIT32, factorisation_error
 from fastkpca.products import factorisation
-from fastkpca.products.factorisation import is_positive_definite
+from fastkpca.products.factorisation import is_positive_definite, room_for_triangle
 
 isa = each_instruction_set(tiles)
 
@@ -23,12 +23,27 @@ def matrix(n, rng, lowest=1.0):
 @pytest.mark.parametrize("n", [1, 7, 500, 1024, 1100, 1152, 1407])
 def test_factor_is_as_near_as_the_bound_says(isa, n):
     A = matrix(n, np.random.default_rng(n))
-    S = A.copy()
+    S = room_for_triangle(n)
+    S[...] = A
     S[np.triu_indices(n, 1)] = np.nan  # never read
     assert is_positive_definite(S)
     L = np.tril(S).astype(np.float64)
     error = np.linalg.norm(L @ L.T - A, 2) if n < 600 else np.linalg.norm(L @ L.T - A)
     assert error <= factorisation_error(n, UNIT32) * A.diagonal().max()
+
+
+@pytest.mark.parametrize("n", [1, 500, 1300])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_either_order_is_factored_in_place(isa, n, order):
+    A = matrix(n, np.random.default_rng(n))
+    S = A.copy(order=order if n < 1024 or not tiles.panel_rows() else "C")
+    assert is_positive_definite(S)
+    np.testing.assert_allclose(np.tril(S), np.linalg.cholesky(A.astype(np.float64)), rtol=0, atol=1e-2)
+
+
+def test_room_lies_as_its_factorisation_reads_it(isa):
+    assert room_for_triangle(1000).flags.f_contiguous
+    assert room_for_triangle(1100).flags.c_contiguous == (tiles.panel_rows() > 0)
 
 
 @pytest.mark.parametrize("place", [0, 127, 128, 700, 1299])

@@ -190,7 +190,8 @@ class PivotMap(FeatureMap):
 
     def landmark_weights(self, B: np.ndarray) -> np.ndarray:
         """b.phi(x) = (L^-T b)' k(pivots, x)."""
-        return scipy.linalg.solve_triangular(self.factor, B, lower=True, trans="T", check_finite=False)
+        with parallel.blas_threads():  # two threads of BLAS give other bits than one
+            return scipy.linalg.solve_triangular(self.factor, B, lower=True, trans="T", check_finite=False)
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         weights = self.landmark_weights(C)

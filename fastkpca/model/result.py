@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import files
+from ..base import files, parallel
 from ..base.caching import cached_property
 from ..base.near import did_you_mean
 from ..base.protocol import Kernel, Moments
@@ -372,7 +372,7 @@ def _try(model: KPCAModel) -> None:
         return  # what its rows stand for is not in the file
     row = np.zeros((1, model.n_features)) if landmarks is None else landmarks[:1]
     out = np.empty((1, model.n_components), dtype=model.dtype)
-    with refusing("the model"):
+    with refusing("the model"), parallel.blas_threads():  # what is prepared here keeps the bits of one thread
         model.projector.project(guarded(model.kernel), Rows(np.array(row, dtype=np.float64)), out, 1)
     if not np.isfinite(out).all():
         raise ModelFileError("the model does not project rows to finite scores: its kernel, map and weights do not fit")

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import weight_cases as cases
+from threadpoolctl import threadpool_limits
 
 import fastkpca as fk
 
@@ -149,6 +150,18 @@ def test_files_and_copies_give_equal_bits(route, way, tmp_path):
         np.testing.assert_array_equal(again.sample_weight, 0.3 * w)
     for call in calls:
         np.testing.assert_array_equal(call(again, new), call(model, new))
+
+
+@pytest.mark.parametrize("n", [58, 78, 90, 120])
+def test_a_loaded_model_on_pivots_projects_to_the_same_bits_where_blas_has_two_threads(n, tmp_path):
+    """Its triangular solve is made while it is read: with two threads of BLAS that gave other bits."""
+    X = np.random.default_rng(n).standard_normal((n, 7))
+    model = fk.kpca(X, "gaussian", 2, sigma=0.5, features="pivots", tol=1e-6)
+    fk.save(model, tmp_path / "m.kpca")
+    with threadpool_limits(2, "blas"):
+        again = fk.load(tmp_path / "m.kpca")
+        np.testing.assert_array_equal(again.projector.expansion(), model.projector.expansion())
+    np.testing.assert_array_equal(fk.kpca_project(again, X, n_threads=1), fk.kpca_project(model, X, n_threads=1))
 
 
 @long_double

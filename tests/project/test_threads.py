@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import threading
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kernels_contrib.kernels.matern import Matern
+from threadpoolctl import threadpool_info
 
 import fastkpca as fk
 from fastkpca import state
@@ -193,6 +195,13 @@ def test_every_public_function_is_called(tmp_path):
     called = {name for group in (fits, models, methods) for names in group(X, tmp_path) for name in names.split(", ")}
     public = {*fk.__all__, *state.__all__}.union(*(module.__all__ for module in METHODS)) - {"__version__"}
     assert {name for name in public if not (name.endswith("Model") and name != "KPCAModel")} <= called
+
+
+def test_blas_has_the_threads_that_the_tests_ask_for():
+    """A plugin of pytest that loads numpy before tests/conftest.py would leave it one for each processor."""
+    for pool in threadpool_info():
+        if pool["internal_api"] == "openblas":
+            assert pool["num_threads"] <= int(os.environ["OPENBLAS_NUM_THREADS"]), pool
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ def contains(model, true, slack=1e-9):
 
 
 def test_a_loose_tolerance_is_met_with_a_sample_and_no_warning():
-    X = rows_of(3000, 6)
+    X = rows_of(1500, 6)
     model = fk.kpca(X, "gaussian", 4, tol=1e-2, features="pivots")
     low, high = model.eigenvalue_bounds.T
     assert (high - low).max() <= 1e-2 * model.eigenvalues[0]
@@ -130,7 +130,7 @@ def test_many_tries_share_the_probability_of_failure(monkeypatch):
 
 
 def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
-    X = rows_of(2500, 8)
+    X = rows_of(1200, 8)
     model = fk.kpca(X, "gaussian", 4, max_features=60)
     assert model.info["n_features"] == 60 and model.info["tol"] is None
     assert contains(model, eigenvalues_of(X - model.shift, model))
@@ -205,9 +205,9 @@ def test_rows_that_are_all_equal_are_named():
 
 
 def test_features_within_a_budget():
-    X = rows_of(2500, 6)
+    X = rows_of(1200, 6)
     F = fk.features(X, "gaussian", max_features=40)
-    assert F.shape == (2500, 40) and F.residual_trace > 1e-3 * F.trace()
+    assert F.shape == (1200, 40) and F.residual_trace > 1e-3 * F.trace()
     K = F.kernel.block(X - F.shift, X - F.shift)
     left = K - (F @ np.eye(40)) @ (F @ np.eye(40)).T
     np.testing.assert_allclose(np.trace(left), F.residual_trace, rtol=1e-9)
@@ -248,14 +248,14 @@ def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
 
 
 def test_shards_share_landmarks_and_add_up():
-    X = rows_of(3000, 4)
-    first = fk.kpca(X[:1800], "gaussian", 3, sigma=1.0, max_features=80, keep_moments=True)
-    second = fk.kpca(X[1800:], like=first, keep_moments=True, tol=0.5)
+    X = rows_of(1500, 4)
+    first = fk.kpca(X[:900], "gaussian", 3, sigma=1.0, max_features=80, keep_moments=True)
+    second = fk.kpca(X[900:], like=first, keep_moments=True, tol=0.5)
     with pytest.warns(CertificateWarning, match="80 features leave"):
         merged = fk.kpca_merge(first, second)
     assert contains(merged, eigenvalues_of(X - merged.shift, merged)) and merged.bound_kind == "probabilistic"
     assert merged.info["residual_norm"] < merged.info["residual_trace"]
-    assert contains(second, eigenvalues_of(X[1800:] - merged.shift, second))
+    assert contains(second, eigenvalues_of(X[900:] - merged.shift, second))
 
 
 def test_models_of_a_budget_are_written_and_read(tmp_path):

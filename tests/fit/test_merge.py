@@ -437,9 +437,9 @@ def left_out_of(model, X, weights=None):
 def test_merged_models_know_what_samples_of_their_parts_prove(tmp_path, weighted):
     """No warning, and far narrower than by the trace; the bounds, and their failure probabilities, add up."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 8))
+    X = rng.standard_normal((2000, 8))
     w = rng.integers(1, 4, len(X)).astype(float) if weighted else None
-    parts = [(X[:2500], None if w is None else w[:2500]), (X[2500:], None if w is None else w[2500:])]
+    parts = [(X[:1250], None if w is None else w[:1250]), (X[1250:], None if w is None else w[1250:])]
     options = {"tol": 2e-2, "keep_moments": True}
     first = fk.kpca(parts[0][0], "gaussian", 3, sigma=2.8, sample_weight=parts[0][1], **options)
     second = fk.kpca(parts[1][0], like=first, sample_weight=parts[1][1], **options)

@@ -12,7 +12,7 @@ largest values of their squares on the box. Products of two of the functions are
 2 M, so C11 follows from the t_j that the moment has: no row is looked at again. Its entries are sums over them. Where
 they are many, C11 is multiplied with instead: on a grid of more than 4 M points an axis the moment's symbol is a
 weight, which integrates those polynomials exactly, and C11 = F' diag(symbol) F - mean mean' / N. F, the functions'
-values on the grid, is a product over the axes: three matrix products each way, which take a fraction of the time of
+values on the grid, is a product over the axes: a matrix product each way for each, which take a fraction of the time of
 FFTs. The functions of an axis are even or odd, so half of each is enough. A coarser grid takes light modes for others,
 and errs by little.
 
@@ -46,12 +46,12 @@ __all__ = [
     "expected_error",
 ]
 
-LEAST = 2500
-"""Features from which on fewer directions are looked for: an iteration on fewer features costs as little."""
-MOST_FORMED = {1: 1600, 2: 1600, 3: 400}
-"""Directions up to which the moment is formed, by the number of axes. Of three, products on the grid are cheap."""
-MOST = 60_000
-"""Directions that are kept, at most."""
+LEAST = {1: 2500, 2: 600, 3: 2500}
+"""Features from which on fewer directions are looked for, by the number of axes: few features cost as little."""
+MOST_FORMED = {1: 1600, 2: 150, 3: 400}
+"""Directions up to which the moment is formed. Of more than one axis, products on the grid are cheap."""
+MOST = {1: 1600, 2: 3000, 3: 60_000}
+"""Directions that are kept, at most. Beyond, FFTs are as fast with one axis, and with two ``nested``."""
 MOST_PAIRS = 1 << 23
 """Numbers in the table of products of two functions by axis."""
 REMAINDER = 1e-14
@@ -73,12 +73,15 @@ class Product:
         Bound on |A - C11|_F.
     growth : float
         |A|_F^2 is at most |C|_F^2 and this.
+    form : callable, optional
+        Returns A itself, where that is affordable; a column errs by ``product_error`` at most.
     """
 
     matmat: Callable[[np.ndarray], np.ndarray]
     product_error: float
     error: float
     growth: float = 0.0
+    form: Callable[[], np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -134,8 +137,9 @@ def _expected_functions(reach: float) -> float:
 def expected_cost(half: tuple[int, ...], reaches: list[float]) -> float:
     """About what it costs to find ten eigenpairs, in flops of matrix products, at tolerances near 1e-6."""
     k = expected_directions(reaches)
-    if k <= (0.7 if len(half) == 3 else 1.0) * MOST_FORMED[len(half)]:
-        return 1e8 + 1.5e3 * k**2  # 7 ms for 310, 20 ms for 730 were measured
+    if len(half) < 3 or k <= 0.7 * MOST_FORMED[3]:
+        # formed, or multiplied with in the plane: 7 ms for 310, 23 for 770, 60 for 1250, 200 for 2200 were measured
+        return 1e8 + 1.5e3 * k**2
     product, functions, points = 0.0, prod(_expected_functions(reach) for reach in reaches), 1.0
     for reach, m in zip(reversed(reaches), reversed(half)):
         product += 2.4 * functions * points * (4 * m + 1)
@@ -192,29 +196,29 @@ def compressed_moment(
         on the Frobenius norm of what the moment changes by where this grid integrates it; and one on how much the
         square of the centred moment's norm grows.
     """
-    if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * MOST:
+    most = MOST[len(lines)]
+    if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * most:
         return None
     axes = [_functions(line, float(r)) for line, r in zip(lines, inside, strict=True)]
-    chosen, left_out = _chosen([axis.largest for axis in axes], tau)
+    chosen, left_out = _chosen([axis.largest for axis in axes], tau, most)
     if chosen is None:
         return None
     directions = _Directions(sums, count, axes, chosen)
     matrix = directions.matrix() if len(chosen) <= MOST_FORMED[len(axes)] else None
     left_out *= count * (1.0 + 1e-9)
-    if matrix is None and len(axes) < 3:  # FFTs are as fast
-        return None
     lift = directions.lift(unpack)
     if matrix is None:
 
         def on_a_grid(most: float) -> Product:
             values, error, growth = symbol(most)
             product = _GridProduct(directions, values)
-            return Product(product.matmat, product.error, error, growth)
+            form = product.matrix if len(axes) < 3 else None
+            return Product(product.matmat, product.error, error, growth, form)
 
         return Compressed(len(chosen), on_a_grid, lift, left_out)
     size = len(chosen)
     error = _rounding(size, (2 * len(line) - 1 for line in lines)) * count
-    formed = Product(lambda U: matrix @ U, 4.0 * size * UNIT * float(np.linalg.norm(matrix)), error)
+    formed = Product(lambda U: matrix @ U, 4.0 * size * UNIT * float(np.linalg.norm(matrix)), error, form=matrix.copy)
     return Compressed(size, lambda most: formed, lift, left_out, matrix)
 
 
@@ -325,6 +329,10 @@ class _GridProduct:
         total = directions.total
         return out.T - np.outer(total, total @ U / directions.count)
 
+    def matrix(self) -> np.ndarray:
+        """Of all products, a column each."""
+        return self.matmat(np.eye(len(self.directions.places)))
+
 
 def _values_on_axis(wave: np.ndarray, n_even: int, n: int) -> ParityMatrix:
     """Values of functions with these modes, even ones first, on n points from 0 on, over the root of n."""
@@ -337,7 +345,7 @@ def _values_on_axis(wave: np.ndarray, n_even: int, n: int) -> ParityMatrix:
     return ParityMatrix(even, odd, n, periodic=True)
 
 
-def _chosen(largest: list[np.ndarray], tau: float) -> tuple[np.ndarray | None, float]:
+def _chosen(largest: list[np.ndarray], tau: float, most: int) -> tuple[np.ndarray | None, float]:
     """Numbers of the products to keep, and a bound on the sum of the squares of the others."""
     squares = np.ones(1)
     for values in largest:
@@ -346,7 +354,7 @@ def _chosen(largest: list[np.ndarray], tau: float) -> tuple[np.ndarray | None, f
     order = np.argsort(squares)
     sums = np.cumsum(squares[order])
     left = int(np.searchsorted(sums, tau, side="right"))
-    if not 0 < len(squares) - left <= MOST:
+    if not 0 < len(squares) - left <= most:
         return None, 0.0
     return np.sort(order[left:]), float(sums[left - 1]) * (1.0 + 1e-9) if left else 0.0
 
@@ -366,20 +374,25 @@ def _functions(line: np.ndarray, r: float) -> _Axis:
     even = np.hstack([np.full((len(nodes), 1), root[m]), scale * np.cos(angle)])
     modes = np.zeros((2 * m + 1, 2 * m + 1), dtype=np.complex128)
     largest = np.zeros(2 * m + 1)
-    V = np.linalg.svd(even)[2].T
+    V = _right_vectors(even)
     modes[m:, : m + 1] = sqrt(0.5) * V
     modes[m, : m + 1] = V[0]
     modes[:m, : m + 1] = modes[:m:-1, : m + 1]
     largest[: m + 1] = np.abs(even @ V).max(axis=0)
     if m:
         odd = scale * np.sin(angle)
-        V = np.linalg.svd(odd)[2].T
+        V = _right_vectors(odd)
         modes[m + 1 :, m + 1 :] = -1j * sqrt(0.5) * V
         modes[:m, m + 1 :] = np.conj(modes[:m:-1, m + 1 :])
         largest[m + 1 :] = np.abs(odd @ V).max(axis=0)
     largest = (largest + left + 1e-14 * sqrt(float(line.sum()))) / cos(pi / 8) + left
     order_of = np.argsort(-largest, kind="stable")
     return _Axis(modes[:, order_of], root, largest[order_of])
+
+
+def _right_vectors(A: np.ndarray) -> np.ndarray:
+    """All of them, as columns; of the left ones, where rows are many, no more than there are columns are computed."""
+    return np.linalg.svd(A, full_matrices=len(A) < A.shape[1])[2].T
 
 
 def _products(waves: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -449,7 +449,7 @@ class ToeplitzMoments(OperatorMoments):
 
     def compressed(self) -> compressed.Compressed | None:
         whole = self.map
-        lines = self._product_weights() if whole.n_features >= compressed.LEAST else None
+        lines = self._product_weights() if whole.n_features >= compressed.LEAST[len(whole.half)] else None
         if lines is None:
             return None
         tau = DIRECTIONS_SHARE * whole.tail
@@ -823,9 +823,9 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     directions = compressed.expected_directions(reaches)
     # the more eigenvalues are alike, the more columns until their squares tell that none was missed
     steps = max(60.0, 0.115 * directions) if d < 3 else 250.0
-    few = directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST)
+    few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
     # tol is of the trace; of the largest eigenvalue, which is less, it is as much again
-    if D >= compressed.LEAST and few and compressed.expected_error(half, reaches) <= tol:
+    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= tol:
         setup = compressed.expected_cost(half, reaches)
     elif d > 1 and D >= 4000:
         # two levels (``nested``): .06 s for 5e3 modes of two axes, .45 s for 1.5e4; of three axes 1 s for 8e4, 8 s for

@@ -156,7 +156,6 @@ def _compressed_pairs(
 
 
 def _operator_of(small: Any, product: Any, moments: OperatorMoments, norm: float) -> SymmetricOperator:
-    A = small.matrix
     return SymmetricOperator(
         product.matmat,
         small.size,
@@ -164,8 +163,8 @@ def _operator_of(small: Any, product: Any, moments: OperatorMoments, norm: float
         float(np.sqrt(norm**2 + product.growth)) * (1.0 + 1e-12),
         product.product_error,
         product.error + moments.indefinite,
-        None if A is None else A.copy,
-        dear=A is None,
+        product.form,
+        dear=product.form is None,
     )
 
 

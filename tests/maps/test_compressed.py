@@ -9,6 +9,7 @@ import reference
 import fastkpca as fk
 from fastkpca.maps import compressed
 from fastkpca.maps.fourier import gaussian_fourier_map
+from fastkpca.solve import lanczos
 from fastkpca.solve import moments as solved
 from fastkpca.solve.moments import leading_axes
 
@@ -17,7 +18,7 @@ SIZES = [(1, 0.1, 1e-7), (2, 0.3, 1e-7), (2, 0.2, 1e-3), (3, 1.0, 1e-5), (3, 0.6
 
 @pytest.fixture(autouse=True)
 def _for_few_features_too(monkeypatch):
-    monkeypatch.setattr(compressed, "LEAST", 0)
+    monkeypatch.setattr(compressed, "LEAST", dict.fromkeys((1, 2, 3), 0))
 
 
 def rows_of(rng, d, n=200):
@@ -31,13 +32,16 @@ def rows_of(rng, d, n=200):
 
 @pytest.mark.parametrize(("d", "sigma", "tol"), SIZES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_it_is_the_moment_in_orthonormal_directions_and_what_is_left_out_is_bounded(d, sigma, tol, weighted):
+def test_it_is_the_moment_in_orthonormal_directions_and_what_is_left_out_is_bounded(
+    d, sigma, tol, weighted, monkeypatch
+):
     rng = np.random.default_rng(d)
     X = rows_of(rng, d)
     w = rng.random(len(X)) if weighted else np.ones(len(X))
     feature_map = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol)
     moments = feature_map.new_moments()
     moments.update(X, w if weighted else None)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 1600))
     small = moments.compressed()
     matrix = small.matrix
     k, D = small.size, feature_map.n_features
@@ -68,9 +72,12 @@ def test_no_function_is_larger_than_its_bound(m, r):
     assert (np.diff(axis.largest) <= 0).all()
 
 
-@pytest.mark.parametrize(("sigma", "tol"), [(1.0, 1e-5), (0.6, 1e-3), (0.4, 1e-7)])
-def test_products_are_those_of_the_formed_moment(sigma, tol, monkeypatch):
-    X = rows_of(np.random.default_rng(3), 3)
+SOME = [(2, 0.3, 1e-7), (2, 0.1, 1e-3), (3, 1.0, 1e-5), (3, 0.6, 1e-3), (3, 0.4, 1e-7)]
+
+
+@pytest.mark.parametrize(("d", "sigma", "tol"), SOME)
+def test_products_are_those_of_the_formed_moment(d, sigma, tol, monkeypatch):
+    X = rows_of(np.random.default_rng(3), d)
     moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol).new_moments()
     moments.update(X)
     monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 1600))
@@ -89,10 +96,10 @@ def test_products_are_those_of_the_formed_moment(sigma, tol, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", ["random", "one", "corners", "lattice"])
-@pytest.mark.parametrize(("sigma", "tol"), [(1.0, 1e-5), (0.6, 1e-3), (0.4, 1e-7)])
-def test_coarser_grids_change_the_moment_by_no_more_than_they_say(rows, sigma, tol, monkeypatch):
+@pytest.mark.parametrize(("d", "sigma", "tol"), SOME)
+def test_coarser_grids_change_the_moment_by_no_more_than_they_say(rows, d, sigma, tol, monkeypatch):
     rng = np.random.default_rng(3)
-    X = rows_of(rng, 3)
+    X = rows_of(rng, d)
     box = np.stack([X.min(axis=0), X.max(axis=0)])
     feature_map = gaussian_fourier_map(box, sigma, tol)
     if rows == "one":
@@ -154,12 +161,36 @@ def test_a_search_with_coarse_products_comes_first_where_directions_are_many(see
     assert np.ptp(ends, axis=1).max() <= 1e-6 * exact[0]
 
 
-def test_with_two_axes_a_moment_of_many_directions_is_left_to_ffts(monkeypatch):
-    X = np.random.default_rng(0).random((50, 2))
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_moment_of_very_many_directions_is_left_to_ffts(d, monkeypatch):
+    X = np.random.default_rng(0).random((50, d))
     moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.3, 1e-6).new_moments()
     moments.update(X)
-    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 20))
+    assert moments.compressed() is not None
+    monkeypatch.setattr(compressed, "MOST", compressed.MOST | {d: moments.compressed().size - 1})
     assert moments.compressed() is None
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_in_the_plane_a_moment_is_multiplied_with_and_what_proves_its_pairs_never_fails(flat, monkeypatch):
+    """On a grid, where FFTs of all features did it. With a flat spectrum the traces prove nothing: a Cholesky does."""
+    rng = np.random.default_rng(5)
+    X = rng.random((1500, 2))
+    sigma, c = (0.06, 60) if flat else (0.12, 10)
+    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, 1e-8).new_moments()
+    moments.update(X)
+    monkeypatch.undo()  # by the number of features as it is
+    small = moments.compressed()
+    assert small.matrix is None and small.size < 0.6 * moments.map.n_features
+    monkeypatch.setattr(type(moments), "matmat", lambda *_: pytest.fail("all features were multiplied with"))
+    if flat:
+        monkeypatch.setattr(lanczos._Search, "_traces_will_do", lambda _: False)
+    pairs = leading_axes(moments, c, tol=1e-6, rank=len(X) - 1)[2]
+    assert pairs.certificate.bound_kind == "guaranteed"
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0][:c]
+    ends, beside = pairs.certificate.eigenvalue_bounds[:c], moments.residual_trace + moments.indefinite
+    assert (ends[:, 0] <= exact + beside).all() and (exact <= ends[:, 1] + beside).all()
+    assert np.ptp(ends, axis=1).max() <= 1e-6 * exact[0]
 
 
 def test_clusters_need_few_products_and_are_guaranteed():
@@ -182,12 +213,12 @@ def test_many_directions_are_not_looked_for(monkeypatch):
     moments = feature_map.new_moments()
     moments.update(X)
     assert moments.compressed() is not None
-    monkeypatch.setattr(compressed, "MOST", 20)
+    monkeypatch.setattr(compressed, "MOST", dict.fromkeys((1, 2, 3), 20))
     assert moments.compressed() is None
     monkeypatch.undo()
     feature_map.weights[0, 0] *= 2  # no product over the axes
     feature_map.weights[-1, -1] *= 2
-    monkeypatch.setattr(compressed, "LEAST", 0)
+    monkeypatch.setattr(compressed, "LEAST", dict.fromkeys((1, 2, 3), 0))
     assert moments.compressed() is None
 
 

@@ -125,7 +125,7 @@ class Basis:
         b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
         given = X
         if not projected:
-            X = self._project(np.array(X, order="F"), Q)
+            X = self._project(_copied(X, self.n_threads), Q)
         squares = inner(X, X, self.n_threads)
         norms = np.sqrt(squares.diagonal())
         kept = norms > noise
@@ -165,7 +165,7 @@ class Basis:
     def _project(self, X: np.ndarray, Q: np.ndarray) -> np.ndarray:
         """X without its part along Q (and ones), in place."""
         if self.centred:
-            X -= X.mean(axis=0)
+            without_means(X, self.n_threads, out=X)
         return _subtract(X, Q, inner(Q, X, self.n_threads), self.n_threads) if Q.shape[1] else X
 
     def append(self, X: np.ndarray, image: np.ndarray) -> np.ndarray:
@@ -184,7 +184,7 @@ class Basis:
 
     def outside(self, image: np.ndarray, border: np.ndarray) -> np.ndarray:
         """image - Q border."""
-        return _subtract(np.array(image, order="F"), self.Q, border, self.n_threads)
+        return _subtract(_copied(image, self.n_threads), self.Q, border, self.n_threads)
 
     def ritz(self, leading: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Ritz values, descending, and the coordinates Y of the Ritz vectors Q Y; all of them, or the leading ones."""
@@ -285,22 +285,38 @@ def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: 
     return X
 
 
-def without_means(X: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """X less the mean of each column, float64, column-major."""
+def _copied(X: np.ndarray, n_threads: int) -> np.ndarray:
+    """A copy of X, column-major. The first touch of its pages is what takes the time: it is shared, too."""
     n, columns = X.shape
     panels = _panels(n, parallel.A_NUMBER * columns)
     if len(panels) == 1:
-        return np.subtract(X, X.mean(axis=0, dtype=np.float64), out=aligned_columns(n, columns))
-    sums = parallel.tree_reduce(
-        lambda i: X[panels[i]].sum(axis=0, dtype=np.float64), len(panels), np.add, n_threads=n_threads
-    )
-    mean, out = sums / n, aligned_columns(n, columns)
+        return np.array(X, order="F")
+    out = aligned_columns(n, columns)
 
     def task(i: int) -> None:
-        np.subtract(X[panels[i]], mean, out=out[panels[i]])
+        out[panels[i]] = X[panels[i]]
 
     parallel.each(task, len(panels), n_threads=n_threads)
     return out
+
+
+def without_means(X: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None) -> np.ndarray:
+    """X less the mean of each column, float64: a new array, column-major, or ``out``."""
+    n, columns = X.shape
+    panels = _panels(n, parallel.A_NUMBER * columns)
+    result = aligned_columns(n, columns) if out is None else out
+    if len(panels) == 1:
+        return np.subtract(X, X.mean(axis=0, dtype=np.float64), out=result)
+    sums = parallel.tree_reduce(
+        lambda i: X[panels[i]].sum(axis=0, dtype=np.float64), len(panels), np.add, n_threads=n_threads
+    )
+    mean = sums / n
+
+    def task(i: int) -> None:
+        np.subtract(X[panels[i]], mean, out=result[panels[i]])
+
+    parallel.each(task, len(panels), n_threads=n_threads)
+    return result
 
 
 def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int, n_threads: int) -> np.ndarray:

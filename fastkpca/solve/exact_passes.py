@@ -568,7 +568,7 @@ class ExactRun:
         b = self.outlook.block
         candidates = residuals[:, : max(b, c + default_block_size(self.n, 1))]
         largest = np.argsort(-np.einsum("ij,ij->j", candidates, candidates), kind="stable")[:b]
-        return np.array(candidates[:, largest], order="F")
+        return candidates.T[largest].T  # column by column: a copy that turned the array took longer than its products
 
     def _next_block(self, pairs: Pairs, furthest: np.ndarray, explore: bool, c: int) -> np.ndarray:
         """Columns of the next pass; ``furthest``: the residuals that extend the space."""
@@ -588,8 +588,9 @@ class ExactRun:
             self.outlook.check_budget(basis.size, LEAST_EXPLORING_PASSES)
             self.exploration = self._new_exploration(min(b, basis.room))
             return basis.orthonormal(self.rng.standard_normal((self.n, b)))
-        X = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])
-        X = basis.orthonormal(X, noise=noise)
+        if furthest.shape[1] < b:
+            furthest = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])
+        X = basis.orthonormal(furthest, noise=noise)
         return self.outlook.widened(X, basis) if self.outlook.count(theta) is None else X
 
     # the result ----------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .narrow import near_summation
-from .vectors import aligned, columns_of, with_ones
+from .vectors import aligned, aligned_pair, columns_of, with_ones
 
 __all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
 
@@ -213,7 +213,7 @@ class ExactSummation(Summation):
         """
         n = self.shape[0]
         self.shift = self._mean_of_some()
-        self._kept, self._low = aligned(2 * _ends_of_tiles(self.bands)[-1], np.float32).reshape(2, -1)
+        self._kept, self._low = aligned_pair(_ends_of_tiles(self.bands)[-1], np.float32)
         self.measured = self.pass_with_norm(np.empty((n, 0)), np.full(n, self.shift), self.shift)
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress

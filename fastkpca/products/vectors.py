@@ -11,6 +11,7 @@ __all__ = [
     "add_tall_product",
     "aligned",
     "aligned_columns",
+    "aligned_pair",
     "centre_single",
     "columns_of",
     "row_sums",
@@ -24,6 +25,8 @@ LINE = 64
 """Bytes of a line of the cache, and of the widest vectors."""
 LARGE_PAGE = 1 << 21
 """Bytes of a large page of memory, where there are such pages."""
+LARGEST_IN_HEAP = 1 << 25
+"""Bytes of a block that glibc always gives back to the system: the next one is new, and is cleared page by page."""
 
 
 def aligned(count: int, dtype: type[np.floating]) -> np.ndarray:
@@ -37,6 +40,15 @@ def aligned(count: int, dtype: type[np.floating]) -> np.ndarray:
     room = np.empty(count + line // size, dtype=dtype)
     start = -room.ctypes.data % line // size
     return room[start : start + count]
+
+
+def aligned_pair(count: int, dtype: type[np.floating]) -> tuple[np.ndarray, np.ndarray]:
+    """Two such arrays: one block, of which fewer pages are small, where the next call finds it in the heap again."""
+    both = 2 * count * np.dtype(dtype).itemsize
+    if both + LARGE_PAGE > LARGEST_IN_HEAP:
+        return aligned(count, dtype), aligned(count, dtype)
+    block = aligned(2 * count, dtype)
+    return block[:count], block[count:]
 
 
 def aligned_columns(n: int, columns: int) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastkpca._core import tiles
-from fastkpca.products.vectors import LARGE_PAGE, LINE, aligned, aligned_columns
+from fastkpca.products.vectors import LARGE_PAGE, LARGEST_IN_HEAP, LINE, aligned, aligned_columns, aligned_pair
 
 SETS = ["baseline", "avx2", "avx512"]
 
@@ -20,6 +20,14 @@ def test_arrays_begin_with_a_line_and_large_ones_with_a_large_page():
         array = aligned(count, dtype)
         assert array.shape == (count,) and array.dtype == dtype
         assert array.ctypes.data % start == 0
+
+
+def test_a_pair_is_one_block_where_the_heap_keeps_that():
+    for count, together in [(1000, True), (LARGE_PAGE, True), (LARGEST_IN_HEAP // 8, False)]:
+        first, second = aligned_pair(count, np.float32)
+        assert first.shape == second.shape == (count,)
+        assert (first.base is second.base) == together
+        assert first.ctypes.data % (LARGE_PAGE if first.nbytes > 2 * LARGE_PAGE else LINE) == 0
 
 
 @pytest.mark.parametrize("instructions", SETS)

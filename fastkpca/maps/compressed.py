@@ -278,7 +278,10 @@ class _Directions:
                 parts = modes[axis - 1].expand(parts, axis)
             images = parts.reshape(len(parts), -1)[:, ::-1].reshape(parts.shape)
             parts, images = parts[:, self.half[0] :], images[:, self.half[0] :]
-            return unpack((parts + images) + 1j * (parts - images))
+            spectra = np.empty(parts.shape, dtype=np.complex128)
+            np.add(parts, images, out=spectra.real)
+            np.subtract(parts, images, out=spectra.imag)
+            return unpack(spectra)
 
         return lift
 

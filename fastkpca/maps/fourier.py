@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import ceil, erfc, exp, expm1, log, pi, prod, sqrt
+from math import ceil, erfc, exp, expm1, log, log2, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
+from ..base.caching import cached_property
 from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
@@ -57,6 +58,8 @@ BEYOND = 1e-4
 two rows of the box and their images, whose error is then far below any tolerance."""
 TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.5
 """Of the tolerance, for the modes left out and for the error of the transforms."""
+MEAN_SHARE = 1e-10
+"""Of the moment's norm, for the error of the grid on which its product with the mean is formed."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 
@@ -313,8 +316,14 @@ class ToeplitzMoments(OperatorMoments):
         self._doubled = tuple(2 * m for m in feature_map.half)
         shape = (self._doubled[0] + 1, *[2 * m + 1 for m in self._doubled[1:]])
         self._sums = np.zeros(shape, dtype=np.complex128)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What follows from the sums: they change."""
         self._symbol: np.ndarray | None = None
         self._total: np.ndarray | None = None
+        self._squares: list[np.ndarray] | None = None
+        self._square_sum: float | None = None
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
         P, _ = self.map._points(X)
@@ -329,14 +338,14 @@ class ToeplitzMoments(OperatorMoments):
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
-        self._symbol = self._total = None
+        self._forget()
 
     def merge(self, other: Moments) -> Moments:
         assert isinstance(other, ToeplitzMoments)
         self._sums += other._sums
         self.count += other.count
         self.residual_trace += other.residual_trace
-        self._symbol = self._total = None
+        self._forget()
         return self
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -349,7 +358,7 @@ class ToeplitzMoments(OperatorMoments):
         if sums.shape != self._sums.shape:
             raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
         self._sums = sums
-        self._symbol = self._total = None
+        self._forget()
         return self
 
     @property
@@ -386,19 +395,31 @@ class ToeplitzMoments(OperatorMoments):
     @property
     def product_error(self) -> float:
         """Two FFTs, each off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, section 24.1)."""
-        symbol, total = self.symbol, self.total
-        size = max(float(symbol.max()), -float(symbol.min())) * float(self.map.weights.max())
+        return self._rounding(self.symbol.size, _largest(self.symbol))
+
+    def _rounding(self, points: float, largest: float) -> float:
+        """``product_error`` for a symbol of so many points, and its largest absolute value."""
+        total = self.total
         return UNIT * (
-            (8.0 * np.log2(symbol.size) + 32.0) * size + 64.0 * float(total @ total) / max(self.count, 1e-300)
+            (8.0 * log2(points) + 32.0) * largest * float(self.map.weights.max())
+            + 64.0 * float(total @ total) / max(self.count, 1e-300)
         )
 
     @property
     def indefinite(self) -> float:
         """How far below zero an eigenvalue of the computed operator may lie: the transform's error."""
         error = self.count * self.map.transform_error
-        # |t_j| is at most the count: all that rounding can be, and the symbol is not needed where that is nothing
-        most = 1e3 * UNIT * self._sums.size * self.count * max(1.0, float(self.map.weights.max()))
+        # no value of the symbol is larger than the sum of all |t_j|: it is not needed where rounding is nothing
+        n_modes = 2.0 * self._sums.size
+        most = self._rounding(n_modes * 2.0 ** len(self.map.half), sqrt(2.0 * n_modes * self._sum_of_squares()))
         return error + (most if most <= 1e-3 * error else self.product_error)
+
+    def _sum_of_squares(self) -> float:
+        """Of all |t_j| with j_1 >= 0."""
+        if self._square_sum is None:
+            sums = self._exact_count()
+            self._square_sum = float(np.vdot(sums, sums).real)
+        return self._square_sum
 
     @property
     def norm(self) -> float:
@@ -406,30 +427,38 @@ class ToeplitzMoments(OperatorMoments):
 
         |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
-        symbol, total = self.symbol, self.total
-        lines = self._product_weights()
-        if lines is not None:
-            pairs = reduce(np.multiply.outer, [np.convolve(line, line) for line in lines])[self._doubled[0] :]
-        else:
-            w = scipy.fft.rfftn(self.map.weights, symbol.shape)
-            pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), symbol.shape))
-            middle = [n // 2 for n in symbol.shape]
-            around = tuple(slice(k - m, k + m + 1) for k, m in zip(middle, self._doubled))
-            pairs = pairs[around][self._doubled[0] :]
+        total, n = self.total, max(self.count, 1e-300)
+        b = float(total @ total)
+        by_axes = self._product_weights is not None
+        square = self._norm_square_by_axes() if by_axes else self._norm_square_by_modes()
+        # of many modes the whole symbol is dear, and nothing else may need it
+        coarse = by_axes and self.map.n_features >= compressed.LEAST[len(self.map.half)]
+        symbol, _, growth = self._coarse_symbol(MEAN_SHARE * sqrt(square)) if coarse else (self.symbol, 0.0, 0.0)
+        values = _values(self.map._pack(total[:, None]) * self.map._half_root, symbol.shape)[0]
+        product = float(np.vdot(values * symbol, values)) / symbol.size  # total' S T S total
+        rounding = 128.0 * log2(symbol.size) * UNIT * self._sum_of_squares() * float(np.sum(self.map.weights**2))
+        rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self._rounding(symbol.size, _largest(symbol))
+        centred = square - 2.0 * product / n + (b / n) ** 2
+        return sqrt(max(centred, 0.0) + rounding + growth)
+
+    def _norm_square_by_axes(self) -> float:
+        """|S T S|_F^2 where a mode's weight is a product of the axes'."""
+        first = 2.0 * self._pairs_by_axis()[0]
+        first[0] *= 0.5
+        return float(first @ self._squares_by_axis()[0])
+
+    def _norm_square_by_modes(self) -> float:
+        """|S T S|_F^2 of any weights."""
+        shape = self.symbol.shape
+        w = scipy.fft.rfftn(self.map.weights, shape)
+        pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), shape))
+        middle = [n // 2 for n in shape]
+        around = tuple(slice(k - m, k + m + 1) for k, m in zip(middle, self._doubled))
+        pairs = pairs[around][self._doubled[0] :]
         squares = self._sums.real**2 + self._sums.imag**2
         both = np.full((len(squares), *[1] * (squares.ndim - 1)), 2.0)
         both[0] = 1.0
-        square = float(np.sum(both * squares * pairs))
-        rounding = (
-            64.0 * np.log2(symbol.size) * UNIT * float(np.sum(both * squares)) * float(np.sum(self.map.weights**2))
-        )
-        values = _values(self.map._pack(total[:, None]) * self.map._half_root, symbol.shape)[0]
-        product = float(np.vdot(values * symbol, values)) / symbol.size  # total' S T S total
-        n = max(self.count, 1e-300)
-        b = float(total @ total)
-        centred = square - 2.0 * product / n + (b / n) ** 2
-        rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
-        return sqrt(max(centred, 0.0) + rounding)
+        return float(np.sum(both * squares * pairs))
 
     def _uncentred(self, C: np.ndarray) -> np.ndarray:
         symbol = self.symbol
@@ -449,7 +478,7 @@ class ToeplitzMoments(OperatorMoments):
 
     def compressed(self) -> compressed.Compressed | None:
         whole = self.map
-        lines = self._product_weights() if whole.n_features >= compressed.LEAST[len(whole.half)] else None
+        lines = self._product_weights if whole.n_features >= compressed.LEAST[len(whole.half)] else None
         if lines is None:
             return None
         tau = DIRECTIONS_SHARE * whole.tail
@@ -469,11 +498,9 @@ class ToeplitzMoments(OperatorMoments):
         no larger, in norm, than E. And b'E b, with b of mean and centring, is at most 2 |b| |E| times the norm of b in
         modes beyond n / 4, since of two modes that differ so one lies there.
         """
-        lines = self._product_weights()
-        assert lines is not None
-        pairs = [np.convolve(line, line)[m:] for line, m in zip(lines, self._doubled)]
+        pairs = self._pairs_by_axis()
         shape, error, growth = [], 0.0, 1.0
-        for pair, squares in zip(pairs, self._squares_by_axis(pairs)):
+        for pair, squares in zip(pairs, self._squares_by_axis()):
             n, change = _coarsest(pair, squares, most / (len(pairs) * growth))
             shape.append(n)
             error += growth * change
@@ -489,9 +516,18 @@ class ToeplitzMoments(OperatorMoments):
         light = max(square - float(np.sum(b[heavy] ** 2)), 0.0) + 1e-13 * square
         return values, error, 3.0 * error**2 + 4.0 * sqrt(square * light) * error / max(self.count, 1e-300)
 
-    def _squares_by_axis(self, pairs: list[np.ndarray]) -> list[np.ndarray]:
-        """Sums of |t_j|^2 over all axes but one, weighted by ``pairs`` there, for 0 <= j_c <= 2 M_c."""
-        squares = self._sums.real**2 + self._sums.imag**2
+    def _pairs_by_axis(self) -> list[np.ndarray]:
+        """(w * w)_j of each axis for 0 <= j <= 2 M, where a mode's weight is the product of these."""
+        lines = self._product_weights
+        assert lines is not None
+        return [np.convolve(line, line)[m:] for line, m in zip(lines, self._doubled)]
+
+    def _squares_by_axis(self) -> list[np.ndarray]:
+        """Sums of |t_j|^2 over all axes but one, weighted by ``_pairs_by_axis`` there, for 0 <= j_c <= 2 M_c."""
+        if self._squares is not None:
+            return self._squares
+        pairs, sums_of_waves = self._pairs_by_axis(), self._exact_count()
+        squares = sums_of_waves.real**2 + sums_of_waves.imag**2
         both = [np.concatenate([pair[:0:-1], pair]) for pair in pairs]
         both[0] = np.concatenate([pairs[0][:1], 2.0 * pairs[0][1:]])
         sums = []
@@ -501,8 +537,10 @@ class ToeplitzMoments(OperatorMoments):
                 if axis != kept:
                     part = np.tensordot(part, both[axis], axes=(axis, 0))
             sums.append(part if kept == 0 else part[self._doubled[kept] :])
+        self._squares = sums
         return sums
 
+    @cached_property
     def _product_weights(self) -> list[np.ndarray] | None:
         """Weights by axis where a mode's weight is their product."""
         lines = [line for line, _ in _lines(self.map.weights, self.map.half)]
@@ -604,6 +642,11 @@ class HeavyModes:
         whole = np.zeros((self._box.map.n_features, C.shape[1]), order="F")
         whole[self._chosen] = C
         return self._box.matmat(whole)[self._chosen]
+
+
+def _largest(values: np.ndarray) -> float:
+    """Absolute value."""
+    return max(float(values.max()), -float(values.min()))
 
 
 def _lines(chosen: np.ndarray, half: tuple[int, ...]) -> list[tuple[np.ndarray, int]]:

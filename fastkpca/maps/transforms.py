@@ -575,13 +575,22 @@ def _moved(spectra: np.ndarray, half: tuple[int, ...], steps: np.ndarray) -> np.
 def _from_waves(sums: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     """Half spectra of sums (k, 2 M_1 + 1, ...) with products of ``_waves``: exp(-i m x) = cos(m x) - i sin(m x)."""
     cosines, sines = _parted(sums, 1, half[0])
-    spectra = cosines.astype(np.complex128)
-    spectra[:, 1:].imag = -sines
+    spectra = np.zeros(cosines.shape, dtype=np.complex128)
+    spectra.real = cosines
+    np.negative(sines, out=spectra.imag[:, 1:])
     for axis, m in enumerate(half[1:], 2):
         cosines, sines = _parted(spectra, axis, m)
         first, others = _parted(cosines, axis, 0)
-        sines = 1j * sines
-        spectra = np.concatenate([np.flip(others + sines, axis=axis), first, others - sines], axis=axis)
+        spectra = np.empty_like(spectra)
+        lower, rest = _parted(spectra, axis, m - 1)
+        middle, upper = _parted(rest, axis, 0)
+        middle[...] = first
+        # real and imaginary parts apart: products with i would be passes over arrays of their own
+        lower = np.flip(lower, axis=axis)
+        np.subtract(others.real, sines.imag, out=lower.real)
+        np.add(others.imag, sines.real, out=lower.imag)
+        np.add(others.real, sines.imag, out=upper.real)
+        np.subtract(others.imag, sines.real, out=upper.imag)
     return spectra
 
 
@@ -592,8 +601,17 @@ def _to_waves(spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
         lower, rest = _parted(part, axis, m - 1)
         first, upper = _parted(rest, axis, 0)
         lower = np.flip(lower, axis=axis)
-        part = np.concatenate([first, upper + lower, 1j * (upper - lower)], axis=axis)
-    return np.concatenate([part.real, -part.imag[:, 1:]], axis=1)
+        part = np.empty_like(part)
+        cosines, sines = _parted(part, axis, m)
+        constant, others = _parted(cosines, axis, 0)
+        constant[...] = first
+        np.add(upper, lower, out=others)
+        np.subtract(lower.imag, upper.imag, out=sines.real)
+        np.subtract(upper.real, lower.real, out=sines.imag)
+    waves = np.empty((len(part), 2 * half[0] + 1, *part.shape[2:]))
+    waves[:, : half[0] + 1] = part.real
+    np.negative(part.imag[:, 1:], out=waves[:, half[0] + 1 :])
+    return waves
 
 
 def _parted(values: np.ndarray, axis: int, m: int) -> tuple[np.ndarray, np.ndarray]:

@@ -59,6 +59,23 @@ def test_it_is_the_moment_in_orthonormal_directions_and_what_is_left_out_is_boun
     assert (np.einsum("ij,ij->i", rest, rest) <= small.left_out / moments.count * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize(("d", "sigma", "tol"), SIZES)
+def test_the_norm_and_the_distance_to_semidefinite_need_no_symbol(d, sigma, tol):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rows_of(rng, d, int(rng.integers(20, 400)))
+        feature_map = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol)
+        moments = feature_map.new_moments()
+        moments.update(X[::2])
+        assert moments.norm > 0.0  # of fewer rows: what it kept is forgotten
+        moments.update(X[1::2], rng.random(len(X[1::2])))
+        norm, indefinite = moments.norm, moments.indefinite
+        assert moments._symbol is None
+        exact = np.linalg.norm(moments.form())
+        assert (1.0 - 1e-14) * exact <= norm <= (1.0 + 1e-6) * exact
+        assert 0.0 <= indefinite - moments.count * feature_map.transform_error <= 1e-3 * indefinite
+
+
 @pytest.mark.parametrize("m", [0, 1, 2, 9, 40])
 @pytest.mark.parametrize("r", [1e-9, 0.01, 0.5, 2.0, np.pi])
 def test_no_function_is_larger_than_its_bound(m, r):

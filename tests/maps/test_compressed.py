@@ -236,6 +236,8 @@ def test_many_directions_are_not_looked_for(monkeypatch):
     feature_map.weights[0, 0] *= 2  # no product over the axes
     feature_map.weights[-1, -1] *= 2
     monkeypatch.setattr(compressed, "LEAST", dict.fromkeys((1, 2, 3), 0))
+    moments = feature_map.new_moments()
+    moments.update(X)
     assert moments.compressed() is None
 
 

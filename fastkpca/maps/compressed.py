@@ -12,9 +12,9 @@ largest values of their squares on the box. Products of two of the functions are
 2 M, so C11 follows from the t_j that the moment has: no row is looked at again. Its entries are sums over them. Where
 they are many, C11 is multiplied with instead: on a grid of more than 4 M points an axis the moment's symbol is a
 weight, which integrates those polynomials exactly, and C11 = F' diag(symbol) F - mean mean' / N. F, the functions'
-values on the grid, is a product over the axes: a matrix product each way for each, which take a fraction of the time of
-FFTs. The functions of an axis are even or odd, so half of each is enough. A coarser grid takes light modes for others,
-and errs by little.
+values on the grid, is a product over the axes: one matrix product each way for each axis. These take a fraction of the
+time of FFTs. The functions of an axis are even or odd, so half of each is enough. A coarser grid takes light modes for
+others, and errs by little.
 
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a

@@ -55,11 +55,10 @@ def is_positive_definite(S: np.ndarray, n_threads: int = 1) -> bool:
 def _factorise(S: np.ndarray) -> bool:
     by_columns = S.flags.f_contiguous
     # row by row S is its transpose to LAPACK: the lower triangle is the upper one there
-    factor, failed = lapack.spotrf(
-        S if by_columns else S.T, lower=by_columns, clean=0, overwrite_a=by_columns or S.flags.c_contiguous
-    )
-    if not np.shares_memory(factor, S):
-        S[...] = factor if by_columns else factor.T
+    A = S if by_columns else S.T
+    factor, failed = lapack.spotrf(A, lower=by_columns, clean=0, overwrite_a=A.flags.f_contiguous)
+    if not np.shares_memory(factor, A):
+        A[...] = factor
     return failed == 0 and bool(np.isfinite(factor.diagonal()).all())
 
 

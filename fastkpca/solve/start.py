@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from ..base.protocol import Kernel, Summary
 from ..maps.passes import accumulate, feature_moments
@@ -61,7 +60,7 @@ def pivot_start(
     eigenvalues, axes = principal_axes(moments, min(default_block_size(n, wanted), pivots.n_features))
     axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
     # Phi W = K_XP (L^-T W): one small solve instead of one a row. It loses cond(L) u, which a start can afford
-    weights = scipy.linalg.solve_triangular(pivots.factor, axes, lower=True, trans="T", check_finite=False)
+    weights = pivots.landmark_weights(axes)
     start = ExactSummation(kernel, rows, Rows(pivots.pivots), n_threads=n_threads).matmat(weights)
     start = coordinates.block(start)
     start -= start.mean(axis=0)

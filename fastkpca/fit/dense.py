@@ -85,7 +85,8 @@ def solve_dense(problem: Problem) -> Solution:
         (pairs.total - slack, pairs.total + slack),
         sample_projector(problem, coeff, means),
         {"method": "dense", "passes": 1} | pairs.info,
-        score if present is None else None,
+        # the root of a small weight would divide the rounding of a vector: such rows are projected as new ones are
+        score if root is None else None,
         _message(pairs.certificate, eigenvalues, problem.target),
     )
 

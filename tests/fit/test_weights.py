@@ -216,3 +216,13 @@ def test_masked_weights_are_refused():
         fk.kpca(X, "gaussian", 2, sample_weight=w)
     found = fk.kpca(X, "gaussian", 2, sample_weight=w.filled(0))
     assert fk.kpca(X, "gaussian", 2, sample_weight=np.ma.array(w.filled(0))).eigenvalues[0] == found.eigenvalues[0]
+
+
+@pytest.mark.parametrize("route", ["dense", "krylov"])
+def test_scores_of_rows_with_small_weights_are_their_projections(route):
+    """The root of a weight of 1e-6 would divide what the vectors of small eigenvalues err by."""
+    rng = np.random.default_rng(1)
+    X, w = rng.uniform(size=(60, 2)), 10.0 ** rng.uniform(-6, 6, 60)
+    model = fk.kpca(X, "gaussian", 8, sigma=3.0, method=route, sample_weight=w)
+    assert model.eigenvalues[-1] < 1e-6 * model.eigenvalues[0]
+    np.testing.assert_allclose(fk.kpca_project(model, X), model.score, rtol=0, atol=5e-11)

@@ -25,6 +25,7 @@ __all__ = [
     "Progress",
     "blas_threads",
     "checkpoint",
+    "columns",
     "each",
     "interruptible",
     "processors",
@@ -130,6 +131,13 @@ def shares(n: int, multiplications: float, *, most: int = 4, least: int = 1024) 
     count = 2 * (int(min(n // least, multiplications // WORTH_A_TASK, most)) // 2) or 1
     step = 64 * -(-n // (64 * count)) if count > 1 else n
     return [slice(i, min(n, i + step)) for i in range(0, n, step)]
+
+
+def columns(k: int, multiplications: float, *, most: int = 4) -> list[slice]:
+    """range(k) in nearly equal parts, for the tasks of some work on each of k columns: by shapes alone."""
+    count = max(1, min(k, most, int(multiplications // WORTH_A_TASK)))
+    ends = [k * i // count for i in range(count + 1)]
+    return [slice(*ends[i : i + 2]) for i in range(count)]
 
 
 def run(

@@ -38,7 +38,7 @@ Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
 
 
-def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:
+def leading_of(moments: Moments, target: Target, rank: int, memory: float, n_threads: int = 1) -> Axes:
     """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
     return leading_axes(
         about(moments, center=target.center),
@@ -47,6 +47,7 @@ def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Ax
         rank=rank,
         memory_limit=memory,
         probabilistic=not target.guaranteed,
+        n_threads=n_threads,
     )
 
 

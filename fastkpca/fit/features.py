@@ -184,7 +184,7 @@ def _pass(
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
-    leading = leading_of(moments, target, problem.rank, budget.memory)
+    leading = leading_of(moments, target, problem.rank, budget.memory, budget.n_threads)
     if quick and not accurate_enough(moments, leading, target):
         return _pass(feature_map, problem, tries, most_draws, room, quick=False)
     found = _Pass(moments, draws, leading, left_out, kept=kept)

@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.parity import ParityMatrix
+from ..base import parallel
 from ..base.caching import cached_property
 from ..base.rounding import UNIT, rounding_factor
 
@@ -93,7 +94,8 @@ class Compressed:
     size : int
         Directions.
     product : callable
-        From a number to a `Product` whose ``error`` is at most that, where rounding allows it: the cheaper the larger.
+        From a number, and how many threads may work (by default one), to a `Product` whose ``error`` is at most that
+        number, where rounding allows it: the cheaper the larger.
     lift : callable
         (size, c) in these directions -> (D, c) among all features.
     left_out : float
@@ -103,7 +105,7 @@ class Compressed:
     """
 
     size: int
-    product: Callable[[float], Product]
+    product: Callable[..., Product]
     lift: Callable[[np.ndarray], np.ndarray]
     left_out: float
     matrix: np.ndarray | None = None
@@ -209,9 +211,9 @@ def compressed_moment(
     lift = directions.lift(unpack)
     if matrix is None:
 
-        def on_a_grid(most: float) -> Product:
+        def on_a_grid(most: float, n_threads: int = 1) -> Product:
             values, error, growth = symbol(most)
-            product = _GridProduct(directions, values)
+            product = _GridProduct(directions, values, n_threads)
             form = product.matrix if len(axes) < 3 else None
             return Product(product.matmat, product.error, error, growth, form)
 
@@ -219,7 +221,7 @@ def compressed_moment(
     size = len(chosen)
     error = _rounding(size, (2 * len(line) - 1 for line in lines)) * count
     formed = Product(lambda U: matrix @ U, 4.0 * size * UNIT * float(np.linalg.norm(matrix)), error, form=matrix.copy)
-    return Compressed(size, lambda most: formed, lift, left_out, matrix)
+    return Compressed(size, lambda most, n_threads=1: formed, lift, left_out, matrix)
 
 
 class _Directions:
@@ -289,8 +291,8 @@ class _Directions:
 class _GridProduct:
     """Products with the moment by the functions' values on the grid of a symbol, axis by axis."""
 
-    def __init__(self, directions: _Directions, symbol: np.ndarray):
-        self.directions, self.symbol = directions, symbol
+    def __init__(self, directions: _Directions, symbol: np.ndarray, n_threads: int):
+        self.directions, self.symbol, self.n_threads = directions, symbol, n_threads
         self.values = [
             _values_on_axis(wave, even, n) for wave, even, n in zip(directions.scaled, directions.n_even, symbol.shape)
         ]
@@ -315,12 +317,32 @@ class _GridProduct:
         return UNIT * (share * largest + 64.0 * float(total @ total) / self.directions.count)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
+        out, total = np.empty((U.shape[1], len(U))), self.directions.total
+        along_mean = total @ U / self.directions.count
+        parts = parallel.columns(len(out), len(out) * self._multiplications)
+
+        def task(i: int) -> None:
+            part = parts[i]
+            self._on_columns(U[:, part].T, out[part])
+            for image, share in zip(out[part], along_mean[part]):
+                image -= total * share
+
+        parallel.each(task, len(parts), n_threads=self.n_threads)
+        return out.T
+
+    @property
+    def _multiplications(self) -> float:
+        """About those for one column."""
+        sizes, shape = self.directions.sizes, self.symbol.shape
+        return sum(float(prod(sizes[: axis + 1])) * prod(shape[axis:]) for axis in range(len(sizes)))
+
+    def _on_columns(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """What the moment that is not centred makes of each of these ``rows``."""
         directions, sizes, symbol, shape = self.directions, self.directions.sizes, self.symbol, self.symbol.shape
-        out = np.empty((U.shape[1], len(U)))
         # numbers of functions along the first axes, of points along the last ones
         parts = [np.empty((*sizes[:axis], *shape[axis:])) for axis in range(1, len(sizes) + 1)]
         coefficients, weights = np.zeros(sizes), symbol.reshape(shape[0], -1)
-        for u, image in zip(U.T, out):
+        for u, image in zip(rows, out):
             coefficients.reshape(-1)[directions.places] = u
             values = coefficients
             for axis in range(len(sizes) - 1, 0, -1):
@@ -329,8 +351,6 @@ class _GridProduct:
             for axis in range(1, len(sizes)):
                 values = self.values[axis].fold(values, axis, parts[axis])
             image[:] = values.reshape(-1)[directions.places]
-        total = directions.total
-        return out.T - np.outer(total, total @ U / directions.count)
 
     def matrix(self) -> np.ndarray:
         """Of all products, a column each."""

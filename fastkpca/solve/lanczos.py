@@ -105,6 +105,7 @@ def leading_pairs(
     total: float = 0.0,
     memory_limit: float | None = None,
     rng: np.random.Generator | int = 0,
+    n_threads: int = 1,
 ) -> LeadingPairs:
     """The largest eigenvalues of a symmetric semidefinite operator, intervals at most tol * theta_1 wide.
 
@@ -117,10 +118,12 @@ def leading_pairs(
     memory_limit : float, optional
         Bytes.
     rng : numpy.random.Generator or int
+    n_threads : int
+        Of the work on the basis; results do not depend on it.
     """
     room = DEFAULT_MEMORY if memory_limit is None else memory_limit
     limit = max(min(LANCZOS_COLUMNS, int(0.5 * room / (8.0 * operator.n))), target.c + 4 * BLOCK)
-    search = _Search(Lanczos(operator, limit, np.random.default_rng(rng)), target, total)
+    search = _Search(Lanczos(operator, limit, np.random.default_rng(rng), n_threads=n_threads), target, total)
     search.run()
     certificate = search.proved()
     return search.result(certificate)

@@ -69,6 +69,7 @@ def leading_axes(
     rank: int,
     memory_limit: float | None = None,
     probabilistic: bool = True,
+    n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
     """Eigenvalues, axes, and for moments held as an operator the `LeadingPairs` with their certificate; else None.
 
@@ -86,6 +87,8 @@ def leading_axes(
         Bytes.
     probabilistic : bool
         Whether bounds that may fail will do.
+    n_threads : int
+        Of moments held as an operator; results do not depend on it.
     """
     count, fraction = (None, c) if isinstance(c, float) else (c, None)
     C = moments.dense()
@@ -107,7 +110,7 @@ def leading_axes(
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
-    pairs = _compressed_pairs(operator, target, memory_limit) if fraction is None else None
+    pairs = _compressed_pairs(operator, target, memory_limit, n_threads) if fraction is None else None
     if pairs is None and fraction is None and probabilistic:
         pairs = nested_pairs(operator, target)
     if pairs is None:
@@ -115,12 +118,12 @@ def leading_axes(
             operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form
         )
         total = moments.trace + moments.residual_trace
-        pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit)
+        pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit, n_threads=n_threads)
     return pairs.values, pairs.vectors, pairs
 
 
 def _compressed_pairs(
-    moments: OperatorMoments, target: SolverTarget, memory_limit: float | None
+    moments: OperatorMoments, target: SolverTarget, memory_limit: float | None, n_threads: int
 ) -> LeadingPairs | None:
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
@@ -130,19 +133,20 @@ def _compressed_pairs(
     A = small.matrix
     norm = moments.norm if A is None else float(np.linalg.norm(A))
     two_levels = A is None and small.size >= TWO_LEVELS
-    product = small.product(norm * (min(COARSE, 0.2 * float(np.sqrt(target.tol))) if two_levels else 0.05 * target.tol))
+    most = norm * (min(COARSE, 0.2 * float(np.sqrt(target.tol))) if two_levels else 0.05 * target.tol)
+    product = small.product(most, n_threads)
     unknown = small.left_out + (0.0 if two_levels else 2.0 * product.error)
     if not unknown <= target.tol * norm:  # nor of the largest eigenvalue, which is no larger
         return None
     narrower = replace(target, tol=(0.5 if A is None else 0.25) * target.tol)
-    pairs = None
+    pairs, options = None, dict[str, Any](memory_limit=memory_limit, n_threads=n_threads)
     if two_levels:
         wider = replace(target, c=target.c + BESIDE, tol=0.25 * target.tol)
-        nearby = leading_pairs(_operator_of(small, product, moments, norm), wider, memory_limit=memory_limit)
-        coarse, product = product, small.product(0.1 * target.tol * nearby.values[0])
-        pairs = _from_nearby(nearby, coarse, product, narrower, norm)
+        nearby = leading_pairs(_operator_of(small, product, moments, norm), wider, **options)
+        coarse, product = product, small.product(0.1 * target.tol * nearby.values[0], n_threads)
+        pairs = _from_nearby(nearby, coarse, product, narrower, norm, n_threads)
     if pairs is None:
-        pairs = leading_pairs(_operator_of(small, product, moments, norm), narrower, memory_limit=memory_limit)
+        pairs = leading_pairs(_operator_of(small, product, moments, norm), narrower, **options)
     found, error = pairs.certificate, product.error
     bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
@@ -169,7 +173,7 @@ def _operator_of(small: Any, product: Any, moments: OperatorMoments, norm: float
 
 
 def _from_nearby(
-    found: LeadingPairs, coarse: Any, product: Any, target: SolverTarget, norm: float
+    found: LeadingPairs, coarse: Any, product: Any, target: SolverTarget, norm: float, n_threads: int
 ) -> LeadingPairs | None:
     """From those of a matrix nearby, by a product or two with its vectors; None where that is not accurate enough.
 
@@ -180,7 +184,7 @@ def _from_nearby(
         return None
     gaps = theta[c - 1 : c + BESIDE] - theta[c : c + BESIDE + 1]
     p = c + int(np.argmax(gaps / (1.0 + 0.1 * np.arange(len(gaps)))))
-    basis = Basis(len(found.vectors), np.random.default_rng(0), keeps_images=True)
+    basis = Basis(len(found.vectors), np.random.default_rng(0), keeps_images=True, n_threads=n_threads)
     beta = float(ends[p, 1]) + coarse.error + product.error
     # a rotation of the images, once for each round, is a product of at most 2 (p + 1) terms
     error = float(np.sqrt(2.0 * (p + 1))) * product.product_error + 64.0 * (p + 1) * UNIT * norm

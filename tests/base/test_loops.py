@@ -197,6 +197,16 @@ def test_calls_side_by_side_give_their_results_in_order():
     parallel.side_by_side(lambda: together.wait(60), lambda: together.wait(60), n_threads=2)
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 6, 7, 10, 11])
+@pytest.mark.parametrize("multiplications", [0.0, 1e7, 1e12])
+def test_columns_are_nearly_equal_parts_of_all(k, multiplications):
+    parts = parallel.columns(k, multiplications)
+    assert [j for part in parts for j in range(k)[part]] == list(range(k))
+    sizes = [part.stop - part.start for part in parts]
+    assert min(sizes) >= 1 and max(sizes) - min(sizes) <= 1
+    assert len(parts) == min(k, 1 if multiplications == 0.0 else 4)
+
+
 @pytest.mark.parametrize("n", [0, 1, 5, 1023, 2047, 2048, 4097, 100_000])
 @pytest.mark.parametrize("multiplications", [0, 1 << 21, 1 << 23, 1e12])
 def test_shares_are_equal_and_even_in_number(n, multiplications):

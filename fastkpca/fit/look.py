@@ -88,13 +88,14 @@ class Glance:
         K = self._K
         if not len(K):
             return 0.0
-        v = K[:, int(K.diagonal().argmax())]
-        for _ in range(6):
-            length = sqrt(v @ v)
+        image = K[:, int(K.diagonal().argmax())]
+        for _ in range(7):
+            length = sqrt(image @ image)
             if not length > 0.0:
                 return 0.0
-            v = K @ (v / length)
-        return float(v @ (K @ v)) / float(v @ v) / self._trace
+            v = image / length
+            image = K @ v
+        return float(v @ image) / self._trace
 
     @cached_property
     def look(self) -> Look:

@@ -186,3 +186,9 @@ def test_huge_rows_of_many_columns_are_refused_in_words(size):
     X = size * np.random.default_rng(0).standard_normal((400, 60))
     with pytest.raises(ValueError, match="nothing is known of its eigenvalues"):
         fk.kpca(X, "linear", 10)
+
+
+def test_the_look_at_huge_kernel_values_does_not_overflow():
+    """Values of 1e107: the third power of one is beyond float64, its square is not."""
+    X = 1e53 * np.random.default_rng(0).standard_normal((51, 5))
+    judged(X, "linear", {}, tol=5e-3, features="monomial")

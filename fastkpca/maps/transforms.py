@@ -596,21 +596,30 @@ def _from_waves(sums: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
 
 def _to_waves(spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     """The factors (k, 2 M_1 + 1, ...) of products of ``_waves`` whose sum is the real part of the half spectra's."""
-    part = spectra
-    for axis, m in enumerate(half[1:], 2):
-        lower, rest = _parted(part, axis, m - 1)
-        first, upper = _parted(rest, axis, 0)
-        lower = np.flip(lower, axis=axis)
-        part = np.empty_like(part)
-        cosines, sines = _parted(part, axis, m)
-        constant, others = _parted(cosines, axis, 0)
-        constant[...] = first
-        np.add(upper, lower, out=others)
-        np.subtract(lower.imag, upper.imag, out=sines.real)
-        np.subtract(upper.real, lower.real, out=sines.imag)
-    waves = np.empty((len(part), 2 * half[0] + 1, *part.shape[2:]))
-    waves[:, : half[0] + 1] = part.real
-    np.negative(part.imag[:, 1:], out=waves[:, half[0] + 1 :])
+    waves = np.empty((len(spectra), 2 * half[0] + 1, *spectra.shape[2:]))
+    # a few planes of the first axis at a time: two arrays of complex numbers stay in the cache
+    step = max(1, CACHED // max(1, 4 * spectra[:, 0].size))
+    for begin in range(0, half[0] + 1, step):
+        end, first = min(begin + step, half[0] + 1), max(begin, 1)
+        part = spectra[:, begin:end]
+        for axis, m in enumerate(half[1:], 2):
+            part = _to_waves_along(part, axis, m)
+        waves[:, begin:end] = part.real
+        np.negative(part.imag[:, first - begin :], out=waves[:, half[0] + first : half[0] + end])
+    return waves
+
+
+def _to_waves_along(spectra: np.ndarray, axis: int, m: int) -> np.ndarray:
+    lower, rest = _parted(spectra, axis, m - 1)
+    first, upper = _parted(rest, axis, 0)
+    lower = np.flip(lower, axis=axis)
+    waves = np.empty_like(spectra)
+    cosines, sines = _parted(waves, axis, m)
+    constant, others = _parted(cosines, axis, 0)
+    constant[...] = first
+    np.add(upper, lower, out=others)
+    np.subtract(lower.imag, upper.imag, out=sines.real)
+    np.subtract(upper.real, lower.real, out=sines.imag)
     return waves
 
 

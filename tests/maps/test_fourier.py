@@ -305,6 +305,16 @@ def test_the_norm_takes_no_transform_back_to_modes(d, monkeypatch):
     assert moments.norm == pytest.approx(np.linalg.norm(Phi.T @ Phi), rel=1e-5)
 
 
+@pytest.mark.parametrize("half", [(5,), (4, 3), (6, 4, 3), (0, 2, 1)])
+def test_factors_of_waves_do_not_depend_on_how_many_planes_fit_the_cache(half, monkeypatch):
+    rng, shape = np.random.default_rng(0), (3, half[0] + 1, *(2 * m + 1 for m in half[1:]))
+    spectra = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    whole = transforms._to_waves(spectra, half)
+    for held in (1, 8 * spectra[:, 0].size):
+        monkeypatch.setattr(transforms, "CACHED", held)
+        assert np.array_equal(transforms._to_waves(spectra, half), whole)
+
+
 @pytest.mark.parametrize("half", [(9,), (6, 1), (3, 4, 2)])
 def test_products_between_nodes_and_modes_are_real(half, monkeypatch):
     monkeypatch.setattr(transforms, "FEW_PHASES", 0)

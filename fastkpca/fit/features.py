@@ -11,7 +11,7 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS, UNIT32
 from ..maps.draws import DRAWS, Draws
-from ..maps.passes import apply, feature_moments, moments_and_draws
+from ..maps.passes import apply, feature_moments, moments_and_draws, value_moments
 from ..maps.uncentred import about
 from ..model.plan import Plan
 from ..solve import sampled
@@ -40,6 +40,10 @@ PILOT = 1024
 """Rows of a first, small sample, which says how many are needed."""
 FEW_ROWS = 32
 """Rows that tell whether quick moments have a chance."""
+ROWS_FOR_A_FEATURE = 16
+"""Fewer rows are solved for in the time that a matrix of all features takes, by which it would be known."""
+DRAWN_SHARE = 0.25
+"""Of all rows, that may be proposed as draws, at most: each costs what the others save."""
 
 
 @dataclass(frozen=True)
@@ -169,28 +173,67 @@ def _pass(
     A sample may have ``most_draws`` rows, features that are kept ``room`` bytes. ``quick`` moments are tried where they
     may do; a second pass follows where they do not.
     """
-    budget, target, draws, kept = problem.budget, problem.target, None, None
+    budget, target, kept = problem.budget, problem.target, None
     if 8.0 * problem.rows.n_samples * feature_map.n_features <= room:
         kept = np.empty((feature_map.n_features, problem.rows.n_samples))
-    options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report, "keep": kept}
-    options["quick"] = quick = quick and kept is None and _quick_may_do(feature_map, problem)
-    if target.may_use_sampled_bound:
-        worth = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
-        n_draws = DRAWS + PILOT if target.tol_is_required else worth
-        moments, draws = moments_and_draws(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
-    else:
-        moments = feature_moments(feature_map, problem.rows, **options)
+    n_draws = _draws_wanted(problem, feature_map)
+    quick = quick and kept is None
+    # bounds of all rows, and a few matrices of all features, take the place of the sample's matrix, which follows
+    fits = problem.data.n_samples + 6 * feature_map.n_features**2 <= most_draws**2
+    by_values = quick and fits and _value_moments_may_do(feature_map, problem, n_draws)
+    quick = by_values or (quick and _quick_may_do(feature_map, problem))
+    moments, draws = _summed(feature_map, problem, n_draws, kept, by_values=by_values, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     leading = leading_of(moments, target, problem.rank, budget.memory, budget.n_threads)
-    if quick and not accurate_enough(moments, leading, target):
-        return _pass(feature_map, problem, tries, most_draws, room, quick=False)
     found = _Pass(moments, draws, leading, left_out, kept=kept)
+    lacks_draws = by_values and n_draws and draws is None and found.misses(target)
+    if lacks_draws or (quick and not accurate_enough(moments, leading, target)):
+        return _pass(feature_map, problem, tries, most_draws, room, quick=False)
     if draws is None or not found.misses(target):
         return found
     return _with_sample(found, draws, problem, tries, most_draws)
+
+
+def _draws_wanted(problem: Problem, feature_map: FeatureMap) -> int:
+    target = problem.target
+    if not target.may_use_sampled_bound:
+        return 0
+    worth = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
+    return DRAWS + PILOT if target.tol_is_required else worth
+
+
+def _summed(
+    feature_map: FeatureMap, problem: Problem, n_draws: int, kept: np.ndarray | None, *, by_values: bool, quick: bool
+) -> tuple[Moments, Draws | None]:
+    """Moments of one pass, and draws where they are wanted and rows are looked at one by one."""
+    options: dict[str, Any] = {"n_threads": problem.budget.n_threads, "progress": problem.budget.report}
+    if by_values:
+        return value_moments(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
+    options |= {"keep": kept, "quick": quick}
+    if problem.target.may_use_sampled_bound:
+        return moments_and_draws(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
+    return feature_moments(feature_map, problem.rows, **options), None
+
+
+def _value_moments_may_do(feature_map: FeatureMap, problem: Problem, n_draws: int) -> bool:
+    """Whether moments of kernel values may be accurate enough, and drawing rows by bounds of their residuals is cheap:
+    as a few rows tell."""
+    n = problem.data.n_samples
+    if not problem.takes_quick_moments or problem.rows.distributed or n_draws > DRAWN_SHARE * n:
+        return False
+    if n < ROWS_FOR_A_FEATURE * feature_map.n_features:
+        return False
+    trial = feature_map.value_moments(bounds=n_draws > 0)
+    if trial is None:
+        return False
+    bounds = trial.update(problem.some_rows(FEW_ROWS))
+    found = trial.finished()
+    if bounds is not None and n_draws * float(bounds.sum()) > DRAWN_SHARE * n * found.bounds_trace:
+        return False
+    return bool(_may_do(found, problem))
 
 
 def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
@@ -201,8 +244,12 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     if trial is None:
         return False
     trial.update(problem.some_rows(FEW_ROWS))
+    return _may_do(trial, problem)
+
+
+def _may_do(trial: Moments, problem: Problem) -> bool:
     target, n = problem.target, problem.data.n_samples
-    if trial.error > QUICK_SHARE * target.tol * trial.trace:
+    if not trial.error <= QUICK_SHARE * target.tol * trial.trace:
         return False
     if trial.error <= UNIT32 * trial.trace:
         return True

@@ -14,7 +14,7 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..rows.sinks import Sink
 from ..rows.view import Pass, Rows
-from .draws import DRAWS, Draws, drawn_among
+from .draws import DRAWS, Draws, drawn_among, drawn_by_bounds
 
 __all__ = [
     "MANY_TASKS",
@@ -31,6 +31,7 @@ __all__ = [
     "pass_tile_rows",
     "task_rows",
     "task_rows_for",
+    "value_moments",
 ]
 
 SMALL_MAP, MANY_TASKS = 256, 1024
@@ -205,7 +206,7 @@ def feature_moments(
         Features, or residuals, are not finite.
     """
     rows = rows if weights is None else rows.weighted(weights)
-    return _moments(feature_map, rows, 0, 0, n_threads, progress, keep, quick)[0]
+    return _moments(feature_map, rows, (0, 0), n_threads, progress, keep, _kind(feature_map, quick))[0]
 
 
 def moments_and_draws(
@@ -223,21 +224,56 @@ def moments_and_draws(
 
     None where the moments do not look at rows one by one. The map does not depend on what ``rng`` gives from here on.
     """
-    return _moments(feature_map, rows, n_draws, int(rng.integers(2**63)), n_threads, progress, keep, quick)
+    seed, new_moments = int(rng.integers(2**63)), _kind(feature_map, quick)
+    return _moments(feature_map, rows, (n_draws, seed), n_threads, progress, keep, new_moments)
+
+
+def value_moments(
+    feature_map: FeatureMap,
+    rows: Rows,
+    rng: np.random.Generator,
+    *,
+    n_draws: int,
+    n_threads: int = 1,
+    progress: parallel.Progress | None = None,
+) -> tuple[Moments, Draws | None]:
+    """The map's ``value_moments``, which it has, of rows in memory without weights; and draws as `moments_and_draws`.
+
+    None also where as many draws would take more time than they save: their moments do not matter then.
+    """
+    seed, bounds = int(rng.integers(2**63)), np.empty(rows.n_samples) if n_draws else None
+
+    def empty() -> Moments:
+        moments = feature_map.value_moments(bounds=n_draws > 0)
+        assert moments is not None
+        return moments
+
+    moments = _moments(feature_map, rows, (0, 0), n_threads, progress, None, empty, bounds)[0]
+    if bounds is None:
+        return moments, None
+
+    def residual(index: np.ndarray) -> np.ndarray:
+        parts = parallel.shares(len(index), float(len(index)) * feature_map.n_features**2)
+        X = rows.take(index)
+        return np.concatenate(
+            list(parallel.run(lambda i: feature_map.row_bounds(X[parts[i]]), len(parts), n_threads=n_threads))
+        )
+
+    return moments, drawn_by_bounds(bounds, residual, moments.bounds_trace, n_draws, rows.n_samples, seed)
 
 
 def _moments(
     feature_map: FeatureMap,
     rows: Rows,
-    n_draws: int,
-    seed: int,
+    draws: tuple[int, int],
     n_threads: int,
     progress: parallel.Progress | None,
     keep: np.ndarray | None,
-    quick: bool,
+    new_moments: Callable[[], Any],
+    bounds: np.ndarray | None = None,
 ) -> tuple[Moments, Draws | None]:
-    new_moments: Any = feature_map.quick_moments if quick else feature_map.new_moments
-    n = rows.n_samples
+    """``draws``: how many, and their seed. ``bounds`` (N,) takes what the moments return of each row."""
+    (n_draws, seed), n = draws, rows.n_samples
     step = pass_tile_rows(feature_map, n)
     span = task_rows(feature_map, n, rows.n_features, distributed=rows.distributed)
 
@@ -254,6 +290,8 @@ def _moments(
             if len(X):
                 residuals.append(_updated(moments, X, w, None if keep is None else keep[:, start:stop]))
                 numbers.append(index)
+                if bounds is not None:
+                    bounds[start:stop] = residuals.pop()
         return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
 
     def combine(a: tuple[Moments, Draws | None], b: tuple[Moments, Draws | None]) -> tuple[Moments, Draws | None]:
@@ -271,8 +309,13 @@ def _moments(
         size=8 * feature_map.n_features**2,
     )
     moments, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
+    moments = moments.finished()
     check_moments(moments)
     return moments, drawn
+
+
+def _kind(feature_map: FeatureMap, quick: bool) -> Callable[[], Any]:
+    return feature_map.quick_moments if quick else feature_map.new_moments
 
 
 def _updated(moments: Moments, X: np.ndarray, w: np.ndarray | None, keep: np.ndarray | None) -> np.ndarray | None:

@@ -1,0 +1,124 @@
+"""Moments of pivots' features from those of kernel values: no farther from the exact ones than they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.maps.draws import drawn_by_bounds
+from fastkpca.maps.passes import moments_and_draws, value_moments
+from fastkpca.maps.pivots import PivotMap
+from fastkpca.rows.view import Rows
+
+LONG = np.longdouble
+
+
+def exact_features(phi, X):
+    """The exact solution of L phi = k(P, x), (n, D), in longdouble."""
+    L, values = phi.factor.astype(LONG), phi.values(X).astype(LONG)
+    for j in range(len(L)):
+        values[j] = (values[j] - L[j, :j] @ values[:j]) / L[j, j]
+    return values.T
+
+
+def case_of(rng):
+    """A map of pivots, and rows: spread, near one another, in clusters, equal, one far from all others, in order."""
+    d, n = int(rng.integers(1, 6)), int(rng.integers(1, 900))
+    X = rng.standard_normal((n, d))
+    shape = str(rng.choice(["spread", "near", "clusters", "equal", "far", "sorted", "heavy"]))
+    if shape == "near":
+        X *= 10.0 ** rng.uniform(-8, -2)
+    elif shape == "clusters":
+        X = 1e-3 * X + 3.0 * rng.standard_normal((3, d))[rng.integers(0, 3, n)]
+    elif shape == "equal":
+        X[:] = X[0]
+    elif shape == "far":
+        X[:-1] = X[0] + 1e-5 * X[:-1]
+    elif shape == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    elif shape == "heavy":
+        X = rng.standard_t(1.2, (n, d))
+    name = str(rng.choice(["gaussian", "laplacian", "polynomial"]))
+    options = {"length_scale" if name == "laplacian" else "sigma": 10.0 ** rng.uniform(-1, 1)}
+    if name == "polynomial":
+        options = {"degree": 2, "offset": float(rng.random())}
+    size = 10.0 ** float(rng.uniform(-12, 12))
+    pivots = X[rng.permutation(n)[: int(rng.integers(1, 60))]]
+    return PivotMap(size * fk.get_kernel(name, **options), np.unique(pivots, axis=0)), X
+
+
+def test_they_err_by_no_more_than_they_say(attack):
+    known, worst = 0, 0.0
+    for case in range(attack.count(600, least=60)):
+        phi, X = case_of(attack.rng("values", case))
+        first, other = phi.value_moments(bounds=True), phi.value_moments(bounds=True)
+        cut = len(X) // 3
+        bounds = [x.update(part) for x, part in ((first, X[:cut]), (other, X[cut:])) if len(part)]
+        found = first.merge(phi.value_moments(bounds=True).restore(*other.state())).finished()
+        Phi = exact_features(phi, X)
+        mean = Phi.mean(axis=0)
+        exact = (Phi - mean).T @ (Phi - mean)
+        diagonal = phi.kernel.diagonal(X).astype(LONG)
+        residual = diagonal - (Phi**2).sum(axis=1)
+        of_all = phi.row_bounds(X)
+        assert (np.concatenate(bounds) >= residual).all()
+        assert (of_all >= residual).all()
+        assert of_all.sum() <= found.bounds_trace
+        assert found.residual_trace >= float(residual.sum())
+        off = np.linalg.norm((found.dense() - exact).astype(np.float64), 2)
+        assert off <= found.error
+        assert abs(found.trace - float(np.trace(exact))) <= found.error
+        n, zero = len(X), found.dense() + len(X) * np.outer(found.mean, found.mean)
+        assert np.linalg.norm((zero - Phi.T @ Phi).astype(np.float64), 2) <= found.error
+        assert found.count == n
+        if found.error <= 1e-6 * float(diagonal.sum()):
+            known += 1
+            excess = found.residual_trace - float(residual.sum())
+            assert (
+                excess <= 4.0 * found.error + 4.0 * phi.defect_norm(n, float(diagonal.sum())) + 1e-11 * diagonal.sum()
+            )
+            worst = max(worst, off / max(found.error, 1e-300))
+    assert known and worst > 1e-6  # not by so much less that the bound says nothing
+
+
+def test_of_rows_without_weights():
+    phi = PivotMap(fk.get_kernel("gaussian", sigma=1.0), np.eye(3))
+    with pytest.raises(NotImplementedError, match="without weights"):
+        phi.value_moments(bounds=False).update(np.eye(3), np.ones(3))
+    assert PivotMap(phi.kernel, np.zeros((0, 3))).value_moments(bounds=True) is None
+    assert phi.value_moments(bounds=False).update(np.eye(3)) is None
+
+
+def test_their_draws_follow_the_residual():
+    X = np.random.default_rng(0).standard_normal((40_000, 3))
+    chosen = PivotMap(fk.get_kernel("gaussian", sigma=1.0), X[:20])
+    residual, bounds = chosen.row_bounds(X), chosen.row_bounds(X, chosen.features(X)[:, :5])
+    draws = drawn_by_bounds(bounds, lambda index: residual[index], residual.sum(), 200_000, 10**7, 3)
+    assert draws.total == residual.sum() and len(draws.index) == 200_000
+    np.testing.assert_array_equal(draws.residual, residual[draws.index])
+    # in groups of rows, by their number, by their residual, and by how far the bound is above it
+    for key in (np.arange(len(X)), residual, bounds / residual):
+        groups = np.argsort(np.argsort(key)) // 4000
+        expected = np.bincount(groups, residual) / residual.sum() * len(draws.index)
+        found = np.bincount(groups[draws.index], minlength=len(expected))
+        assert (np.abs(found - expected) <= 5 * np.sqrt(expected) + 5).all()
+    ratio = bounds.sum() / residual.sum()
+    few = int(200_000 * ratio)
+    assert drawn_by_bounds(bounds, lambda index: residual[index], residual.sum(), 200_000, few, 3) is None
+    assert drawn_by_bounds(0 * bounds, lambda index: residual[index], 0.0, 10, 10**7, 3) is None
+
+
+def test_the_pass_is_the_same_at_any_number_of_threads_and_as_that_of_features():
+    X = np.random.default_rng(1).standard_normal((60_000, 3))
+    chosen = PivotMap(fk.get_kernel("laplacian", length_scale=0.5), X[:300])
+    (one, some), (two, same) = (
+        value_moments(chosen, Rows(X), np.random.default_rng(3), n_draws=4000, n_threads=t) for t in (1, 2)
+    )
+    assert np.array_equal(some.index, same.index) and some.total == same.total
+    assert np.array_equal(one.dense(), two.dense()) and one.residual_trace == two.residual_trace
+    solved, draws = moments_and_draws(chosen, Rows(X), np.random.default_rng(3))
+    assert np.linalg.norm(one.dense() - solved.dense(), 2) <= one.error + 1e-13 * len(X)
+    assert one.residual_trace == pytest.approx(solved.residual_trace, rel=1e-5)
+    assert some.total == pytest.approx(draws.total, rel=1e-3)
+    assert value_moments(chosen, Rows(X), np.random.default_rng(3), n_draws=0)[1] is None

@@ -71,14 +71,14 @@ def attack_calls(calls, failure, seed):
 
 
 def sum_values():
-    """Moments of kernel values wherever rows have no weights, and as many proposals as it takes."""
+    """Moments of kernel values wherever rows have no weights, and up to 1e5 proposals."""
     drawn = passes.drawn_by_bounds
     footprint.KEPT_FEATURES = 0
     features._value_moments_may_do = lambda found, problem, n_draws: (
         problem.rows.weights is None and found.value_moments(bounds=n_draws > 0) is not None
     )
     features.accurate_enough = lambda moments, leading, target: moments.error <= 1e-4 * moments.trace
-    passes.drawn_by_bounds = lambda *args: drawn(*args[:4], 10**7, args[5])
+    passes.drawn_by_bounds = lambda *args: drawn(*args[:4], 10**5, args[5])
 
 
 def main():

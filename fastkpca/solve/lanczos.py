@@ -37,6 +37,8 @@ WIDE = 20000
 """Order from which a pass over the basis costs more than a few needless columns."""
 EXPLORED = 60
 """Columns of a usual exploration, about."""
+NARROW_SHARE = 0.3
+"""Of tol: a bound on the other eigenvalues that is so small leaves intervals narrow, however small the wanted ones."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,9 @@ class Lanczos:
         self.basis = Basis(self.n, rng, reserve=self.limit, centred=centred, n_threads=n_threads)
         self.steps = 0
         self.next = np.empty((self.n, 0))
-        """The part of C times the last block outside of the basis: C Q - Q T has these columns, and zeros."""
+        """The part of C times the last block outside of the basis: C Q - Q T has these columns, and next to zeros."""
+        self._lost = 0.0
+        """The sum of squares of the other columns: what the next blocks do not hold of such parts."""
 
     @property
     def size(self) -> int:
@@ -160,7 +164,12 @@ class Lanczos:
         self._advance(self.basis.orthonormal(self.rng.standard_normal((self.n, block))))
 
     def step(self) -> None:
-        self._advance(self.basis.orthonormal(self.next, projected=True))
+        part, size = self.next, float(np.linalg.norm(self.next))
+        X = self.basis.orthonormal(part.copy(order="F"), projected=True)
+        # of a block without full rank some is replaced by random columns; else this is rounding
+        lost = float(np.linalg.norm(part - X @ (X.T @ part)))
+        self._lost += (lost + 2.0 * rounding_factor(self.n) * UNIT * size) ** 2
+        self._advance(X)
 
     def _advance(self, X: np.ndarray) -> None:
         image = self.operator.matmat(X)
@@ -175,17 +184,17 @@ class Lanczos:
     def ritz_block(self, theta: np.ndarray, Y: np.ndarray) -> RitzBlock:
         """The inner products for a certificate, from the recurrence.
 
-        C Q - Q T has its last block's columns, known, and else what `Basis.orthonormal` replaced by random columns: at
-        most 1e-10 of an image. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a
+        C Q - Q T has its last block's columns, and else what `Basis.orthonormal` replaced by random columns: both are
+        known. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a
         column.
         """
         operator, m = self.operator, self.size
         last = Y[-self.next.shape[1] :]
-        rest = 1e-20 * m * operator.norm**2
         return RitzBlock(
             compression=np.diag(theta),
             gram=Y.T @ self.basis.gram @ Y,
-            residual_gram=1.001 * (last.T @ (self.next.T @ self.next) @ last) + 1001.0 * rest * np.eye(len(theta)),
+            residual_gram=1.001 * (last.T @ (self.next.T @ self.next) @ last)
+            + 1001.0 * self._lost * np.eye(len(theta)),
             n=self.n,
             product_error=3.0 * np.sqrt(m) * operator.product_error + 16.0 * m * UNIT * operator.norm,
         )
@@ -248,11 +257,15 @@ class _Search:
         """Width that the traces gave when last asked; more columns would not narrow the intervals."""
         self._seen: list[tuple[int, float]] = []
         """Columns, and the bound that the traces gave with them."""
+        self.enough = np.inf
+        """A bound on the eigenvalues that were not found has to be below this for intervals to be narrow, about."""
 
     def _look(self) -> None:
         """Ritz values and vectors as they are now, and how many of them are wanted."""
         self.theta, self.Y = self.lanczos.basis.ritz()
         self.c = self.target.count(self.theta, self.total) or self.lanczos.size + 1
+        last = self.theta[min(self.c, self.lanczos.size) - 1]
+        self.enough = max(float(last), NARROW_SHARE * self.target.tol * float(self.theta[0]), 1e-300)
 
     def run(self) -> None:
         lanczos = self.lanczos
@@ -270,14 +283,14 @@ class _Search:
             lanczos.step()
 
     def _idle_columns(self) -> float:
-        """Of the next ones, those after which the bound from the traces will still be above the last eigenvalue.
+        """Of the next ones, those after which the bound from the traces will still be too large.
 
         It falls the more slowly the longer it has fallen, at times faster again: less than what is expected, and never
         so many that a search which has to end in another way would notice.
         """
         if len(self._seen) < 2 or not self._traces_will_do():
             return 0.0
-        return min(0.7 * self._columns_until(max(self.theta[self.c - 1], 1e-300)), 0.25 * self.lanczos.size)
+        return min(0.7 * self._columns_until(self.enough), 0.25 * self.lanczos.size)
 
     def _columns_until(self, bound: float) -> float:
         """More columns with which the traces may give this bound: it falls about exponentially."""
@@ -356,20 +369,18 @@ class _Search:
         residuals = self.lanczos.residual_squares(self.Y[:, :c])
         goal = 0.7 * self.target.tol * theta[0]
         # an exploration ends at 0.85 of the last; where products are dear it is not to be made twice
-        hope = (0.85 if self.operator.dear else 0.7) * max(theta[c - 1], 0.0)
-        gaps = theta[:c] - mu
-        ready = bool(gaps.min() > 0 and (residuals / np.maximum(gaps, 1e-300)).max() <= goal)
-        settled = bool((residuals / np.maximum(theta[:c] - hope, 1e-300)).max() <= goal)
-        return ready, settled
+        hope = (0.85 if self.operator.dear else 0.7) * self.enough
+        return bool(_above(theta[:c], residuals, mu).max() <= goal), bool(
+            _above(theta[:c], residuals, hope).max() <= goal
+        )
 
     def _traces_will_do(self) -> bool:
-        """Whether a few more columns will bring the bound from the traces below the last eigenvalue.
+        """Whether a few more columns will make the bound from the traces small enough.
 
         A column lowers the sum by at most about theta_c, and the sum of squares by its square. Later columns lower them
         by less, so this count is too small: three times it must fit the limit, and not be many more than there are now.
         """
-        theta, size = self.theta, self.lanczos.size
-        last = 0.8 * max(theta[self.c - 1], 1e-300)
+        size, last = self.lanczos.size, 0.8 * self.enough
         (by_sum, by_squares), (error, slack) = self._left(), self._least_mu()
         left = min(
             max(by_sum + error - last, 0.0) / last if error < last else np.inf,
@@ -395,7 +406,7 @@ class _Search:
     def _certified_by_complement(self) -> Certificate | None:
         lanczos = self.lanczos
         ritz = lanczos.ritz_block(self.theta, self.Y)
-        last = self.theta[min(self.c, lanczos.size) - 1]
+        last = self.enough
         if self.operator.form is not None and self.n <= FORMED:
             bound = lanczos.formed_bound(0.8 * last)
         else:
@@ -408,9 +419,8 @@ class _Search:
 
     def _only_rounding(self, certificate: Certificate) -> bool:
         """Whether no bound on the other eigenvalues would make the intervals narrow."""
-        last = self.theta[min(self.c, len(self.theta)) - 1]
         wide = 2.0 * certificate.rounding > self.target.tol * self.theta[0]
-        return wide or not last > self.operator.indefinite
+        return wide or not self.enough > self.operator.indefinite
 
     def _narrow(self, certificate: Certificate) -> bool:
         return self._width(certificate) <= self.target.tol * self.theta[0]
@@ -419,3 +429,10 @@ class _Search:
         """Of the widest of the intervals that are wanted."""
         ends = certificate.eigenvalue_bounds[: self.c]
         return float(np.ptp(ends, axis=1).max()) if len(ends) >= self.c else np.inf
+
+
+def _above(theta: np.ndarray, squares: np.ndarray, mu: float) -> np.ndarray:
+    """By how much the largest eigenvalues of [[theta, r], [r, mu]] lie above each theta, r^2 the ``squares``."""
+    half = 0.5 * (theta - mu)
+    root = np.hypot(half, np.sqrt(squares))
+    return np.where(half > 0, squares / np.maximum(half + root, 1e-300), root - half)

@@ -156,6 +156,9 @@ class Cost:
     column_memory : float
         Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
         memory is short it is given few at a time.
+    rounding : float
+        Predicted error of an eigenvalue over the trace, of a feature map, by the rounding of its transforms, products
+        or factors; it comes on top of ``residual``.
 
     Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more, and those
     of BLAS for less (``BLAS_FLOPS``).
@@ -170,6 +173,7 @@ class Cost:
     moment_flops: float | None = None
     quick_flops: float | None = None
     column_memory: float = 0.0
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,17 @@ from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
-__all__ = ["QUICK_SHARE", "Axes", "Scores", "accurate_enough", "accurate_for", "components", "largest_of", "leading_of"]
+__all__ = [
+    "QUICK_SHARE",
+    "ROUNDED",
+    "Axes",
+    "Scores",
+    "accurate_enough",
+    "accurate_for",
+    "components",
+    "largest_of",
+    "leading_of",
+]
 
 SOLVER_SHARE = 0.25
 """Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""

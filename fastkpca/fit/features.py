@@ -18,7 +18,17 @@ from ..solve import sampled
 from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
-from .components import QUICK_SHARE, Axes, Scores, accurate_enough, accurate_for, components, largest_of, leading_of
+from .components import (
+    QUICK_SHARE,
+    ROUNDED,
+    Axes,
+    Scores,
+    accurate_enough,
+    accurate_for,
+    components,
+    largest_of,
+    leading_of,
+)
 from .krylov import solve_by_krylov
 from .problem import Problem
 from .solution import Solution
@@ -108,13 +118,22 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
                 break
             del found  # of the map before: the next takes its room
             found = _pass(more, problem, rounds, most_draws, room)
-    if found.misses(target) and not target.forced and target.c is not None and plan.krylov:
+    may_leave = not target.forced and target.c is not None and plan.krylov is not None
+    if may_leave and found.misses(target):
         return _by_krylov(problem, plan)
+    solution = _components(found, problem)
+    if may_leave and _rounded(found, solution):
+        return _by_krylov(problem, plan)
+    return replace(solution, info=solution.info | {"radius": problem.data.radius})
+
+
+def _components(found: _Pass, problem: Problem) -> Solution:
+    """Components and their certificate from the pass."""
     with parallel.blas_threads():
-        solution = components(
+        return components(
             found.moments,
             found.leading,
-            target,
+            problem.target,
             problem.kernel,
             n_samples=problem.data.n_samples,
             rank=problem.rank,
@@ -123,7 +142,14 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             scores=_scores(found, problem),
             n_threads=problem.budget.n_threads,
         )
-    return replace(solution, info=solution.info | {"radius": problem.data.radius})
+
+
+def _rounded(found: _Pass, solution: Solution) -> bool:
+    """Whether intervals miss ``tol`` by the rounding of transforms, which is more than that of products."""
+    of_transforms = found.leading[2] is not None
+    return (
+        of_transforms and bool(solution.message) and solution.certificate.width > ROUNDED * largest_of(found.leading[0])
+    )
 
 
 def _outgrown(feature_map: FeatureMap, problem: Problem, plan: Plan) -> bool:

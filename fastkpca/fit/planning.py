@@ -19,7 +19,7 @@ from ..base.near import with_near
 from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
-from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost
+from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost, pivots_rounding
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import ExactSummation
 from ..products.exact import kept_bytes as kept_value_bytes
@@ -128,6 +128,9 @@ pivots, which are rows, do."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
+ROUNDING_SHARE = 0.75
+"""Of the residual that ``tol`` allows a map, for the rounding of its transforms and products: where it is more, exact
+products follow."""
 NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
@@ -282,6 +285,7 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
         # of few columns Fourier features take no longer
         if data.n_features > FEW_COLUMNS and all(x.seconds > NO_SEARCH_SECONDS for x in maps):
             maps += _quick_map(problem, residual, search, most)
+    maps = [x for x in maps if not _misses_by_rounding(x.offer)]  # a look compares them with other routes
     krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
     others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
     many = data.n_features > FEW_COLUMNS and _may_be_held(problem)
@@ -359,7 +363,21 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
     once = 0.0 if look.probe is None else PIVOT_LOOK_SECONDS * len(look.probe.curve)
-    return [replace(x, seconds=_risk(x, look, problem) * x.seconds + once) for x in candidates]
+    candidates = [replace(x, seconds=_risk(x, look, problem) * x.seconds + once) for x in candidates]
+    return _with_products_after(candidates)
+
+
+def _with_products_after(candidates: list[Candidate]) -> list[Candidate]:
+    """The candidates, those whose rounding misses ``tol`` with the seconds of the exact route that then follows."""
+    exact = [x.seconds for x in candidates if x.method != "features" and not x.obstacle]
+    if not exact:
+        return candidates
+    missing = [x.method == "features" and not x.obstacle and _misses_by_rounding(x.offer) for x in candidates]
+    return [replace(x, seconds=x.seconds + min(exact)) if miss else x for x, miss in zip(candidates, missing)]
+
+
+def _misses_by_rounding(offer: Offer) -> bool:
+    return offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual
 
 
 def _least_known_seconds(problem: Problem, look: Look) -> float:
@@ -372,7 +390,8 @@ def _least_known_seconds(problem: Problem, look: Look) -> float:
     if not free or data.n_samples <= SMALL or problem.rows.distributed or not kernel.positive_semidefinite:
         return math.inf
     hold, residual = _components_held(problem, look), min(0.5 * target.tol * look.share(1), 1.0)
-    maps = [_feature_candidate(problem, x, hold) for x in _with_own_moments(kernel, data, residual)]
+    offers = [x for x in _with_own_moments(kernel, data, residual) if not _misses_by_rounding(x)]
+    maps = [_feature_candidate(problem, x, hold) for x in offers]
     return min((x.seconds for x in maps if not x.obstacle), default=math.inf)
 
 
@@ -473,7 +492,8 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [] if name == "pivots" else _with_own_moments(kernel, data, residual)
     held = [x for x in held if name in ("auto", x.name)]
-    others = others + [_feature_seconds(problem, x) for x in held if x.cost.memory <= problem.budget.memory]
+    will_do = [x for x in held if x.cost.memory <= problem.budget.memory and not _misses_by_rounding(x)]
+    others = others + [_feature_seconds(problem, x) for x in will_do]
     if others and target.method != "features" and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
         largest = min(largest, int(np.sqrt(min(others) * RATE.squares / data.n_samples)) + 1)
@@ -608,6 +628,8 @@ def offers_of_maps(
     flops = RATE.features * value_seconds(kernel, data.n_features)
     if count is None:
         cost = look.probe.cost(residual, flops, data.n_samples)
+        size, error = float(kernel.diagonal(data.sample).mean()), kernel.entry_error(data, np.dtype(np.float64))
+        cost = replace(cost, rounding=pivots_rounding(cost.n_features, (error or 0.0) / max(size, 1e-300)))
     else:
         cost = _counted_cost(data, count, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import ceil, erfc, exp, expm1, log, log2, pi, prod, sqrt
+from math import ceil, erfc, exp, expm1, inf, log, log2, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,9 @@ TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.5
 """Of the tolerance, for the modes left out and for the error of the transforms."""
 MEAN_SHARE = 1e-10
 """Of the moment's norm, for the error of the grid on which its product with the mean is formed."""
+KRYLOV_COLUMNS, LITTLE = 100, 0.05
+"""Of an iteration, whose products' errors add up, about; and the share of the tolerance that such errors may take
+without a closer look at them."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 
@@ -394,24 +397,28 @@ class ToeplitzMoments(OperatorMoments):
 
     @property
     def product_error(self) -> float:
-        """Two FFTs, each off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, section 24.1)."""
+        """Of two FFTs: each is off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, 24.1).
+
+        With F unitary, w the weights and s the symbol, that is multiplied by at most |S F' diag(s)| |S|: by
+        max |s| max w; and by (mean s^2 sum w max w)^(1/2), as the first factor's Frobenius norm is
+        (mean s^2 sum w)^(1/2). The latter is less where the rows crowd, and the symbol peaks. The symbol itself comes
+        from a third FFT, whose errors are as large at one point as at another (the model of ``rounding_factor``).
+        """
         return self._rounding(self.symbol.size, _largest(self.symbol))
 
-    def _rounding(self, points: float, largest: float) -> float:
-        """``product_error`` for a symbol of so many points, and its largest absolute value."""
-        total = self.total
-        return UNIT * (
-            (8.0 * log2(points) + 32.0) * largest * float(self.map.weights.max())
-            + 64.0 * float(total @ total) / max(self.count, 1e-300)
-        )
+    def _rounding(self, points: float, largest: float = inf) -> float:
+        """``product_error`` for a symbol of so many points, and its largest absolute value where that is known."""
+        total, weights = self.total, self.map.weights
+        square = float(total @ total) / max(self.count, 1e-300)
+        mean = sqrt(2.0 * self._sum_of_squares())  # root mean square, or more
+        return _product_error(points, largest, mean, float(weights.max()), float(weights.sum()), square)
 
     @property
     def indefinite(self) -> float:
         """How far below zero an eigenvalue of the computed operator may lie: the transform's error."""
         error = self.count * self.map.transform_error
-        # no value of the symbol is larger than the sum of all |t_j|: it is not needed where rounding is nothing
-        n_modes = 2.0 * self._sums.size
-        most = self._rounding(n_modes * 2.0 ** len(self.map.half), sqrt(2.0 * n_modes * self._sum_of_squares()))
+        # the symbol itself is not needed where rounding is nothing
+        most = self._rounding(2.0 * self._sums.size * 2.0 ** len(self.map.half))
         return error + (most if most <= 1e-3 * error else self.product_error)
 
     def _sum_of_squares(self) -> float:
@@ -644,6 +651,13 @@ class HeavyModes:
         return self._box.matmat(whole)[self._chosen]
 
 
+def _product_error(points: float, largest: float, mean: float, heaviest: float, total: float, square: float) -> float:
+    """As ``ToeplitzMoments.product_error`` explains, for a symbol of so many points, its largest absolute value and its
+    root ``mean`` square; the heaviest weight and their sum; and the square of the mean's norm times the count."""
+    logarithm, size = log2(points), min(largest * heaviest, mean * sqrt(total * heaviest))
+    return UNIT * ((8.0 * logarithm + 32.0) * size + (4.0 * logarithm + 16.0) * mean * heaviest + 64.0 * square)
+
+
 def _largest(values: np.ndarray) -> float:
     """Absolute value."""
     return max(float(values.max()), -float(values.min()))
@@ -837,6 +851,48 @@ def _sizes(data: Summary, sigma: float, tol: float) -> tuple[tuple[int, ...], fl
     return half, max(exp(-_mode_weights(period, sigma)[0] * m**2) for period, m in zip(periods, half))
 
 
+def _expected_rounding(data: Summary, half: tuple[int, ...], periods: np.ndarray, sigma: float, enough: float) -> float:
+    """About the error of an eigenvalue by that of products, over the number of rows; of ``enough`` or less a bound.
+
+    The symbol's mean square is the square of the number of rows times the cells of its grid and the share of all pairs
+    of rows that have a cell in common.
+    """
+    cells = [4 * m + 1 for m in half]
+    heaviest = prod(_mode_weights(period, sigma)[1] for period in periods)
+
+    def rounding(pairs: float) -> float:
+        mean = sqrt(max(prod(cells) * pairs, 1.0))
+        error = _product_error(prod(cells) * 2.0 ** len(cells), inf, mean, heaviest, 1.0, 1.0)
+        return 3.0 * sqrt(KRYLOV_COLUMNS) * error
+
+    most = rounding(1.0)
+    if most <= enough:
+        return most
+    places = ((data.sample - data.box[0]) * (np.array(cells) / periods)).astype(np.intp)
+    counts = np.unique(np.ravel_multi_index(tuple(places.T), cells, mode="clip"), return_counts=True)[1].astype(float)
+    others = max(len(places) - 1, 1)
+    return rounding(float(counts @ (counts - 1.0)) / (len(places) * others))
+
+
+def _expected_setup(half: tuple[int, ...], reaches: list[float], tol: float) -> float:
+    """Flops of BLAS that ten eigenvectors take, about."""
+    d, D, grid = len(half), prod(2 * m + 1 for m in half), float(prod(4 * m + 1 for m in half))
+    # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
+    product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
+    directions = compressed.expected_directions(reaches)
+    # the more eigenvalues are alike, the more columns until their squares tell that none was missed
+    steps = max(60.0, 0.115 * directions) if d < 3 else 250.0
+    few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
+    # tol is of the trace; of the largest eigenvalue, which is less, it is as much again
+    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= tol:
+        return compressed.expected_cost(half, reaches)
+    if d > 1 and D >= 4000:
+        # two levels (``nested``): .06 s for 5e3 modes of two axes, .45 s for 1.5e4; of three axes 1 s for 8e4, 8 s for
+        # 2.7e5 were measured, uniform data and ten components
+        return 2.8e9 * (D / 4.8e3) ** 1.75 if d == 2 else 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
+    return steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D
+
+
 def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     """The offer of the Gaussian's Fourier map for rows with this summary; none beyond d = 3 or too many modes."""
     d = data.n_features
@@ -848,11 +904,13 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     half, rim = sizes
     D = prod(2 * m + 1 for m in half)
     eps = _eps_for(rim, tol, d)
-    if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps, _safety(rim, eps)) > tol:
+    rounding = 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps, _safety(rim, eps))
+    if D > LARGEST or rounding > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
     sides = data.box[1] - data.box[0]
     periods = sides + 2.0 * _margin(d) * sigma
+    rounding += _expected_rounding(data, half, periods, sigma, LITTLE * tol)
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
@@ -860,22 +918,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
     modes = transforms.gaussian_mean_modes(rates, half)
     column = transforms.cost(half, eps, reach, n, COLUMNS, modes) / (n * COLUMNS)
-    # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
-    product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
-    reaches = [m * r for m, r in zip(half, reach)]
-    directions = compressed.expected_directions(reaches)
-    # the more eigenvalues are alike, the more columns until their squares tell that none was missed
-    steps = max(60.0, 0.115 * directions) if d < 3 else 250.0
-    few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
-    # tol is of the trace; of the largest eigenvalue, which is less, it is as much again
-    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= tol:
-        setup = compressed.expected_cost(half, reaches)
-    elif d > 1 and D >= 4000:
-        # two levels (``nested``): .06 s for 5e3 modes of two axes, .45 s for 1.5e4; of three axes 1 s for 8e4, 8 s for
-        # 2.7e5 were measured, uniform data and ten components
-        setup = 2.8e9 * (D / 4.8e3) ** 1.75 if d == 2 else 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
-    else:
-        setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D
+    setup = _expected_setup(half, [m * r for m, r in zip(half, reach)], tol)
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(
@@ -885,6 +928,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis,
         residual=tol,
         moment_flops=row,
+        rounding=rounding,
     )
     box = data.box
     return [Offer("fourier", cost, lambda sample: gaussian_fourier_map(box, sigma, tol))]

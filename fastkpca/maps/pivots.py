@@ -53,6 +53,7 @@ __all__ = [
     "may_be_means",
     "pivot_map",
     "pivots_cost",
+    "pivots_rounding",
     "probe_rank",
     "random_pivots",
     "residual_draws",
@@ -920,6 +921,12 @@ def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates
     row = rank * (kernel_flops + SOLVE_FLOPS * rank)
     setup = CHOOSING * candidates * row + PROPOSAL_FLOPS * rank
     return Cost(n_features=int(rank), row_flops=row, setup_flops=setup, residual=residual)
+
+
+def pivots_rounding(rank: float, entry_error: float) -> float:
+    """About what rounding adds to the residual trace of so many pivots, over the trace: twice the shift nu, for kernel
+    values of 1 that err by ``entry_error``."""
+    return 2.0 * 1.25 * rank * ((_core.FACTOR_BLOCK + 3) * UNIT + entry_error)
 
 
 def probe_rank(

@@ -736,3 +736,47 @@ def test_a_flat_spectrum_on_a_line_is_left_to_lapack(spread, formed):
     exact = np.linalg.eigvalsh(K)[::-1][:5]
     low, high = model.eigenvalue_bounds.T
     assert np.all((low <= exact) & (exact <= high))
+
+
+def _in_a_large_box():
+    """Five rows make the box large: the others crowd in its middle."""
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    X[:5] *= 10
+    return X
+
+
+def test_rows_that_crowd_in_a_large_box_reach_tol():
+    X = _in_a_large_box()
+    model = fk.kpca(X, "gaussian", 30, sigma=4.0, tol=1e-9, features="fourier")
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-9 * model.eigenvalues[0]
+    exact = fk.kpca(X[::3], "gaussian", 30, sigma=4.0, tol=1e-9, method="dense").eigenvalues
+    third = fk.kpca(X[::3], "gaussian", 30, sigma=4.0, tol=1e-9, features="fourier")
+    lower, upper = third.eigenvalue_bounds.T
+    slack = 1e-13 * exact[0]
+    assert (lower <= exact + slack).all() and (exact <= upper + slack).all()
+
+
+def test_the_plan_knows_what_rounding_leaves():
+    """Where transforms round by more than tol, another route is taken, and tol is met without a second route."""
+    X = _in_a_large_box()
+    plan = fk.plan(X, "gaussian", 30, sigma=4.0, tol=1e-10)
+    (fourier,) = (x for x in plan.candidates if x.name == "fourier")
+    assert plan.name != "fourier" and fourier.offer.cost.rounding > 0.75 * fourier.offer.cost.residual
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CertificateWarning)
+        model = fk.kpca(X, "gaussian", 30, sigma=4.0, tol=1e-10)
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-10 * model.eigenvalues[0]
+    assert "features_tried" not in model.info
+
+
+def test_auto_goes_on_with_products_where_rounding_was_not_foreseen(monkeypatch):
+    from fastkpca.fit import planning
+
+    monkeypatch.setattr(planning, "_misses_by_rounding", lambda offer: False)
+    X = _in_a_large_box()
+    assert fk.plan(X, "gaussian", 30, sigma=4.0, tol=1e-10).name == "fourier"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CertificateWarning)
+        model = fk.kpca(X, "gaussian", 30, sigma=4.0, tol=1e-10)
+    assert model.info["features_tried"] == "fourier" and model.info["method"] == "krylov"
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-10 * model.eigenvalues[0]

@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 from data import unkind_rows
 
+import fastkpca as fk
 from fastkpca.base.checks import Randomness
 from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.kernels import get_kernel
@@ -441,3 +442,12 @@ def test_features_of_candidates_are_made_and_squared_in_pieces_that_threads_shar
     left = 1.0 - (one.features**2).sum(axis=0)
     left[one.index] = 0.0
     assert left.sum() <= one.trace[-1] <= 1.5 * left.sum()
+
+
+def test_the_plan_knows_below_which_residual_more_pivots_only_round_more():
+    X = np.random.default_rng(12).normal(size=(2500, 2))
+    model = fk.kpca(X, "gaussian", 50, sigma=0.5, tol=1e-11)
+    (pivots,) = (x for x in model.plan.candidates if x.name == "pivots")
+    assert pivots.offer.cost.rounding > pivots.offer.cost.residual
+    assert "features_tried" not in model.info
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-11 * model.eigenvalues[0]

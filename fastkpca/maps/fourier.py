@@ -63,6 +63,9 @@ MEAN_SHARE = 1e-10
 KRYLOV_COLUMNS, LITTLE = 100, 0.05
 """Of an iteration, whose products' errors add up, about; and the share of the tolerance that such errors may take
 without a closer look at them."""
+FORMED_SHARE = 0.2
+"""Of the tolerance, for the error of a moment formed in few directions: it counts twice against the eigensolver's share
+of a tol that is twice this tolerance, beside what these directions leave out."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 
@@ -883,8 +886,7 @@ def _expected_setup(half: tuple[int, ...], reaches: list[float], tol: float) -> 
     # the more eigenvalues are alike, the more columns until their squares tell that none was missed
     steps = max(60.0, 0.115 * directions) if d < 3 else 250.0
     few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
-    # tol is of the trace; of the largest eigenvalue, which is less, it is as much again
-    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= tol:
+    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= FORMED_SHARE * tol:
         return compressed.expected_cost(half, reaches)
     if d > 1 and D >= 4000:
         # two levels (``nested``): .06 s for 5e3 modes of two axes, .45 s for 1.5e4; of three axes 1 s for 8e4, 8 s for

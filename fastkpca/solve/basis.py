@@ -13,7 +13,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from ..base import parallel
-from ..base.rounding import UNIT
+from ..base.rounding import UNIT, rounding_factor
 from ..products.vectors import add_tall_product, aligned_columns, tall_inner, tall_product
 from .certificate import RitzBlock
 
@@ -152,6 +152,14 @@ class Basis:
         for _ in range(3):
             X = scipy.linalg.qr(self._project(np.array(X, order="F"), Q), mode="economic", check_finite=False)[0]
         return np.asfortranarray(X)
+
+    def orthonormal_of(self, part: np.ndarray) -> tuple[np.ndarray, float]:
+        """``orthonormal`` of columns that are orthogonal to Q already, and a bound on what it does not hold of them, in
+        Frobenius norm: rounding, but where columns without full rank were replaced. Overwrites them."""
+        size = float(_norms(part).max(initial=0.0)) * np.sqrt(part.shape[1])
+        X = self.orthonormal(_copied(part, self.n_threads), projected=True)
+        left = _norms(_subtract(part, X, inner(X, part, self.n_threads), self.n_threads))
+        return X, float(np.sqrt(np.sum(left**2))) + 2.0 * rounding_factor(self.n) * UNIT * size
 
     def _one_round_is_enough(self, norms: np.ndarray, image: np.ndarray, spread: float) -> bool:
         """Whether a block is orthogonal to Q, and orthonormal, up to ``LOOSE``: rounding, and what Q has lost before,

@@ -164,11 +164,8 @@ class Lanczos:
         self._advance(self.basis.orthonormal(self.rng.standard_normal((self.n, block))))
 
     def step(self) -> None:
-        part, size = self.next, float(np.linalg.norm(self.next))
-        X = self.basis.orthonormal(part.copy(order="F"), projected=True)
-        # of a block without full rank some is replaced by random columns; else this is rounding
-        lost = float(np.linalg.norm(part - X @ (X.T @ part)))
-        self._lost += (lost + 2.0 * rounding_factor(self.n) * UNIT * size) ** 2
+        X, lost = self.basis.orthonormal_of(self.next)
+        self._lost += lost**2
         self._advance(X)
 
     def _advance(self, X: np.ndarray) -> None:
@@ -184,8 +181,8 @@ class Lanczos:
     def ritz_block(self, theta: np.ndarray, Y: np.ndarray) -> RitzBlock:
         """The inner products for a certificate, from the recurrence.
 
-        C Q - Q T has its last block's columns, and else what `Basis.orthonormal` replaced by random columns: both are
-        known. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a
+        C Q - Q T has its last block's columns, and else what `Basis.orthonormal_of` says that blocks lost: both
+        are known. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a
         column.
         """
         operator, m = self.operator, self.size

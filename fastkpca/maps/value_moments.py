@@ -123,9 +123,9 @@ class _Solved(Moments):
         spread = np.sqrt(C.diagonal() + n * (8.0 * UNIT * mean) ** 2)
         off = sums * float(np.sum((1.1 * (inverse @ spread)) ** 2))
         X = scipy.linalg.solve_triangular(L, C, lower=True, check_finite=False)
-        columns = np.sqrt(np.einsum("ij,ij->j", X, X))
+        columns = _lengths(X.T)
         M = scipy.linalg.solve_triangular(L, X.T, lower=True, check_finite=False)
-        rows = np.sqrt(np.einsum("ij,ij->i", M, M))
+        rows = _lengths(M)
         solved = 1.1 * h * float(np.linalg.norm(inverse @ (size @ rows)) + 1.1 * q * np.linalg.norm(inverse @ columns))
         off += 1.01 * float(np.sqrt(D)) * solved
         centre = scipy.linalg.solve_triangular(L, mean, lower=True, check_finite=False)
@@ -152,3 +152,9 @@ class _Solved(Moments):
     @property
     def error(self) -> float:
         return self._error
+
+
+def _lengths(A: np.ndarray) -> np.ndarray:
+    """Norms of the rows, where squares may leave the range of float64: L^-1 C goes with k(x, x)^(3/2)."""
+    size = float(np.abs(A).max()) or 1.0
+    return np.asarray(size * np.linalg.norm(A / size, axis=1))

@@ -204,8 +204,8 @@ def _pass(
         kept = np.empty((feature_map.n_features, problem.rows.n_samples))
     n_draws = _draws_wanted(problem, feature_map)
     quick = quick and kept is None
-    # bounds of all rows, and a few matrices of all features, take the place of the sample's matrix, which follows
-    fits = problem.data.n_samples + 6 * feature_map.n_features**2 <= most_draws**2
+    # bounds of all rows, their sums, a few matrices of all features: in the place of the sample's matrix, which follows
+    fits = 2 * problem.data.n_samples + 6 * feature_map.n_features**2 <= most_draws**2
     by_values = quick and fits and _value_moments_may_do(feature_map, problem, n_draws)
     quick = by_values or (quick and _quick_may_do(feature_map, problem))
     moments, draws = _summed(feature_map, problem, n_draws, kept, by_values=by_values, quick=quick)

@@ -15,6 +15,8 @@ __all__ = ["DRAWS", "Draws", "drawn_among", "drawn_by_bounds", "scaled_residuals
 
 DRAWS = 4096
 """Rows drawn in a pass."""
+AT_ONCE = 16
+"""Rows proposed at once, at most, for each draw that is wanted."""
 STRIP = 256
 """Rows of the matrix that are computed at once."""
 
@@ -84,6 +86,9 @@ def drawn_by_bounds(
     distributed by their residuals; how many there are says nothing about which. None where that takes more than
     ``most`` proposals.
 
+    A residual that is computed twice may differ by its rounding. The least one of a row is kept: by that the row counts
+    for more in the bound on the largest eigenvalue, which then holds for draws by either.
+
     Parameters
     ----------
     bounds : ndarray (n,)
@@ -98,7 +103,7 @@ def drawn_by_bounds(
         return None
     share, found = total / max(float(cumulative[-1]), total), Draws(0, total, np.zeros(0, np.intp), np.zeros(0))
     while len(found.index) < n_draws:
-        size = int(1.1 * (n_draws - len(found.index)) / share) + 100
+        size = min(int(1.1 * (n_draws - len(found.index)) / share) + 100, AT_ONCE * n_draws)
         seen += size
         if seen > most:
             return None
@@ -108,7 +113,11 @@ def drawn_by_bounds(
         kept = position[rng.random(size) * bounds[index][position] < known[position]]
         both = np.concatenate([found.index, index[kept]]), np.concatenate([found.residual, known[kept]])
         found = replace(found, index=both[0], residual=both[1])
-    return found.only(slice(n_draws))
+    found = found.only(slice(n_draws))
+    index, position = np.unique(found.index, return_inverse=True)
+    least = np.full(len(index), np.inf)
+    np.minimum.at(least, position, found.residual)
+    return replace(found, residual=least[position])
 
 
 def scaled_residuals(

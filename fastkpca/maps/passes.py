@@ -39,6 +39,8 @@ TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 WORTH_A_TASK = 1 << 11
 PRODUCT_ENTRIES = 1 << 16
 """Numbers of rows and results together of a tile whose features are formed a few rows at a time."""
+ENTRIES_AT_ONCE = 1 << 22
+"""Numbers of rows, or of features, that are held of rows proposed as draws."""
 LARGE_TILE = 1 << 16
 """Rows of a tile of a fast transform, at most, where the map does not ask for more."""
 
@@ -253,13 +255,20 @@ def value_moments(
         return moments, None
 
     def residual(index: np.ndarray) -> np.ndarray:
-        parts = parallel.shares(len(index), float(len(index)) * feature_map.n_features**2)
-        X = rows.take(index)
-        return np.concatenate(
-            list(parallel.run(lambda i: feature_map.row_bounds(X[parts[i]]), len(parts), n_threads=n_threads))
-        )
+        return _row_bounds(feature_map, rows, index, n_threads)
 
     return moments, drawn_by_bounds(bounds, residual, moments.bounds_trace, n_draws, rows.n_samples, seed)
+
+
+def _row_bounds(feature_map: FeatureMap, rows: Rows, index: np.ndarray, n_threads: int) -> np.ndarray:
+    """The map's ``row_bounds`` of the rows of these numbers, ascending: read in order, and not all held at once."""
+    at_once = parallel.tile_rows(max(feature_map.n_features, rows.n_features), entries=ENTRIES_AT_ONCE)
+    found: list[np.ndarray] = []
+    for start in range(0, len(index), at_once):
+        X = rows.take(index[start : start + at_once])
+        parts = parallel.shares(len(X), float(len(X)) * feature_map.n_features**2)
+        found += parallel.run(lambda i: feature_map.row_bounds(X[parts[i]]), len(parts), n_threads=n_threads)  # noqa: B023
+    return np.concatenate(found)
 
 
 def _moments(

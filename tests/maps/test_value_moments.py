@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.maps import passes
 from fastkpca.maps.draws import drawn_by_bounds
 from fastkpca.maps.passes import moments_and_draws, value_moments
 from fastkpca.maps.pivots import PivotMap
@@ -122,3 +123,46 @@ def test_the_pass_is_the_same_at_any_number_of_threads_and_as_that_of_features()
     assert one.residual_trace == pytest.approx(solved.residual_trace, rel=1e-5)
     assert some.total == pytest.approx(draws.total, rel=1e-3)
     assert value_moments(chosen, Rows(X), np.random.default_rng(3), n_draws=0)[1] is None
+
+
+@pytest.mark.parametrize("size", [1e-130, 1e130])
+def test_the_error_goes_with_the_kernels_size(size):
+    """L^-1 C goes with its power 3/2: squares of that leave the range of float64."""
+    X = np.random.default_rng(0).standard_normal((500, 2))
+    shares = []
+    for factor in (1.0, size):
+        moments = PivotMap(factor * fk.get_kernel("gaussian", sigma=2.0), X[:40]).value_moments(bounds=True)
+        moments.update(X)
+        found = moments.finished()
+        shares.append(found.error / found.trace)
+    assert shares[1] == pytest.approx(shares[0], rel=0.05)
+
+
+def test_a_row_drawn_twice_has_its_least_residual():
+    """It may be computed twice, with other rounding errors: by the larger one the sample would say too little of it."""
+    rng, bounds, calls = np.random.default_rng(0), np.ones(1000), []
+
+    def residual(index):
+        calls.append(0.5 * (1.0 - 1e-3 * rng.random(len(index))))
+        given[index] = np.minimum(given[index], calls[-1])
+        return calls[-1]
+
+    given = np.full(1000, np.inf)
+    draws = drawn_by_bounds(bounds, residual, 900.0, 4000, 10**6, 0)
+    assert len(calls) > 1
+    assert len(draws.index) == 4000
+    for row in np.unique(draws.index):
+        own = draws.residual[draws.index == row]
+        assert (own == own[0]).all()
+    assert (draws.residual >= given[draws.index]).all()
+
+
+def test_rows_that_are_proposed_are_held_a_few_at_a_time(monkeypatch):
+    X = np.random.default_rng(1).standard_normal((20_000, 3))
+    chosen = PivotMap(fk.get_kernel("gaussian", sigma=1.0), X[:50])
+    monkeypatch.setattr(passes, "ENTRIES_AT_ONCE", 1 << 15, raising=False)
+    taken, take = [], Rows.take
+    monkeypatch.setattr(Rows, "take", lambda self, index: (taken.append(len(index)), take(self, index))[1])
+    _, some = value_moments(chosen, Rows(X), np.random.default_rng(3), n_draws=4000)
+    assert max(taken) <= 512
+    np.testing.assert_allclose(some.residual, chosen.row_bounds(X[some.index]), rtol=1e-9)

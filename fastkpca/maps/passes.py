@@ -297,10 +297,12 @@ def _moments(
             if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too
                 X, w, index = X[w > 0], w[w > 0], index[w > 0]
             if len(X):
-                residuals.append(_updated(moments, X, w, None if keep is None else keep[:, start:stop]))
-                numbers.append(index)
-                if bounds is not None:
-                    bounds[start:stop] = residuals.pop()
+                found = _updated(moments, X, w, None if keep is None else keep[:, start:stop])
+                if bounds is None:
+                    residuals.append(found)
+                    numbers.append(index)
+                else:
+                    bounds[start:stop] = found
         return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
 
     def combine(a: tuple[Moments, Draws | None], b: tuple[Moments, Draws | None]) -> tuple[Moments, Draws | None]:

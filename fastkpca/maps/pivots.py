@@ -184,6 +184,9 @@ class PivotMap(FactoredMap):
         return self.residual(X, Phi) + 2.0 * apart * (size + apart)
 
     def bounds_excess(self, n: float, trace: float) -> float:
+        """With r the exact residual of a row, max(r, 0) = r + max(-r, 0), and -r is at most the map's defect. To that
+        come the distance of both solutions, as in ``row_bounds`` (Cauchy and Schwarz over the rows), and the rounding
+        of a row's residual: each twice, once hidden and once added."""
         size = 1.01 * np.sqrt(max(trace, 0.0)) + 2.0 * self._level * np.sqrt(n)
         apart = 2.0 * (self._slope * size + self._level * np.sqrt(n))
         rounding = 1.1 * UNIT * (self.n_features + 4.0) * trace + n * self.entry_error

@@ -10,7 +10,7 @@ tolerances, and a bound of it goes with the moments. With u the unit roundoff, a
   8.5). With the norms m of the rows of M and x of the columns of X, and q >= ||L^-1| |L||_2, the error of M has a
   Frobenius norm of at most h ||L^-1| |L| m| + h q ||L^-1| x|, and a trace of D^(1/2) times that.
 - The mean L^-1 m errs by h |L^-1| |L| |L^-1 m| and by what m does. Sums about zero take n |mean|^2.
-- The computed inverse is off by h q of its own size, which the factors of 1.1 cover while h q is small.
+- The computed inverse is off by h q of its own size, which COVER covers while h q is small.
 
 The residual trace is the sum of k(x, x) less that of M and n |mean|^2. Residuals of single rows, to draw rows in
 proportion to them, are known of few rows only: the first features of a row, which are cheap, bound its residual from
@@ -33,6 +33,8 @@ __all__ = ["FactoredMap", "ValueMoments"]
 
 MANY_TERMS = 1_000_000
 """Rows whose sums are allowed for at least, so that few rows tell what the error for many is over the trace."""
+COVER = 1.1
+"""Over the computed inverse, which is off by up to WELL_CONDITIONED, and over the rounding of what it multiplies."""
 WELL_CONDITIONED = 1e-3
 """Largest error of the computed inverse, over its size."""
 
@@ -89,14 +91,6 @@ class ValueMoments(Moments):
         self.diagonal += other.diagonal
         return super().merge(other)
 
-    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        header, arrays = super().state()
-        return header | {"diagonal": self.diagonal}, arrays
-
-    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
-        self.diagonal = float(header["diagonal"])
-        return super().restore(header, arrays)
-
     def finished(self) -> Moments:
         with parallel.blas_threads():  # two threads of BLAS give other bits than one
             return _Solved(self)
@@ -110,38 +104,55 @@ class _Solved(Moments):
     def __init__(self, values: ValueMoments):
         self.map, self.count = values.map, values.count
         L, D, n = self.map.factor, self.map.n_features, self.count
-        inverse = np.abs(lapack.dtrtri(L, lower=1)[0])
-        size, h = np.abs(L), 1.01 * (rounding_factor(D) + 4.0) * UNIT
-        # ||A||_2^2 <= |A|_1 |A|_inf
-        ones = np.ones(D)
-        q = 1.1 * float(np.sqrt((inverse @ (size @ ones)).max() * (size.T @ (inverse.T @ ones)).max()))
-        C = values.dense()
+        self._inverse, self._size = np.abs(lapack.dtrtri(L, lower=1)[0]), np.abs(L)
+        self._solve_error = 1.01 * (rounding_factor(D) + 4.0) * UNIT
+        self._sum_error = 1.01 * (rounding_factor(int(max(n, MANY_TERMS))) + 16.0) * UNIT
+        C, mean = values.dense(), values.mean
         assert C is not None
-        sums = 1.01 * (rounding_factor(int(max(n, MANY_TERMS))) + 16.0) * UNIT
-        mean = values.mean
         # where values hardly vary, what is left of them is the rounding of their mean
         spread = np.sqrt(C.diagonal() + n * (8.0 * UNIT * mean) ** 2)
-        off = sums * float(np.sum((1.1 * (inverse @ spread)) ** 2))
         X = scipy.linalg.solve_triangular(L, C, lower=True, check_finite=False)
-        columns = _lengths(X.T)
         M = scipy.linalg.solve_triangular(L, X.T, lower=True, check_finite=False)
-        rows = _lengths(M)
-        solved = 1.1 * h * float(np.linalg.norm(inverse @ (size @ rows)) + 1.1 * q * np.linalg.norm(inverse @ columns))
-        off += 1.01 * float(np.sqrt(D)) * solved
         centre = scipy.linalg.solve_triangular(L, mean, lower=True, check_finite=False)
-        of_mean = sums * (np.abs(mean) + spread / np.sqrt(max(n, 1.0)))
-        displaced = 1.1 * float(np.linalg.norm(h * (inverse @ (size @ np.abs(centre))) + inverse @ of_mean))
-        off += n * displaced * (2.0 * float(np.linalg.norm(centre)) + displaced)
-        self._error = off if h * q <= WELL_CONDITIONED and np.isfinite(off) else float("inf")
+        ones = np.ones(D)
+        # q: ||A||_2^2 <= |A|_1 |A|_inf, A = |L^-1| |L|
+        rows, columns = self._conditioned(ones).max(), (self._size.T @ (self._inverse.T @ ones)).max()
+        q = COVER * float(np.sqrt(rows * columns))
+        error = self._error_of_sums(spread) + self._error_of_solves(X, M, q) + self._error_of_mean(mean, centre, spread)
+        well = self._solve_error * q <= WELL_CONDITIONED and np.isfinite(error)
+        self._error = error if well else float("inf")
         self._scatter = np.tril((M + M.T) / 2.0)
         self._mean = np.stack([centre, np.zeros(D)])
         self._set_residual(values.diagonal)
+
+    # the errors, as the module's notes have them
+
+    def _conditioned(self, x: np.ndarray) -> np.ndarray:
+        """|L^-1| |L| x"""
+        return np.asarray(self._inverse @ (self._size @ x))
+
+    def _error_of_sums(self, spread: np.ndarray) -> float:
+        return self._sum_error * float(np.sum((COVER * (self._inverse @ spread)) ** 2))
+
+    def _error_of_solves(self, X: np.ndarray, M: np.ndarray, q: float) -> float:
+        """Of the trace: D^(1/2) times that in Frobenius norm."""
+        first = q * float(np.linalg.norm(self._inverse @ _lengths(X.T)))
+        second = float(np.linalg.norm(self._conditioned(_lengths(M))))
+        return 1.01 * float(np.sqrt(len(M))) * COVER * self._solve_error * (COVER * first + second)
+
+    def _error_of_mean(self, mean: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> float:
+        """Of n |mean|^2, which sums about zero take."""
+        n, size = self.count, float(np.linalg.norm(centre))
+        of_values = self._inverse @ (self._sum_error * (np.abs(mean) + spread / np.sqrt(max(n, 1.0))))
+        of_solve = self._solve_error * self._conditioned(np.abs(centre))
+        off = COVER * float(np.linalg.norm(of_solve + of_values))
+        return n * off * (2.0 * size + off)
 
     def _set_residual(self, diagonal: float) -> None:
         n, phi = self.count, self.map
         left = diagonal - self.trace - n * float(self.mean @ self.mean)
         error = 2.0 * (rounding_factor(int(max(n, MANY_TERMS))) + 16.0) * UNIT * diagonal
-        error += n * phi.entry_error + self._error
+        error += n * phi.entry_error + self._error  # the trace that is taken off may be too large by as much
         self.residual_trace = max(left, 0.0) + error + phi.defect_norm(n, diagonal)
         self._bounds_trace = self.residual_trace + error + phi.bounds_excess(n, diagonal)
 

@@ -1,10 +1,11 @@
 """The judge of speed: fastkpca against what others have written and what an expert writes by hand.
 
 Every case is one kernel PCA of c components to an accuracy that is asked for. Every peer (``experts.py``, scikit-learn,
-and fastkpca) runs in a process of its own, on one thread: the median of its processor seconds and wall seconds, the
-most memory, and the error of its eigenvalues over the largest one. All of them return eigenvalues and scores. A peer
-counts where its error is within what was asked for; the others are shown in brackets. References are the eigenvalues of
-a far more accurate run, kept in the temporary folder.
+and fastkpca) runs in a process of its own, on one thread; those that are quick, and near the fastest, in five, which
+take turns. The table has the median of processor seconds and wall seconds, the most memory, and the error of the
+eigenvalues over the largest one. All peers return eigenvalues and scores. One counts where its error is within what was
+asked for; the others are shown in brackets. References are the eigenvalues of a far more accurate run, kept in the
+temporary folder.
 
     python benchmarks/speed/peers.py [case ...] [--peer NAME ...] [--repeats 5] [--json results.json]
     python benchmarks/speed/peers.py --table results.json [--into README.md docs/benchmarks.md]
@@ -42,6 +43,8 @@ LONG = 20.0
 """Seconds of all repeats of a peer beyond which no further one is begun."""
 PATIENCE = 600.0
 """Seconds that a peer may take."""
+QUICK, NEAR, PROCESSES = 2.0, 2.5, 5
+"""Peers that take fewer seconds than the first, and fewer than so many times the fastest, run in so many processes."""
 
 
 def uniform(n: int, d: int) -> Callable[[], np.ndarray]:
@@ -266,6 +269,21 @@ def measured(name: str, peer: str, repeats: int, exact: np.ndarray) -> dict[str,
     return outcome | {"error": float(np.abs(values[: len(exact)] - exact).max() / exact[0])}
 
 
+def in_turn(name: str, peers: list[str], repeats: int, exact: np.ndarray) -> list[dict[str, Any]]:
+    """One process for each peer; of those that are quick, and near the fastest, the median of several in turn.
+
+    What a machine does besides, and where a process's memory happens to lie, moves milliseconds by a third from one
+    process to the next.
+    """
+    found = {peer: [measured(name, peer, repeats, exact)] for peer in peers}
+    seconds = {peer: runs[0].get("processor", np.inf) for peer, runs in found.items()}
+    near = [peer for peer, taken in seconds.items() if taken < min(QUICK, NEAR * min(seconds.values()))]
+    for _ in range(PROCESSES - 1):
+        for peer in near:
+            found[peer].append(measured(name, peer, repeats, exact))
+    return [sorted(runs, key=lambda x: x.get("processor", np.inf))[len(runs) // 2] for runs in found.values()]
+
+
 def judged(results: list[dict[str, Any]], name: str) -> tuple[dict | None, dict | None, list[dict]]:
     """(ours, the fastest peer that is accurate enough, all that ran)."""
     ran = [x for x in results if x["case"] == name and "failed" not in x]
@@ -339,8 +357,9 @@ def run_all(names: list[str], peers: list[str], repeats: int, path: Path | None)
             print(f"\n{name}: left out, {error}")
             continue
         print(f"\n{name}", flush=True)
-        for peer in [x for x in ("fastkpca", *CASES[name].peers) if not peers or x in peers]:
-            outcome = measured(name, peer, repeats, exact)
+        asked = [x for x in ("fastkpca", *CASES[name].peers) if not peers or x in peers]
+        for outcome in in_turn(name, asked, repeats, exact):
+            peer = outcome["peer"]
             results = [x for x in results if (x["case"], x["peer"]) != (name, peer)] + [outcome]
             if "failed" in outcome:
                 print(f"  {peer:26s} failed: {outcome['failed']}")

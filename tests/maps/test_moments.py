@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from data import map_of_pivots
 from instruction_sets import each_instruction_set
 
 import fastkpca as fk
@@ -218,33 +219,11 @@ needs_wide_vectors = pytest.mark.skipif(
 )
 
 
-def single_case(rng):
-    """A map of pivots, and rows: spread, near one another, in clusters, equal, one far from all others, in order."""
-    d, n = int(rng.integers(1, 6)), int(rng.integers(1, 1500))
-    X = rng.standard_normal((n, d))
-    shape = str(rng.choice(["spread", "near", "clusters", "equal", "far", "sorted"]))
-    if shape == "near":
-        X *= 10.0 ** rng.uniform(-8, -2)
-    elif shape == "clusters":
-        X = 1e-3 * X + 3.0 * rng.standard_normal((3, d))[rng.integers(0, 3, n)]
-    elif shape == "equal":
-        X[:] = X[0]
-    elif shape == "far":
-        X[:-1] = X[0] + 1e-5 * X[:-1]
-    elif shape == "sorted":
-        X = X[np.argsort(X[:, 0])]
-    name = str(rng.choice(["gaussian", "laplacian"]))
-    size = 10.0 ** float(rng.uniform(-11.5, 11.5))
-    options = {"length_scale" if name == "laplacian" else "sigma": 10.0 ** rng.uniform(-1, 1)}
-    pivots = X[rng.permutation(n)[: int(rng.integers(1, 60))]]
-    return PivotMap(size * fk.get_kernel(name, **options), np.unique(pivots, axis=0)), X
-
-
 @needs_wide_vectors
 def test_moments_in_float32_err_by_no_more_than_they_say(attack):
     worst = 0.0
     for case in range(attack.count(600, least=60)):
-        phi, X = single_case(attack.rng("float32", case))
+        phi, X = map_of_pivots(attack.rng("float32", case), 1500, decades=11.5)
         found, other = phi.quick_moments(), phi.quick_moments()
         cut = len(X) // 3
         found.update(X[:cut])

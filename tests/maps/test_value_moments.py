@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from data import map_of_pivots
 
 import fastkpca as fk
 from fastkpca.maps import passes
@@ -23,36 +24,10 @@ def exact_features(phi, X):
     return values.T
 
 
-def case_of(rng):
-    """A map of pivots, and rows: spread, near one another, in clusters, equal, one far from all others, in order."""
-    d, n = int(rng.integers(1, 6)), int(rng.integers(1, 900))
-    X = rng.standard_normal((n, d))
-    shape = str(rng.choice(["spread", "near", "clusters", "equal", "far", "sorted", "heavy"]))
-    if shape == "near":
-        X *= 10.0 ** rng.uniform(-8, -2)
-    elif shape == "clusters":
-        X = 1e-3 * X + 3.0 * rng.standard_normal((3, d))[rng.integers(0, 3, n)]
-    elif shape == "equal":
-        X[:] = X[0]
-    elif shape == "far":
-        X[:-1] = X[0] + 1e-5 * X[:-1]
-    elif shape == "sorted":
-        X = X[np.argsort(X[:, 0])]
-    elif shape == "heavy":
-        X = rng.standard_t(1.2, (n, d))
-    name = str(rng.choice(["gaussian", "laplacian", "polynomial"]))
-    options = {"length_scale" if name == "laplacian" else "sigma": 10.0 ** rng.uniform(-1, 1)}
-    if name == "polynomial":
-        options = {"degree": 2, "offset": float(rng.random())}
-    size = 10.0 ** float(rng.uniform(-12, 12))
-    pivots = X[rng.permutation(n)[: int(rng.integers(1, 60))]]
-    return PivotMap(size * fk.get_kernel(name, **options), np.unique(pivots, axis=0)), X
-
-
 def test_they_err_by_no_more_than_they_say(attack):
     known, worst = 0, 0.0
     for case in range(attack.count(600, least=60)):
-        phi, X = case_of(attack.rng("values", case))
+        phi, X = map_of_pivots(attack.rng("values", case), 900, kernels=("gaussian", "laplacian", "polynomial"))
         first, other = phi.value_moments(bounds=True), phi.value_moments(bounds=True)
         cut = len(X) // 3
         bounds = [x.update(part) for x, part in ((first, X[:cut]), (other, X[cut:])) if len(part)]

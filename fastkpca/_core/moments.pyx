@@ -19,7 +19,6 @@ cdef extern from "product_ops.h" nogil:
         FK_RUN
 
     ctypedef struct fk_product_ops:
-        const char *name
         Py_ssize_t few_squares
         int beats_blas
         Py_ssize_t lanes_single

@@ -32,8 +32,6 @@ cdef extern from "product_ops.h" nogil:
     ctypedef struct fk_product_ops:
         const char *name
         Py_ssize_t few
-        int beats_blas
-        Py_ssize_t lanes_single
         void (*add)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, const Py_ssize_t *, Py_ssize_t,
                     const Py_ssize_t *, double *) noexcept nogil
         void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil

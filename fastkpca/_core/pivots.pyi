@@ -3,7 +3,6 @@ import numpy.typing as npt
 
 _Reals = npt.NDArray[np.float64]
 
-INSTRUCTION_SET: str
 FACTOR_BLOCK: int
 
 def accept(H: _Reals, draw: _Reals, floor: _Reals) -> tuple[npt.NDArray[np.intp], _Reals]: ...

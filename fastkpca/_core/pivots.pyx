@@ -18,9 +18,7 @@ cdef extern from "product_ops.h" nogil:
         FK_STRIP
 
     ctypedef struct fk_product_ops:
-        const char *name
         int beats_blas
-        Py_ssize_t lanes_single
         void (*solve)(Py_ssize_t, Py_ssize_t, const double *, double *, double *) noexcept nogil
 
     const fk_product_ops *fk_product_select(const char *name)
@@ -29,7 +27,6 @@ cdef extern from "product_ops.h" nogil:
 cdef const fk_product_ops *ops = fk_product_select(NULL)
 
 FACTOR_BLOCK = BLOCK
-INSTRUCTION_SET = ops.name.decode()
 
 
 cdef int as_int(Py_ssize_t n) except? -1:

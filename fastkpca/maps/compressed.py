@@ -198,11 +198,11 @@ def compressed_moment(
         on the Frobenius norm of what the moment changes by where this grid integrates it; and one on how much the
         square of the centred moment's norm grows.
     """
-    most = MOST[len(lines)]
-    if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * most:
+    most_directions = MOST[len(lines)]
+    if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * most_directions:
         return None
     axes = [_functions(line, float(r)) for line, r in zip(lines, inside, strict=True)]
-    chosen, left_out = _chosen([axis.largest for axis in axes], tau, most)
+    chosen, left_out = _chosen([axis.largest for axis in axes], tau, most_directions)
     if chosen is None:
         return None
     directions = _Directions(sums, count, axes, chosen)

@@ -99,6 +99,7 @@ class ScaledMap(_OfParts):
         self.defect = factor * part.defect * (1 + 4 * UNIT)
         self.rounding = part.rounding + 4 * UNIT
         self.tile_rows, self.transform_eps = part.tile_rows, part.transform_eps
+        self.chunked = part.chunked
 
     def features(self, X: np.ndarray) -> np.ndarray:
         return self.part.features(X) * X.dtype.type(self._root)

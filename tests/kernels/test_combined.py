@@ -23,8 +23,11 @@ from fastkpca.kernels import (
     kernel_from_state,
     kernel_state,
 )
-from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
+from fastkpca.maps.combined import ColumnMap, ScaledMap, SumMap, TensorMap
+from fastkpca.maps.monomial import PolynomialMap
+from fastkpca.maps.passes import pass_tile_rows, product_tile_rows
 from fastkpca.products.rates import RATE, pass_seconds
+from fastkpca.rows.view import Columns
 
 G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
 P = get_kernel("polynomial", degree=2, scale=0.5, offset=1.5)
@@ -410,6 +413,15 @@ def test_defects_of_sums_and_products(defect):
         assert np.abs(rest).max() <= made.defect * (1 + 1e-12) + 1e-13
         assert np.linalg.norm(rest, 2) <= made.defect_norm(n, float(np.trace(whole))) + 1e-12
         assert (made.defect > 0) == (defect > 0)
+
+
+def test_scaled_features_are_summed_in_tiles_of_the_part():
+    """A part that never holds the features of a whole tile works on longer tiles."""
+    part = PolynomialMap(20, 3, 1.0, 1.0)
+    columns = ColumnMap(part, Columns(tuple(range(1, 21))), 1.0)
+    expected = product_tile_rows(part, 50_000, 30)
+    assert expected > pass_tile_rows(part, 50_000)
+    assert product_tile_rows(ScaledMap(part, 2.0), 50_000, 30) == product_tile_rows(columns, 50_000, 30) == expected
 
 
 @pytest.mark.parametrize("kernel", [0.25 * G, 3.0 * (L * P), 0.7 * (G + P)], ids=repr)

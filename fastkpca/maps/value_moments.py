@@ -40,7 +40,10 @@ WELL_CONDITIONED = 1e-3
 
 
 class FactoredMap(FeatureMap):
-    """phi(x) = L^-1 k(P, x) with L = ``factor``, lower triangular, and ``entry_error`` that of a kernel value."""
+    """phi(x) = L^-1 k(P, x) with L = ``factor``, lower triangular, and ``entry_error`` that of a kernel value.
+
+    What is asked of such a map here; `PivotMap`, which is one, imports this module.
+    """
 
     kernel: Kernel
     factor: np.ndarray

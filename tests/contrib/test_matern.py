@@ -66,6 +66,22 @@ def test_both_ends(nu):
         assert np.isfinite(squares).all() and (squares[4:] == 0.0).all() and (squares[:4] > 0.99).all()
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="long double is double here")
+@pytest.mark.parametrize("alpha", [1e-12, 1e-3, 0.7, 5.0, 1e6, 1e100])
+@pytest.mark.parametrize("length", [1e-140, 1e-5, 3.7, 1e140])
+@pytest.mark.parametrize("d", [1, 3, 17])
+def test_rational_quadratic_of_rows_of_any_size(d, length, alpha):
+    """New rows may lie anywhere: a tile holds rows near each other, and rows beyond the square root of float64."""
+    sizes = np.concatenate([[0.0], length * 10.0 ** np.arange(-20, 26, 3), 10.0 ** np.arange(100, 309, 13)])
+    X = np.random.default_rng(0).standard_normal((len(sizes), d))
+    X = X / np.abs(X).max(axis=1, keepdims=True) * sizes[:, None]
+    X = np.concatenate([X, X[-3:]])
+    K = get_kernel("rational_quadratic", alpha=alpha, length_scale=length).block(X, X)
+    wide = X.astype(np.longdouble)
+    squares = (((wide[:, None] - wide) / np.longdouble(length)) ** 2).sum(axis=2)
+    np.testing.assert_allclose(K, np.exp(-alpha * np.log1p(squares / 2 / np.longdouble(alpha))), rtol=0, atol=5e-16)
+
+
 def test_continuous_in_the_order():
     r = np.concatenate([np.logspace(-12, 2, 400), [0.0]])
     for nu in (0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 4.0, 50.0, 200.0):

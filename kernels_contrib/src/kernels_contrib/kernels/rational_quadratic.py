@@ -21,8 +21,8 @@ __all__ = ["RationalQuadratic"]
 
 FARTHEST = 1e100
 """In units of the length: rows farther out have exact products only."""
-MOST_OCTAVES = 450
-"""Of rows over the unit that they are measured in."""
+MOST_OCTAVES = 500
+"""Of rows over a unit in which their squares are finite."""
 LEAST_ORDER, LARGEST_ORDER = 1e-12, 1e100
 
 
@@ -82,30 +82,31 @@ class RationalQuadratic(Kernel):
         return Profile("power", scale_of(scale), order=self.alpha)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        exponent, factor = self._unit(X, Y)
-        A = np.ldexp(np.asarray(X, dtype=np.float64), -exponent)
-        B = A if Y is X else np.ldexp(np.asarray(Y, dtype=np.float64), -exponent)
-        values = distances(A, B, squares=True)  # numpy's vector loops for log1p and exp from here on
-        with np.errstate(over="ignore", under="ignore"):
-            far = values > 1e300 / factor if factor > 1.0 else None
-            logs = np.log(values[far]) + math.log(factor) if far is not None else None
+        # in units of 2^exponent, about the length: squared distances are 0 only where k is 1
+        mantissa, exponent = math.frexp(self._length)
+        factor = 0.5 / self.alpha / mantissa / mantissa
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            values = _squares(X, Y, exponent)  # numpy's vector loops for log1p and exp from here on
             values *= factor
+            # beyond float64, or NaN, the difference of two rows that are
+            far = None if values.max(initial=0.0) < np.inf else ~(values < np.inf)
             np.log1p(values, out=values)
-            if far is not None:  # where the product overflowed
-                values[far] = logs
+            if far is not None:
+                values[far] = self._logs_of_far(X, Y, far, exponent, math.log(factor))
             values *= -self.alpha
             np.exp(values, out=values)
         return values.astype(X.dtype, copy=False)
 
-    def _unit(self, X: np.ndarray, Y: np.ndarray) -> tuple[int, float]:
-        """(e, 4^e / (2 alpha length_scale^2)): squared distances in units of 2^e are finite, and 0 only where k is 1.
-
-        2^e is about the length, or for rows very far apart as many times more as keeps their squares finite.
-        """
-        mantissa, exponent = math.frexp(self._length)
-        largest = max(float(np.abs(rows).max(initial=0.0)) for rows in (X, Y))
-        far = max(0, math.frexp(largest)[1] - exponent - MOST_OCTAVES)
-        return exponent + far, math.ldexp(0.5 / self.alpha / mantissa / mantissa, 2 * far)
+    @staticmethod
+    def _logs_of_far(X: np.ndarray, Y: np.ndarray, far: np.ndarray, exponent: int, log_factor: float) -> np.ndarray:
+        """log(1 + z) of the entries ``far``, from squares in a unit in which they are finite: z is too large for the 1
+        to count, or 0 where both rows are the same."""
+        largest = max(float(np.abs(rows).max()) for rows in (X, Y))
+        unit = math.frexp(largest)[1] - MOST_OCTAVES
+        squares = _squares(X, Y, unit)[far]
+        apart = squares > 0.0
+        squares[apart] = np.log(squares[apart]) + (log_factor + 2.0 * math.log(2.0) * (unit - exponent))
+        return squares
 
     def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray | None:
         if self.alpha < 1e-3:  # the power would lose the digits of K: differences take its place
@@ -143,3 +144,10 @@ class RationalQuadratic(Kernel):
             data_y,
             tol,
         )
+
+
+def _squares(X: np.ndarray, Y: np.ndarray, exponent: int) -> np.ndarray:
+    """Squared distances in units of 2^exponent, which is exact."""
+    A = np.ldexp(np.asarray(X, dtype=np.float64), -exponent)
+    B = A if Y is X else np.ldexp(np.asarray(Y, dtype=np.float64), -exponent)
+    return distances(A, B, squares=True)

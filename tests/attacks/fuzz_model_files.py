@@ -23,6 +23,7 @@ import time
 import tracemalloc
 import warnings
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,9 @@ def json_mutant(content: dict, rng: np.random.Generator) -> dict:
                     value = [value] if rng.random() < 0.5 else {"sum": [value, value][: int(rng.integers(1, 2))]}
                 holder[path[-1]] = value
             case 4 if isinstance(holder[path[-1]], (int, float)) and not isinstance(holder[path[-1]], bool):
-                holder[path[-1]] = holder[path[-1]] * [2, -1, 10, 1.0000001, 0.5][int(rng.integers(5))]
+                times = [2, -1, 10, 1.0000001, 0.5][int(rng.integers(5))]
+                with suppress(OverflowError):  # of a whole number of hundreds of digits, put there before
+                    holder[path[-1]] = holder[path[-1]] * times
             case _:
                 holder[path[-1]] = value
     return content

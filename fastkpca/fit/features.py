@@ -61,7 +61,8 @@ class _Pass:
     """What a pass over the rows has found.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue; ``foreseen`` is about what the bound would be
-    with as many draws as there are, where it took fewer; ``kept`` (D, N) are the features, where they are kept.
+    with as many draws as there are, where it took fewer; ``kept`` (D, N) are the features, where they are kept;
+    ``by_values``: moments are from those of kernel values.
     """
 
     moments: Moments
@@ -70,6 +71,7 @@ class _Pass:
     left_out: Bound
     foreseen: float = np.inf
     kept: np.ndarray | None = None
+    by_values: bool = False
 
     def misses(self, target: Target) -> bool:
         """Whether the map leaves more than ``tol`` of the largest eigenvalue out."""
@@ -124,7 +126,8 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     solution = _components(found, problem)
     if may_leave and _rounded(found, solution):
         return _by_krylov(problem, plan)
-    return replace(solution, info=solution.info | {"radius": problem.data.radius})
+    sums = {"value_moments": True} if found.by_values else {}
+    return replace(solution, info=solution.info | {"radius": problem.data.radius} | sums)
 
 
 def _components(found: _Pass, problem: Problem) -> Solution:
@@ -214,7 +217,7 @@ def _pass(
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     leading = leading_of(moments, target, problem.rank, budget.memory, budget.n_threads)
-    found = _Pass(moments, draws, leading, left_out, kept=kept)
+    found = _Pass(moments, draws, leading, left_out, kept=kept, by_values=by_values)
     lacks_draws = by_values and n_draws and draws is None and found.misses(target)
     if lacks_draws or (quick and not accurate_enough(moments, leading, target)):
         return _pass(feature_map, problem, tries, most_draws, room, quick=False)

@@ -382,6 +382,7 @@ def test_a_loose_tolerance_of_many_rows_sums_kernel_values(by_values, guaranteed
     )
     assert by_values
     assert set(by_values) == {"values"}
+    assert model.info["value_moments"]
     two = fk.kpca(
         X, "gaussian", 4, sigma=1.2, tol=2e-2, features="pivots", guaranteed=guaranteed, n_threads=2, center=False
     )
@@ -413,6 +414,7 @@ def test_intervals_from_sums_of_kernel_values_hold(by_values, attack):
         options |= {"sigma": float(np.median(np.std(X, axis=0)) * 10.0 ** rng.uniform(-0.7, 0.7)) + 1e-9, "rng": case}
         model = fk.kpca(X, "gaussian", int(rng.integers(1, 8)), features="pivots", n_threads=1, **options)
         taken += by_values[-1:] == ["values"]
+        assert model.info.get("value_moments", False) == (by_values[-1:] == ["values"])
         by_values.clear()
         K = center(model.kernel.block(X - model.shift, X - model.shift)).astype(np.float64)
         true = np.linalg.eigvalsh(K)[::-1][: model.n_components]

@@ -1,17 +1,22 @@
 """Feature maps: phi with K = Phi Phi' + (positive semidefinite), tile by tile.
 
-Each map lives in a file with its rounding, its bounds, its state and its formula for MATLAB; a pass over all rows with
-any map in ``passes``, what a model file says of a map in ``stored``. A map knows a tile of rows and the protocol.
-Nothing here chooses a map, solves for eigenvalues, or knows a kernel by name.
+Each map lives in a file with its rounding, its bounds, its state and its formula for MATLAB. A map knows a tile of
+rows and the protocol. Nothing here chooses a map, solves for eigenvalues, or knows a kernel by name.
 
-==============  =========================================================================================
-``combined``    of sums, scalings and products of kernels, from the maps of their parts
-``monomial``    all monomials up to a degree (docs/theory.md, "compress operator"). Users write
-                features="monomial"; in model files their ``kind`` is "taylor" (Gaussian) or "polynomial"
-``pivots``      randomly pivoted Cholesky, for any positive semidefinite kernel
-``ranked``      the Gaussian's multi-indices, heaviest over the data first
-``fourier``     Fourier features on a periodic box, whose second moment is never formed
-``compressed``  its second moment in the few directions that a box of rows has
-``transforms``  fast Fourier transforms from and to points
-==============  =========================================================================================
+====================  =========================================================================================
+``combined``          of sums, scalings and products of kernels, from the maps of their parts
+``monomial``          all monomials up to a degree (docs/theory.md, "compress operator"). Users write
+                      features="monomial"; in model files their ``kind`` is "taylor" (Gaussian) or "polynomial"
+``monomial_moments``  their second moments, from fewer sums
+``pivots``            randomly pivoted Cholesky, for any positive semidefinite kernel
+``value_moments``     second moments of these, from those of kernel values
+``ranked``            the Gaussian's multi-indices, heaviest over the data first
+``fourier``           Fourier features on a periodic box, whose second moment is never formed
+``compressed``        its second moment in the few directions that a box of rows has
+``transforms``        fast Fourier transforms from and to points
+``passes``            a pass over all rows with any map
+``draws``             random rows that a pass draws by their residuals
+``uncentred``         second moments about zero, from centred ones
+``stored``            maps in model files
+====================  =========================================================================================
 """

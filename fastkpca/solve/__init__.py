@@ -17,11 +17,11 @@
 ``search``                          its passes in float32
 ``exact_passes``                    its passes in float64, with intervals after each
 ``narrow``                          where few kernel values are not near zero: narrow blocks of Lanczos on these
-``flat``                            the same from a random block, for spectra that fall slowly
+``flat``                            its passes from a random block, for spectra that fall slowly
 ``lanczos``                         block Lanczos for small, cheap operators
 ``nested``                          two levels, for operators with a small copy of themselves
 ``moments``                         components from second moments of features
-``lapack``                          the largest eigenvalues of a matrix in memory
+``powers``                          the largest eigenvalues of a small matrix in memory, from products in float32
 ``conjugate_gradients``             linear systems with several right sides
 ``ridge``                           linear systems of kernel ridge regression
 ==================================  ==================================================================================

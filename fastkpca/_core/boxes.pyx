@@ -128,6 +128,14 @@ cdef void spread_box(const fk_box *box, Py_ssize_t kind, Py_ssize_t count, const
         at += TOGETHER
 
 
+cdef double *room_for(Py_ssize_t size, Py_ssize_t beside) except NULL:
+    """Memory for the nodal values of a box, and for so many numbers beside them; to be freed."""
+    cdef double *block = <double *>malloc((size + beside) * sizeof(double))
+    if block is NULL:
+        raise MemoryError(f"no memory for the {size} nodal values of a box")
+    return block
+
+
 cdef class Points:
     """Points sorted by box: what ``Grid.sort`` returns.
 
@@ -400,9 +408,7 @@ cdef class Grid:
                 at = max(at + 1, np.searchsorted(points.start, last, side="left") - 1)
             else:
                 at += 1
-        block = <double *>malloc((2 * size + FK_GROUP * self.box.outer + 8) * sizeof(double))
-        if block is NULL:
-            raise MemoryError(f"no memory for the {size} nodal values of a box")
+        block = room_for(size, size + FK_GROUP * self.box.outer + 8)
         with nogil:
             work = block + size
             at = b_first
@@ -433,9 +439,7 @@ cdef class Grid:
         for number, given in edges:
             part = given
             size = part.shape[0] * part.shape[1] * part.shape[2]
-            block = <double *>malloc(size * sizeof(double))
-            if block is NULL:
-                raise MemoryError(f"no memory for the {size} nodal values of a box")
+            block = room_for(size, 0)
             self.copy(True, number, part.shape[0], flat.shape[0] // part.shape[0], block, &flat[0])
             for i in range(size):
                 block[i] += (&part[0, 0, 0])[i]
@@ -461,9 +465,7 @@ cdef class Grid:
             return
         whole, before = self.held(points, k, flat.shape[0], first, last, begin), begin * self.layer()
         b_first = np.searchsorted(points.start, first, side="right") - 1
-        block = <double *>malloc((size + FK_GROUP * self.box.outer + 8) * sizeof(double))
-        if block is NULL:
-            raise MemoryError(f"no memory for the {size} nodal values of a box")
+        block = room_for(size, FK_GROUP * self.box.outer + 8)
         with nogil:
             work = block + size
             at = b_first

@@ -612,6 +612,14 @@ cdef class Expansions:
         factor[1:] = 1.0 / np.sqrt(exponent[1:])
         self.factor = factor
 
+    cdef Py_ssize_t fill(self, Strip *strip, const double[:, ::1] rows, Py_ssize_t i, const double[::1] centre,
+                         const double *axes, Py_ssize_t terms) noexcept nogil:
+        """As many rows from number i on as the strip has room for; returns how many."""
+        cdef Py_ssize_t count = min(rows.shape[0] - i, <Py_ssize_t>ROWS)
+        fill_strip(strip, &rows[i, 0], &centre[0], axes, self.sigma, count, &self.parent[0], &self.coordinate[0],
+                   &self.factor[0], terms)
+        return count
+
     def accumulate(self, const double[:, ::1] rows, const double[::1] centre, const double[:, ::1] partners,
                    const Py_ssize_t[::1] terms, const double[::1] weight, const double[:, ::1] U, double[::1] G,
                    const Py_ssize_t[::1] offset):
@@ -646,9 +654,7 @@ cdef class Expansions:
                 most = strip.most
                 for b in range((n + ROWS - 1) // ROWS):
                     i = b * ROWS
-                    count = min(n - i, <Py_ssize_t>ROWS)
-                    fill_strip(&strip, &rows[i, 0], &centre[0], axes, self.sigma, count, &self.parent[0],
-                               &self.coordinate[0], &self.factor[0], terms[0])
+                    count = self.fill(&strip, rows, i, centre, axes, terms[0])
                     at = sums
                     first = 0
                     while first < m:
@@ -704,9 +710,7 @@ cdef class Expansions:
                 most = strip.most
                 for b in range((n + ROWS - 1) // ROWS):
                     i = b * ROWS
-                    count = min(n - i, <Py_ssize_t>ROWS)
-                    fill_strip(&strip, &rows[i, 0], &centre[0], axes, self.sigma, count, &self.parent[0],
-                               &self.coordinate[0], &self.factor[0], terms[0])
+                    count = self.fill(&strip, rows, i, centre, axes, terms[0])
                     first = 0
                     while first < m:
                         last = block_end(&terms[0], first, m)

@@ -20,13 +20,25 @@ cdef inline void lagrange(double x, Py_ssize_t q, const double *scale, double *o
         right = right * (x - (j - first))
 
 
-cdef void strides_of(tuple points, Py_ssize_t d, Py_ssize_t *strides):
-    """Of three axes, the missing ones first."""
+cdef inline void stencil_at(const double *within, Py_ssize_t d, Py_ssize_t q, const double *scale,
+                            double (*stencil)[MOST]) noexcept nogil:
+    """Weights along three axes; those of the missing ones, which come first, are not touched."""
+    cdef Py_ssize_t a
+    for a in range(d):
+        lagrange(within[a], q, scale, stencil[3 - d + a])
+
+
+cdef int set_up(tuple points, Py_ssize_t d, Py_ssize_t q, Py_ssize_t *strides, double (*stencil)[MOST]) except -1:
+    """Strides of three axes, the missing ones first, whose weight is 1."""
+    if q > MOST:
+        raise ValueError(f"{q} points; at most {MOST}")
+    stencil[0][0], stencil[1][0] = 1.0, 1.0
     strides[0], strides[1] = 0, 0
     if d >= 2:
         strides[1] = points[d - 1]
     if d == 3:
         strides[0] = strides[1] * <Py_ssize_t> points[1]
+    return 0
 
 
 def spread(double[::1] grid, tuple points, const double[::1] scale, const int64_t[::1] corner,
@@ -38,14 +50,10 @@ def spread(double[::1] grid, tuple points, const double[::1] scale, const int64_
     cdef double stencil[3][MOST]
     cdef double x, y
     cdef double *row
-    if q > MOST:
-        raise ValueError(f"{q} points; at most {MOST}")
-    strides_of(points, d, strides)
-    stencil[0][0], stencil[1][0] = 1.0, 1.0
+    set_up(points, d, q, strides, stencil)
     with nogil:
         for i in range(n):
-            for a in range(d):
-                lagrange(within[i, a], q, &scale[0], stencil[3 - d + a])
+            stencil_at(&within[i, 0], d, q, &scale[0], stencil)
             for a in range(first):
                 x = u[i] * stencil[0][a]
                 for b in range(second):
@@ -65,14 +73,10 @@ def gather(const double[::1] grid, tuple points, const double[::1] scale, const 
     cdef double sums[MOST]
     cdef double y, total
     cdef const double *row
-    if q > MOST:
-        raise ValueError(f"{q} points; at most {MOST}")
-    strides_of(points, d, strides)
-    stencil[0][0], stencil[1][0] = 1.0, 1.0
+    set_up(points, d, q, strides, stencil)
     with nogil:
         for i in range(n):
-            for a in range(d):
-                lagrange(within[i, a], q, &scale[0], stencil[3 - d + a])
+            stencil_at(&within[i, 0], d, q, &scale[0], stencil)
             for c in range(q):
                 sums[c] = 0.0
             for a in range(first):

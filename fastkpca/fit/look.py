@@ -59,6 +59,11 @@ class Look:
         shares, beyond = self.spectrum(n)
         return float(shares[i - 1]) if i <= len(shares) else beyond
 
+    def least(self, n: int) -> float:
+        """About lambda_(n-1) / tr K of n rows, the last that centring leaves: not below that, as it falls with n."""
+        s = len(self.shares)
+        return min(float(self.shares[-2]) * s / n, self.spectrum(n)[1]) if s > 8 else 0.0
+
     def spectrum(self, n: int) -> tuple[np.ndarray, float]:
         """The shares of n rows, as many as the look resolved, and the size of each beyond them.
 

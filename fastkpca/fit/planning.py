@@ -26,6 +26,7 @@ from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import OVERHEAD, RATE, eigen_seconds, entry_rate, is_compiled, value_seconds, vector_seconds
 from ..rows.view import Rows
+from ..solve.beyond import FAILURE, lanczos_steps
 from ..solve.costs import (
     basis_bytes,
     default_block_size,
@@ -35,7 +36,7 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.outlook import EXPLORING_PASSES, SHARE
+from ..solve.outlook import EXPLORING_PASSES, NARROWEST, SHARE
 from ..solve.powers import LEAST_SHARE, falls_fast
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
@@ -71,9 +72,9 @@ KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside values that ar
 PASS_OVERHEAD, FEW_PASSES = 2.5e-3, 2.5  # of each pass over a small matrix beyond so many
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 MOST_PASSES = 40.0
-# passes over a flat spectrum, at least and at most: a spectrum is steep where the last wanted eigenvalue is more than
-# FLATTEST times the first one beyond the block
-FLATTEST, FLAT_PASSES = 1.04, (7.5, 14.5)
+FLATTER, FURTHER = 1.4, 2.0
+"""Times the passes over a flat spectrum, of which few rows lie further apart than all; and passes for each further
+block of eigenvalues, from which on those that are wanted stand out."""
 # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both; the latter where so many passes
 # are expected that it hardly gets there
 FLAT_RISK, LEFT_RISK = 1.25, 2.0
@@ -139,6 +140,27 @@ MORE_THAN_ROWS = 2048
 
 LONG, MUCH_SHORTER = 30.0, 0.2
 """Predicted seconds from which on a looser tol is tried, and the share of them for which it is worth a warning."""
+
+
+class Passes(NamedTuple):
+    """What a run of block Krylov is expected to take.
+
+    Attributes
+    ----------
+    search : float
+        Passes of the search.
+    doubt : float
+        How likely more is needed to prove that nothing was missed.
+    exploring : float
+        Passes that this takes by an exploration.
+    gap : bool
+        Whether a factorisation can prove it.
+    """
+
+    search: float
+    doubt: float
+    exploring: float = EXPLORING_PASSES
+    gap: bool = True
 
 
 class Counted(NamedTuple):
@@ -811,11 +833,12 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     way = way_in_memory or way
     held = way_in_memory is not None and is_compiled(kernel)
     block = default_block_size(n, k, held=held)
-    search, doubt = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
+    expected = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
+    search = expected.search
     seconds = HELD_OVERHEAD if way_in_memory else KRYLOV_OVERHEAD
     if held and n <= SMALL:
         seconds += PASS_OVERHEAD * max(0.0, search - FEW_PASSES)
-    seconds += _algebra_seconds(problem, way, k, block, search, doubt)
+    seconds += _algebra_seconds(problem, way, k, block, expected)
 
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)
@@ -836,7 +859,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     makes = 1.0 if values and not way_in_memory else search
     later = min(single * way.once, 2.0 * n * n * block / RATE.multiplications)
     passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
-    risk = 1.0 if doubt < 1.0 else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
+    risk = 1.0 if expected.doubt < 1.0 else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
     seconds = (seconds + passing) * risk + 3.0 * n * D * D / RATE.squares
     memory += min(extra, values)
     left = replace(_krylov_room(problem, way, k, memory), values=values)
@@ -852,19 +875,20 @@ def _krylov_obstacle(problem: Problem, look: Look, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, float]:
-    """Passes of the search that the look predicts, and how likely more is needed to prove that nothing was missed.
+def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, norm: bool) -> Passes:
+    """Those that the look predicts.
 
-    A block of b columns gains a factor exp(2 acosh(2 lambda_k / lambda_(b+1) - 1)) a pass (Chebyshev). What remains is
-    to be proved less than lambda_k: by its trace, or its norm, which exact products measure.
+    What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products measure.
     """
     shares, beyond = look.spectrum(n)
-    last, after = (float(shares[i - 1]) if i <= len(shares) else beyond for i in (k, block + 1))
+    first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
     if not last > 0.0:
-        return FEW_PASSES, 0.0  # nothing is known
-    gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
-    passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
+        return Passes(FEW_PASSES, 0.0)  # nothing is known
+    passes = _converging(look, n, k, block, tol)
     columns_kept = min(max(8 * k, k + 60), n - 1)
+    gap = look.expected(columns_kept, n) <= (1.0 - NARROWEST) * last
+    # a bound on the others may be as large as the interval of the last one
+    exploring = lanczos_steps(n, block, FAILURE, 1.0 - after / (last + tol * first))
     shares = np.append(shares, np.full(max(columns_kept - len(shares), 0), beyond))
     rest = max(n - len(shares), 0)
     # mu of the first columns_kept, columns_kept - 1, ... columns: sums from the smallest do not cancel
@@ -873,39 +897,52 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
     enough = int(np.count_nonzero(mu > SHARE * last)) + 1
     proved = enough <= columns_kept
-    if not proved:
-        passes *= 2.0  # where the spectrum is flat, those of a few rows lie further apart than those of all
-        if last > FLATTEST * after:  # yet a basis that grows by a block a pass gains ever more
-            passes = min(max(passes, FLAT_PASSES[0]), FLAT_PASSES[1])
+    passes *= 1.0 if proved else FLATTER
     columns_first = enough / block if proved else 0.0  # the proof takes as many columns, whatever tol is
     doubt = 1.0 if not proved else DOUBT if enough > CERTAIN_SHARE * columns_kept else 0.0
-    return min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES), doubt
+    search = min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES)
+    return Passes(search, doubt, min(max(exploring, EXPLORING_PASSES), MOST_PASSES), gap)
 
 
-def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: float, doubt: float) -> float:
+def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
+    """Passes after which the error of lambda_k is tol lambda_1.
+
+    A block of b columns gains a factor exp(2 acosh(1 + 2 (lambda_k - lambda_(b+1)) / (lambda_(b+1) - lambda_n))) a pass
+    (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
+    the run, the more eigenvalues beyond the block it finds as well.
+    """
+    first, last, least = look.expected(1, n), look.expected(k, n), look.least(n)
+    wanted = max(math.log(4.0 * n / block * last / (first * tol)), 1.0)
+    best = math.inf
+    for more in range(int(MOST_PASSES / FURTHER)):
+        after = look.expected((more + 1) * block + 1, n)
+        gain = 2.0 * math.acosh(1.0 + 2.0 * max(last - after, 1e-12 * last) / max(after - least, 1e-3 * last))
+        best = min(best, 1.0 + FURTHER * more + wanted / gain)
+    return best
+
+
+def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, expected: Passes) -> float:
     """Of Rayleigh-Ritz in the search, and on what is kept of it; then of the proof that nothing was missed.
 
     Where trace and norm do not tell, that is an exploration, or a factorisation of the matrix beyond the basis.
-    ``doubt``: how likely that is.
     """
-    n = problem.data.n_samples
+    n, doubt = problem.data.n_samples, expected.doubt
     most = min(n - 1, max(640, k + 16 * block))
-    sizes = [min(block * i, most) for i in range(1, math.ceil(search) + 1)]
+    sizes = [min(block * i, most) for i in range(1, math.ceil(expected.search) + 1)]
     searching = sum(search_seconds(n, size, block) for size in sizes)
     columns = min(sizes[-1], max(8 * k, k + 60)) + block
     proved = KRYLOV_DOUBLE * ritz_seconds(n, columns)
     if not doubt:
         return searching + proved
-    sizes = [min(columns + block * i, most) for i in range(EXPLORING_PASSES)]
-    exploring = proved + sum(way.once + ritz_seconds(n, size) for size in sizes)
+    sizes = [min(columns + block * i, most) for i in range(math.ceil(expected.exploring))]
+    exploring = sum(way.once + ritz_seconds(n, size) for size in sizes)
     factorising = math.inf
-    if way.name == "exact" and rest_bytes(n, columns) <= problem.budget.memory:
+    if expected.gap and way.name == "exact" and rest_bytes(n, columns) <= problem.budget.memory:
         # it needs the wanted columns and those before a gap alone
-        few = k + block
-        factorising = KRYLOV_DOUBLE * ritz_seconds(n, few) + factorising_seconds(n, few, way.once)
+        factorising = factorising_seconds(n, k + block, way.once)
     if doubt < 1.0 and factorising > DEAR_FACTORISATION * exploring:
         return searching + proved
-    return searching + proved + doubt * (min(exploring, factorising) - proved)
+    return searching + proved + doubt * min(exploring, factorising)
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:

@@ -41,6 +41,7 @@ __all__ = [
     "guarded_bound",
     "guarded_mu",
     "lanczos_failure_epsilon",
+    "lanczos_steps",
     "largest_eigenvalue_bound",
     "mu_frobenius",
     "mu_lanczos",
@@ -328,6 +329,14 @@ def lanczos_failure_epsilon(n: int, steps: int, starts: int, probability: float)
         return 1.0
     root = (np.log(1.648 * np.sqrt(n)) + np.log(1.0 / probability) / starts) / (2 * steps - 1)
     return float(min(root * root, 1.0)) if root > 0 else 0.0
+
+
+def lanczos_steps(n: int, starts: int, probability: float, eps: float) -> float:
+    """Those with which ``lanczos_failure_epsilon`` is eps; infinite where eps is not above 0."""
+    if not eps > 0.0:
+        return np.inf
+    root = np.log(1.648 * np.sqrt(n)) + np.log(1.0 / probability) / starts
+    return float(0.5 + 0.5 * max(root, 0.0) / np.sqrt(eps))
 
 
 def mu_lanczos(theta: float, eps: float, lambda_min: float) -> float:

@@ -21,6 +21,7 @@ __all__ = [
     "EXPLORING_PASSES",
     "LARGER_SHARES",
     "MOST_COLUMNS_WITHOUT_RESTART",
+    "NARROWEST",
     "SHARE",
     "Gap",
     "Outlook",

@@ -14,6 +14,7 @@ import pytest
 import fastkpca as fk
 from fastkpca.base import blas
 from fastkpca.fit import planning, problem
+from fastkpca.fit.look import Look
 from fastkpca.kernels import gaussian
 from fastkpca.maps import fourier, pivots
 from fastkpca.rows.view import Rows
@@ -177,12 +178,18 @@ def test_search_does_not_stop_on_a_rate_from_a_width_beyond_the_largest_eigenval
     assert model.bound_kind == "guaranteed"
 
 
+class Seen(Look):
+    """A look at all rows, to which nothing is added."""
+
+    def spectrum(self, n):
+        return self.shares, 0.0
+
+
 @pytest.mark.parametrize(("mu", "doubt"), [(0.3, 0.0), (0.75, planning.DOUBT), (0.85, 1.0)])
 def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, doubt):
     shares = np.full(180, mu / 10.0)  # the norm of the 100 beyond those that are kept is mu
     shares[:10] = 1.0
-    look = SimpleNamespace(spectrum=lambda n: (shares, 0.0))
-    assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=True)[1] == doubt
+    assert planning._passes(Seen(shares, None), 1000, 10, 28, 1e-2, trace=True, norm=True).doubt == doubt
 
 
 @pytest.mark.parametrize(
@@ -200,19 +207,45 @@ def test_plan_expects_the_passes_that_a_flat_spectrum_takes(n, d, c, sigma, tol,
     monkeypatch.setattr(planning, "_passes", noted)
     X = np.random.default_rng(0).standard_normal((n, d))
     model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=tol, method="krylov", products="exact", n_threads=1)
-    search, doubt = predicted[0]
-    assert doubt == 1.0 and model.info["factorisations"] == 1
+    search = predicted[0].search
+    assert predicted[0].doubt == 1.0 and model.info["factorisations"] == 1
     assert search / 1.5 <= model.info["search_passes"] <= 1.5 * search
 
 
 def test_plan_expects_the_passes_that_a_proof_takes_columns_from():
     """However loose tol is: 60 values of .21 beside ten of 1 are too many for the norm of what is left."""
     shares = np.append(np.ones(10), np.full(60, 0.21))
-    look = SimpleNamespace(spectrum=lambda n: (shares, 0.0))
-    search, doubt = planning._passes(look, 1000, 10, 14, 1e-2, trace=True, norm=True)
+    look = Seen(shares, None)
+    expected = planning._passes(look, 1000, 10, 14, 1e-2, trace=True, norm=True)
     left = np.array([np.linalg.norm(shares[j:]) for j in range(70)])
-    assert doubt < 1.0 and search == (10 + np.flatnonzero(left[10:] <= 0.8)[0]) / 14
-    assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=False)[0] > 2.0
+    assert expected.doubt < 1.0 and expected.search == (10 + np.flatnonzero(left[10:] <= 0.8)[0]) / 14
+    assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=False).search > 2.0
+
+
+@pytest.mark.parametrize("kernel, c, tol, most", [("laplacian", 5, 1e-4, 9), ("matern", 20, 1e-3, 13)])
+def test_plan_expects_few_passes_where_all_eigenvalues_are_nearly_one(kernel, c, tol, most, monkeypatch):
+    """They lie in a narrow interval far from zero: what stands out of it converges fast, though it is hardly larger."""
+    predicted = []
+
+    def noted(*args, **options):
+        predicted.append(passes(*args, **options))
+        return predicted[-1]
+
+    passes = planning._passes
+    monkeypatch.setattr(planning, "_passes", noted)
+    X = np.random.default_rng(1).standard_normal((1000, 20))
+    options = {"nu": 1.5} if kernel == "matern" else {}
+    made = fk.get_kernel(kernel, length_scale=2.2, **options)
+    model = fk.kpca(X, made, c, tol=tol, method="krylov", products="exact", n_threads=1)
+    assert model.info["factorisations"] == 1 and model.info["search_passes"] <= most
+    assert predicted[0].gap and predicted[0].search <= 2.0 * model.info["search_passes"]
+
+
+def test_plan_expects_a_long_exploration_where_no_gap_can_be_proved():
+    """All eigenvalues of rows that lie far apart are one: a random block has to prove that to within tol."""
+    X = np.random.default_rng(0).standard_normal((1500, 21))
+    plan = fk.plan(X, "gaussian", 5, sigma=0.6, tol=1e-2)
+    assert plan.method == "dense" and plan.krylov.seconds > 2.0 * plan.dense.seconds
 
 
 def test_plan_counts_a_part_of_a_factorisation_where_a_proof_takes_most_of_the_columns_kept():

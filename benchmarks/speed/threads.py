@@ -7,6 +7,12 @@ whether all results have equal bits. BLAS has as many threads as fastkpca: where
 that matters, and there one and two of BLAS's threads round differently.
 
     python benchmarks/speed/threads.py [case ...] [--rounds 5] [--seconds 2]
+    python benchmarks/speed/threads.py [case ...] --where [--rounds 5]
+
+``--where``: where the time of two threads goes, in % of twice the wall time, fits with one thread and with two taking
+turns in one process. "Useful" is the processor time of one thread; "more" is what two threads take beyond that, as
+they change caches and hand over the interpreter; "alone": one thread works outside of loops, the other waits;
+"in loops": threads wait there, for the interpreter ("lock", of the tasks that have no loops in them) or for the end.
 """
 
 from __future__ import annotations
@@ -17,14 +23,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import common
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base import parallel
 
 # rows, columns, arguments of kpca
 CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
@@ -55,6 +64,62 @@ def work(name: str, threads: int, seconds: float) -> None:
     print(json.dumps({"rate": runs / (time.perf_counter() - started), "bits": bits}))
 
 
+class Watched:
+    """Stands in for ``parallel._in_pool``: sums up the wall time of outer loops, and how long tasks waited."""
+
+    def __init__(self) -> None:
+        self.known, self.depth, self.inside, self.waited = parallel._in_pool, 0, 0.0, 0.0
+        self.here = threading.local()
+
+    def __call__(self, task: Callable[[int], Any], *rest: Any) -> Iterator[Any]:
+        outer = threading.current_thread() is threading.main_thread() and self.depth == 0
+        self.depth, self.here.nested, started = self.depth + outer, True, time.perf_counter()
+        try:
+            yield from self.known(lambda i: self.watched(task, i), *rest)
+        finally:
+            self.depth -= outer
+            self.inside += outer * (time.perf_counter() - started)
+
+    def watched(self, task: Callable[[int], Any], i: int) -> Any:
+        self.here.nested, started, used = False, time.perf_counter(), time.thread_time()
+        result = task(i)
+        if not self.here.nested:
+            self.waited += time.perf_counter() - started - (time.thread_time() - used)
+        return result
+
+
+def where(name: str, rounds: int) -> list[float]:
+    """Seconds: wall time of two threads, processor time of one and of two, wall time in loops, waits of their tasks."""
+    n, d, options = CASES[name]
+    X = np.random.default_rng(0).random((n, d))
+    parallel._in_pool = watched = Watched()
+    found = []
+    for i in range(rounds + 1):
+        times = []
+        for threads in (1, 2):
+            watched.inside = watched.waited = 0.0
+            started, used = time.perf_counter(), time.process_time()
+            fk.kpca(X, c=10, n_threads=threads, **options)
+            times += [time.perf_counter() - started, time.process_time() - used]
+        if i:  # the first one warms up
+            found.append([times[2], times[1], times[3], watched.inside, watched.waited])
+    parallel._in_pool = watched.known
+    return list(np.median(found, axis=0))
+
+
+def print_where(cases: list[str], rounds: int) -> None:
+    common.header("where the time of two threads goes, in % of twice the wall time")
+    print("| route | wall, ms | useful | more | alone | in loops | of that lock |")
+    print("|---|---|---|---|---|---|---|")
+    warnings.simplefilter("ignore")
+    for name in cases:
+        wall, one, two, inside, waited = where(name, rounds)
+        parts = np.array([one, two - one, wall - inside, wall + inside - two, waited]) / (2.0 * wall)
+        print(
+            f"| {name} | {1e3 * wall:.0f} | " + " | ".join(f"{100.0 * part:.0f}" for part in parts) + " |", flush=True
+        )
+
+
 def rate(name: str, threads: int, processes: int, seconds: float) -> tuple[float, set[str]]:
     """(runs a second of all processes together, hashes of their results)."""
     command = [sys.executable, __file__, "--one", name, str(threads), "--seconds", str(seconds)]
@@ -83,10 +148,14 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=[])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--where", action="store_true", help="where the time of two threads goes")
     parser.add_argument("--one", nargs=2, metavar=("CASE", "THREADS"))
     options = parser.parse_args()
     if options.one:
         work(options.one[0], int(options.one[1]), options.seconds)
+        return
+    if options.where:
+        print_where(options.cases or list(CASES), options.rounds)
         return
     common.header("two threads against two processes of one thread")
     print("| route | N | d | runs a second, two threads | two processes | ratio | equal bits |")

@@ -57,7 +57,7 @@ def pass_tile_rows(feature_map: FeatureMap, n: int) -> int:
     """
     step = map_tile_rows(feature_map)
     if feature_map.tile_rows is None or n < step:
-        return step
+        return parallel.even_rows(n, step)
     count = 4 * -(-n // (4 * max(step, LARGE_TILE))) if n >= 4 * step else 1 + (2 * n >= 3 * step)
     return 64 * -(-n // (64 * count))
 
@@ -72,7 +72,7 @@ def product_tile_rows(feature_map: FeatureMap, n: int, columns: int) -> int:
     if not feature_map.chunked:
         return step
     few = max(1, min(n // 16, parallel.tile_rows(columns, entries=PRODUCT_ENTRIES)))
-    return max(step, 1 << (few.bit_length() - 1))
+    return parallel.even_rows(n, max(step, 1 << (few.bit_length() - 1)))
 
 
 def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: bool = False) -> int:
@@ -88,14 +88,14 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
 
 def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, distributed: bool = False) -> int:
     """The same by the number of features, for the plan."""
-    step = step or parallel.tile_rows(D)
+    step = step or parallel.even_rows(n, parallel.tile_rows(D))
     if D > SMALL_MAP and not distributed:
         most_tasks = 64 if D <= MANY_TASKS else 4
         # to make an accumulator and to add it up costs as much as a few hundred rows
         worth = min(WORTH_A_TASK, n // 4) // step * step
         return max(step * -(-n // (step * most_tasks)), worth)
     few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns), max(WORTH_A_TASK, n // 16))
-    return max(step, 1 << max(0, few.bit_length() - 1))
+    return step * max(1, few // step)
 
 
 def accumulate(

@@ -28,7 +28,7 @@ __all__ = ["GridSummation", "grid_offer", "piecewise"]
 MEMORY = 1 << 30
 """Bytes of nodal arrays, unless the caller says otherwise."""
 _COLUMNS_TOGETHER = 16
-_FLOPS_OF_A_TASK = 4e7
+_FLOPS_OF_A_TASK = 1e7
 _WORTH_TWO_TASKS = 4e6
 _SMALL = 2e6  # nanoseconds of nodes below which no better grid is looked for
 _LARGE = 5e7  # nanoseconds of the whole from which on one is looked for in any case

@@ -19,7 +19,7 @@ __all__ = ["interpolate", "spread"]
 
 def _run_length(n: int) -> int:
     """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""
-    return max(2048, min(32768, -(-n // 16)))
+    return parallel.even_rows(n, max(2048, min(32768, -(-n // 16))))
 
 
 def spread(

@@ -23,6 +23,8 @@ __all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"
 
 EXACT = 1 << 53
 """Up to here float64 holds every whole number."""
+LONGEST_LOOK = 1 << 15
+"""Rows of a tile of few columns: what Python does for one takes as long as some thousand of them."""
 
 
 def holds_more(dtype: np.dtype) -> bool:
@@ -183,7 +185,7 @@ class Rows:
     @property
     def step(self) -> int:
         """Rows of a tile where the rows are looked at and nothing wider is made of them: by their shape alone."""
-        return parallel.tile_rows(2 * self.n_features)
+        return parallel.tile_rows(2 * self.n_features, most=LONGEST_LOOK)
 
     @property
     def counted(self) -> bool:

@@ -245,3 +245,15 @@ def test_an_interrupt_after_any_line_leaves_no_thread(line):
     assert not ours()
     both = threading.Barrier(2)  # a thread helps the next loop too: neither task ends without the other
     assert list(parallel.run(lambda i: both.wait(5) >= 0, 2, n_threads=2)) == [True, True]
+
+
+def test_even_rows_make_an_even_number_of_nearly_equal_tiles():
+    for step in (64, 1000, 1024, 8192):
+        for n in (1, 63, 64, 65, 1000, 1025, 5000, 30_000, 50_000, 100_001, 10_000_000):
+            rows = parallel.even_rows(n, step)
+            tiles = [min(rows, n - start) for start in range(0, n, rows)]
+            assert rows <= step and (rows == step or rows % 16 == 0)
+            if n <= step:
+                assert len(tiles) == 1
+            elif step >= 1000 and n <= 50_000:  # of more tiles one more is no loss
+                assert len(tiles) % 2 == 0 and sum(tiles[::2]) - sum(tiles[1::2]) <= rows // 2

@@ -194,8 +194,8 @@ def test_gram_and_features_of_a_stream():
 def test_a_pass_reads_the_rows_once(monkeypatch):
     """Counting, summary and the rest: as few readings as the passes need, at any number of threads."""
     monkeypatch.setattr(sources, "PAGE_BYTES", 1 << 18)
-    monkeypatch.setattr(SequentialSource, "kept", 1 << 21)
-    many = np.tile(DATA, (10, 1)) + np.float32(0.1)  # 3.6 MB
+    monkeypatch.setattr(SequentialSource, "kept", 1 << 22)
+    many = np.tile(DATA, (20, 1)) + np.float32(0.1)  # 7.2 MB
     for n_threads in (1, 2, 3):
         X = Blocks(many, [1000])
         fk.kpca(X, "linear", 2, method="features", n_threads=n_threads, return_scores=False)

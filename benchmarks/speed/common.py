@@ -25,7 +25,7 @@ import fastkpca
 DATA = Path(os.environ.get("FASTKPCA_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
-def header(what: str) -> None:
+def header(what: str, threads: str = "one thread") -> None:
     """Machine and versions, so that a table can be compared with another one."""
     processor = platform.processor() or platform.machine()
     try:
@@ -41,9 +41,7 @@ def header(what: str) -> None:
     except ImportError:
         pass
     print(f"# {what}")
-    print(
-        f"# {processor}, {os.cpu_count()} processors, one thread used; Python {platform.python_version()}, {versions}"
-    )
+    print(f"# {processor}, {os.cpu_count()} processors, {threads} used; Python {platform.python_version()}, {versions}")
     sys.stdout.flush()
 
 

@@ -108,7 +108,7 @@ def where(name: str, rounds: int) -> list[float]:
 
 
 def print_where(cases: list[str], rounds: int) -> None:
-    common.header("where the time of two threads goes, in % of twice the wall time")
+    common.header("where the time of two threads goes, in % of twice the wall time", "one and two threads")
     print("| route | wall, ms | useful | more | alone | in loops | of that lock |")
     print("|---|---|---|---|---|---|---|")
     warnings.simplefilter("ignore")
@@ -157,7 +157,7 @@ def main() -> None:
     if options.where:
         print_where(options.cases or list(CASES), options.rounds)
         return
-    common.header("two threads against two processes of one thread")
+    common.header("two threads against two processes of one thread", "one and two threads")
     print("| route | N | d | runs a second, two threads | two processes | ratio | equal bits |")
     print("|---|---|---|---|---|---|---|")
     for name in options.cases or CASES:

@@ -293,9 +293,7 @@ def _moments(
         for start in range(i * span, min(n, (i + 1) * span), step):
             parallel.checkpoint()
             stop = min(n, start + step)
-            X, w, index = rows.tile(start, stop), rows.tile_weights(start, stop), np.arange(start, stop)
-            if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too
-                X, w, index = X[w > 0], w[w > 0], index[w > 0]
+            X, w, index = _present(rows, start, stop)
             if len(X):
                 found = _updated(moments, X, w, None if keep is None else keep[:, start:stop])
                 if bounds is None:
@@ -323,6 +321,14 @@ def _moments(
     moments = moments.finished()
     check_moments(moments)
     return moments, drawn
+
+
+def _present(rows: Rows, start: int, stop: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """(rows, weights, numbers) of those that count: one of no weight may lie anywhere, out of a map's reach too."""
+    X, w, index = rows.tile(start, stop), rows.tile_weights(start, stop), np.arange(start, stop)
+    if w is None or w.all():
+        return X, w, index
+    return X[w > 0], w[w > 0], index[w > 0]
 
 
 def _kind(feature_map: FeatureMap, quick: bool) -> Callable[[], Any]:

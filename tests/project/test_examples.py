@@ -24,7 +24,6 @@ NAMES = {"cauchy": "fastkpca-example-pure", "intersection": "fastkpca-example-cy
 
 
 built = pytest.mark.slow  # needs the packages of the examples built and installed
-pytestmark = pytest.mark.xdist_group("examples")  # one process builds them
 
 
 @pytest.fixture(scope="module")

@@ -25,11 +25,8 @@ distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
 cloudpickle = pytest.importorskip("cloudpickle")
 
-pytestmark = [
-    pytest.mark.xdist_group("dask"),  # one process of tests starts one cluster
-    # older Dask warns where a scheduler is named while a client is there, as these tests do on purpose
-    pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning"),
-]
+# older Dask warns where a scheduler is named while a client is there, as these tests do on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning")
 
 N, D = 60000, 3
 X = np.random.default_rng(0).standard_normal((N, D)) * [2.0, 1.0, 0.5] + [5.0, -3.0, 100.0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import mpmath
 import numpy as np
 import pytest
@@ -111,19 +113,25 @@ def test_tanh_to_a_few_ulp_down_to_tiny_arguments(isa):
     assert in_ulp(single[normal], exact[normal]).max() < 4
 
 
-@pytest.mark.parametrize("d", [1, 3, 32, 33, 120, 2049])
-@pytest.mark.parametrize("gap", [1e3, 1e6, 1e8])
-def test_far_clusters(isa, d, gap):
-    """Two clusters ``gap`` sigma apart: the GEMM form alone would lose gap^2 roundoffs."""
+@cache
+def far_clusters(d, gap):
+    """Rows in float64 and float32, and the kernel values of each: in longdouble once for all instruction sets."""
     rng = np.random.default_rng(d)
     X = rng.normal(size=(150, d)) / np.sqrt(d)
     X[::2] += gap
     X = X[rng.permutation(150)] if d % 2 else X[np.argsort(X[:, 0])]
-    exact = long_gaussian(X, X, 1.0)
-    assert np.abs(tiles.gaussian_block(X, X, 1.0) - exact).max() < 1e-12
     # the rows of float32 are what they are: rounded to float32 first
     single = X.astype(np.float32)
-    assert np.abs(tiles.gaussian_block(single, single, 1.0) - long_gaussian(single, single, 1.0)).max() < 3e-5
+    return X, long_gaussian(X, X, 1.0), single, long_gaussian(single, single, 1.0)
+
+
+@pytest.mark.parametrize("d", [1, 3, 32, 33, 120, 2049])
+@pytest.mark.parametrize("gap", [1e3, 1e6, 1e8])
+def test_far_clusters(isa, d, gap):
+    """Two clusters ``gap`` sigma apart: the GEMM form alone would lose gap^2 roundoffs."""
+    X, exact, single, exact_of_single = far_clusters(d, gap)
+    assert np.abs(tiles.gaussian_block(X, X, 1.0) - exact).max() < 1e-12
+    assert np.abs(tiles.gaussian_block(single, single, 1.0) - exact_of_single).max() < 3e-5
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -143,15 +151,19 @@ def test_block_of_a_set_with_itself_is_symmetric_bit_for_bit(isa, n, d, dtype):
             np.testing.assert_array_equal(K, K.T)
 
 
+@cache
+def wide_rows(n, d, offset):
+    """Rows, which of them are compared with all, and these kernel values and inner products in longdouble."""
+    X, few = np.random.default_rng(n).normal(size=(n, d)) + offset, slice(None, None, max(1, n // 40))
+    return X, few, long_gaussian(X[few], X, np.sqrt(d)), dots(X[few], X)
+
+
 @pytest.mark.parametrize("offset", [0.0, 30.0, 1e4, 1e8])
 @pytest.mark.parametrize(("n", "d"), [(3, 2048), (200, 300), (350, 2050)])
 def test_wide_rows_with_themselves_against_longdouble(isa, n, d, offset):
     """All inner products at once: of the rows as they are, about their mean, or by differences."""
-    X = np.random.default_rng(n).normal(size=(n, d)) + offset
-    sigma, few = np.sqrt(d), slice(None, None, max(1, n // 40))
-    K = tiles.gaussian_block(X, X, sigma)
-    assert np.abs(K[few] - long_gaussian(X[few], X, sigma)).max() < 1e-13
-    G = dots(X[few], X)
+    X, few, exact, G = wide_rows(n, d, offset)
+    assert np.abs(tiles.gaussian_block(X, X, np.sqrt(d))[few] - exact).max() < 1e-13
     scale = 1.0 / float(np.abs(G).max())
     error = np.abs(tiles.polynomial_block(X, X, scale, 1.0, 2)[few] - (G * scale + 1) ** 2)
     assert error.max() < 2 * (d + 4) * 1.2e-16 * 4.0

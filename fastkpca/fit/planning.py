@@ -31,6 +31,7 @@ from ..solve.costs import (
     basis_bytes,
     default_block_size,
     factorising_seconds,
+    leading_pairs_seconds,
     least_columns,
     rest_bytes,
     ritz_seconds,
@@ -155,12 +156,18 @@ class Passes(NamedTuple):
         Passes that this takes by an exploration.
     gap : bool
         Whether a factorisation can prove it.
+    flat : bool
+        The spectrum is so flat that the run soon begins anew, from a random block.
+    hardly : bool
+        The search takes so many passes that the run hardly gets there.
     """
 
     search: float
     doubt: float
     exploring: float = EXPLORING_PASSES
     gap: bool = True
+    flat: bool = False
+    hardly: bool = False
 
 
 class Counted(NamedTuple):
@@ -859,7 +866,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     makes = 1.0 if values and not way_in_memory else search
     later = min(single * way.once, 2.0 * n * n * block / RATE.multiplications)
     passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
-    risk = 1.0 if expected.doubt < 1.0 else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
+    risk = 1.0 if expected.doubt < 1.0 else LEFT_RISK if expected.hardly else FLAT_RISK
     seconds = (seconds + passing) * risk + 3.0 * n * D * D / RATE.squares
     memory += min(extra, values)
     left = replace(_krylov_room(problem, way, k, memory), values=values)
@@ -901,7 +908,10 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     columns_first = enough / block if proved else 0.0  # the proof takes as many columns, whatever tol is
     doubt = 1.0 if not proved else DOUBT if enough > CERTAIN_SHARE * columns_kept else 0.0
     search = min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES)
-    return Passes(search, doubt, min(max(exploring, EXPLORING_PASSES), MOST_PASSES), gap)
+    # of few rows a run waits for a factorisation, which costs little, and forms all pairs
+    flat = n > SMALL and not (proved or gap)
+    exploring = min(max(exploring, EXPLORING_PASSES), MOST_PASSES)
+    return Passes(min(search, FEW_PASSES) if flat else search, doubt, exploring, gap, flat, search == MOST_PASSES)
 
 
 def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
@@ -934,8 +944,11 @@ def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, expected: P
     proved = KRYLOV_DOUBLE * ritz_seconds(n, columns)
     if not doubt:
         return searching + proved
-    sizes = [min(columns + block * i, most) for i in range(math.ceil(expected.exploring))]
-    exploring = sum(way.once + ritz_seconds(n, size) for size in sizes)
+    # approximate products, of narrow kernels, begin from near values, which prove as much
+    further = range(1, math.ceil(expected.exploring if way.name == "exact" else EXPLORING_PASSES) + 1)
+    if expected.flat:  # the whole run is one exploration, of which the leading pairs are formed alone
+        return searching + sum(way.once + leading_pairs_seconds(n, min(block * i, most), block) for i in further)
+    exploring = sum(way.once + ritz_seconds(n, min(columns + block * i, most)) for i in further)
     factorising = math.inf
     if expected.gap and way.name == "exact" and rest_bytes(n, columns) <= problem.budget.memory:
         # it needs the wanted columns and those before a gap alone

@@ -381,7 +381,10 @@ cdef class ProductSums:
                         + column - self.products[g, 2])
 
     def add(self, Expansion e, const double[:, ::1] X, double[::1] sums, double[::1] totals):
-        """Add the products of features of a tile (n, d) to ``sums`` (n_sums,), the features to ``totals`` (D,)."""
+        """Add the products of features of a tile (n, d) to ``sums`` (n_sums,), the features to ``totals`` (D,).
+
+        Returns (points, times): so many points at most are summed by themselves, and added to what is there so often.
+        """
         cdef Py_ssize_t n = X.shape[0], D = self.n_features, d = e.d, skip = e.skip, b, c, g, i, j, k, padded
         cdef Py_ssize_t tile = TILE if D + skip > FEW else LARGE_TILE
         if e.n_features != D or X.shape[1] != d or sums.shape[0] != self.n_sums or totals.shape[0] != D:
@@ -409,6 +412,7 @@ cdef class ProductSums:
                             self.products[g, 3], &self.by_smallest[self.products[g, 2]], &sums[self.products[g, 4]])
                 ops.add(padded, features, tile, D, &self.all[0], 1, &self.all[D], &totals[0])
         given_back(work)
+        return min(tile, n), (n + tile - 1) // tile
 
     def trace(self, const double[::1] sums) -> float:
         """Of the matrix of all products."""

@@ -70,6 +70,7 @@ class MonomialMoments(Moments):
         self.map, self._scaled, self._expansion, self._products = feature_map, scaled, expansion, products
         self.count = self.residual_trace = 0.0
         self._about_zero: float | None = 0.0
+        self._points = self._times = 0  # those summed by themselves, and how often such sums were added up, at most
         self._sums, self._totals = np.zeros(products.n_sums), np.zeros(products.n_features)
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -78,7 +79,8 @@ class MonomialMoments(Moments):
         X = np.ascontiguousarray(X, dtype=np.float64)
         residual = self.map.residual(X)
         self.residual_trace += float(residual.sum())
-        self._products.add(self._expansion, self._scaled(X), self._sums, self._totals)
+        points, times = self._products.add(self._expansion, self._scaled(X), self._sums, self._totals)
+        self._points, self._times = max(self._points, points), self._times + times
         self.count += len(X)
         self._about_zero = None
         return residual
@@ -89,6 +91,7 @@ class MonomialMoments(Moments):
         self.residual_trace += other.residual_trace
         self._sums += other._sums
         self._totals += other._totals
+        self._points, self._times = max(self._points, other._points), max(self._times, other._times) + 1
         self._about_zero = None
         return self
 
@@ -109,8 +112,12 @@ class MonomialMoments(Moments):
     @property
     def error(self) -> float:
         """Each sum of products is off by its rounding times the sum of the terms' sizes. So is, in norm, the matrix of
-        all of them by that times its trace, and the mean's part by twice as much."""
-        terms = 3.0 * rounding_factor(int(self.count)) + 12.0 * self._products.degree + 16.0
+        all of them by that times its trace, and the mean's part by twice as much. Sums of few points are added up, and
+        those of tasks along a tree: a term goes through far fewer additions than there are rows. All of the former may
+        round alike, as where rows are equal.
+        """
+        additions = rounding_factor(self._points) + self._times
+        terms = 3.0 * additions + 12.0 * self._products.degree + 16.0
         return terms * UNIT * self._trace_about_zero
 
     def dense(self) -> np.ndarray:
@@ -118,10 +125,12 @@ class MonomialMoments(Moments):
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header = {"count": self.count, "residual_trace": self.residual_trace}
+        header |= {"points": self._points, "times": self._times}
         return header, {"sums": self._sums, "totals": self._totals}
 
     def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
         self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        self._points, self._times = int(header["points"]), int(header["times"])
         self._sums, self._totals = np.array(arrays["sums"]), np.array(arrays["totals"])
         self._about_zero = None
         return self

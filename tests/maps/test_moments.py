@@ -214,6 +214,19 @@ def test_quick_moments_err_by_no_more_than_they_say(name, phi, far, attack, isa)
     assert moments.residual_trace == pytest.approx(float(phi.residual(X).sum()), abs=1e-12)
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-6, 1.0])
+def test_the_error_of_quick_moments_is_that_of_tiles_and_not_of_all_rows(apart):
+    """Rows that are equal, or nearly so, round alike: that is within it, too."""
+    rng = np.random.default_rng(0)
+    phi = PolynomialMap(4, 5, 1.0, 1.0)
+    X = rng.standard_normal(4) / 4 + apart * rng.standard_normal((20_000, 4)) / 4
+    found = feature_moments(phi, Rows(X), quick=True)
+    _, exact = two_pass(phi.features(X))
+    assert np.linalg.norm((found.dense() - exact).astype(np.float64), 2) <= found.error
+    about_zero = found.trace + found.count * float(found.mean @ found.mean)
+    assert found.error <= 1000 * 2.0**-53 * about_zero  # 2200 where a term went through an addition for each row
+
+
 needs_wide_vectors = pytest.mark.skipif(
     not moments.SINGLE_IS_FASTER, reason="products in float32 are not faster on this processor"
 )

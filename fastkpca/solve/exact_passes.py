@@ -475,11 +475,9 @@ class ExactRun:
         if self._done(certificate, theta, c):
             return Verdict(certificate, c, True, False)
         # if a mu as low as the Ritz values suggest would be enough, the vectors have converged, and mu is too large
-        # (of many columns the first ones tell: what lies behind them is a guess either way)
-        first = few if m >= 2 * few else m
-        hope = max(float(theta[few if first < m else min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
+        hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
-        hoped = ritz_certificate(ritz.leading(first), c, matrix, Bound(hope, "hope"))
+        hoped = ritz_certificate(ritz, c, matrix, Bound(hope, "hope"))
         only_mu_is_missing = self._done(hoped, theta, c) and certificate.mu > 0.9 * theta[c - 1]
         if self.exploration is not None and self.exploration.steps > 0:
             other = ritz_certificate(ritz, c, matrix, self._explored_bound(self.exploration, error))

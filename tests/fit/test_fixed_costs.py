@@ -18,8 +18,7 @@ from fastkpca.fit.look import Look
 from fastkpca.kernels import gaussian
 from fastkpca.maps import fourier, pivots
 from fastkpca.rows.view import Rows
-from fastkpca.solve import certificate, exact_passes
-from fastkpca.solve.costs import HELD_GUARDS
+from fastkpca.solve import exact_passes
 
 
 def calls_of(task: Callable[[], object]) -> int:
@@ -177,17 +176,6 @@ def test_search_does_not_stop_on_a_rate_from_a_width_beyond_the_largest_eigenval
     assert found[0] > 1.0 and found[1] < 1.0
     assert len(found) >= 4 and model.info["passes"] - model.info["search_passes"] <= 3
     assert model.bound_kind == "guaranteed"
-
-
-def test_one_problem_a_pass_has_the_order_of_all_columns(monkeypatch):
-    """Whether the vectors have converged, and only the bound on the others is too large, the first ones say."""
-    orders, ends = [], certificate.upper_ends
-    monkeypatch.setattr(certificate, "upper_ends", lambda T, L, mu: orders.append(len(T)) or ends(T, L, mu))
-    X = np.random.default_rng(0).random((1000, 5))
-    model = fk.kpca(X, "gaussian", 20, sigma=0.2, tol=1e-4, method="krylov", products="exact", n_threads=1)
-    exact = model.info["matrix_passes"] - model.info["search_passes"]
-    assert model.info["factorisations"] == 1  # trace and norm do not do
-    assert sum(order > 2 * (20 + HELD_GUARDS) for order in orders) == exact
 
 
 class Seen(Look):

@@ -923,12 +923,11 @@ def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
     """
     first, last, least = look.expected(1, n), look.expected(k, n), look.least(n)
     wanted = max(math.log(4.0 * n / block * last / (first * tol)), 1.0)
-    best = math.inf
-    for more in range(int(MOST_PASSES / FURTHER)):
-        after = look.expected((more + 1) * block + 1, n)
-        gain = 2.0 * math.acosh(1.0 + 2.0 * max(last - after, 1e-12 * last) / max(after - least, 1e-3 * last))
-        best = min(best, 1.0 + FURTHER * more + wanted / gain)
-    return best
+    shares, beyond = look.spectrum(n)
+    more = np.arange(int(MOST_PASSES / FURTHER))  # further blocks
+    after = np.append(shares, beyond)[np.minimum((more + 1) * block, len(shares))]
+    gain = 2.0 * np.arccosh(1.0 + 2.0 * np.maximum(last - after, 1e-12 * last) / np.maximum(after - least, 1e-3 * last))
+    return float(np.min(1.0 + FURTHER * more + wanted / gain))
 
 
 def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, expected: Passes) -> float:

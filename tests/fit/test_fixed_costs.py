@@ -192,19 +192,24 @@ def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, doubt):
     assert planning._passes(Seen(shares, None), 1000, 10, 28, 1e-2, trace=True, norm=True).doubt == doubt
 
 
-@pytest.mark.parametrize(
-    "n, d, c, sigma, tol", [(1200, 16, 20, 2.0, 1e-8), (1000, 6, 20, 0.8, 1e-7), (1000, 4, 10, 0.4, 1e-9)]
-)
-def test_plan_expects_the_passes_that_a_flat_spectrum_takes(n, d, c, sigma, tol, monkeypatch):
-    """Chebyshev polynomials of one block say up to twice as many."""
-    predicted = []
+def predictions(monkeypatch):
+    """What plans expect from here on."""
+    passes, predicted = planning._passes, []
 
     def noted(*args, **options):
         predicted.append(passes(*args, **options))
         return predicted[-1]
 
-    passes = planning._passes
     monkeypatch.setattr(planning, "_passes", noted)
+    return predicted
+
+
+@pytest.mark.parametrize(
+    "n, d, c, sigma, tol", [(1200, 16, 20, 2.0, 1e-8), (1000, 6, 20, 0.8, 1e-7), (1000, 4, 10, 0.4, 1e-9)]
+)
+def test_plan_expects_the_passes_that_a_flat_spectrum_takes(n, d, c, sigma, tol, monkeypatch):
+    """Chebyshev polynomials of one block say up to twice as many."""
+    predicted = predictions(monkeypatch)
     X = np.random.default_rng(0).standard_normal((n, d))
     model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=tol, method="krylov", products="exact", n_threads=1)
     search = predicted[0].search
@@ -225,14 +230,7 @@ def test_plan_expects_the_passes_that_a_proof_takes_columns_from():
 @pytest.mark.parametrize("kernel, c, tol, most", [("laplacian", 5, 1e-4, 9), ("matern", 20, 1e-3, 13)])
 def test_plan_expects_few_passes_where_all_eigenvalues_are_nearly_one(kernel, c, tol, most, monkeypatch):
     """They lie in a narrow interval far from zero: what stands out of it converges fast, though it is hardly larger."""
-    predicted = []
-
-    def noted(*args, **options):
-        predicted.append(passes(*args, **options))
-        return predicted[-1]
-
-    passes = planning._passes
-    monkeypatch.setattr(planning, "_passes", noted)
+    predicted = predictions(monkeypatch)
     X = np.random.default_rng(1).standard_normal((1000, 20))
     options = {"nu": 1.5} if kernel == "matern" else {}
     made = fk.get_kernel(kernel, length_scale=2.2, **options)

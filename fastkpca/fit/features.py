@@ -29,7 +29,7 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .krylov import solve_by_krylov
+from .krylov import krylov_or_lapack
 from .problem import Problem
 from .solution import Solution
 from .target import Target
@@ -179,7 +179,7 @@ def _scores(found: _Pass, problem: Problem) -> Scores | None:
 
 
 def _by_krylov(problem: Problem, plan: Plan) -> Solution:
-    solution = solve_by_krylov(problem, plan, KRYLOV_AFTER_FEATURES)
+    solution = krylov_or_lapack(problem, plan, KRYLOV_AFTER_FEATURES)
     certificate = solution.certificate
     # a bound that failed may have led here
     if problem.target.may_use_sampled_bound and certificate.failure_probability:

@@ -15,14 +15,18 @@ from ..model.plan import Plan
 from ..model.project import write_scores
 from ..model.result import KPCAModel
 from ..rows.values import check_out
+from ..solve.costs import TooDearError
 from .dense import solve_dense
 from .features import solve_by_features
-from .krylov import solve_by_krylov
+from .krylov import after_krylov, krylov_or_lapack, solve_by_krylov
 from .planning import advice_if_slow, make_plan, threads_within, warn_if_slow
 from .problem import Options, Problem, check_range, prepare
 from .solution import Solution
 
 __all__ = ["kpca", "plan"]
+
+GIVEN_UP = 2.0
+"""Times the price of a feature map, which is not known as well as that of LAPACK, at which products are given up."""
 
 
 def kpca(
@@ -268,7 +272,21 @@ def solve(problem: Problem, plan: Plan) -> Solution:
     check_range(problem)
     if plan.method == "dense":
         return solve_dense(problem)
-    return solve_by_features(problem, plan) if plan.method == "features" else solve_by_krylov(problem, plan)
+    return solve_by_features(problem, plan) if plan.method == "features" else _by_products(problem, plan)
+
+
+def _by_products(problem: Problem, plan: Plan) -> Solution:
+    """Block Krylov, or the cheapest other route once the run has cost more than that; LAPACK where that fails too."""
+    other = plan.instead_of_krylov
+    if other is None or other.method == "dense" or problem.target.forced:
+        return krylov_or_lapack(problem, plan)
+    try:
+        return solve_by_krylov(problem, plan, most_seconds=GIVEN_UP * other.seconds)
+    except TooDearError as error:
+        solution = solve_by_features(problem, plan.without_krylov(other))
+        if solution.message and plan.dense is not None:
+            solution = solve_dense(problem)
+        return after_krylov(solution, error)
 
 
 def _check_place(problem: Problem, out: Any) -> None:

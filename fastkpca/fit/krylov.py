@@ -29,7 +29,7 @@ from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 
-__all__ = ["solve_by_krylov", "widths"]
+__all__ = ["after_krylov", "krylov_or_lapack", "solve_by_krylov", "widths"]
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
@@ -56,10 +56,8 @@ class _Products(NamedTuple):
     values: ExactSummation | None = None
 
 
-def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE) -> Solution:
+def krylov_or_lapack(problem: Problem, plan: Plan, failure: float = FAILURE) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
-
-    ``failure``: probability with which any of its random bounds may fail.
 
     The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
     stopped, so the total is never much more than twice that of the cheaper method.
@@ -67,20 +65,29 @@ def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE) -> S
     lapack, way = plan.dense, plan.krylov
     assert way is not None
     if lapack is None or problem.target.forced:
-        return _solve(problem, way, plan.otherwise, failure)
+        return solve_by_krylov(problem, plan, failure)
     if lapack.seconds < way.seconds:
         return solve_dense(problem)
     try:
-        return _solve(problem, way, plan.otherwise, failure, lapack.seconds)
+        return solve_by_krylov(problem, plan, failure, lapack.seconds)
     except TooDearError as error:
-        solution = solve_dense(problem)
-        return replace(solution, info=solution.info | {"krylov_tried": error.passes})
+        return after_krylov(solve_dense(problem), error)
 
 
-def _solve(
-    problem: Problem, way: Candidate, otherwise: str, failure: float, lapack_seconds: float = np.inf
+def after_krylov(solution: Solution, error: TooDearError) -> Solution:
+    """The solution of another route, which followed a run that was given up."""
+    return replace(solution, info=solution.info | {"krylov_tried": error.passes})
+
+
+def solve_by_krylov(
+    problem: Problem, plan: Plan, failure: float = FAILURE, most_seconds: float = np.inf
 ) -> Solution:
-    """Block Krylov; TooDearError once it has cost more seconds than LAPACK would."""
+    """Block Krylov; TooDearError once it has cost more seconds than another route would.
+
+    ``failure``: probability with which any of its random bounds may fail.
+    """
+    way = plan.krylov
+    assert way is not None
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
     rows, present = problem.rows.present()
@@ -102,7 +109,7 @@ def _solve(
         reached = block_krylov(
             replace(matrix, features=known),
             SolverTarget(wanted, target.tol, fraction, not target.guaranteed, failure),
-            SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
+            SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, plan.otherwise),
             start=start,
             block_size=block,
             rng=problem.rng,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.stored import Record
@@ -103,6 +103,17 @@ class Plan:
     def dense(self) -> Candidate | None:
         """LAPACK, where that is among the candidates and possible."""
         return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)
+
+    @property
+    def instead_of_krylov(self) -> Candidate | None:
+        """The cheapest candidate of the other methods; None where there is no possible one."""
+        possible = [x for x in self.candidates if x.method != "krylov" and not x.obstacle]
+        return min(possible, key=lambda x: x.seconds, default=None)
+
+    def without_krylov(self, chosen: Candidate) -> Plan:
+        """The plan for this candidate, after products were given up."""
+        others = tuple(x for x in self.candidates if x.method != "krylov")
+        return replace(self, method=chosen.method, name=chosen.name, candidates=others)
 
     def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
         """Whether it costs less than another pass with about ``n_features`` features: choose, form, and score them."""

@@ -44,6 +44,8 @@ OF_START, OF_EXPLORATIONS, OF_SAMPLES = 0.3, 0.6, 0.1
 over all their stopping times, and of samples of rows."""
 SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
 """Of the last wanted eigenvalue: bounds on those beyond the basis that a sample is to prove."""
+ABOVE_SHARES = (0.8, 0.5)
+"""Of the width that an interval may have: the same above that eigenvalue, where it is smaller than this width."""
 NEAR_SHARES = (0.99, 0.98, 0.97, 0.95, 0.93, *SHARES)
 """The same for polynomials of near values, to which a narrow gap costs little."""
 MOST_STEPS = 400
@@ -390,7 +392,9 @@ class ExactRun:
         """Behind the first few Ritz values, which have converged, or behind all of them; None where neither will do."""
         c, m = verdict.c, len(theta)
         gap = self.outlook.gap_behind(theta, np.diag(self.ritz.residual_gram), c)
-        if gap.width <= 0.9 * self.target.tol * theta[0]:
+        narrow = gap.width <= 0.9 * self.target.tol * theta[0]
+        # the error of the entries is taken off the bound, which has to stay above what there is
+        if narrow and gap.bound - Rest.PRODUCT_ERRORS * self.products.error(gap.columns) > theta[gap.columns]:
             return gap if gap.bound < verdict.certificate.mu else None
         if not verdict.only_mu_is_missing:
             return None
@@ -426,8 +430,11 @@ class ExactRun:
 
     def _sufficient_mu(self, theta: np.ndarray, c: int, shares: tuple[float, ...] = SHARES) -> float:
         """The largest of a few bounds on what is beyond the basis that make the intervals narrow enough; 0: none."""
-        for share in shares:
-            bound = Bound(share * float(theta[c - 1]), "hope")
+        last, tol = float(theta[c - 1]), self.target.tol * float(theta[0])
+        # what may be beyond the last wanted eigenvalue widens its interval, by less than it may where that is small
+        above = [last + share * tol for share in ABOVE_SHARES] if tol > last else []
+        for mu in [*above, *(share * last for share in shares)]:
+            bound = Bound(mu, "hope")
             if self._done(ritz_certificate(self.ritz, c, self.products.info, bound), theta, c):
                 return bound.mu
         return 0.0

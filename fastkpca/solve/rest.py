@@ -45,6 +45,9 @@ class Rest:
         `certificate.product_error` of the images, bounds the error of the entries too.
     """
 
+    PRODUCT_ERRORS = 8.0
+    """Times the error of the images: that of P A P is more."""
+
     def __init__(self, entries: Entries, V: np.ndarray, images: np.ndarray, row_means: np.ndarray, error: float):
         self.entries, n, m = entries, *V.shape
         root = np.full((n, 1), 1.0 / np.sqrt(n))
@@ -54,7 +57,7 @@ class Rest:
         self.Z = entries.coordinates.at_rows(np.hstack([images - V @ (T / 2), means - root * (grand / 2)]))
         size = float(np.linalg.norm(T)) + float(np.linalg.norm(means)) + float(np.linalg.norm(self.Z[:, -1]))
         orthogonality = float(np.linalg.norm(V.T @ V - np.eye(m))) + (m + 1) * rounding_factor(n) * UNIT
-        self.error = 8.0 * error + 8.0 * (orthogonality + rounding_factor(n) * UNIT * np.sqrt(m + 1)) * size
+        self.error = self.PRODUCT_ERRORS * error + 8.0 * (orthogonality + rounding_factor(n) * UNIT * np.sqrt(m + 1)) * size
         """Bound on the norm of the error of P A P, and on that of a row of it."""
 
     # from all entries ----------------------------------------------------------------------------------------
@@ -66,6 +69,8 @@ class Rest:
         float32. Entries that are stored in float32 err by u times their size: in a unit near ``wanted``, in which those
         that are not far below it are neither too small nor too large for float32.
         """
+        if not wanted > self.error:  # which is taken off it below
+            return NO_BOUND
         n, unit = len(self.V), 2.0 ** frexp(wanted)[1]
         S = room_for_triangle(n)  # -P A P, the lower triangle
         bands = self.entries.bands

@@ -25,9 +25,6 @@ from .solution import Solution
 
 __all__ = ["kpca", "plan"]
 
-GIVEN_UP = 2.0
-"""Times the price of a feature map, which is not known as well as that of LAPACK, at which products are given up."""
-
 
 def kpca(
     X: Any,
@@ -277,11 +274,12 @@ def solve(problem: Problem, plan: Plan) -> Solution:
 
 def _by_products(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov, or the cheapest other route once the run has cost more than that; LAPACK where that fails too."""
-    other = plan.instead_of_krylov
-    if other is None or other.method == "dense" or problem.target.forced:
+    instead = plan.instead_of_krylov
+    if instead is None or instead[0].method == "dense" or problem.target.forced:
         return krylov_or_lapack(problem, plan)
+    other, seconds = instead
     try:
-        return solve_by_krylov(problem, plan, most_seconds=GIVEN_UP * other.seconds)
+        return solve_by_krylov(problem, plan, most_seconds=seconds)
     except TooDearError as error:
         solution = solve_by_features(problem, plan.without_krylov(other))
         if solution.message and plan.dense is not None:

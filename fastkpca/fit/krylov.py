@@ -79,9 +79,7 @@ def after_krylov(solution: Solution, error: TooDearError) -> Solution:
     return replace(solution, info=solution.info | {"krylov_tried": error.passes})
 
 
-def solve_by_krylov(
-    problem: Problem, plan: Plan, failure: float = FAILURE, most_seconds: float = np.inf
-) -> Solution:
+def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE, most_seconds: float = np.inf) -> Solution:
     """Block Krylov; TooDearError once it has cost more seconds than another route would.
 
     ``failure``: probability with which any of its random bounds may fail.

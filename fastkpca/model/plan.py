@@ -12,6 +12,8 @@ from ..products.rates import RATE
 __all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_seconds", "readable_size"]
 
 METHODS = ("dense", "features", "krylov")
+FEATURES_MAY_TAKE = 4.0
+"""Times the seconds that are predicted for a feature map."""
 _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
 """Of a candidate: what the model file holds."""
 
@@ -105,10 +107,14 @@ class Plan:
         return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)
 
     @property
-    def instead_of_krylov(self) -> Candidate | None:
-        """The cheapest candidate of the other methods; None where there is no possible one."""
-        possible = [x for x in self.candidates if x.method != "krylov" and not x.obstacle]
-        return min(possible, key=lambda x: x.seconds, default=None)
+    def instead_of_krylov(self) -> tuple[Candidate, float] | None:
+        """The cheapest candidate of the other methods, and the seconds that it may take; None where none is possible.
+
+        The price of LAPACK is known, that of a feature map less well.
+        """
+        others = [x for x in self.candidates if x.method != "krylov" and not x.obstacle]
+        priced = [(x, x.seconds if x.method == "dense" else FEATURES_MAY_TAKE * x.seconds) for x in others]
+        return min(priced, key=lambda x: x[1], default=None)
 
     def without_krylov(self, chosen: Candidate) -> Plan:
         """The plan for this candidate, after products were given up."""

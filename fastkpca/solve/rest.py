@@ -57,7 +57,8 @@ class Rest:
         self.Z = entries.coordinates.at_rows(np.hstack([images - V @ (T / 2), means - root * (grand / 2)]))
         size = float(np.linalg.norm(T)) + float(np.linalg.norm(means)) + float(np.linalg.norm(self.Z[:, -1]))
         orthogonality = float(np.linalg.norm(V.T @ V - np.eye(m))) + (m + 1) * rounding_factor(n) * UNIT
-        self.error = self.PRODUCT_ERRORS * error + 8.0 * (orthogonality + rounding_factor(n) * UNIT * np.sqrt(m + 1)) * size
+        rounding = 8.0 * (orthogonality + rounding_factor(n) * UNIT * np.sqrt(m + 1)) * size
+        self.error = self.PRODUCT_ERRORS * error + rounding
         """Bound on the norm of the error of P A P, and on that of a row of it."""
 
     # from all entries ----------------------------------------------------------------------------------------

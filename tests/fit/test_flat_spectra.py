@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,6 +87,55 @@ def test_a_run_that_is_left_gives_what_lapack_gives(unsuspecting, n_threads):
     assert model.plan.method == "krylov" and model.info["method"] == "dense"
     assert model.info["krylov_tried"] == fk.kpca(FLAT, **ASKED).info["krylov_tried"] < 8
     np.testing.assert_array_equal(model.eigenvalues, fk.kpca(FLAT, **ASKED, method="dense").eigenvalues)
+
+
+TAILS = np.random.default_rng(2).standard_normal((2500, 6))
+
+
+@pytest.mark.parametrize(("tol", "ends"), [(1e-2, "features"), (1e-7, "dense")])
+def test_a_run_that_is_left_goes_to_a_feature_map_where_that_costs_less_than_lapack(monkeypatch, tol, ends):
+    """And to LAPACK where the map, which was given fewer features than it needs, misses tol."""
+    asked = {"kernel": "gaussian", "c": 30, "sigma": 3.0, "tol": tol}
+    made = fk.plan(TAILS, **asked)
+    dense, krylov = made.dense, replace(made.krylov, seconds=1e-9)
+    map_ = next(x for x in fk.plan(TAILS, **asked | {"tol": 1e-2}, method="features").candidates if x.name == "pivots")
+    map_ = replace(map_, room=replace(map_.room, features=map_.n_features), seconds=1e-8)
+    planned = replace(made, method="krylov", name=krylov.name, candidates=(dense, krylov, map_))
+    monkeypatch.setattr("fastkpca.fit.kpca.make_plan", lambda _: planned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CertificateWarning)
+        model = fk.kpca(TAILS, **asked)
+    assert model.info["method"] == ends and model.info["krylov_tried"] == 0 and "features_tried" not in model.info
+    true = fk.kpca(TAILS, **asked, method="dense").eigenvalues
+    low, high = model.eigenvalue_bounds.T
+    slack = 1e-12 * true[0]
+    assert (low - slack <= true).all() and (true <= high + slack).all()
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * true[0]
+
+
+def test_lapack_follows_where_a_feature_map_may_cost_as_much(monkeypatch):
+    made = fk.plan(FLAT, **ASKED)
+    dense, krylov = made.dense, replace(made.krylov, seconds=1e-9, obstacle="")
+    map_ = replace(krylov, method="features", name="pivots", seconds=0.5 * dense.seconds)
+    planned = replace(made, method="krylov", name=krylov.name, candidates=(map_, dense, krylov))
+    assert planned.instead_of_krylov == (dense, dense.seconds)
+    nearer = replace(planned, candidates=(replace(map_, seconds=0.1 * dense.seconds), dense, krylov))
+    assert nearer.instead_of_krylov[0].name == "pivots" and nearer.instead_of_krylov[1] < dense.seconds
+    assert nearer.without_krylov(map_).krylov is None and nearer.without_krylov(map_).method == "features"
+
+
+@pytest.mark.parametrize(("seed", "c", "sigma", "tol"), [(1, 80, 4.0, 1e-8), (2, 100, 5.0, 5e-9)])
+def test_one_pass_and_one_factorisation_do_where_entries_err_by_about_the_last_eigenvalue(seed, c, sigma, tol):
+    """Few rows are far larger than the others, and what a factorisation takes off its bound is as large as a gap, or as
+    the last eigenvalues: then a gap does not do, and a bound may lie above the last eigenvalue by less than tol."""
+    X = np.exp(np.random.default_rng(seed).standard_normal((800, 9))) - 1.6
+    kernel = fk.get_kernel("gaussian", sigma=sigma) * fk.get_kernel("polynomial", degree=6, scale=1 / 9, offset=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CertificateWarning)
+        model = fk.kpca(X, kernel, c, tol=tol, method="krylov", products="exact")
+    assert model.info["matrix_passes"] == model.info["factorisations"] == 1
+    true = fk.kpca(X, kernel, c, method="dense").eigenvalue_bounds
+    assert (model.eigenvalue_bounds[:, 0] <= true[:, 1]).all() and (true[:, 0] <= model.eigenvalue_bounds[:, 1]).all()
 
 
 def test_forced_krylov_is_never_left(unsuspecting):

@@ -130,6 +130,8 @@ pivots, which are rows, do."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
+OVERRATED = 1.3
+"""Times lambda_1 / tr K of all rows that few of them may show."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products: where it is more, exact
 products follow."""
@@ -298,7 +300,7 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     if maps and not _is_spread(data):  # of a linear kernel the columns themselves, however many
         maps = [x for x in maps if x.n_features <= data.n_features]
     if not maps and data.n_features < MANY_COLUMNS:
-        residual = 0.5 * target.tol * problem.glance.first_share()
+        residual = _residual_allowed(target.tol, problem.glance.first_share(), problem.glance.first(n))
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
         # of very many rows the look itself, and rounds of pivots after it, cost as much as more features
@@ -405,6 +407,15 @@ def _with_products_after(candidates: list[Candidate]) -> list[Candidate]:
     return [replace(x, seconds=x.seconds + min(exact)) if miss else x for x, miss in zip(candidates, missing)]
 
 
+def _residual_allowed(tol: float, share: float, first: float) -> float:
+    """Residual trace over trace that a map may have: ``share`` is lambda_1 / tr K of a few rows, ``first`` that of all.
+
+    What a map leaves out, and the errors of its transforms, may take half of tol; the rest makes up for a share that is
+    a little too large.
+    """
+    return min(0.5 * tol * min(share, OVERRATED * first), 1.0)
+
+
 def _misses_by_rounding(offer: Offer) -> bool:
     return offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual
 
@@ -418,7 +429,10 @@ def _least_known_seconds(problem: Problem, look: Look) -> float:
     free = target.free and target.max_features is None
     if not free or data.n_samples <= SMALL or problem.rows.distributed or not kernel.positive_semidefinite:
         return math.inf
-    hold, residual = _components_held(problem, look), min(0.5 * target.tol * look.share(1), 1.0)
+    hold, residual = (
+        _components_held(problem, look),
+        _residual_allowed(target.tol, look.share(1), look.first(data.n_samples)),
+    )
     offers = [x for x in _with_own_moments(kernel, data, residual) if not _misses_by_rounding(x)]
     maps = [_feature_candidate(problem, x, hold) for x in offers]
     return min((x.seconds for x in maps if not x.obstacle), default=math.inf)
@@ -516,7 +530,7 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
     # scores that don't fit are an obstacle of their own
     _, largest = _largest_map(problem, hold, 0.0, pivots=False)
     pivots = _most_pivots(problem)
-    residual = min(0.5 * target.tol * look.share(1), 1.0)
+    residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
     count = _pivot_count(problem, look, residual)
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [] if name == "pivots" else _with_own_moments(kernel, data, residual)

@@ -56,7 +56,7 @@ COLUMNS = 10
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
-TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.5
+TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.35
 """Of the tolerance, for the modes left out and for the error of the transforms."""
 MEAN_SHARE = 1e-10
 """Of the moment's norm, for the error of the grid on which its product with the mean is formed."""

@@ -756,6 +756,16 @@ def test_rows_that_crowd_in_a_large_box_reach_tol():
     assert (lower <= exact + slack).all() and (exact <= upper + slack).all()
 
 
+@pytest.mark.parametrize("sigma", [0.04, 0.06, 0.1])
+@pytest.mark.parametrize("tol", [1e-4, 1e-5, 1e-6])
+def test_a_map_keeps_tol_where_few_rows_overrate_the_first_eigenvalue(sigma, tol):
+    """Of many eigenvalues that are about as large, a glance at 128 rows makes the first up to three times larger."""
+    X = np.random.default_rng(5).random((3000, 2))
+    model = fk.kpca(X, "gaussian", 5, sigma=sigma, tol=tol)
+    assert model.plan.name == "fourier" and "features_tried" not in model.info
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * model.eigenvalues[0]
+
+
 def test_the_plan_knows_what_rounding_leaves():
     """Where transforms round by more than tol, another route is taken, and tol is met without a second route."""
     X = _in_a_large_box()

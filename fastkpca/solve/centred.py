@@ -177,7 +177,8 @@ class CentredProducts:
     def error(self, columns: int) -> float:
         """`product_error` of the float64 products."""
         matrix = self.matrix
-        return product_error(self.n, columns, self.size, matrix.entry_error, float(matrix.product.error_bound))
+        bound, passes = float(matrix.product.error_bound), max(self.expenses.passes, 1)
+        return product_error(self.n, columns, self.size, matrix.entry_error, bound, passes)
 
     @property
     def search_error(self) -> float:
@@ -199,7 +200,8 @@ class CentredProducts:
 
     def rounding_alone(self, columns: int) -> float:
         """The part of an interval's width that is rounding, without the error of approximate products."""
-        return 2 * product_error(self.n, columns, self.size, self.matrix.entry_error, 0.0)
+        passes = max(self.expenses.passes, 1)
+        return 2 * product_error(self.n, columns, self.size, self.matrix.entry_error, 0.0, passes)
 
     @property
     def trace(self) -> tuple[float, float] | None:

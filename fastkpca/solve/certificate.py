@@ -138,7 +138,9 @@ class Certificate:
         return float((upper - lower).max())
 
 
-def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0) -> float:
+def product_error(
+    n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0, passes: int | None = None
+) -> float:
     """eta >= |computed(Kc V) - Kc V|_F for V with ``columns`` orthonormal columns.
 
     Parameters
@@ -147,16 +149,24 @@ def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, e
     norm : float
         Bound on the Frobenius norm of K itself (not of Kc: cancellation in centring is what this is about).
     entry_error : float
-        Bound on |computed K_ij - K_ij|; it perturbs K by a matrix of norm at most n * entry_error.
+        Bound on |computed K_ij - K_ij|; it perturbs K by a matrix of Frobenius norm at most n * entry_error.
     error_bound : float
         ``Summation.error_bound``: |error of an entry| <= error_bound * sum_j |u_j|, so at most n * error_bound a
         unit column.
 
+    passes : int, optional
+        In how many passes the products were made: in each the entries are computed once, for all of its columns. By
+        default as many as columns.
+
     Notes
     -----
-    Each column errs by at most rounding_factor(n) u | |K| |v| |_2 <= rounding_factor(n) u |K|_F.
+    Each column errs by at most rounding_factor(n) u | |K| |v| |_2 <= rounding_factor(n) u |K|_F. Of the entries, pass b
+    has errors E_b, and V = [V_1, V_2, ...]: |[E_1 V_1, E_2 V_2, ...]|_F^2 <= sum |E_b|_F^2, as |V_b|_2 = 1. That holds
+    for combinations V C of these columns, with C orthonormal, as well.
     """
-    return float(np.sqrt(columns) * (rounding_factor(n) * UNIT * norm + n * (error_bound + entry_error)))
+    each = rounding_factor(n) * UNIT * norm + n * error_bound
+    times = columns if passes is None else min(columns, passes)
+    return float(np.sqrt(columns) * each + np.sqrt(times) * n * entry_error)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
 from ..products.factorisation import is_positive_definite
 from ..products.vectors import centre_single, row_sums
 from .beyond import frobenius_bound
-from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
 __all__ = ["LEAST_SHARE", "PowerPairs", "falls_fast", "may_be_enough", "pairs_by_powers"]
 
@@ -100,7 +100,7 @@ def pairs_by_powers(
     norm = sqrt(row_sums(K)[1]) if norm is None else norm
     whole = _norm_bound(norm, means, n)
     # of the images: that of their sums, three times because of the means, and that of the entries
-    rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
+    rounding = 3.0 * product_error(n, block, norm, entry_error, passes=1)
     if not (norm > 0.0 and 2.0 * rounding <= tol * whole):
         return None
     trace = float(K.trace()) - (0.0 if means is None else float(means.sum()))

@@ -264,6 +264,45 @@ def test_entry_error_widens_the_interval(cube):
     assert wide.certificate.width >= sharp.certificate.width + 2 * len(cube) * 1e-6
 
 
+class _WrongEntries(DenseProduct):
+    """Each pass errs by ``error`` in every entry, with signs that change what it multiplies as much as can be."""
+
+    def __init__(self, K, error, seed):
+        super().__init__(K)
+        self.exact, self.error, self.rng = K, error, np.random.default_rng(seed)
+
+    def _err(self, U):
+        way = U[:, 0] if self.rng.random() < 0.5 else U @ self.rng.standard_normal(U.shape[1])
+        signs = np.where(way < 0, -1.0, 1.0)
+        self.K = self.exact + self.error * self.rng.choice([-1.0, 1.0]) * np.outer(signs, signs)
+
+    def matmat(self, U):
+        self._err(U)
+        return super().matmat(U)
+
+    def pass_with_norm(self, U, row_means, grand_mean):
+        self._err(U)
+        return super().pass_with_norm(U, row_means, grand_mean)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("fall", "tol"), [(0.5, 1e-6), (0.8, 1e-4), (0.9, 1e-2)])
+def test_intervals_hold_where_each_pass_has_other_errors_in_its_entries(seed, fall, tol):
+    """Most entries of a pass err the same way: its bound is n e for all of its columns, and that is nearly reached."""
+    n, c, rng = 300, 6, np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    K = (Q * fall ** np.arange(n)) @ Q.T
+    reference = np.linalg.eigvalsh(centered(K))[::-1]
+    error = 0.02 * tol / n
+    product = _WrongEntries(K, error, seed)
+    matrix = KernelMatrix(product, None, float(np.trace(K)), True, error)
+    result = block_krylov(matrix, SolverTarget(c, tol), SolverBudget(20), rng=seed)
+    lower, upper = result.certificate.eigenvalue_bounds.T
+    assert result.converged and (lower <= reference[:c]).all() and (reference[:c] <= upper).all()
+    # one pass errs by n e; what the certificate adds to it is a small multiple, however many columns there are
+    assert result.certificate.rounding <= 3.0 * np.sqrt(result.passes) * n * error
+
+
 @pytest.mark.parametrize(
     "options", [{"c": 0}, {"c": 600}, {"c": 2, "max_passes": 0}, {"c": 2, "fraction": 0.5, "trace": None}]
 )

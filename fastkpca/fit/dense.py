@@ -77,8 +77,9 @@ def solve_dense(problem: Problem) -> Solution:
         coeff -= sums / count if root is None else np.outer(root**2 / count, sums)
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, pairs.means))
-    # the trace is that of K less means of n values, two for each row and the mean of all: each is off by its rounding
-    slack = (3.0 * rounding_factor(len(pairs.means)) + 8.0) * UNIT * pairs.size + problem.entry_error * count
+    # the trace is that of K less means of n values, two for each row and the mean of all: each is off by its rounding,
+    # and both parts by the errors of the values
+    slack = (3.0 * rounding_factor(len(pairs.means)) + 8.0) * UNIT * pairs.size + 2.0 * problem.entry_error * count
     return Solution(
         eigenvalues,
         pairs.certificate,

@@ -118,8 +118,8 @@ def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE, most
     trace, product_error = coordinates.trace(diagonal), float(matrix.product.error_bound)
     total = trace - n * reached.grand_mean
     size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
-    # the mean of all entries errs by no more than an entry does
-    slack = 4 * EPS * n * size + n * (matrix.entry_error + product_error)
+    # the values of the diagonal err, and the mean of all entries by no more than an entry does
+    slack = 4 * EPS * n * size + n * (2 * matrix.entry_error + product_error)
     info = _info(way, reached, product_error, matrix_in_memory)
     info |= negative_end(reached.negative_end, kernel)
     return _solution(problem, reached, coordinates, present, (total, size, slack), info)

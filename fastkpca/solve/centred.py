@@ -211,7 +211,8 @@ class CentredProducts:
         error = self.error(1)
         if not np.isfinite(error):
             return None
-        error += rounding_factor(self.n) * UNIT * abs(self.matrix.trace)
+        # values of the diagonal err as well as the mean of all
+        error += self.n * self.matrix.entry_error + rounding_factor(self.n) * UNIT * abs(self.matrix.trace)
         return self.matrix.trace - self.n * self.grand_mean, error
 
     @property

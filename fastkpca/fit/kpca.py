@@ -281,10 +281,11 @@ def _by_products(problem: Problem, plan: Plan) -> Solution:
     try:
         return solve_by_krylov(problem, plan, most_seconds=seconds)
     except TooDearError as error:
-        solution = solve_by_features(problem, plan.without_krylov(other))
-        if solution.message and plan.dense is not None:
-            solution = solve_dense(problem)
-        return after_krylov(solution, error)
+        passes = error.passes
+    solution = solve_by_features(problem, plan.without_krylov(other))  # out here nothing holds the memory of the run
+    if solution.message and plan.dense is not None:
+        solution = solve_dense(problem)
+    return after_krylov(solution, passes)
 
 
 def _check_place(problem: Problem, out: Any) -> None:

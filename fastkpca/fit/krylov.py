@@ -71,12 +71,13 @@ def krylov_or_lapack(problem: Problem, plan: Plan, failure: float = FAILURE) -> 
     try:
         return solve_by_krylov(problem, plan, failure, lapack.seconds)
     except TooDearError as error:
-        return after_krylov(solve_dense(problem), error)
+        passes = error.passes
+    return after_krylov(solve_dense(problem), passes)  # out here nothing holds the memory of the run
 
 
-def after_krylov(solution: Solution, error: TooDearError) -> Solution:
-    """The solution of another route, which followed a run that was given up."""
-    return replace(solution, info=solution.info | {"krylov_tried": error.passes})
+def after_krylov(solution: Solution, passes: int) -> Solution:
+    """The solution of another route, which followed a run that was given up after so many passes."""
+    return replace(solution, info=solution.info | {"krylov_tried": passes})
 
 
 def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE, most_seconds: float = np.inf) -> Solution:

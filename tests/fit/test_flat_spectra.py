@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from fastkpca.base import parallel
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
+from fastkpca.fit.dense import solve_dense
 from fastkpca.fit.look import Glance, Look, look_at, look_at_first
 from fastkpca.kernels import gaussian
 from fastkpca.solve.costs import TooDearError, ritz_seconds
@@ -111,6 +113,19 @@ def test_a_run_that_is_left_goes_to_a_feature_map_where_that_costs_less_than_lap
     slack = 1e-12 * true[0]
     assert (low - slack <= true).all() and (true <= high + slack).all()
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * true[0]
+
+
+def test_nothing_holds_the_memory_of_a_run_that_is_left(unsuspecting, monkeypatch):
+    """The traceback of what ended it would keep its basis and its kernel values beside LAPACK's matrix."""
+    followed = []
+
+    def dense(problem):
+        followed.append(sys.exc_info())
+        return solve_dense(problem)
+
+    monkeypatch.setattr("fastkpca.fit.krylov.solve_dense", dense)
+    assert fk.kpca(FLAT, **ASKED).info["method"] == "dense"
+    assert followed == [(None, None, None)]
 
 
 def test_lapack_follows_where_a_feature_map_may_cost_as_much(monkeypatch):

@@ -284,6 +284,7 @@ def _by_products(problem: Problem, plan: Plan) -> Solution:
         passes = error.passes
     solution = solve_by_features(problem, plan.without_krylov(other))  # out here nothing holds the memory of the run
     if solution.message and plan.dense is not None:
+        del solution
         solution = solve_dense(problem)
     return after_krylov(solution, passes)
 

@@ -15,6 +15,7 @@ from ..model.plan import Plan
 from ..model.project import write_scores
 from ..model.result import KPCAModel
 from ..rows.values import check_out
+from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.costs import TooDearError
 from .dense import solve_dense
 from .features import solve_by_features
@@ -273,17 +274,21 @@ def solve(problem: Problem, plan: Plan) -> Solution:
 
 
 def _by_products(problem: Problem, plan: Plan) -> Solution:
-    """Block Krylov, or the cheapest other route once the run has cost more than that; LAPACK where that fails too."""
+    """Block Krylov, or the cheapest other route once the run has cost as much as that; LAPACK where a map misses tol.
+
+    All random bounds of a run share one probability of failure: where a map may follow, block Krylov has what it has
+    after a map.
+    """
     instead = plan.instead_of_krylov
     if instead is None or instead[0].method == "dense" or problem.target.forced:
         return krylov_or_lapack(problem, plan)
     other, seconds = instead
     try:
-        return solve_by_krylov(problem, plan, most_seconds=seconds)
+        return solve_by_krylov(problem, plan, KRYLOV_AFTER_FEATURES, seconds)
     except TooDearError as error:
         passes = error.passes
     solution = solve_by_features(problem, plan.without_krylov(other))  # out here nothing holds the memory of the run
-    if solution.message and plan.dense is not None:
+    if solution.message:
         del solution
         solution = solve_dense(problem)
     return after_krylov(solution, passes)

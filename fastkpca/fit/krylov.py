@@ -18,7 +18,7 @@ from ..products.operators import GramOperator
 from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
-from ..solve.beyond import FAILURE, FeatureInfo
+from ..solve.beyond import FAILURE, KRYLOV_AFTER_FEATURES, FeatureInfo
 from ..solve.costs import TooDearError, default_block_size
 from ..solve.exact_passes import KrylovResult
 from ..solve.krylov import block_krylov, without_search
@@ -76,8 +76,15 @@ def krylov_or_lapack(problem: Problem, plan: Plan, failure: float = FAILURE) -> 
 
 
 def after_krylov(solution: Solution, passes: int) -> Solution:
-    """The solution of another route, which followed a run that was given up after so many passes."""
-    return replace(solution, info=solution.info | {"krylov_tried": passes})
+    """The solution of another route, which followed a run that was given up after so many passes.
+
+    Bounds of that run proved nothing of this one; that one of them could have failed is counted all the same.
+    """
+    certificate = solution.certificate
+    if certificate.failure_probability:
+        either = certificate.failure_probability + KRYLOV_AFTER_FEATURES
+        certificate = replace(certificate, failure_probability=either)
+    return replace(solution, certificate=certificate, info=solution.info | {"krylov_tried": passes})
 
 
 def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE, most_seconds: float = np.inf) -> Solution:

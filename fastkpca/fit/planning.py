@@ -131,7 +131,7 @@ SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
 OVERRATED = 1.3
-"""Times lambda_1 / tr K of all rows that few of them may show."""
+"""Factor by which a few rows may make lambda_1 / tr K too large before the tolerance of a map allows for it."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products: where it is more, exact
 products follow."""
@@ -404,7 +404,8 @@ def _with_products_after(candidates: list[Candidate]) -> list[Candidate]:
     if not exact:
         return candidates
     missing = [x.method == "features" and not x.obstacle and _misses_by_rounding(x.offer) for x in candidates]
-    return [replace(x, seconds=x.seconds + min(exact)) if miss else x for x, miss in zip(candidates, missing)]
+    after = min(exact)
+    return [replace(x, seconds=x.seconds + after, misses=True) if y else x for x, y in zip(candidates, missing)]
 
 
 def _residual_allowed(tol: float, share: float, first: float) -> float:

@@ -51,7 +51,8 @@ class Room:
 class Candidate:
     """One way to compute the model, and its predicted cost; ``obstacle`` says why it is not possible.
 
-    ``offer`` is what its route builds and runs, ``room`` the memory for that; a model's file holds neither.
+    ``offer`` is what its route builds and runs, ``room`` the memory for that; ``misses``: rounding is expected to keep
+    a feature map from tol. A model's file holds none of these.
     """
 
     method: str
@@ -62,6 +63,7 @@ class Candidate:
     obstacle: str = ""
     offer: Any = field(default=None, repr=False, compare=False)
     room: Room = field(default=Room(), repr=False, compare=False)
+    misses: bool = field(default=False, repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -108,13 +110,16 @@ class Plan:
 
     @property
     def instead_of_krylov(self) -> tuple[Candidate, float] | None:
-        """The cheapest candidate of the other methods, and the seconds that it may take; None where none is possible.
+        """LAPACK or a feature map, whichever is the cheaper, and the seconds that it may take.
 
-        The price of LAPACK is known, that of a feature map less well.
+        None where LAPACK is not possible: a map can miss tol, and nothing could follow it. The price of LAPACK is
+        known, that of a map less well.
         """
-        others = [x for x in self.candidates if x.method != "krylov" and not x.obstacle]
-        priced = [(x, x.seconds if x.method == "dense" else FEATURES_MAY_TAKE * x.seconds) for x in others]
-        return min(priced, key=lambda x: x[1], default=None)
+        if self.dense is None:
+            return None
+        maps = [x for x in self.candidates if x.method == "features" and not (x.obstacle or x.misses)]
+        priced = [(self.dense, self.dense.seconds), *((x, FEATURES_MAY_TAKE * x.seconds) for x in maps)]
+        return min(priced, key=lambda x: x[1])
 
     def without_krylov(self, chosen: Candidate) -> Plan:
         """The plan for this candidate, after products were given up."""

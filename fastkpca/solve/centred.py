@@ -174,10 +174,10 @@ class CentredProducts:
         spread = float(np.sqrt(2 * self.n) * np.linalg.norm(r - g))
         return self.n * abs(g - shift) + spread + float(np.linalg.norm(theta))
 
-    def error(self, columns: int) -> float:
-        """`product_error` of the float64 products."""
+    def error(self, columns: int, passes: int | None = None) -> float:
+        """`product_error` of the float64 products; ``passes``: that these columns are from, by default all so far."""
         matrix = self.matrix
-        bound, passes = float(matrix.product.error_bound), max(self.expenses.passes, 1)
+        bound, passes = float(matrix.product.error_bound), passes or max(self.expenses.passes, 1)
         return product_error(self.n, columns, self.size, matrix.entry_error, bound, passes)
 
     @property
@@ -208,7 +208,7 @@ class CentredProducts:
         """tr Kc = tr K - 1'K1 / n and a bound on its rounding."""
         if self.matrix.trace is None or not len(self.row_means):
             return None
-        error = self.error(1)
+        error = self.error(1, passes=1)
         if not np.isfinite(error):
             return None
         # values of the diagonal err as well as the mean of all

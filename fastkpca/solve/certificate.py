@@ -153,7 +153,6 @@ def product_error(
     error_bound : float
         ``Summation.error_bound``: |error of an entry| <= error_bound * sum_j |u_j|, so at most n * error_bound a
         unit column.
-
     passes : int, optional
         In how many passes the products were made: in each the entries are computed once, for all of its columns. By
         default as many as columns.
@@ -162,11 +161,10 @@ def product_error(
     -----
     Each column errs by at most rounding_factor(n) u | |K| |v| |_2 <= rounding_factor(n) u |K|_F. Of the entries, pass b
     has errors E_b, and V = [V_1, V_2, ...]: |[E_1 V_1, E_2 V_2, ...]|_F^2 <= sum |E_b|_F^2, as |V_b|_2 = 1. That holds
-    for combinations V C of these columns, with C orthonormal, as well.
+    for combinations V C of these columns, with C orthonormal, as well, of however few columns.
     """
     each = rounding_factor(n) * UNIT * norm + n * error_bound
-    times = columns if passes is None else min(columns, passes)
-    return float(np.sqrt(columns) * each + np.sqrt(times) * n * entry_error)
+    return float(np.sqrt(columns) * each + np.sqrt(passes or columns) * n * entry_error)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ over all their stopping times, and of samples of rows."""
 SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
 """Of the last wanted eigenvalue: bounds on those beyond the basis that a sample is to prove."""
 ABOVE_SHARES = (0.8, 0.5)
-"""Of the width that an interval may have: the same above that eigenvalue, where it is smaller than this width."""
+"""Of the width that an interval may have: bounds above the last wanted eigenvalue, where that is smaller than this."""
 NEAR_SHARES = (0.99, 0.98, 0.97, 0.95, 0.93, *SHARES)
 """The same for polynomials of near values, to which a narrow gap costs little."""
 MOST_STEPS = 400
@@ -380,10 +380,13 @@ class ExactRun:
         if gap is None:
             return verdict
         self.last_try = size
+        first = Pairs(theta[: gap.columns], pairs.Y[:, : gap.columns], pairs.residuals[:, : gap.columns])
+        rest = self._rest(first)
+        if not gap.bound > rest.error:  # which is taken off it
+            return verdict
         self.expenses.seconds += factorising_seconds(self.n, gap.columns, self.expenses.budget.pass_seconds)
         self.factorisations += 1
-        first = Pairs(theta[: gap.columns], pairs.Y[:, : gap.columns], pairs.residuals[:, : gap.columns])
-        bound = self._rest(first).factorised_bound(gap.bound)
+        bound = rest.factorised_bound(gap.bound)
         certificate = ritz_certificate(self._ritz_block(first), c, self.products.info, bound)
         done = self._done(certificate, theta, c)
         return self._better(Verdict(certificate, c, done, verdict.only_mu_is_missing), verdict, theta)

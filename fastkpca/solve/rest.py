@@ -70,8 +70,6 @@ class Rest:
         float32. Entries that are stored in float32 err by u times their size: in a unit near ``wanted``, in which those
         that are not far below it are neither too small nor too large for float32.
         """
-        if not wanted > self.error:  # which is taken off it below
-            return NO_BOUND
         n, unit = len(self.V), 2.0 ** frexp(wanted)[1]
         S = room_for_triangle(n)  # -P A P, the lower triangle
         bands = self.entries.bands

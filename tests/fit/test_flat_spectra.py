@@ -20,8 +20,10 @@ from fastkpca.fit import planning
 from fastkpca.fit.dense import solve_dense
 from fastkpca.fit.look import Glance, Look, look_at, look_at_first
 from fastkpca.kernels import gaussian
+from fastkpca.solve.beyond import KRYLOV_AFTER_FEATURES
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
+from fastkpca.solve.sampled import SAMPLING_FAILURE
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 FLAT = np.random.default_rng(0).random((700, 3))
@@ -108,6 +110,8 @@ def test_a_run_that_is_left_goes_to_a_feature_map_where_that_costs_less_than_lap
         warnings.simplefilter("error", CertificateWarning)
         model = fk.kpca(TAILS, **asked)
     assert model.info["method"] == ends and model.info["krylov_tried"] == 0 and "features_tried" not in model.info
+    assert model.failure_probability in (0.0, SAMPLING_FAILURE + KRYLOV_AFTER_FEATURES)
+    assert (model.bound_kind == "probabilistic") == (ends == "features")
     true = fk.kpca(TAILS, **asked, method="dense").eigenvalues
     low, high = model.eigenvalue_bounds.T
     slack = 1e-12 * true[0]
@@ -137,6 +141,10 @@ def test_lapack_follows_where_a_feature_map_may_cost_as_much(monkeypatch):
     nearer = replace(planned, candidates=(replace(map_, seconds=0.1 * dense.seconds), dense, krylov))
     assert nearer.instead_of_krylov[0].name == "pivots" and nearer.instead_of_krylov[1] < dense.seconds
     assert nearer.without_krylov(map_).krylov is None and nearer.without_krylov(map_).method == "features"
+    # not a map that rounding is expected to keep from tol; and none where nothing could follow one that misses it
+    missing = replace(nearer, candidates=(replace(nearer.candidates[0], misses=True), dense, krylov))
+    assert missing.instead_of_krylov == (dense, dense.seconds)
+    assert replace(nearer, candidates=(nearer.candidates[0], krylov)).instead_of_krylov is None
 
 
 @pytest.mark.parametrize(("seed", "c", "sigma", "tol"), [(1, 80, 4.0, 1e-8), (2, 100, 5.0, 5e-9)])

@@ -347,6 +347,17 @@ def test_rounding_against_mpmath(offset):
     assert dense.width <= 1e-13 * norm
 
 
+def test_errors_of_entries_count_once_a_pass_also_for_fewer_columns_than_passes():
+    """Sixteen passes of one column each, and one vector of their span: all passes err in its image the same way."""
+    n, passes, e = 64, 16, 1e-9
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.standard_normal((n, passes)))[0]
+    s, C = np.sign(rng.standard_normal((n, 1))), np.full((passes, 1), 1.0 / np.sqrt(passes))
+    errors = np.hstack([e * s @ np.sign(v)[None] @ v[:, None] for v in V.T])
+    assert 0.5 * np.sqrt(passes) * n * e < np.linalg.norm(errors @ C) <= cert.product_error(n, 1, 0.0, e, passes=passes)
+    assert np.linalg.norm(errors) <= cert.product_error(n, passes, 0.0, e, passes=passes)
+
+
 def test_the_attack_s_reference_is_good():
     """LAPACK errs by less than the REFERENCE * |A|_2 that the attack allows it, against 40 digits."""
     for seed in range(3):

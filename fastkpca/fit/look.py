@@ -102,9 +102,10 @@ class Glance:
             image = K @ v
         return float(v @ image) / self._trace
 
-    def first(self, n: int) -> float:
-        """lambda_1 / tr K of n rows: fewer rows overrate it, the more eigenvalues are about as large."""
-        return self.first_share() / (1.0 + sqrt(self.participating(n) / (2.0 * max(len(self._K), 1)))) ** 2
+    def excess(self, n: int) -> float:
+        """About how many times too large these rows make lambda_1 / tr K of n rows: the more eigenvalues are about as
+        large as the first, the larger."""
+        return (1.0 + sqrt(self.participating(n) / (2.0 * max(len(self._K), 1)))) ** 2
 
     @cached_property
     def look(self) -> Look:

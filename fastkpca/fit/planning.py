@@ -300,7 +300,8 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     if maps and not _is_spread(data):  # of a linear kernel the columns themselves, however many
         maps = [x for x in maps if x.n_features <= data.n_features]
     if not maps and data.n_features < MANY_COLUMNS:
-        residual = _residual_allowed(target.tol, problem.glance.first_share(), problem.glance.first(n))
+        share = problem.glance.first_share()
+        residual = _residual_allowed(target.tol, share, share / problem.glance.excess(n))
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
         # of very many rows the look itself, and rounds of pivots after it, cost as much as more features
@@ -430,10 +431,8 @@ def _least_known_seconds(problem: Problem, look: Look) -> float:
     free = target.free and target.max_features is None
     if not free or data.n_samples <= SMALL or problem.rows.distributed or not kernel.positive_semidefinite:
         return math.inf
-    hold, residual = (
-        _components_held(problem, look),
-        _residual_allowed(target.tol, look.share(1), look.first(data.n_samples)),
-    )
+    hold = _components_held(problem, look)
+    residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
     offers = [x for x in _with_own_moments(kernel, data, residual) if not _misses_by_rounding(x)]
     maps = [_feature_candidate(problem, x, hold) for x in offers]
     return min((x.seconds for x in maps if not x.obstacle), default=math.inf)

@@ -13,8 +13,7 @@ from ..errors import rounded_up
 from ..maps.uncentred import about
 from ..model.feature_projector import FeatureProjector
 from ..solve.certificate import Bound, Certificate, FeatureSums, feature_certificate, feature_trace
-from ..solve.lanczos import LeadingPairs
-from ..solve.moments import entry_defect, kernel_trace, leading_axes
+from ..solve.moments import LeadingPairs, entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 

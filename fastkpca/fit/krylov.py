@@ -18,11 +18,9 @@ from ..products.operators import GramOperator
 from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
-from ..solve.beyond import FAILURE, KRYLOV_AFTER_FEATURES, FeatureInfo
+from ..solve.beyond import FAILURE, KRYLOV_AFTER_FEATURES
 from ..solve.costs import TooDearError, default_block_size
-from ..solve.exact_passes import KrylovResult
-from ..solve.krylov import block_krylov, without_search
-from ..solve.start import column_start, pivot_start
+from ..solve.krylov import KrylovResult, block_krylov
 from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
 from .dense import solve_dense
 from .problem import Problem
@@ -111,12 +109,10 @@ def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE, most
         fraction = None if target.n_components else target.c
         held = matrix_in_memory and is_compiled(kernel)
         block = default_block_size(n, wanted, held=held)
-        start, known = _start(problem, way, rows, coordinates, block)
         reached = block_krylov(
-            replace(matrix, features=known),
+            matrix,
             SolverTarget(wanted, target.tol, fraction, not target.guaranteed, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, plan.otherwise),
-            start=start,
             block_size=block,
             rng=problem.rng,
             progress=budget.report,
@@ -161,20 +157,6 @@ def _kernel_matrix(
     )
 
 
-def _start(
-    problem: Problem, way: Candidate, rows: Rows, coordinates: Coordinates, block: int
-) -> tuple[np.ndarray | None, FeatureInfo | None]:
-    """The first block, and a bound on what is beyond it; None for a random one, and where nothing is known."""
-    kernel, threads = problem.kernel, problem.budget.n_threads
-    kept = way.room.values > 0.0 or (way.offer.cost.memory > 0 and way.name == "exact")
-    if kept and is_compiled(kernel):
-        return column_start(kernel, rows, coordinates, block, threads), None
-    if not kernel.positive_semidefinite:
-        return None, None
-    wanted = problem.target.n_components or 10
-    return pivot_start(kernel, rows, problem.data, coordinates, wanted, way.n_features, threads)
-
-
 def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:
     info: dict = {"method": "krylov", "products": way.name, "passes": reached.passes}
     info["search_passes"] = reached.search_passes
@@ -182,8 +164,6 @@ def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
         info |= {"matrix_passes": reached.search_passes - 1}
-    if reached.near_passes:
-        info |= {"matrix_passes": info.get("matrix_passes", 0) + reached.near_passes}
     info |= {"factorisations": reached.factorisations} if reached.factorisations else {}
     info |= {"product_error": product_error} if product_error else {}
     return info | {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
@@ -241,8 +221,7 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
                 keeps = way.room.values > 0.0
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
         return _Products(ExactSummation(kernel, everywhere, n_threads=threads), search)
-    double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
-    searches = way.room.values and not double and _values_fit_float32(problem)
+    searches = way.room.values and _values_fit_float32(problem)
     if is_compiled(kernel):
         if rows is problem.rows and 16 * rows.n_features <= rows.n_samples:
             rows.hold()  # shifted once for the products and the model, in an eighth of the memory of values, or less

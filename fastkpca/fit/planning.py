@@ -31,14 +31,11 @@ from ..solve.costs import (
     basis_bytes,
     default_block_size,
     factorising_seconds,
-    leading_pairs_seconds,
     least_columns,
+    look_seconds,
     rest_bytes,
-    ritz_seconds,
-    search_seconds,
+    step_seconds,
 )
-from ..solve.outlook import EXPLORING_PASSES, NARROWEST, SHARE
-from ..solve.powers import LEAST_SHARE, falls_fast
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
 from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at, look_at_first
@@ -55,6 +52,25 @@ __all__ = [
     "threads_within",
     "warn_if_slow",
 ]
+
+EXPLORING_PASSES, NARROWEST, SHARE = 8, 0.01, 0.8
+
+
+def ritz_seconds(n, columns):
+    return step_seconds(n, columns, columns) + look_seconds(columns)
+
+
+def leading_pairs_seconds(n, columns, block):
+    return step_seconds(n, columns, block) + look_seconds(columns)
+
+
+search_seconds = leading_pairs_seconds
+LEAST_SHARE = 1e-5
+
+
+def falls_fast(c, sharing):
+    return False
+
 
 LOOK_SECONDS = 1.4e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""

@@ -30,7 +30,6 @@ from ..rows.convert import as_rows, check_enough
 from ..rows.summary import summarize
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
-from ..solve.powers import may_be_enough
 from . import footprint
 from .look import Glance
 from .target import Target
@@ -180,7 +179,7 @@ class Problem:
             return False
         if self.rows.weights is not None or not self.kernel.positive_semidefinite:
             return False
-        return may_be_enough(self.data.n_samples, target.n_components, target.tol)
+        return False
 
     @cached_property
     def glance(self) -> Glance:

@@ -1,12 +1,12 @@
 """An orthonormal basis that grows block by block, and Rayleigh-Ritz on it: every iteration in this room uses it.
 
-The caller multiplies by A, in float32 or float64. From the products the basis keeps the compression Q'AQ and, where
-asked to, the images AQ themselves, so that residuals can be computed directly.
+The caller multiplies by A, in float32 or float64. From the products the basis keeps the compression Q'AQ, and what lies
+outside of its span.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
@@ -17,7 +17,7 @@ from ..base.rounding import UNIT, rounding_factor
 from ..products.vectors import add_tall_product, aligned_columns, tall_inner, tall_product
 from .certificate import RitzBlock
 
-__all__ = ["LOOSE", "STRIP", "Basis", "inner", "times", "without_means"]
+__all__ = ["Basis", "RitzPairs", "inner", "symmetric", "times", "without_means"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""
@@ -25,14 +25,18 @@ FEW = 512
 """Rows of an array that BLAS multiplies as it is."""
 PANEL = 8192
 """Rows of a task, of many."""
-LOOSE = 1e-9
-"""Entries of Q'Q - I that do no harm where A is known in float32 alone."""
+NEGLIGIBLE = 1e-9
+"""Of the norm of images: what the span does not hold of them is counted, and forgotten, below that."""
 TINY = 1e-140
 """Norm of a column whose products with others may underflow."""
 
 
 class Basis:
-    """Orthonormal columns Q (n, m), with A's compression to their span and, where asked for, its images.
+    """Orthonormal columns Q (n, m) that grow block by block, and what is known of a symmetric matrix A on their span.
+
+    A Q = Q T + N: T is the compression, and N, the part of the images outside of the span, is kept for the columns
+    whose images the span does not hold yet: the last block of a Krylov space, or a wide first block, or vectors that
+    were kept by a restart. Where it holds them up to rounding, only the size of what is left is kept (``lost``).
 
     Parameters
     ----------
@@ -41,7 +45,6 @@ class Basis:
         For random directions in place of columns that vanish.
     centred : bool
         Every column is orthogonal to the vector of ones.
-    keeps_images : bool
     reserve : int
         Columns up to which the store may grow by doubling; 0: only as much as is needed, with a copy for each block.
     n_threads : int
@@ -49,35 +52,23 @@ class Basis:
     """
 
     def __init__(
-        self,
-        n: int,
-        rng: np.random.Generator,
-        *,
-        centred: bool = False,
-        keeps_images: bool = False,
-        reserve: int = 0,
-        n_threads: int = 1,
+        self, n: int, rng: np.random.Generator, *, centred: bool = False, reserve: int = 0, n_threads: int = 1
     ):
-        self.n, self.rng, self.centred, self.keeps_images = n, rng, centred, keeps_images
-        self.n_threads = n_threads
+        self.n, self.rng, self.centred, self.n_threads = n, rng, centred, n_threads
         self.size = 0
+        self.compression = np.empty((0, 0))
+        """T = Q'AQ as computed: the lower blocks are the transposes of the upper ones."""
+        self.lost = 0.0
+        """Sum of squares of what the span does not hold of images that it should hold."""
         self._reserve = reserve
         self._Q = np.empty((n, 0), order="F")
-        self._W = np.empty((n, 0), order="F")
         self._gram = np.empty((0, 0))
-        self.compression = np.empty((0, 0))
-        """Q'(AQ) as computed; without images its lower blocks are the transposes of the upper ones."""
-        self._loss = 0.0
-        """About the largest entry of Q'Q - I that blocks made orthonormal in one round have brought."""
+        self._outside: list[tuple[slice, np.ndarray]] = []
+        """Columns of Q, and the part of their images outside of the span."""
 
     @property
     def Q(self) -> np.ndarray:
         return self._Q[:, : self.size]
-
-    @property
-    def images(self) -> np.ndarray:
-        """A Q."""
-        return self._W[:, : self.size]
 
     @property
     def room(self) -> int:
@@ -95,15 +86,18 @@ class Basis:
             self._gram[seen:, seen:] = (corner + corner.T) / 2
         return self._gram
 
-    def orthonormal(
-        self,
-        X: np.ndarray,
-        *,
-        noise: float = 0.0,
-        projected: bool = False,
-        beside: np.ndarray | None = None,
-        image: np.ndarray | None = None,
-    ) -> np.ndarray:
+    @property
+    def is_krylov(self) -> bool:
+        """Whether the span holds the images of all columns but the last block's."""
+        return self.holds_images_from(0)
+
+    def holds_images_from(self, first: int) -> bool:
+        """The same of the columns from ``first`` on."""
+        return all(columns.stop in range(first + 1) or columns.stop == self.size for columns, _ in self._outside)
+
+    # growing -------------------------------------------------------------------------------------------------
+
+    def orthonormal(self, X: np.ndarray, *, noise: float = 0.0, projected: bool = False) -> np.ndarray:
         """An orthonormal basis of X's part outside the span of Q; random directions where X is rank deficient.
 
         Deficiency means that the space has become invariant; only random directions can then find what it misses
@@ -115,13 +109,9 @@ class Basis:
         noise : float
             Norm below which a column of X (after projection) is rounding and is replaced.
         projected : bool
-            X is orthogonal to Q already, up to rounding; it is overwritten.
-        beside : ndarray (n, k), optional
-            More orthonormal columns, to which the result is orthogonal too.
-        image : ndarray (n, b), optional
-            What X is the projection of. Where given, Q'Q - I may have entries up to ``LOOSE``.
+            X is orthogonal to Q already, up to rounding.
         """
-        Q = self.Q if beside is None else np.hstack([self.Q, beside])
+        Q = self.Q
         b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
         given = X
         if not projected:
@@ -135,8 +125,6 @@ class Basis:
             # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
             once, spread = _cholesky_qr(X, squares, self.n_threads)
             if once is not None:
-                if image is not None and self._one_round_is_enough(norms, image, spread):
-                    return once
                 if not projected and spread >= 1.0 - 0.1 / b and not _lost(norms, given):
                     return once
                 X = self._project(once, Q)
@@ -153,91 +141,126 @@ class Basis:
             X = scipy.linalg.qr(self._project(np.array(X, order="F"), Q), mode="economic", check_finite=False)[0]
         return np.asfortranarray(X)
 
-    def orthonormal_of(self, part: np.ndarray) -> tuple[np.ndarray, float]:
-        """``orthonormal`` of columns that are orthogonal to Q already, and a bound on what it does not hold of them, in
-        Frobenius norm: rounding, but where columns without full rank were replaced. Overwrites them."""
-        size = float(_norms(part).max(initial=0.0)) * np.sqrt(part.shape[1])
-        X = self.orthonormal(_copied(part, self.n_threads), projected=True)
-        left = _norms(_subtract(part, X, inner(X, part, self.n_threads), self.n_threads))
-        return X, float(np.sqrt(np.sum(left**2))) + 2.0 * rounding_factor(self.n) * UNIT * size
-
-    def _one_round_is_enough(self, norms: np.ndarray, image: np.ndarray, spread: float) -> bool:
-        """Whether a block is orthogonal to Q, and orthonormal, up to ``LOOSE``: rounding, and what Q has lost before,
-        are as large beside its columns as the images were, and its factor is ill-conditioned by 1 / ``spread``."""
-        loss = (self._loss + 16.0 * UNIT) / (spread**2 * float((norms / _norms(image)).min()))
-        if loss > LOOSE:
-            return False
-        self._loss = loss
-        return True
-
     def _project(self, X: np.ndarray, Q: np.ndarray) -> np.ndarray:
         """X without its part along Q (and ones), in place."""
         if self.centred:
             without_means(X, self.n_threads, out=X)
         return _subtract(X, Q, inner(Q, X, self.n_threads), self.n_threads) if Q.shape[1] else X
 
-    def append(self, X: np.ndarray, image: np.ndarray) -> np.ndarray:
-        """Add orthonormal columns X, with ``image`` = A X; returns Q' image, where Q includes X."""
+    def append(self, X: np.ndarray, image: np.ndarray) -> None:
+        """Add orthonormal columns X, with ``image`` = A X, which is overwritten."""
         m, b = self.size, X.shape[1]
         self._Q = _with_columns(self._Q, m, X, self._reserve, self.n_threads)
         self.size = m + b
+        before, self._outside = self._outside, []
+        for columns, part in before:
+            self._keep(columns, part, X)
         border = inner(self.Q, image, self.n_threads)
-        if self.keeps_images:
-            lower = inner(X, self._W[:, :m], self.n_threads)
-            self._W = _with_columns(self._W, m, image, self._reserve, self.n_threads)
-        else:
-            lower = border[:m].T
-        self.compression = _bordered(self.compression, border, lower)
-        return border
+        self.compression = _bordered(self.compression, border, border[:m].T)
+        self._outside.append((slice(m, m + b), _subtract(image, self.Q, border, self.n_threads)))
 
-    def outside(self, image: np.ndarray, border: np.ndarray) -> np.ndarray:
-        """image - Q border."""
-        return _subtract(_copied(image, self.n_threads), self.Q, border, self.n_threads)
+    def _keep(self, columns: slice, part: np.ndarray, X: np.ndarray) -> None:
+        """What is still outside of the span, with X in it."""
+        size = float(np.vdot(_norms(part), _norms(part)))
+        part = _subtract(part, X, inner(X, part, self.n_threads), self.n_threads)
+        left = float(np.vdot(_norms(part), _norms(part)))
+        if left > NEGLIGIBLE**2 * size:
+            self._outside.append((columns, part))
+        else:  # the rounding of the product that was taken off comes on top
+            self.lost += 2.0 * left + 2.0 * (rounding_factor(self.n) * UNIT) ** 2 * part.shape[1] * size
 
-    def ritz(self, leading: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Ritz values, descending, and the coordinates Y of the Ritz vectors Q Y; all of them, or the leading ones."""
-        T = symmetric(self.compression)
-        if leading is None or leading >= len(T):
-            return descending_eigenpairs(T)
-        return descending_eigenpairs(T, subset_by_index=(len(T) - leading, len(T) - 1))
+    def next_block(
+        self, ritz: RitzPairs | None, most: int, noise: float = 0.0, *, continues: bool = False
+    ) -> np.ndarray:
+        """The orthonormal columns that follow: those of the last images where this is a Krylov space (and these are no
+        more than ``most``), or where a block ``continues``; else the largest residuals of the leading Ritz vectors."""
+        part = self._outside[-1][1]
+        if continues or (self.is_krylov and part.shape[1] <= most) or ritz is None:
+            return self.orthonormal(part, noise=noise, projected=True)
+        count = min(2 * most, len(ritz.theta))
+        largest = np.argsort(-ritz.squares[:count], kind="stable")[:most]
+        return self.orthonormal(self.residuals(ritz.Y[:, largest]), noise=noise, projected=True)
+
+    def restart(self, ritz: RitzPairs, keep: np.ndarray) -> None:
+        """Thick restart: only these Ritz vectors stay."""
+        Y = ritz.Y[:, keep]
+        gram, outside = Y.T @ self.gram @ Y, self.residuals(Y)
+        self._Q = times(self.Q, Y, self.n_threads)
+        self._gram, self.compression = gram, np.diag(ritz.theta[keep])
+        self.size = Y.shape[1]
+        self._outside = [(slice(0, self.size), outside)]
+
+    # what is known -------------------------------------------------------------------------------------------
+
+    def ritz(self) -> RitzPairs:
+        """Ritz values, descending, with their vectors' coordinates and residuals."""
+        values, vectors = np.linalg.eigh(symmetric(self.compression))
+        theta, Y = values[::-1], vectors[:, ::-1]
+        parts = np.vstack([Y[columns] for columns, _ in self._outside])
+        gram = parts.T @ self._outside_gram() @ parts
+        return RitzPairs(theta, Y, gram)
+
+    def _outside_gram(self) -> np.ndarray:
+        """N'N of the columns that are kept."""
+        blocks = [part for _, part in self._outside]
+        return np.block([[inner(a, b, self.n_threads) for b in blocks] for a in blocks])
+
+    def largest_beyond(self, size: int) -> float:
+        """Largest Ritz value on the span of the columns after the first ``size``."""
+        return float(np.linalg.eigvalsh(symmetric(self.compression[size:, size:]))[-1])
 
     def vectors(self, Y: np.ndarray) -> np.ndarray:
         """Q Y."""
         return times(self.Q, Y, self.n_threads)
 
-    def ritz_block(self, Y: np.ndarray, residuals: np.ndarray, product_error: float) -> RitzBlock:
-        """The Ritz vectors Q Y with their ``residuals`` (n, k), for a certificate."""
+    def residuals(self, Y: np.ndarray) -> np.ndarray:
+        """A Q Y - Q T Y: for the coordinates of Ritz vectors, their residuals."""
+        total: np.ndarray | None = None
+        for columns, part in self._outside:
+            product = times(part, Y[columns], self.n_threads)
+            total = product if total is None else np.add(total, product, out=total)
+        assert total is not None
+        return total
+
+    def ritz_block(self, ritz: RitzPairs, product_error: float, size: float) -> RitzBlock:
+        """The inner products for a certificate; ``size`` bounds |A|.
+
+        The images are those of the recurrence, Y = Q T + N, where the products W = A Q + F err by F. N is the part of W
+        outside of the span. T has Q_i'W_j for i <= j, and its transpose for the others: it is off by a symmetric matrix
+        whose norm is at most 2^(1/2) |Q'F|, so that |Y - A Q|^2 <= 2 |Q'F|^2 + |(I - QQ')F|^2 <= 2 |F|^2.
+        """
+        m = self.size
         return RitzBlock(
-            compression=Y.T @ self.compression @ Y,
-            gram=Y.T @ self.gram @ Y,
-            residual_gram=inner(residuals, residuals, self.n_threads),
+            compression=np.diag(ritz.theta),
+            gram=ritz.Y.T @ self.gram @ ritz.Y,
+            residual_gram=1.001 * ritz.residual_gram + 1001.0 * self.lost * np.eye(m),
             n=self.n,
-            product_error=product_error,
+            product_error=1.4143 * product_error + 16.0 * np.sqrt(m) * UNIT * size,
         )
 
-    def residuals(self, theta: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """A Q Y - Q Y diag(theta), from the images."""
-        return _subtract(times(self.images, Y, self.n_threads), self.Q, Y * theta, self.n_threads)
 
-    def restart(self, theta: np.ndarray, Y: np.ndarray) -> None:
-        """Thick restart: only these Ritz vectors stay, with their images and inner products."""
-        gram, images = self.gram, self.images
-        self._Q = times(self.Q, Y, self.n_threads)
-        self.size = Y.shape[1]
-        if self.keeps_images:
-            self._W = times(images, Y, self.n_threads)
-            self._gram, self.compression = Y.T @ gram @ Y, Y.T @ self.compression @ Y
-        else:
-            self._gram, self.compression = np.empty((0, 0)), np.diag(theta)
+@dataclass(frozen=True)
+class RitzPairs:
+    """Rayleigh-Ritz on a basis.
 
-    def truncate(self, size: int) -> None:
-        """Keep only the first columns."""
-        self.size = size
-        self._gram, self.compression = self._gram[:size, :size], self.compression[:size, :size]
+    Attributes
+    ----------
+    theta : ndarray (m,)
+        Ritz values, descending.
+    Y : ndarray (m, m)
+        Coordinates of their vectors.
+    residual_gram : ndarray (m, m)
+        Inner products of the residuals.
+    """
 
-    def largest_beyond(self, size: int) -> float:
-        """Largest Ritz value on the span of the columns after the first ``size``."""
-        return float(np.linalg.eigvalsh(symmetric(self.compression[size:, size:]))[-1])
+    theta: np.ndarray
+    Y: np.ndarray
+    residual_gram: np.ndarray
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Of the norms of the residuals."""
+        return self.residual_gram.diagonal()
 
 
 def _panels(n: int, columns: int) -> list[slice]:
@@ -271,12 +294,6 @@ def inner(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
 
 def symmetric(A: np.ndarray) -> np.ndarray:
     return (A + A.T) / 2
-
-
-def descending_eigenpairs(T: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    # all of them: divide and conquer, where scipy's default is for a few
-    values, vectors = scipy.linalg.eigh(T, check_finite=False, **options) if options else np.linalg.eigh(T)
-    return values[::-1], vectors[:, ::-1]
 
 
 def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:

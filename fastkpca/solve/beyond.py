@@ -5,41 +5,34 @@ the largest eigenvalue of P A P, how it was found, and the probability with whic
 such function; ``certificate.ritz_certificate`` makes intervals of any of them.
 
 ``trace_bound``, ``frobenius_bound``   from the sum and the sum of squares of the eigenvalues that the basis leaves over
-``feature_bound``                      from a feature map K = Phi Phi' + E and the trace of E
 ``formed_bound``                       from P A P itself, by a Cholesky factorisation
 ``gap_bound``                          from a count of the eigenvalues above beta
-``guarded_bound``                      from Ritz values beyond the basis whose products err by a known bound
 ``exploration_bound``                  from randomly started Lanczos on P A P: with a probability
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
 
-from ..base.rounding import UNIT, factorisation_error, rounding_factor, unit_roundoff
+from ..base.rounding import UNIT, factorisation_error, unit_roundoff
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock, RitzErrors
 
 __all__ = [
     "FAILURE",
     "KRYLOV_AFTER_FEATURES",
     "MOMENTS_FAILURE",
-    "FeatureInfo",
-    "Guards",
     "best_bound",
     "beyond_leading",
     "deterministic_bound",
     "exploration_bound",
     "failure_of_attempt",
-    "feature_bound",
     "formed_bound",
     "frobenius_bound",
     "gap_bound",
-    "guarded_bound",
-    "guarded_mu",
     "lanczos_failure_epsilon",
     "lanczos_steps",
     "largest_eigenvalue_bound",
@@ -53,49 +46,6 @@ FAILURE = 1e-6
 """Probability with which any of the random bounds of a whole run may fail. Of a features run half of it is for samples
 (``sampled``) and a quarter for the eigensolver; the last quarter is for a krylov run after it, which else has all."""
 KRYLOV_AFTER_FEATURES = MOMENTS_FAILURE = FAILURE / 4
-
-
-@dataclass(frozen=True)
-class FeatureInfo:
-    """What a feature map knows of the matrix: K = Phi Phi' + E + (a part with entries at most entry_defect).
-
-    E is what the map leaves out, positive semidefinite.
-
-    Attributes
-    ----------
-    moment : ndarray (D, D)
-        C = Phi' H Phi, the centred second moment.
-    project : callable
-        V (n, m) -> V' H Phi, shape (m, D).
-    residual_trace : float
-        tr E or an upper bound, rounding included.
-    entry_defect : float
-    """
-
-    moment: np.ndarray
-    project: Callable[[np.ndarray], np.ndarray]
-    residual_trace: float
-    entry_defect: float = 0.0
-
-
-@dataclass(frozen=True)
-class Guards:
-    """Ritz vectors Q Y_2 of a search, orthogonal to the vectors V = Q Y_1 of a basis that begins with these.
-
-    Attributes
-    ----------
-    theta, squares : ndarray (p,)
-        Ritz values, descending, and the squares of the norms of their residuals, as the search had them.
-    columns : int
-        Of all products in the search.
-    orthogonality_error : float
-        Bound on |V'V_2| and on |V_2'V_2 - I|.
-    """
-
-    theta: np.ndarray
-    squares: np.ndarray
-    columns: int
-    orthogonality_error: float
 
 
 def best_bound(bounds: Iterable[Bound]) -> Bound:
@@ -189,48 +139,6 @@ def _least_norms(ritz: RitzBlock, errors: RitzErrors) -> tuple[float, float]:
     return ritz_norm, max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
 
 
-def guarded_mu(theta: np.ndarray, squares: np.ndarray, eta: float, trace: float, square: float, slack: float) -> float:
-    """Bound on P A P for P = I - V V', from further vectors V_2 whose products err; the best number of them is taken.
-
-    Let V_3 span the rest and A_ij = V_i' A V_j. With W = A Q + F, |F|_F <= eta, a Krylov basis has A_22 within
-    sqrt(2) eta of diag(theta), for its upper half is copied to the lower one, and A_32 within 3 eta (F, and twice what
-    couples V_2 with the other Ritz vectors) of residuals whose squares are ``squares``. tr A_33 and |A_33|_F^2 are what
-    the others leave of the trace and the square of A, and A_33 <= mu_3 I, A_22 <= a I, |A_32| <= r give the largest
-    eigenvalue of [[a, r], [r, mu_3]].
-
-    Parameters
-    ----------
-    theta, squares : ndarray (p,)
-    eta : float
-    trace, square : float
-        Upper bounds on tr A - tr A_11 and on |A|_F^2 - |A_11|_F^2 - 2 |(I - V V') A V|_F^2.
-    slack : float
-        For the rounding of the second.
-    """
-    if not (len(theta) and eta < SAYS_NOTHING):
-        return np.inf
-    residual = np.sqrt(np.cumsum(squares))
-    found = np.maximum(np.sqrt(np.cumsum(theta * theta)) - 1.5 * eta, 0.0)
-    coupled = np.maximum(residual - 3.0 * eta, 0.0)
-    by_norm = np.sqrt(np.maximum(square - found**2 - 2.0 * coupled**2, 0.0) + slack)
-    by_trace = trace - np.cumsum(theta) + 1.5 * np.sqrt(np.arange(1, len(theta) + 1)) * eta
-    mu = np.minimum(by_norm, np.maximum(by_trace, 0.0))
-    a, r = float(theta[0]) + 1.5 * eta, residual + 3.0 * eta
-    return float(np.min((a + mu) / 2 + np.hypot((a - mu) / 2, r))) * (1.0 + 1e-12)
-
-
-def guarded_bound(ritz: RitzBlock, matrix: MatrixInfo, guards: Guards, eta: float) -> Bound:
-    """`guarded_mu` beyond a basis, with all rounding; ``eta`` is that of the search's products."""
-    errors, norm = ritz.errors, matrix.norm
-    if norm is None or errors is None or not norm < SAYS_NOTHING:
-        return NO_BOUND
-    ritz_norm, residual_norm = _least_norms(ritz, errors)
-    trace = np.inf if matrix.trace is None else _trace_left(ritz, errors, matrix.trace)
-    eta += 8.0 * guards.orthogonality_error * norm
-    square = max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0)
-    return Bound(guarded_mu(guards.theta, guards.squares, eta, trace, square, 16.0 * UNIT * norm**2), "guarded")
-
-
 def largest_eigenvalue_bound(S: np.ndarray) -> float:
     """A proved upper bound, within a few percent, on the largest eigenvalue of a symmetric matrix; at least 0.
 
@@ -276,46 +184,6 @@ def _krylov_estimate(S: np.ndarray, columns: int = 8, steps: int = 6) -> float:
         basis[:, new] = block
         images[:, new] = block = S @ block
     return float(np.linalg.eigvalsh(basis.T @ images)[-1])
-
-
-def feature_bound(
-    info: FeatureInfo,
-    W: np.ndarray,
-    n: int,
-    trace_gap: float | None,
-    orthogonality_error: float = 0.0,
-    gap_error: float = 0.0,
-) -> Bound:
-    """Largest eigenvalue of P A P for A = H (Phi Phi' + E) H: lambda_max(C - W'W) + min(tr E, what the traces leave).
-
-    Parameters
-    ----------
-    info : FeatureInfo
-    W : ndarray (m, D)
-        V' H Phi.
-    n : int
-    trace_gap : float or None
-        tr A - tr V'AV, where known; then tr(P E P) = trace_gap - tr(C - W'W) may be smaller than tr E.
-    orthogonality_error : float
-        |V'V - I|_2 = e: W of the orthonormalised V has W'W / (1 + e) <= W_o'W_o.
-    gap_error : float
-        Rounding of ``trace_gap``.
-
-    Notes
-    -----
-    P H Phi Phi' H P and Phi' H P H Phi = C - W'W share their non-zero eigenvalues; the largest eigenvalue of a sum is
-    at most the sum of the largest ones (Weyl).
-    """
-    S = info.moment - (W.T @ W) / (1.0 + orthogonality_error)
-    S = (S + S.T) / 2
-    trace = float(np.trace(info.moment))
-    rounding = 2.0 * (rounding_factor(n) + len(S)) * UNIT * trace
-    missed = info.residual_trace
-    if trace_gap is not None:
-        # the part with small entries may make E indefinite by n * entry_defect, in each of n directions
-        slack = rounding + gap_error + orthogonality_error * trace + n * n * info.entry_defect
-        missed = min(missed, max(trace_gap - float(np.trace(S)), 0.0) + slack)
-    return Bound(largest_eigenvalue_bound(S) + missed + rounding + n * info.entry_defect, "features")
 
 
 def lanczos_failure_epsilon(n: int, steps: int, starts: int, probability: float) -> float:

@@ -1,44 +1,91 @@
-"""Block Krylov with full Rayleigh-Ritz on the centred Gram matrix A = H K H, until the certificate is narrow enough.
+"""Block Krylov on the centred Gram matrix A = H K H, until the certificate is narrow enough.
 
 The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
-with several columns each, and the whole Krylov space is kept (full reorthogonalisation, twice, in float64; once in a
-search, while `basis.LOOSE` allows it).
+with several columns each, and the whole Krylov space is kept.
 
-1. *Search* (``search``): passes in float32, where a product is offered in it. Only the subspace is taken from them.
-   Of a small matrix that is held: passes in float64 without a certificate (``ExactRun.approach``), whose images stay.
-2. *Exact passes* (``exact_passes``): in float64, first on the best Ritz vectors of the search together with the next
-   Krylov block (so that the pass both confirms the vectors and extends the space), then block by block. Images
-   W = A Q are kept, so that residuals are computed directly, and after every pass the widths of the intervals
-   (``certificate.ritz_certificate``) decide whether to stop.
-3. *A bound from entries* (``rest``), where the vectors have converged and only the bound mu on the rest of the spectrum
-   is too large: from a factorisation of the matrix beyond them, which is certain, or from a sample of its rows; if that
-   costs less than
-4. *exploration*: a new random block in the complement. Either it finds an eigenvalue that was missed (one that is
-   repeated more often than the block is wide), or its Krylov space shows, with a stated probability, that none was.
-5. *Flat spectra* (``flat``), where neither trace nor norm gives a small bound: the run begins again from a random
-   block, and the bounds follow from that.
+1. *Search*, where products in float32 are offered: only the subspace is taken from it.
+2. *Passes in float64*, first on the best Ritz vectors of the search together with their residuals, so that the pass
+   both confirms the vectors and extends the space; where the spectrum is flat, or nothing was searched, from a random
+   block, wider and from the beginning.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..base.parallel import Progress
+from ..errors import rounded_up
 from .basis import Basis
-from .centred import CentredProducts
+from .certificate import Certificate
 from .costs import Expenses, column_limit, default_block_size, widest_block
-from .exact_passes import ExactRun, KrylovResult
-from .flat import FlatRun
-from .narrow import narrow_start
-from .outlook import Outlook
-from .search import Found, search
+from .eigen import Certifier, Judge, Search, Space, grow, relative_width
+from .operators import CentredProducts, InFloat32
+from .proofs import OF_EXPLORATIONS, OF_START, Exploration, Factorisation, Proof, Proofs, RandomStart, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
-__all__ = ["block_krylov", "without_search"]
+__all__ = ["KrylovResult", "block_krylov"]
 
 DEFAULT_BUDGET = SolverBudget()
-FEW_ROWS = 768
-"""Up to which a certificate costs more than a pass over values that are held, and float32 saves nothing."""
+SPARE, LEAST_SPARE = 25, 8
+"""Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
+LEAST_STEPS = 8
+"""Passes without which a random block proves nothing."""
+
+
+@dataclass(frozen=True)
+class KrylovResult:
+    """What ``block_krylov`` reached.
+
+    Attributes
+    ----------
+    theta : ndarray (c,)
+        Ritz values, descending.
+    vectors : ndarray (n, c)
+        Ritz vectors, orthonormal, each orthogonal to the vector of ones.
+    images : ndarray (n, c)
+        Kc times the vectors, as the exact passes computed it.
+    certificate : Certificate
+    converged : bool
+        Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
+    passes, search_passes : int
+        Over the exact kernel values, all of them; and how many of these were in float32.
+    factorisations : int
+        By Cholesky, of the matrix beyond some vectors.
+    negative_end : float
+        Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
+    history : tuple of (passes, width / theta_1)
+        After each look at float64 passes.
+    search_history : tuple of (passes, width / theta_1)
+        What the search expected after its float32 passes: estimates, no bounds.
+    row_means : ndarray (n,)
+        Of K.
+    grand_mean : float
+    trace : float or None
+        tr Kc, where tr K was given.
+    norm : float or None
+        |Kc|_F, where a pass computed it.
+    message : str
+        What was reached and what would help, where not converged; else empty.
+    """
+
+    theta: np.ndarray
+    vectors: np.ndarray
+    images: np.ndarray
+    certificate: Certificate
+    converged: bool
+    passes: int
+    search_passes: int
+    factorisations: int
+    negative_end: float
+    history: tuple[tuple[int, float], ...]
+    search_history: tuple[tuple[int, float], ...]
+    row_means: np.ndarray
+    grand_mean: float
+    trace: float | None
+    norm: float | None
+    message: str
 
 
 def block_krylov(
@@ -77,46 +124,39 @@ def block_krylov(
     Raises
     ------
     TooDearError
-        The run has cost as much as the budget, or the passes that are certain to come would; or it has ended without
-        reaching ``tol``, and the other method costs at most a few times as much as this run has.
+        The run has cost as much as the budget, or the passes that are certain to come would.
     ValueError
         c outside 1..n - 1, less than one pass, a memory limit below what one step needs, a fraction without a trace.
     """
     _check(matrix, target, budget)
-    n, c = matrix.n, target.c
-    block = min(block_size or default_block_size(n, c), n - 1)
-    # blocks grow until a fraction is in sight
-    widest = block if target.fraction is None else widest_block(n, c, block, budget.memory)
-    products = CentredProducts(matrix, Expenses(budget, progress))
-    outlook = Outlook(products, target, column_limit(n, c, widest, budget.memory), block, widest)
-    rng = np.random.default_rng(rng)
-    history: list[tuple[int, float]] = []
-    starts_flat = start is None and outlook.starts_flat()
-    found = Found(np.empty((n, 0)) if starts_flat else _first_block(start, outlook, rng), np.empty(0))
-    searches = matrix.search_product is not None and budget.passes > 1 and not starts_flat
-    if searches and not _start_suffices(found.vectors, matrix, target.tol):
-        found = search(outlook, found.vectors, rng, history)
-    X, theta = found.vectors, found.theta
-    want_norm = found.guards is not None or _norm_wanted_at_once(outlook, theta)
-    run = ExactRun(outlook, rng, want_norm=want_norm, guards=found.guards)
-    short = without_search(n, positive_semidefinite=matrix.positive_semidefinite) and target.fraction is None
-    if short and X.shape[1] and not len(theta) and matrix.features is None:
-        X = run.approach(X, history)
-    ended = run.run(X) if X.shape[1] else None
-    if ended is None:  # the spectrum is flat
-        narrow = narrow_start(outlook, rng)
-        if narrow is not None:
-            run = ExactRun(outlook, rng, want_norm=False, narrow=narrow, before=run)
-            ended = run.run(narrow.vectors)
-    if ended is None:
-        run = FlatRun(outlook, rng, before=run)
-        ended = run.run_from_random_block()
-    return run.result(ended, history)
-
-
-def without_search(n: int, *, positive_semidefinite: bool) -> bool:
-    """Whether so many rows, whose kernel values are held, are searched in float64."""
-    return n <= FEW_ROWS and positive_semidefinite
+    A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
+    space = _space(matrix, target, budget, block_size, rng)
+    X = _first_block(start, space)
+    searched: Search | None = None
+    if matrix.search_product is not None and budget.passes > 1:
+        searched = _search(A, X, space, target, expenses)
+        X = None if searched.flat else searched.columns()
+        history = searched.history
+        del searched.space, searched.basis
+    else:
+        history = []
+    begins_flat = X is None or (start is None and searched is None and not matrix.product.gives_norm)
+    space = _space(matrix, target, budget, block_size, rng)
+    proofs: list[Proof] = [Sums(), Factorisation()]
+    if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
+        space.block = _random_block(space, target, budget.passes - expenses.passes)
+        X = rng.standard_normal((A.n, space.block))
+        X -= X.mean(axis=0)  # H X: the space belongs to H K H
+        proofs.append(RandomStart(X, OF_START * target.failure))
+    elif X is None:
+        X = _first_block(start, space)
+    if target.probabilistic:
+        proofs.append(Exploration(OF_EXPLORATIONS * target.failure, A.n, budget.passes))
+    _prepare_norm(A, searched)
+    judge = Certifier(A, space, target, expenses, Proofs(proofs))
+    grow(A, space.basis.orthonormal(X), space, judge, expenses)
+    _with_norm_of_whole_space(judge)
+    return _result(judge, history)
 
 
 def _check(matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget) -> None:
@@ -129,26 +169,121 @@ def _check(matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget) -> 
         raise ValueError("a fraction of the variance needs the trace of K and a positive semidefinite kernel")
 
 
-def _first_block(start: np.ndarray | None, outlook: Outlook, rng: np.random.Generator) -> np.ndarray:
-    n = outlook.products.n
+def _space(
+    matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget, block_size: int | None, rng: np.random.Generator
+) -> Space:
+    n, c = matrix.n, target.c
+    block = min(block_size or default_block_size(n, c), n - 1)
+    # blocks grow until a fraction is in sight
+    widest = block if target.fraction is None else widest_block(n, c, block, budget.memory)
+    columns = column_limit(n, c, widest, budget.memory)
+    basis = Basis(n, rng, centred=True, reserve=columns, n_threads=matrix.n_threads)
+    return Space(basis, block, widest, columns)
+
+
+def _first_block(start: np.ndarray | None, space: Space) -> np.ndarray:
+    n = space.basis.n
     given = np.empty((n, 0)) if start is None else np.asarray(start, dtype=np.float64)
-    fill = max(outlook.block - given.shape[1], 0)
-    X = np.hstack([given, rng.standard_normal((n, fill))])[:, : outlook.columns]
-    return Basis(n, rng, centred=True).orthonormal(X)
+    fill = max(space.block - given.shape[1], 0)
+    return np.hstack([given, space.basis.rng.standard_normal((n, fill))])[:, : space.columns]
 
 
-def _start_suffices(X: np.ndarray, matrix: KernelMatrix, tol: float) -> bool:
-    """Whether one float64 pass on the map's vectors is enough: Ritz values err by the square of its residual."""
-    features = matrix.features
-    if features is None:
-        return False
-    if features.residual_trace**2 > tol * float(np.trace(features.moment)) ** 2:
-        return False  # for any vectors: this saves a pass over the rows
-    W = features.project(X)
-    largest = float(np.max(np.einsum("ij,ij->i", W, W)))
-    return features.residual_trace**2 <= tol * largest**2
+def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarget, expenses: Expenses) -> Search:
+    single = InFloat32(A)
+    judge = Search(single, space, target, expenses)
+    judge.factorises = Factorisation().is_cheap(A, target.c, space, expenses.budget)
+    grow(single, space.basis.orthonormal(X), space, judge, expenses)
+    return judge
 
 
-def _norm_wanted_at_once(outlook: Outlook, theta: np.ndarray) -> bool:
-    matrix = outlook.products.matrix
-    return not matrix.positive_semidefinite or matrix.trace is None or outlook.norm_would_help(theta)
+def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
+    """Columns of a random block to begin with: as wide as the passes to come leave room for."""
+    c, columns = target.c, min(space.columns, space.basis.n - 1)
+    block = max(min(c + SPARE, max(space.block, columns // max(passes, 1))), c + LEAST_SPARE)
+    return block if LEAST_STEPS * block <= columns else space.block
+
+
+def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
+    """The first exact pass measures the norm where the trace alone will not do."""
+    semidefinite = A.matrix.positive_semidefinite and A.matrix.trace is not None
+    if searched is None or not semidefinite:
+        A.measures = not semidefinite
+        return
+    trace, theta = A.expected_sums()[0], searched.ritz.theta
+    A.measures = trace is None or trace - float(theta.sum()) > 0.3 * theta[min(searched.c, len(theta)) - 1]
+
+
+def _with_norm_of_whole_space(judge: Certifier) -> None:
+    """One more pass where the space is complete, but no bound on |K| and |Kc| is known, and so none on rounding."""
+    A, expenses = judge.A, judge.expenses
+    assert isinstance(A, CentredProducts)
+    if judge.basis.room > 0 or judge.is_done or not A.norm_within_reach or expenses.over:
+        return
+    A.measures = True
+    A.multiply(judge.basis.Q[:, :1])
+    expenses.count_pass(search=False)
+    judge.ends()
+
+
+# the result --------------------------------------------------------------------------------------------------
+
+
+def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> KrylovResult:
+    A, theta, c, Y = judge.A, judge.ritz.theta, judge.c, judge.ritz.Y[:, : judge.c]
+    assert isinstance(A, CentredProducts)
+    vectors = judge.basis.vectors(Y)
+    return KrylovResult(
+        theta=theta[:c].copy(),
+        vectors=vectors,
+        images=judge.basis.residuals(Y) + vectors * theta[:c],
+        certificate=judge.certificate,
+        converged=judge.is_done,
+        passes=judge.expenses.passes,
+        search_passes=judge.expenses.search_passes,
+        factorisations=judge.proofs.factorisations,
+        negative_end=min(float(theta[-1]), 0.0),
+        history=tuple(judge.history),
+        search_history=tuple(search_history),
+        row_means=A.row_means,
+        grand_mean=A.grand_mean,
+        trace=None if A.trace is None else A.trace[0],
+        norm=None if A.norm is None else A.norm.centred,
+        message="" if judge.is_done else _message(judge, A),
+    )
+
+
+def _message(judge: Certifier, A: CentredProducts) -> str:
+    theta, c, target, certificate = judge.ritz.theta, judge.c, judge.target, judge.certificate
+    tol, fraction, positive = target.tol, target.fraction, bool(theta[0] > 0)
+    alternative = judge.expenses.budget.alternative
+    width = relative_width(certificate, theta)
+    passes = judge.expenses.passes
+    text = f"after {passes} pass{'es' * (passes != 1)} the widest of {c} intervals is {rounded_up(width)} of the "
+    text += "largest eigenvalue"
+    rounding = A.rounding_alone(len(theta))
+    if positive and rounding > 0.8 * tol * theta[0]:
+        floor = min(rounding / theta[0], width)  # other bounds may be below that
+        ways = ["a smaller sigma or a larger tol helps", alternative]
+        return (
+            f"{text}, tol is {tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
+            f"constant or its entries are large; {', or '.join(filter(None, ways))}"
+        )
+    short = c < target.c or (fraction is not None and judge.count(theta) is None)
+    if c < target.c:
+        text += f", and the space holds no more than {c} of the {target.c} components"
+    elif short:
+        text += f", and the {c} components don't carry the fraction {fraction}"
+    else:
+        text += f", tol is {tol:g}"
+    ways = ["more passes (max_passes) help"] if short or _still_falls(judge.history) else []
+    if positive and 2 * certificate.rounding > 0.8 * tol * theta[0]:
+        ways = ["the products are approximate, and their own error is more than tol allows: products='exact' helps"]
+    if alternative:
+        ways.append(alternative)
+    return f"{text}; {', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"
+
+
+def _still_falls(history: list[tuple[int, float]]) -> bool:
+    """Whether the last looks have narrowed the intervals; after few: whether any is finite enough."""
+    widths = [width for _, width in history]
+    return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])

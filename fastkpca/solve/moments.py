@@ -6,29 +6,34 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Moments, OperatorMoments
-from ..base.rounding import UNIT
+from ..base.room import DEFAULT_MEMORY
 from .basis import Basis
-from .certificate import cluster_labels
-from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
-from .nested import nested_pairs, pairs_above
-from .task import SolverTarget
+from .certificate import Certificate, cluster_labels
+from .costs import MOST_COLUMNS, Expenses
+from .eigen import Certifier, Space, grow
+from .operators import MomentOperator
+from .proofs import (
+    LARGEST_FORMED,
+    Exploration,
+    FormedMatrix,
+    Proof,
+    Proofs,
+    Sums,
+)
+from .task import SolverBudget, SolverTarget
 
-__all__ = ["entry_defect", "kernel_trace", "leading_axes", "principal_axes"]
+__all__ = ["LeadingPairs", "entry_defect", "kernel_trace", "leading_axes", "leading_pairs", "principal_axes"]
 
-TWO_LEVELS = 3000
-"""Directions of a moment from which on a search with coarse products comes first."""
-COARSE = 1e-4
-"""Error of these products over the norm, at most; and not much more than the root of tol, since eigenvalues err by its
-square."""
-BESIDE = 2
-"""Eigenvalues beyond the wanted ones, among which that search looks for a gap."""
+NARROW_BLOCK = 6
+"""Columns of a block where a product takes a fraction of a millisecond."""
+WIDE = 20000
+"""Order from which a pass over the basis costs more than a few needless columns: then twice as many."""
 
 
 def kernel_trace(moments: Moments) -> float:
@@ -69,6 +74,7 @@ def leading_axes(
     rank: int,
     memory_limit: float | None = None,
     probabilistic: bool = True,
+    rng: np.random.Generator | int = 0,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
     """Eigenvalues, axes, and for moments held as an operator the `LeadingPairs` with their certificate; else None.
@@ -87,6 +93,8 @@ def leading_axes(
         Bytes.
     probabilistic : bool
         Whether bounds that may fail will do.
+    rng : numpy.random.Generator or int
+        Of the first block, where moments are held as an operator.
     n_threads : int
         Of moments held as an operator; results do not depend on it.
     """
@@ -102,7 +110,7 @@ def leading_axes(
     if fraction is None and rank < D:
         count = max(1, rank if count is None else min(count, rank))
     if fraction is None and (count is None or 4 * count > D):
-        if D > 2 * FORMED:
+        if D > 2 * LARGEST_FORMED:
             raise ValueError(
                 f"{'all' if count is None else count} components of {D} features held as an operator can't be computed "
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
@@ -110,20 +118,29 @@ def leading_axes(
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
-    pairs = _compressed_pairs(operator, target, memory_limit, n_threads) if fraction is None else None
-    if pairs is None and fraction is None and probabilistic:
-        pairs = nested_pairs(operator, target)
+    pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None
     if pairs is None:
-        symmetric = SymmetricOperator(
-            operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form
+        A = MomentOperator(
+            operator.matmat,
+            D,
+            moments.trace,
+            operator.norm,
+            operator.product_error,
+            operator.indefinite,
+            operator.form,
+            moments.residual_trace,
+            n_threads,
         )
-        total = moments.trace + moments.residual_trace
-        pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit, n_threads=n_threads)
+        pairs = leading_pairs(A, target, memory_limit=memory_limit, rng=rng)
     return pairs.values, pairs.vectors, pairs
 
 
 def _compressed_pairs(
-    moments: OperatorMoments, target: SolverTarget, memory_limit: float | None, n_threads: int
+    moments: OperatorMoments,
+    target: SolverTarget,
+    memory_limit: float | None,
+    rng: np.random.Generator | int,
+    n_threads: int,
 ) -> LeadingPairs | None:
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
@@ -132,21 +149,21 @@ def _compressed_pairs(
         return None
     A = small.matrix
     norm = moments.norm if A is None else float(np.linalg.norm(A))
-    two_levels = A is None and small.size >= TWO_LEVELS
-    most = norm * (min(COARSE, 0.2 * float(np.sqrt(target.tol))) if two_levels else 0.05 * target.tol)
-    product = small.product(most, n_threads)
-    unknown = small.left_out + (0.0 if two_levels else 2.0 * product.error)
-    if not unknown <= target.tol * norm:  # nor of the largest eigenvalue, which is no larger
+    product = small.product(0.05 * target.tol * norm, n_threads)
+    if not small.left_out + 2.0 * product.error <= target.tol * norm:  # nor of the largest eigenvalue
         return None
+    operator = MomentOperator(
+        product.matmat,
+        small.size,
+        moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
+        float(np.sqrt(norm**2 + product.growth)) * (1.0 + 1e-12),
+        product.product_error,
+        product.error + moments.indefinite,
+        product.form,
+        n_threads=n_threads,
+    )
     narrower = replace(target, tol=(0.5 if A is None else 0.25) * target.tol)
-    pairs, options = None, dict[str, Any](memory_limit=memory_limit, n_threads=n_threads)
-    if two_levels:
-        wider = replace(target, c=target.c + BESIDE, tol=0.25 * target.tol)
-        nearby = leading_pairs(_operator_of(small, product, moments, norm), wider, **options)
-        coarse, product = product, small.product(0.1 * target.tol * nearby.values[0], n_threads)
-        pairs = _from_nearby(nearby, coarse, product, narrower, norm, n_threads)
-    if pairs is None:
-        pairs = leading_pairs(_operator_of(small, product, moments, norm), narrower, **options)
+    pairs = leading_pairs(operator, narrower, memory_limit=memory_limit, rng=rng)
     found, error = pairs.certificate, product.error
     bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
@@ -159,46 +176,76 @@ def _compressed_pairs(
     return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 
 
-def _operator_of(small: Any, product: Any, moments: OperatorMoments, norm: float) -> SymmetricOperator:
-    return SymmetricOperator(
-        product.matmat,
-        small.size,
-        moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
-        float(np.sqrt(norm**2 + product.growth)) * (1.0 + 1e-12),
-        product.product_error,
-        product.error + moments.indefinite,
-        product.form,
-        dear=product.form is None,
-    )
+@dataclass(frozen=True)
+class LeadingPairs:
+    """Ritz pairs of an operator.
 
-
-def _from_nearby(
-    found: LeadingPairs, coarse: Any, product: Any, target: SolverTarget, norm: float, n_threads: int
-) -> LeadingPairs | None:
-    """From those of a matrix nearby, by a product or two with its vectors; None where that is not accurate enough.
-
-    The number of eigenvalues of the one matrix above a bound is known from the other: where its spectrum has a gap.
+    Attributes
+    ----------
+    values : ndarray (k,)
+    vectors : ndarray (n, k)
+    certificate : Certificate
+        Of all k; ``wanted`` of them were asked for, and one more gives the gap behind the last.
+    wanted : int
+    residual : float
+        |C V - V diag(values)|_2, rounding included.
+    steps : int
+        Products with a block.
+    columns : int
+        Columns multiplied, all together.
     """
-    theta, ends, c = found.values, found.certificate.eigenvalue_bounds, target.c
-    if len(ends) <= c + BESIDE:
-        return None
-    gaps = theta[c - 1 : c + BESIDE] - theta[c : c + BESIDE + 1]
-    p = c + int(np.argmax(gaps / (1.0 + 0.1 * np.arange(len(gaps)))))
-    basis = Basis(len(found.vectors), np.random.default_rng(0), keeps_images=True, n_threads=n_threads)
-    beta = float(ends[p, 1]) + coarse.error + product.error
-    # a rotation of the images, once for each round, is a product of at most 2 (p + 1) terms
-    error = float(np.sqrt(2.0 * (p + 1))) * product.product_error + 64.0 * (p + 1) * UNIT * norm
-    columns, X = found.columns, found.vectors[:, : p + 1]
-    for steps in (1, 2):
-        X = basis.orthonormal(X)
-        basis.append(X, product.matmat(X))
-        columns += X.shape[1]
-        basis.restart(*basis.ritz(p + 1))
-        pairs = pairs_above(basis, p, target, beta, found.certificate.failure_probability, error)
-        if pairs is not None:
-            return replace(pairs, steps=found.steps + steps, columns=columns)
-        X = basis.residuals(*basis.ritz())
-    return None
+
+    values: np.ndarray
+    vectors: np.ndarray
+    certificate: Certificate
+    wanted: int
+    residual: float
+    steps: int
+    columns: int
+
+
+def leading_pairs(
+    A: MomentOperator,
+    target: SolverTarget,
+    *,
+    memory_limit: float | None = None,
+    rng: np.random.Generator | int = 0,
+) -> LeadingPairs:
+    """The largest eigenvalues of a second moment held as an operator, intervals at most tol * theta_1 wide.
+
+    Parameters
+    ----------
+    A : MomentOperator
+    target : SolverTarget
+    memory_limit : float, optional
+        Bytes.
+    rng : numpy.random.Generator or int
+    """
+    rng, n = np.random.default_rng(rng), A.n
+    memory = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    block = min(NARROW_BLOCK if n < WIDE else 2 * NARROW_BLOCK, n)
+    columns = min(n, max(min(MOST_COLUMNS, int(0.5 * memory / (8.0 * n))), target.c + 4 * block))
+    space = Space(Basis(n, rng, reserve=columns, n_threads=A.n_threads), block, block, columns)
+    expenses = Expenses(SolverBudget(passes=4 * columns // block), None)
+    X = rng.standard_normal((n, block))
+    proofs: list[Proof] = [Sums(), FormedMatrix()]
+    if target.probabilistic:
+        proofs.append(Exploration(0.5 * target.failure, n, expenses.budget.passes))
+    judge = Certifier(A, space, target, expenses, Proofs(proofs))
+    grow(A, space.basis.orthonormal(X), space, judge, expenses)
+    kept = min(judge.c + 1, space.basis.size)
+    Y = judge.ritz.Y[:, :kept]
+    square = float(np.trace(judge.block.residual_gram[: judge.c, : judge.c]))
+    certificate = judge.certificate_of(kept)
+    return LeadingPairs(
+        judge.ritz.theta[:kept].copy(),
+        np.ascontiguousarray(space.basis.vectors(Y)),
+        certificate,
+        judge.c,
+        float(np.sqrt(square) + np.sqrt(judge.c) * judge.block.product_error),
+        expenses.passes,
+        space.basis.size,
+    )
 
 
 def _one_more(count: int | None) -> int | None:

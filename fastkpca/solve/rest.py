@@ -1,15 +1,12 @@
-"""The matrix beyond a basis, entry by entry, and bounds on its largest eigenvalue.
+"""The matrix beyond some Ritz vectors, entry by entry, and a proof that its largest eigenvalue is below a bound.
 
-A is the centred matrix, V (n x m) the basis or a part of it and P = I - V V'. In the coordinates of the rows
+A is the centred matrix, V (n x m) the Ritz vectors and P = I - V V'. In the coordinates of the rows
 A = (I - b b') M (I - b b'), where M is the kernel matrix of the weighted rows and b the unit vector that centring takes
 off. With b as one more column of V, with the columns A v - V (V' A v) / 2 in Z, and M b - b (b' M b) / 2 for b,
 
     P A P = M - V Z' - Z V',
 
-so an entry takes a kernel value and two inner products, and the diagonal costs nothing: the passes have brought Z.
-
-``factorised_bound``    P A P <= t I, where a Cholesky factorisation of t I - P A P succeeds: in float32, all entries
-``sampled_bound``       from rows drawn in proportion to the diagonal, with a probability (`sampled`)
+so an entry takes a kernel value and two inner products.
 """
 
 from __future__ import annotations
@@ -22,13 +19,10 @@ from ..base import parallel
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
 from ..products.factorisation import is_positive_definite, room_for_triangle
 from ..products.weighted import Entries
-from . import sampled
 from .basis import symmetric
 from .certificate import NO_BOUND, Bound
 
 __all__ = ["Rest"]
-
-STRIP = 512
 
 
 class Rest:
@@ -61,8 +55,6 @@ class Rest:
         self.error = self.PRODUCT_ERRORS * error + rounding
         """Bound on the norm of the error of P A P, and on that of a row of it."""
 
-    # from all entries ----------------------------------------------------------------------------------------
-
     def factorised_bound(self, wanted: float) -> Bound:
         """``wanted``, where that is proved to be a bound; else none.
 
@@ -90,32 +82,3 @@ class Rest:
         S.flat[:: n + 1] += np.float32(t / unit)
         proved = t > 0.0 and is_positive_definite(S, self.entries.n_threads)
         return Bound(wanted, "cholesky") if proved else NO_BOUND
-
-    # from a sample of rows -----------------------------------------------------------------------------------
-
-    def diagonal_bounds(self) -> np.ndarray:
-        """Upper bounds on the diagonal of P A P, for a semidefinite kernel: above 0."""
-        diagonal = self.entries.diagonal - 2.0 * np.einsum("ij,ij->i", self.V, self.Z)
-        return np.asarray(np.maximum(diagonal, 0.0) + self.error)
-
-    def sampled_bound(self, diagonal: np.ndarray, draws: int, rng: np.random.Generator, failure: float) -> Bound:
-        """From so many rows, drawn in proportion to ``diagonal``, upper bounds on that of P A P (`sampled`)."""
-        cumulative = np.cumsum(diagonal)
-        total = float(cumulative[-1])
-        drawn = np.searchsorted(cumulative, rng.random(draws) * total, side="right")
-        index, counts = np.unique(np.minimum(drawn, len(diagonal) - 1), return_counts=True)
-        scale = np.sqrt(counts / diagonal[index])
-        V, Z = self.V[index] * scale[:, None], self.Z[index] * scale[:, None]
-        gram = np.empty((len(index), len(index)), dtype=np.float32)
-        for start in range(0, len(index), STRIP):
-            I = slice(start, min(len(index), start + STRIP))
-            strip = self.entries.among(index[I], index[: I.stop])
-            strip *= scale[I, None]
-            strip *= scale[: I.stop]
-            strip -= V[I] @ Z[: I.stop].T
-            strip -= Z[I] @ V[: I.stop].T
-            gram[I, : I.stop] = strip
-            gram[: I.start, I] = strip[:, : I.start].T
-        error = self.error * float(scale.max()) ** 2 + 1.01 * UNIT32 * draws
-        total *= 1.0 + 2.0 * rounding_factor(len(diagonal)) * UNIT
-        return sampled.sampled_bound(total, sampled.ScaledSample(gram, draws, error), failure)

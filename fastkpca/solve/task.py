@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.protocol import NormPass, Summation
 from ..products.weighted import Entries
-from .beyond import FAILURE, FeatureInfo
+from .beyond import FAILURE
 
 __all__ = ["KernelMatrix", "SolverBudget", "SolverTarget"]
 
@@ -89,8 +89,6 @@ class KernelMatrix:
         Allows the trace bound.
     entry_error : float
         Bound on |computed K_ij - K_ij| in float64 (``Kernel.entry_error``; 0: the matrix is what was computed).
-    features : FeatureInfo, optional
-        Allows the bound of a feature map.
     entries : Entries, optional
         Allows bounds from the entries of the matrix beyond the basis.
     n_threads : int
@@ -106,7 +104,6 @@ class KernelMatrix:
     trace: float | None = None
     positive_semidefinite: bool = False
     entry_error: float = 0.0
-    features: FeatureInfo | None = None
     entries: Entries | None = None
     n_threads: int = 1
     measured: NormPass | None = None

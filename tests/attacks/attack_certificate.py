@@ -25,7 +25,6 @@ import reference
 from data import rows
 from dense_products import DenseProduct, centered, entries_of, median_distance
 
-from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
 from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
 from fastkpca.solve.krylov import block_krylov
@@ -102,7 +101,7 @@ def attack_one(rng, largest=1500):
         return  # constant kernel matrix: nothing but rounding is left
     dense = dense_certificate(np.linalg.eigvalsh(_centered64(K))[::-1], c, n=n, norm=float(np.linalg.norm(K)))
     yield "dense", name, outside(dense.eigenvalue_bounds, reference[:c], size), dense, 0.0, size, tol
-    start = info = None
+    start = None
     if semidefinite and rng.random() < 0.5:
         Phi, missed, defect = features_of(K, int(rng.integers(1, 100)))
         H = Phi - Phi.mean(axis=0)
@@ -118,7 +117,6 @@ def attack_one(rng, largest=1500):
         error = float(np.max(np.abs(found - reference[:c])))
         yield "features", name, outside(route.eigenvalue_bounds, reference[:c], size), route, error, size, tol
         start = H @ vectors[:, : c + 5]
-        info = FeatureInfo(C, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
     mode = int(rng.integers(4))
     if mode == 1:  # starved: orthogonal to the leading eigenvectors
         leading = np.linalg.eigh(A)[1][:, -min(c, 3) :]
@@ -131,7 +129,7 @@ def attack_one(rng, largest=1500):
     single = DenseProduct(K, np.float32) if rng.random() < 0.5 else None
     memory = 1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None
     result = block_krylov(
-        KernelMatrix(DenseProduct(K), single, known_trace, semidefinite, features=info, entries=entries_of(K)),
+        KernelMatrix(DenseProduct(K), single, known_trace, semidefinite, entries=entries_of(K)),
         SolverTarget(c, tol),
         SolverBudget(passes, memory),
         start=start,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.spatial.distance
+from fastkpca.solve.centred import CentredProducts
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
@@ -19,7 +20,6 @@ from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.kernels.gaussian import median_distance
 from fastkpca.products.rates import RATE, value_seconds
-from fastkpca.solve.centred import CentredProducts
 
 ROUNDING = 1e-12
 

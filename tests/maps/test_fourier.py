@@ -24,7 +24,8 @@ from fastkpca.maps.passes import accumulate, apply, feature_moments, map_tile_ro
 from fastkpca.products.fourier import FourierSummation, fourier_offer
 from fastkpca.rows.view import Rows
 from fastkpca.solve import lanczos
-from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
+from fastkpca.solve.moments import leading_pairs
+from fastkpca.solve.operators import MomentOperator
 from fastkpca.solve.task import SolverTarget
 
 
@@ -547,7 +548,7 @@ def test_leading_pairs_misses_no_eigenvalue():
     }.items():
         A = (basis * values) @ basis.T
         for form in (lambda A=A: A.copy(), None):
-            operator = SymmetricOperator(
+            operator = MomentOperator(
                 lambda U, A=A: A @ U,
                 n,
                 trace=float(values.sum()),
@@ -571,7 +572,7 @@ def test_leading_pairs_with_a_fraction_that_the_space_cannot_hold():
     values = np.linspace(1.0, 0.9, n)
     form = np.diag(values)
     for formed in (form.copy, None):
-        operator = SymmetricOperator(
+        operator = MomentOperator(
             lambda U: values[:, None] * U, n, float(values.sum()), 1.001 * np.linalg.norm(values), 1e-13, 0.0, formed
         )
         found = leading_pairs(operator, SolverTarget(10, 1e-6, 0.99), total=float(values.sum()))
@@ -654,7 +655,7 @@ def test_where_more_columns_widen_what_the_traces_prove_the_complement_proves_it
     X[:100] = X[0]
     moments = gaussian_fourier_map(box_of(X), 1.0, 4e-6).new_moments()
     moments.update(X)
-    operator = SymmetricOperator(
+    operator = MomentOperator(
         moments.matmat,
         moments.map.n_features,
         moments.trace,

@@ -87,19 +87,10 @@ def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
         V = np.linalg.qr(H @ rng.standard_normal((n, m)))[0]
         mu, T = true_mu(A, V), V.T @ A @ V
         R = A @ V - V @ T
-        gap = np.trace(A) - np.trace(T)
         slack = 1e-13 * np.linalg.norm(A)
         assert beyond.mu_trace(np.trace(A), np.trace(T)) >= mu - slack
         norms = np.linalg.norm(A), np.linalg.norm(T), np.linalg.norm(R)
         assert beyond.mu_frobenius(*norms, slack=1e-15 * norms[0] ** 2) >= mu - slack
-        info = beyond.FeatureInfo(X.T @ X, lambda V, X=X: V.T @ X, float(np.trace(E)))
-        for known in (None, gap):
-            assert beyond.feature_bound(info, info.project(V), n, known).mu >= mu
-        # not semidefinite, and bounded only entry by entry
-        defect = 1e-3 * rng.uniform(-1, 1, (n, n))
-        B = A + (defect + defect.T) / 2
-        info = beyond.FeatureInfo(X.T @ X, info.project, float(np.trace(E)), entry_defect=1e-3)
-        assert beyond.feature_bound(info, info.project(V), n, np.trace(B) - np.trace(V.T @ B @ V)).mu >= true_mu(B, V)
 
 
 def krylov_columns(rng, A, block, steps, spoiled):

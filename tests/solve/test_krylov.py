@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from attack_certificate import features_of
 from dense_products import DenseProduct, centered, median_distance
 from reference import gram
 
 from fastkpca.base.protocol import Summation
-from fastkpca.solve.beyond import FeatureInfo
-from fastkpca.solve.costs import basis_bytes, default_block_size
+from fastkpca.solve.costs import basis_bytes
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
@@ -26,14 +24,13 @@ def solve(
     max_passes=20,
     memory_limit=None,
     entry_error=0.0,
-    features_info=None,
     **options,
 ):
     """(result, reference eigenvalues); the interval is checked for every problem here."""
     product = DenseProduct(K)
     single = DenseProduct(K, np.float32) if search else None
     trace = options.pop("trace", float(np.trace(K)))
-    matrix = KernelMatrix(product, single, trace, semidefinite, entry_error, features_info)
+    matrix = KernelMatrix(product, single, trace, semidefinite, entry_error)
     target = SolverTarget(c, tol, fraction, probabilistic)
     result = block_krylov(matrix, target, SolverBudget(max_passes, memory_limit), **options)
     assert result.converged == (not result.message)
@@ -83,29 +80,6 @@ def test_passes_on_digits(digits, seed):
         assert result.certificate.width <= 1e-6 * result.theta[0]
         assert error(result, reference) <= 1e-6
         assert (result.search_passes > 0) == search
-
-
-def test_fewer_passes_from_features(digits):
-    K, reference = digits
-    Phi, missed, defect = features_of(K, 300)
-    H = Phi - Phi.mean(axis=0)
-    vectors = np.linalg.eigh(H.T @ H)[1][:, ::-1]
-    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
-    result, _ = solve(K, 10, start=H @ vectors[:, :28], features_info=info, reference=reference)
-    assert result.converged and result.passes <= 3
-    assert error(result, reference) <= 1e-6
-    assert default_block_size(len(K), 10) == 28
-
-
-def test_good_features_need_one_exact_pass(cube):
-    Phi, missed, defect = features_of(cube, 350)
-    H = Phi - Phi.mean(axis=0)
-    vectors = np.linalg.eigh(H.T @ H)[1][:, ::-1]
-    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
-    result, reference = solve(cube, 5, start=H @ vectors[:, :15], features_info=info, search=True, tol=1e-4)
-    assert missed**2 <= 1e-4 * reference[0] ** 2
-    assert (result.passes, result.search_passes) == (1, 0)
-    assert result.certificate.outside.form == "features" and result.converged
 
 
 @pytest.mark.parametrize("search", [False, True])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fastkpca.solve.outlook import Outlook
 
 import fastkpca as fk
 from fastkpca.products.clusters import ClusterSummation
-from fastkpca.solve.outlook import Outlook
 from fastkpca.solve.random_start import GaussianStart
 
 SPECTRA = {

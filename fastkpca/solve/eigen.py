@@ -1,0 +1,374 @@
+"""The eigensolver: block Krylov with full Rayleigh-Ritz, until the intervals around eigenvalues are narrow enough.
+
+One loop (`grow`) serves them all: the centred kernel matrix in float32 and in float64, and second moments of feature
+maps. It multiplies a block, appends it to the basis, and asks a judge whether that is enough:
+
+- `Search`, for products in float32: whether one pass in float64 on some of the Ritz vectors is expected to finish.
+- `Certifier`, for products whose error is known: whether the intervals (``certificate``) are narrow enough. Where the
+  vectors have converged, and only a bound on the rest of the spectrum is missing, it takes the cheapest of the proofs
+  in ``proofs``.
+
+What differs comes in from outside: the matrix (``operators``), the first block, and the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..base.rounding import UNIT
+from .basis import Basis, RitzPairs
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
+from .costs import Expenses, look_seconds, step_seconds
+from .operators import Operator
+from .proofs import Proofs
+from .task import SolverTarget
+
+__all__ = ["Certifier", "Judge", "Search", "Space", "grow", "relative_width"]
+
+GOAL = 0.6
+"""Width over tol that the float64 pass after a search is expected to reach."""
+LOW = (0.97, 0.93, 0.88, 0.8)
+"""Of the last wanted eigenvalue: bounds on the others; the nearer, the better the vectors have to be."""
+NEAR = 4.0
+"""Times tol: intervals whose predicted width is more are not worth a certificate."""
+GROWN = 1.15
+"""Factor by which a basis has grown since the last look, from which on another is due whatever it costs."""
+MOST_WAITING = 10
+"""Passes without a look."""
+LOOK = 2
+"""Passes after which a spectrum may look flat."""
+PACE, SLOW = 3, 0.8
+"""Passes whose widths tell the pace, and by what factor each narrows where that is too slow to wait for more."""
+
+
+@dataclass
+class Space:
+    """A basis, and how it grows.
+
+    Attributes
+    ----------
+    basis : Basis
+    block, widest : int
+        Columns of a pass now, and at most.
+    columns : int
+        Most columns of the basis.
+    """
+
+    basis: Basis
+    block: int
+    widest: int
+    columns: int
+
+    @property
+    def full(self) -> bool:
+        return self.basis.size + self.block > self.columns
+
+
+def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
+    """Multiply, append, judge, and so on from the next block; ``X`` is orthonormal, and orthogonal to the basis.
+
+    Raises
+    ------
+    TooDearError
+        The next pass would cost more than the budget leaves.
+    """
+    while True:
+        algebra = step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
+        expenses.check(expenses.budget.pass_seconds + algebra)
+        space.basis.append(X, A.multiply(X))
+        expenses.count_pass(search=not A.certain)
+        expenses.seconds += algebra
+        if judge.ends():
+            return
+        X = judge.next_block()
+
+
+class Judge:
+    """Looks at Ritz pairs when the passes since the last look have cost as much, and says what follows.
+
+    Attributes
+    ----------
+    ritz : RitzPairs
+        At the last look.
+    c : int
+        Wanted components: of those that were found.
+    """
+
+    ritz: RitzPairs
+    c: int
+    continues = False
+    """Whether the last block has to be continued, whatever the Ritz vectors are."""
+
+    def __init__(self, A: Operator, space: Space, target: SolverTarget, expenses: Expenses):
+        self.A, self.space, self.basis = A, space, space.basis
+        self.target, self.expenses = target, expenses
+        self.history: list[tuple[int, float]] = []
+        """(passes, width over the largest eigenvalue) at each look."""
+        self.looks = 0
+        self._spent, self._seen, self._waits = expenses.seconds, 0, 0
+
+    # when to look --------------------------------------------------------------------------------------------
+
+    def ends(self) -> bool:
+        if not self._look_is_due():
+            return False
+        self.ritz = self.basis.ritz()
+        self.looks += 1
+        self.expenses.seconds += look_seconds(self.basis.size)
+        self._spent, self._seen = self.expenses.seconds, self.basis.size
+        self.c = min(self.count(self.ritz.theta) or self.basis.size, self.basis.size)
+        return self._is_enough()
+
+    def _look_is_due(self) -> bool:
+        size = self.basis.size
+        self._waits -= 1
+        if self.space.full or self.expenses.over or self.basis.room == 0 or not self.basis.is_krylov:
+            return True
+        dear = self.expenses.seconds - self._spent >= 0.5 * look_seconds(size)
+        return self._waits <= 0 and (dear or size >= GROWN * self._seen)
+
+    def _is_enough(self) -> bool:
+        raise NotImplementedError
+
+    def wait(self, seconds: float) -> None:
+        """The next look comes after half of the passes that take so many seconds."""
+        self._waits = int(min(0.5 * seconds / self.pass_seconds(), MOST_WAITING))
+
+    def pass_seconds(self) -> float:
+        """Of the next pass, with what is done with it."""
+        size, b = self.basis.size + self.space.block, self.space.block
+        return self.expenses.budget.pass_seconds + step_seconds(self.A.n, size, b) + look_seconds(size)
+
+    # what is seen --------------------------------------------------------------------------------------------
+
+    def count(self, lower: np.ndarray) -> int | None:
+        """Number of components to return; with a fraction the smallest whose lower ends reach it, None if none does."""
+        return self.target.count(lower, self.A.total)
+
+    def expected_mu(self, theta: np.ndarray) -> np.ndarray:
+        """About the bounds that trace and norm give beyond the first 1, 2, ... of these Ritz values."""
+        trace, norm = self.A.expected_sums()
+        by_trace = np.full(len(theta), np.inf) if trace is None else trace - np.cumsum(theta)
+        by_norm = np.inf if norm is None else np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0))
+        return np.maximum(np.minimum(by_trace, by_norm), 0.0)
+
+    def predicted_width(self, mu: float) -> float:
+        """About the width of the widest interval, over the largest eigenvalue, if mu bounds the rest."""
+        theta, c = self.ritz.theta, self.c
+        if c < self.target.c or not theta[0] > 0.0:
+            return np.inf
+        # of [[theta, r], [r, mu]], whose largest eigenvalue is that much above theta
+        squares, half = np.maximum(self.ritz.squares[:c], 0.0), 0.5 * (theta[:c] - mu)
+        root = np.hypot(half, np.sqrt(squares))
+        above = np.where(half > 0.0, squares / np.maximum(half + root, 1e-300), root - half)
+        return float(above.max() / theta[0])
+
+    # what follows --------------------------------------------------------------------------------------------
+
+    def next_block(self) -> np.ndarray:
+        space, basis = self.space, self.basis
+        noise = self.A.noise(self.ritz.theta) if self.looks else 0.0
+        if space.full:
+            least = min(self.c + 2, basis.size)
+            keep = by_size(self.ritz.theta, least)[: max(space.columns - 2 * space.block, least)]
+            basis.restart(self.ritz, keep)
+            self.ritz = basis.ritz()
+        if self.target.fraction is not None and self.looks and self.count(self.ritz.theta) is None:
+            return self._widened(noise)
+        return basis.next_block(self.ritz if self.looks else None, space.block, noise, continues=self.continues)
+
+    def _widened(self, noise: float) -> np.ndarray:
+        """While the eigenvalues do not reach the fraction asked for: a wider block, filled with random columns."""
+        space, basis = self.space, self.basis
+        X = basis.next_block(self.ritz, space.block, noise)
+        extra = min(X.shape[1], space.widest - X.shape[1], space.columns - basis.size - 2 * X.shape[1])
+        if extra <= 0:
+            return X
+        space.block = X.shape[1] + extra
+        return basis.orthonormal(np.hstack([X, basis.rng.standard_normal((basis.n, extra))]))
+
+
+class Search(Judge):
+    """Whether a pass in float64 on some Ritz vectors, and the next directions, is expected to finish.
+
+    ``factorises``: a factorisation will prove what trace and norm do not, for less than a random block would.
+    """
+
+    flat = False
+    """The spectrum falls so slowly that float32 is of no use."""
+    factorises = False
+    rate = 1.0
+    """By which a pass narrows."""
+    extra = 0
+    low = LOW[-1]
+    """Of the last wanted eigenvalue: the bound on the others that will do."""
+
+    def _is_enough(self) -> bool:
+        theta, c = self.ritz.theta, self.c
+        noise = float(self.A.noise(theta) / theta[0]) if theta[0] > 0.0 else np.inf
+        if self.basis.room == 0 or self.expenses.passes >= self.expenses.budget.passes - 1 or not noise < 1e-2:
+            return True
+        goal = max(GOAL * self.target.tol, 100.0 * noise**2)
+        if self.looks == LOOK and not self.factorises and self._looks_flat():
+            self.flat = True
+            return True
+        self.low = next((x for x in LOW if self.predicted_width(x * theta[c - 1]) * self.rate <= goal / 1.5), LOW[-1])
+        # the norm rides along with a pass, and may prove what the trace does not
+        self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
+        if self.count(theta) is None:
+            return False
+        after = max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
+        width = self.predicted_width(min(after, 0.999 * float(theta[c - 1])))
+        before = min(self.history[-1][1], 1.0) if self.history else 1.0
+        self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
+        self.history.append((self.expenses.passes, width))
+        if width * self.rate > goal:
+            return False
+        # a few more columns may lower the bound on the rest as well
+        self.extra += 1
+        return self.extra > 2 or not self._rest_falls(1)
+
+    def _rest_falls(self, blocks: int) -> bool:
+        """Whether trace or norm do not bound the rest well now, but are expected to after so many blocks."""
+        theta, c, b = self.ritz.theta, self.c, self.space.block
+        enough = self.low * float(theta[c - 1])
+        if float(self.expected_mu(theta)[-1]) <= enough:
+            return False
+        more = np.full(blocks * b, max(float(theta[min(len(theta), b) - 1]), 0.0))
+        return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
+
+    def _looks_flat(self) -> bool:
+        """Will no bound from trace or norm ever get below the last wanted eigenvalue?"""
+        theta, c, blocks = self.ritz.theta, self.c, 12
+        fits = len(theta) + blocks * self.space.block <= self.A.n
+        if not (fits and self.target.fraction is None and c >= self.target.c and theta[c - 1] > 0.0):
+            return False
+        return float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1] and not self._rest_falls(blocks)
+
+    def columns(self) -> np.ndarray:
+        """For the pass in float64: the Ritz vectors beyond which trace or norm bound the rest, and the residuals."""
+        theta, c = self.ritz.theta, self.c
+        least = min(c + 2, len(theta))
+        order = by_size(theta, least)
+        limit = max(min(len(theta), self.space.columns - self.space.block), least)
+        low = np.flatnonzero(self.expected_mu(theta[order])[least - 1 : limit] <= self.low * theta[c - 1])
+        # out of reach: more columns would not help
+        keep = order[: least + low[0]] if len(low) else order[: max(least, min(limit, self.space.block))]
+        V = self.basis.vectors(self.ritz.Y[:, keep])
+        converged = self.history and self.history[-1][1] <= 0.01 * self.target.tol
+        return V if converged or self.basis.room == 0 else np.hstack([V, self.basis.residuals(self.ritz.Y[:, :c])])
+
+
+class Certifier(Judge):
+    """Whether the intervals are narrow enough; else the cheapest proof that they are, or the next block.
+
+    Attributes
+    ----------
+    block : RitzBlock
+        Inner products at the last look.
+    certificate : Certificate
+        The best one then; ``is_done``: it is narrow enough.
+    """
+
+    block: RitzBlock
+    certificate: Certificate
+    is_done = False
+
+    def __init__(self, A: Operator, space: Space, target: SolverTarget, expenses: Expenses, proofs: Proofs):
+        super().__init__(A, space, target, expenses)
+        self.proofs = proofs
+
+    def ends(self) -> bool:
+        self.proofs.appended(self)
+        return super().ends()
+
+    def _is_enough(self) -> bool:
+        theta = self.ritz.theta
+        hope = self.hope()
+        last = self.expenses.over or self.basis.room == 0
+        if self.target.fraction is None and not last and self.predicted_width(hope) > NEAR * self.target.tol:
+            self.history.append((self.expenses.passes, np.inf))
+            return False
+        self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
+        best = self.proofs.certified(self)
+        if not self.done(best) and (last or self.predicted_width(hope) <= 0.5 * self.target.tol):
+            best = self.proofs.proved(self, best, last=last)
+        self.certificate, self.is_done = best, self.done(best)
+        self.history.append((self.expenses.passes, relative_width(best, theta)))
+        if self.is_done or last or self._at_rounding():
+            return True
+        self._check_pace()
+        return False
+
+    def hope(self) -> float:
+        """A bound on the rest as low as the Ritz values suggest."""
+        theta, c, m = self.ritz.theta, self.c, self.basis.size
+        hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
+        return min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
+
+    def info(self) -> MatrixInfo:
+        return self.A.info(self.basis.size)
+
+    def certificate_with(self, outside: Bound) -> Certificate:
+        return ritz_certificate(self.block, self.c, self.info(), outside)
+
+    def certificate_of(self, count: int) -> Certificate:
+        """That of the last look for another number of Ritz values."""
+        found, outside = self.certificate, self.certificate.outside
+        other = ritz_certificate(self.block, count, self.info(), NO_BOUND if outside is None else outside)
+        return replace(
+            other.tightened(found.eigenvalue_bounds[:, 1]), failure_probability=found.failure_probability
+        )
+
+    def done(self, certificate: Certificate) -> bool:
+        theta = self.ritz.theta
+        if self.target.fraction is None:
+            enough = self.c >= self.target.c
+        else:
+            enough = self.count(theta - certificate.rounding) is not None
+        return bool(enough and theta[0] > 0 and certificate.width <= self.target.tol * theta[0])
+
+    def next_block(self) -> np.ndarray:
+        if self.target.fraction is not None and self.looks:
+            self.space.block = max(self.space.block, min(self.c + 8, self.space.widest))
+        if self.looks:
+            semidefinite = self.A.lowest is not None and self.A.lowest >= -UNIT * self.A.size
+            low = float(self.expected_mu(self.ritz.theta)[-1]) <= 0.3 * max(float(self.ritz.theta[self.c - 1]), 0.0)
+            self.A.measures = not (semidefinite and low)
+        if self.space.full:
+            self.proofs.restarted()
+        X = self.proofs.block_to_explore(self)
+        self.continues = self.proofs.is_exploring
+        return super().next_block() if X is None else X
+
+    def _check_pace(self) -> None:
+        """TooDearError where the widths of the last passes fall so slowly that the other method is there sooner."""
+        widths = [width for _, width in self.history[-PACE - 1 :]]
+        if len(widths) <= PACE or not np.isfinite(widths).all() or self.proofs.is_exploring:
+            return
+        rate = (widths[-1] / widths[0]) ** (1.0 / PACE)
+        if SLOW < rate:
+            later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
+            passes = min(max(later, 1.0), self.expenses.budget.passes)
+            self.expenses.check(passes * self.pass_seconds())
+
+    def _at_rounding(self) -> bool:
+        """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""
+        theta, certificate = self.ritz.theta, self.certificate
+        if self.target.fraction is not None and self.count(theta - certificate.rounding) is None:
+            return False  # more components are still to come
+        rounding, history = 2 * certificate.rounding, self.history
+        grew = len(history) >= 3 and history[-1][1] > history[-2][1] > history[-3][1]
+        return rounding > 0.1 * self.target.tol * theta[0] and (certificate.width < 2 * rounding or grew)
+
+
+def relative_width(certificate: Certificate, theta: np.ndarray) -> float:
+    return float(certificate.width / theta[0]) if theta[0] > 0 else np.inf
+
+
+def by_size(theta: np.ndarray, c: int) -> np.ndarray:
+    """Order of Ritz values: the c largest, then the others by absolute value (those of an indefinite matrix count in
+    its norm)."""
+    return np.concatenate([np.arange(c), c + np.argsort(-np.abs(theta[c:]), kind="stable")])

@@ -1,0 +1,359 @@
+"""What the eigensolver multiplies by: a symmetric matrix as products, and what is known of it.
+
+The centred kernel matrix comes as `CentredProducts`, in float64, and as `InFloat32`, for searching; the second moment
+of a feature map as `MomentOperator`. To multiply by something else, write one more such class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.protocol import NormPass
+from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..products.vectors import with_ones
+from .basis import without_means
+from .certificate import MatrixInfo, product_error
+from .task import KernelMatrix
+
+__all__ = ["CentredProducts", "InFloat32", "MomentOperator", "Operator"]
+
+
+MOST_SPREAD = 16.0
+"""Sum of squares over that of the centred matrix, up to which row means need not be known to measure the norm."""
+
+
+class Operator:
+    """A symmetric matrix A of order ``n``.
+
+    Attributes
+    ----------
+    n : int
+    centred : bool
+        The vector of ones is in its null space.
+    n_threads : int
+    certain : bool
+        Its products err by a known bound (`error`), so that intervals can follow from them.
+    """
+
+    n: int
+    centred: bool = False
+    n_threads: int = 1
+    certain: bool = True
+    measures: bool = False
+    """Whether the next product is to measure the norm as well, where that is known to none."""
+
+    def multiply(self, X: np.ndarray) -> np.ndarray:
+        """A X, a new array (n, k), for k orthonormal columns (orthogonal to ones where A is ``centred``)."""
+        raise NotImplementedError
+
+    def error(self, columns: int) -> float:
+        """Bound on the Frobenius norm of the errors of ``columns`` products with orthonormal vectors."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> float:
+        """Bound on |A|_F, or on what stands for it in rounding; infinite where none is known."""
+        raise NotImplementedError
+
+    def info(self, columns: int) -> MatrixInfo:
+        """Trace and norm, as far as they are known, for a comparison with so many Ritz values."""
+        raise NotImplementedError
+
+    @property
+    def lowest(self) -> float | None:
+        """A number that no eigenvalue is below by more than rounding; None where none is known."""
+        raise NotImplementedError
+
+    def expected_sums(self) -> tuple[float | None, float | None]:
+        """Trace and norm as far as they are known or estimated, to plan by."""
+        raise NotImplementedError
+
+    @property
+    def total(self) -> float | None:
+        """To which a fraction of the variance refers: an upper bound, as far as one is known."""
+        return self.expected_sums()[0]
+
+    def noise(self, theta: np.ndarray) -> float:
+        """About the norm of what rounding leaves of a product, for Ritz values ``theta``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MeasuredNorm:
+    """Frobenius norms from one pass over the values.
+
+    Attributes
+    ----------
+    centred : float
+        |Kc|_F.
+    square_error : float
+        Bound on the rounding of its square.
+    whole : float
+        Bound on |K|_F.
+    cancelled : bool
+        The row means were too inaccurate: another pass would give a better norm.
+    """
+
+    centred: float
+    square_error: float
+    whole: float
+    cancelled: bool
+
+
+class CentredProducts(Operator):
+    """H K V with the mean of each column removed; V is orthogonal to ones, so H K V = H K H V."""
+
+    centred = True
+
+    def __init__(self, matrix: KernelMatrix):
+        self.matrix = matrix
+        self.n, self.n_threads = matrix.n, matrix.n_threads
+        self.passes = 0
+        """In float32 and float64."""
+        self.row_means = np.empty(0)
+        """Of K; empty until a pass has brought the row sums."""
+        self.grand_mean = 0.0
+        self.norm: MeasuredNorm | None = None
+        self.estimated_norm: float | None = None
+        """|Kc|_F from float32, for planning only."""
+        self._means_in_float64 = False
+        if matrix.measured is not None:
+            self._begin(matrix.measured, matrix.about)
+
+    def _begin(self, measured: NormPass, about: float) -> None:
+        self.row_means, self.grand_mean = np.full(self.n, about), about
+        self._set_norm(measured.row_sums, measured.centred_square)
+        assert self.norm is not None
+        self.estimated_norm = self.norm.centred
+        if measured.centred_square > MOST_SPREAD * self.norm.centred**2:
+            self.norm = None  # a pass that knows the means will lose less
+
+    # passes ----------------------------------------------------------------------------------------------------
+
+    def multiply(self, X: np.ndarray) -> np.ndarray:
+        """H K X in float64, with row sums (first time) and the Frobenius norm (where wanted) of the same tiles."""
+        product = self.matrix.product
+        if self.measures and self.norm_wanting and len(self.row_means) and product.gives_norm:
+            Y, sums, square, _ = product.pass_with_norm(X, self.row_means, self.grand_mean)
+            self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(square))
+        elif not self._means_in_float64:
+            Y = product.matmat(with_ones(X))
+            self._set_means(Y[:, -1])
+            self._means_in_float64 = True
+            Y = Y[:, :-1]
+        else:
+            Y = product.matmat(X)
+        self.passes += 1
+        return without_means(Y, self.n_threads)
+
+    def multiply_in_float32(self, X: np.ndarray, measures: bool) -> np.ndarray:
+        """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
+        product = self.matrix.search_product
+        assert product is not None
+        first = len(self.row_means) == 0
+        U = (with_ones(X) if first else X).astype(np.float32, order="C")
+        if measures and self.estimated_norm is None and not first and product.gives_norm:
+            Y, _, square, _ = product.pass_with_norm(U, self.row_means, self.grand_mean)
+            self.estimated_norm = float(np.sqrt(max(float(square), 0.0)))
+        else:
+            Y = product.matmat(U)
+        del U
+        self.passes += 1
+        if first:
+            self._set_means(Y[:, -1].astype(np.float64))
+            Y = Y[:, :-1]
+        return without_means(Y, self.n_threads)
+
+    def _set_means(self, sums: np.ndarray) -> None:
+        self.row_means = sums / self.n
+        self.grand_mean = float(self.row_means.mean())
+
+    def _set_norm(self, sums: np.ndarray, squares: float) -> None:
+        """|Kc|_F from sum (K_ij - r_i - r_j + g)^2 for any approximate row means r: the correction below is exact.
+
+        M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2 with
+        a = M 1 / n, so nothing cancels unless r is inaccurate: r from float32 is, where K is nearly constant.
+
+        Rounding of the square, with |K| for |K|_F: the entries of M err by a matrix of norm at most e = 8 u |K|, so
+        |M|^2 by 2 |M| e + e^2; a row of K sums to rounding_factor(n) u sqrt(n) |K_i|, so a errs by at most
+        f = (rounding_factor(n) + 8) u |K| / sqrt(n), and what is taken off by 2 n (2 |a| f + f^2).
+        """
+        n = self.n
+        a = sums / n - self.row_means - self.row_means.mean() + self.grand_mean
+        off = 2 * n * float(np.sum((a - a.mean()) ** 2)) + (n * float(a.mean())) ** 2
+        means_were_exact = self._means_in_float64
+        self._set_means(sums)
+        self._means_in_float64 = True
+        r, g = self.row_means, self.grand_mean
+        spread = 2 * n * float(np.sum((r - g) ** 2))
+        square = max(squares - off, 0.0)
+        # 1 + 1e-8: the rounding of this sum of squares, and of ``square`` over |K|^2
+        whole = float(np.sqrt(square + spread + (n * g) ** 2)) * (1 + 1e-8)
+        entry = 8 * UNIT * whole
+        mean = (rounding_factor(n) + 8.0) * UNIT * whole / np.sqrt(n)
+        size = float(np.linalg.norm(a))
+        error = (
+            rounding_factor(n) * UNIT * squares
+            + (2 * np.sqrt(squares) + entry) * entry
+            + 2 * n * (2 * size + mean) * mean
+        )
+        cancelled = not means_were_exact and error > 1e-3 * square
+        self.norm = MeasuredNorm(float(np.sqrt(square)), float(error), whole, bool(cancelled))
+
+    # bounds on the matrix -------------------------------------------------------------------------------------
+
+    @property
+    def norm_wanting(self) -> bool:
+        """The norm has not been measured, or not accurately."""
+        return self.norm is None or self.norm.cancelled
+
+    @property
+    def norm_within_reach(self) -> bool:
+        return self.norm_wanting and self.matrix.product.gives_norm
+
+    @property
+    def size(self) -> float:
+        """Bound on |K|_F: measured, or the trace of a semidefinite matrix; infinite where neither is known."""
+        candidates = [np.inf if self.norm is None else self.norm.whole]
+        if self.matrix.positive_semidefinite and self.matrix.trace is not None:
+            candidates.append(self.matrix.trace)
+        return min(candidates)
+
+    def estimated_size(self, theta: np.ndarray) -> float:
+        """An estimate of |K|_F from its mean and the Ritz values, where no bound is known."""
+        return abs(self.n * self.grand_mean) + float(np.linalg.norm(theta))
+
+    @property
+    def total(self) -> float | None:
+        return None if self.trace is None else sum(self.trace)
+
+    def noise(self, theta: np.ndarray) -> float:
+        return 4.0 * rounding_factor(self.n) * UNIT * self.estimated_size(theta)
+
+    def error(self, columns: int, passes: int | None = None) -> float:
+        """`product_error` of the float64 products; ``passes``: that these columns are from, by default all so far."""
+        matrix = self.matrix
+        bound, passes = float(matrix.product.error_bound), passes or max(self.passes, 1)
+        return product_error(self.n, columns, self.size, matrix.entry_error, bound, passes)
+
+    def rounding_alone(self, columns: int) -> float:
+        """The part of an interval's width that is rounding, without the error of approximate products."""
+        return 2 * product_error(self.n, columns, self.size, self.matrix.entry_error, 0.0, max(self.passes, 1))
+
+    @property
+    def trace(self) -> tuple[float, float] | None:
+        """tr Kc = tr K - 1'K1 / n and a bound on its rounding."""
+        if self.matrix.trace is None or not len(self.row_means):
+            return None
+        error = self.error(1, passes=1)
+        if not np.isfinite(error):
+            return None
+        # values of the diagonal err as well as the mean of all
+        error += self.n * self.matrix.entry_error + rounding_factor(self.n) * UNIT * abs(self.matrix.trace)
+        return self.matrix.trace - self.n * self.grand_mean, error
+
+    @property
+    def norm_bound(self) -> float | None:
+        """Upper bound on |Kc|_F from the computed one: its rounding, and that of the entries."""
+        if self.norm is None:
+            return None
+        return float(np.sqrt(self.norm.centred**2 + self.norm.square_error)) + self.n * self.matrix.entry_error
+
+    def info(self, columns: int) -> MatrixInfo:
+        return MatrixInfo(self.trace if self.matrix.positive_semidefinite else None, self.norm_bound)
+
+    @property
+    def lowest(self) -> float | None:
+        if self.matrix.positive_semidefinite:
+            return 0.0
+        return None if self.norm_bound is None else -self.norm_bound
+
+    def expected_sums(self) -> tuple[float | None, float | None]:
+        trace = None
+        if self.matrix.positive_semidefinite and self.matrix.trace is not None and len(self.row_means):
+            trace = self.matrix.trace - self.n * self.grand_mean
+        return trace, self.estimated_norm if self.norm is None else self.norm.centred
+
+
+class InFloat32(Operator):
+    """The same matrix in float32, for searching."""
+
+    centred, certain = True, False
+
+    def __init__(self, products: CentredProducts):
+        self.products, self.n, self.n_threads = products, products.n, products.n_threads
+
+    def multiply(self, X: np.ndarray) -> np.ndarray:
+        return self.products.multiply_in_float32(X, self.measures)
+
+    def expected_sums(self) -> tuple[float | None, float | None]:
+        return self.products.expected_sums()
+
+    def noise(self, theta: np.ndarray) -> float:
+        """Of float32 tiles: relative to |K|, whatever of it centring removes."""
+        return 8.0 * UNIT32 * max(self.products.estimated_size(theta), float(theta[0]))
+
+
+@dataclass
+class MomentOperator(Operator):
+    """The centred second moment of a feature map, semidefinite up to a known error.
+
+    Attributes
+    ----------
+    product : callable
+        U (n, k) -> C U.
+    n : int
+    trace, norm : float
+        tr C; upper bound on |C|_F.
+    product_error : float
+        Bound on |computed C u - C u| / |u|.
+    indefinite : float
+        Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
+    form : callable, optional
+        Returns C itself, where that is affordable.
+    left_out : float
+        What the map leaves out of the trace to which a fraction refers.
+    n_threads : int
+    """
+
+    product: Callable[[np.ndarray], np.ndarray]
+    n: int
+    trace: float
+    norm: float
+    product_error: float
+    indefinite: float = 0.0
+    form: Callable[[], np.ndarray] | None = None
+    left_out: float = 0.0
+    n_threads: int = 1
+
+    def multiply(self, X: np.ndarray) -> np.ndarray:
+        return np.array(self.product(X), order="F")
+
+    def error(self, columns: int) -> float:
+        return float(np.sqrt(columns)) * (self.product_error + 8.0 * UNIT * self.norm)
+
+    @property
+    def size(self) -> float:
+        return self.norm
+
+    @property
+    def total(self) -> float:
+        return self.trace + self.left_out
+
+    def info(self, columns: int) -> MatrixInfo:
+        """The trace is that of the semidefinite matrix nearby, from which each Ritz value differs by ``indefinite``."""
+        rounding = 8.0 * rounding_factor(self.n) * UNIT * self.trace
+        return MatrixInfo((self.trace, rounding + (columns + 4.0) * self.indefinite), self.norm)
+
+    @property
+    def lowest(self) -> float:
+        return -self.indefinite - self.product_error
+
+    def expected_sums(self) -> tuple[float | None, float | None]:
+        return self.trace, self.norm
+
+    def noise(self, theta: np.ndarray) -> float:
+        return 4.0 * rounding_factor(self.n) * UNIT * float(theta[0])

@@ -1,0 +1,373 @@
+"""Proofs that no eigenvalue outside of a basis is large: the list from which the eigensolver takes the cheapest.
+
+Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
+possible, and a ``certificate``. Those that are ``free`` are asked after every look; of the others the cheapest, when
+the vectors have converged and nothing else is missing. To add one, write a class and name it in `proofs_for`.
+
+====================  ==============================================================================================
+`Sums`                what trace and norm leave over: certain; more passes lower it
+`RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
+`Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
+`Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
+`FormedMatrix`        Cholesky of a small matrix beyond the basis (``beyond``): certain
+====================  ==============================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base.rounding import UNIT, rounding_factor
+from ..products.rates import RATE
+from .beyond import (
+    deterministic_bound,
+    exploration_bound,
+    failure_of_attempt,
+    formed_bound,
+    lanczos_steps,
+)
+from .certificate import NO_BOUND, Certificate, ritz_certificate
+from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
+from .operators import CentredProducts, MomentOperator
+from .random_start import GaussianStart, separated_bound
+from .rest import Rest
+
+if TYPE_CHECKING:
+    from .eigen import Certifier, Space
+    from .task import SolverBudget
+
+__all__ = ["Exploration", "Factorisation", "FormedMatrix", "Proof", "Proofs", "RandomStart", "Sums"]
+
+OF_START, OF_EXPLORATIONS = 0.4, 0.6
+"""Shares of the probability of failure: of a random first block, and of all explorations at all of their stops."""
+SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
+"""Of the last wanted eigenvalue: bounds on the rest that a proof may aim at."""
+ABOVE = (0.8, 0.5)
+"""Of the width that an interval may have: bounds above the last wanted eigenvalue, where that is smaller than this."""
+GROWTH = 1.5
+"""Factor by which a basis has to have grown before another factorisation is tried."""
+NARROWEST = 0.01
+"""Of a gap, relative to the last wanted eigenvalue: what lies in it must be found, or be proved not to be there."""
+FOLLOWING = 4.0
+"""Times what a run has cost, that a proof may cost when no pass is left."""
+EXPLORING_PASSES = 8
+"""Of an exploration, as a rule."""
+MOST_ATTEMPTS = 4
+"""Explorations of a run."""
+LARGEST_FORMED = 3000
+"""Order of a second moment that is formed, to be factorised."""
+
+
+class Proof:
+    """One way to bound what a basis has not found."""
+
+    free = True
+
+    def price(self, run: Certifier) -> float:
+        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible."""
+        raise NotImplementedError
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        """From what it knows now, or for its price; None where that is nothing."""
+        raise NotImplementedError
+
+    def appended(self, run: Certifier) -> None:
+        """A block of the Krylov space has been appended."""
+
+    def restarted(self) -> None:
+        """Most of the basis has been dropped."""
+
+
+class Proofs:
+    """Those that a run may take; ``tried`` counts those that are not free."""
+
+    def __init__(self, proofs: list[Proof]):
+        self.proofs = proofs
+        self.cheapest: Proof | None = None
+        """Of those that are possible, at the last look at which the rest alone was unproved."""
+        self.factorisations = 0
+
+    def certified(self, run: Certifier) -> Certificate:
+        """The narrowest certificate of what is known for free; one that is certain, where that is as good."""
+        best = None
+        for proof in self.proofs:
+            other = proof.certificate(run) if proof.free else None
+            if other is not None and (best is None or other.width < 0.5 * best.width or not run.done(best)):
+                best = other if best is None or other.width < best.width else best
+        assert best is not None
+        return best
+
+    def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
+        """The certificate after the cheapest proof, where that is one to be carried out now."""
+        limit = run.expenses.budget.seconds - run.expenses.seconds
+        exploring = self.exploration if self.is_exploring else None
+        if exploring is not None and not last and exploring.steps < exploring.expected:
+            return best
+        candidates = [x for x in self.proofs if exploring is None or not x.free]
+        priced = sorted((x.price(run), self.proofs.index(x)) for x in candidates)
+        self.cheapest = None
+        for seconds, i in priced:
+            proof = self.proofs[i]
+            too_dear = seconds > (min(limit, FOLLOWING * run.expenses.seconds) if last else limit)
+            if seconds == np.inf or too_dear or (last and proof.free):
+                continue
+            if proof.free:
+                self.cheapest = proof
+                run.wait(seconds)
+                break
+            run.expenses.seconds += seconds
+            other = proof.certificate(run)
+            if other is not None and other.width < best.width:
+                best = other
+            if run.done(best):
+                break
+        return best
+
+    def appended(self, run: Certifier) -> None:
+        for proof in self.proofs:
+            proof.appended(run)
+
+    def restarted(self) -> None:
+        for proof in self.proofs:
+            proof.restarted()
+
+    @property
+    def exploration(self) -> Exploration | None:
+        return next((x for x in self.proofs if isinstance(x, Exploration)), None)
+
+    @property
+    def is_exploring(self) -> bool:
+        exploration = self.exploration
+        return exploration is not None and exploration.first is not None
+
+    def block_to_explore(self, run: Certifier) -> np.ndarray | None:
+        """A random block, where an exploration is to begin."""
+        proof = self.cheapest
+        if not isinstance(proof, Exploration) or proof.first is not None:
+            return None
+        return proof.begin(run)
+
+
+def sufficient_bound(run: Certifier) -> float:
+    """The largest of a few bounds on the rest that make the intervals narrow enough; 0: none."""
+    theta, c, tol = run.ritz.theta, run.c, run.target.tol
+    last, width = float(theta[c - 1]), tol * float(theta[0])
+    # what may be beyond the last wanted eigenvalue widens its interval, by less than it may where that is small
+    above = [last + share * width for share in ABOVE] if width > last else []
+    return next((mu for mu in [*above, *(x * last for x in SHARES)] if run.predicted_width(mu) <= 0.5 * tol), 0.0)
+
+
+class Sums(Proof):
+    """What the trace of a semidefinite matrix, and the norm of any, leave beside the Ritz values."""
+
+    def price(self, run: Certifier) -> float:
+        """Each new column lowers them by at most about the smallest guard value: twice the passes that takes."""
+        theta, c, b = run.ritz.theta, run.c, run.space.block
+        guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), 0.9 * float(theta[c - 1])
+        room = min(run.space.columns, run.A.n - 1) - len(theta)
+        hoped = run.expected_mu(np.concatenate([theta, np.full(max(room, 0), guard)]))[len(theta) - 1 :]
+        low = np.flatnonzero(hoped <= enough)
+        if not len(low):
+            return np.inf
+        return max(2.0 * -(-low[0] // b), 1.0) * run.pass_seconds()
+
+    def certificate(self, run: Certifier) -> Certificate:
+        return run.certificate_with(deterministic_bound(run.block, run.info()))
+
+
+class RandomStart(Proof):
+    """The random block that the space began with, of which the space holds a Krylov space."""
+
+    def __init__(self, block: np.ndarray, failure: float, error: float = 0.0):
+        self.start, self.failure, self.error = GaussianStart(block, failure), failure, error
+        self.steps, self.pure = 0, True
+
+    def appended(self, run: Certifier) -> None:
+        self.pure = self.pure and run.basis.is_krylov
+        self.steps += self.pure
+
+    def restarted(self) -> None:
+        self.pure = False
+
+    def _upper(self, run: Certifier, more: int = 0) -> np.ndarray:
+        error = 4.0 * run.A.error(run.basis.size) + self.error
+        return self.start.eigenvalue_bounds(run.ritz.theta, self.steps + more, error)
+
+    def price(self, run: Certifier) -> float:
+        """Passes until a gap at or below the last wanted eigenvalue shows."""
+        theta, c = run.ritz.theta, run.c
+        if not self.pure:
+            return np.inf
+        for more in (1, 2, 4, 8, 16):
+            upper = self._upper(run, more)
+            p = np.arange(c, min(len(upper), len(theta)))
+            if np.any(upper[p] < theta[p - 1] - 0.1 * (theta[p - 1] - theta[p])):
+                fits = run.basis.size + more * run.space.block <= run.space.columns
+                return more * run.pass_seconds() if fits else np.inf
+        return np.inf
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        if self.steps < 2:
+            return None
+        upper = self._upper(run)
+        outside = separated_bound(upper, run.block, self.failure)
+        found = run.certificate_with(outside).tightened(upper)
+        return replace(found, failure_probability=self.failure) if np.isfinite(found.width) else None
+
+
+class Exploration(Proof):
+    """A random block beyond the first columns of the basis, and its Krylov space."""
+
+    def __init__(self, failure: float, order: int, stops: int):
+        self.failure, self.order, self.stops = failure, order, stops
+        self.first: int | None = None
+        """Columns before the random block, while an exploration goes on."""
+        self.starts = self.steps = self.expected = self.attempts = 0
+
+    def begin(self, run: Certifier) -> np.ndarray:
+        X = run.basis.orthonormal(run.basis.rng.standard_normal((run.A.n, run.space.block)))
+        self.first, self.starts, self.steps = run.basis.size, X.shape[1], 0
+        self.attempts += 1
+        return X
+
+    def appended(self, run: Certifier) -> None:
+        if self.first is not None and run.basis.holds_images_from(self.first):
+            self.steps += 1
+        else:
+            self.first = None
+
+    def restarted(self) -> None:
+        self.first = None
+
+    @property
+    def _failure(self) -> float:
+        """Of this attempt, or of the next one."""
+        return failure_of_attempt(self.failure, self.attempts - (self.first is not None))
+
+    def price(self, run: Certifier) -> float:
+        """Steps until the largest eigenvalue of the rest, which is guessed, is known well enough."""
+        space, A, budget = run.space, run.A, run.expenses.budget
+        if self.first is not None or self.attempts >= MOST_ATTEMPTS or A.lowest is None:
+            return np.inf
+        wanted, b = sufficient_bound(run), space.block
+        if not wanted > 0.0:
+            return np.inf
+        eps = 1.0 - run.hope() / wanted
+        steps = max(lanczos_steps(self.order, b, self._failure / self.stops, eps), EXPLORING_PASSES)
+        if run.basis.size + steps * b > min(space.columns, A.n - 1) or steps > budget.passes - run.expenses.passes:
+            return np.inf
+        self.expected = int(steps)
+        columns = run.basis.size + 0.5 * steps * b
+        return steps * (budget.pass_seconds + step_seconds(A.n, columns, b) + look_seconds(columns))
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        if self.first is None or self.steps < 1 or run.A.lowest is None:
+            return None
+        largest = max(run.basis.largest_beyond(self.first), 0.0)
+        if self.steps >= 2 and largest > 0.9 * run.ritz.theta[run.c - 1]:
+            self.first = None  # it had been missed, and is in the space now: look again beyond it
+            return None
+        error = run.A.error(run.basis.size)
+        bound = exploration_bound(
+            largest + error,
+            order=self.order - self.first,
+            steps=self.steps,
+            starts=self.starts,
+            lowest=run.A.lowest - error,
+            stops=self.stops,
+            failure=self._failure,
+        )
+        # outside the first columns, and these are in the basis: it holds outside all of them
+        return replace(run.certificate_with(bound), failure_probability=self.failure)
+
+
+class Factorisation(Proof):
+    """Of the kernel matrix beyond the first few Ritz vectors, or beyond all of them."""
+
+    free = False
+
+    def __init__(self) -> None:
+        self.tried_at = 0
+
+    def _gap(self, run: Certifier) -> tuple[int, float] | None:
+        """(Ritz vectors, bound beyond them) that leave intervals narrow; None where there are none."""
+        theta, squares, c, tol = run.ritz.theta, run.ritz.squares, run.c, run.target.tol
+        p = np.arange(c, len(theta))
+        p = p[theta[p] <= (1.0 - NARROWEST) * theta[c - 1]]
+        if len(p) and theta[c - 1] > 0.0:
+            widths = 2.0 * np.cumsum(squares)[p - 1] / (theta[c - 1] - theta[p])
+            k = int(p[np.argmin(widths)])
+            bound = 0.5 * (float(theta[c - 1]) + max(float(theta[k]), 0.0))
+            # the largest eigenvalue of the rest is that much above its Ritz value, about
+            above = float(np.sqrt(max(squares[k], 0.0)))
+            if widths.min() <= 0.9 * tol * theta[0] and theta[k] + above < bound:
+                return k, bound
+        wanted = sufficient_bound(run)
+        return (len(theta), wanted) if wanted > run.hope() else None
+
+    def _seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
+        """Of one beyond so many columns; infinite where it does not fit."""
+        spare = np.inf if budget.memory is None else budget.memory - basis_bytes(A.n, space.basis.size, space.block)
+        if A.matrix.entries is None or rest_bytes(A.n, columns) > spare:
+            return np.inf
+        return factorising_seconds(A.n, columns, budget.pass_seconds)
+
+    def is_cheap(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget) -> bool:
+        """Whether it costs less than the passes that an exploration takes as a rule."""
+        columns = c + EXPLORING_PASSES * space.block
+        each = budget.pass_seconds + step_seconds(A.n, columns, space.block) + look_seconds(columns)
+        return self._seconds(A, c + space.block, space, budget) <= EXPLORING_PASSES * each
+
+    def price(self, run: Certifier) -> float:
+        A = run.A
+        if not isinstance(A, CentredProducts) or run.basis.size < GROWTH * self.tried_at or run.c < run.target.c:
+            return np.inf
+        gap = self._gap(run)
+        return np.inf if gap is None else self._seconds(A, gap[0], run.space, run.expenses.budget)
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        A, gap = run.A, self._gap(run)
+        assert isinstance(A, CentredProducts) and A.matrix.entries is not None
+        if gap is None:
+            return None
+        k, wanted = gap
+        self.tried_at = run.basis.size
+        Y = run.ritz.Y[:, :k]
+        V = run.basis.vectors(Y)
+        images = run.basis.residuals(Y) + V * run.ritz.theta[:k]
+        rest = Rest(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
+        if not wanted > rest.error:
+            return None
+        run.proofs.factorisations += 1
+        bound = rest.factorised_bound(wanted)
+        return None if bound is NO_BOUND else ritz_certificate(run.block.leading(k), run.c, run.info(), bound)
+
+
+class FormedMatrix(Proof):
+    """Of a second moment that is small enough to be formed."""
+
+    free = False
+
+    def __init__(self) -> None:
+        self.tried_at = 0
+
+    def price(self, run: Certifier) -> float:
+        A = run.A
+        if not isinstance(A, MomentOperator) or A.form is None or A.n > LARGEST_FORMED:
+            return np.inf
+        if run.basis.size < GROWTH * self.tried_at:
+            return np.inf
+        return 4.0 * A.n**2 * run.basis.size / RATE.multiplications + float(A.n) ** 3 / RATE.multiplications
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        A, wanted = run.A, sufficient_bound(run)
+        assert isinstance(A, MomentOperator) and A.form is not None
+        self.tried_at = run.basis.size
+        if not wanted > 0.0:
+            return None
+        rounding = 64.0 * (rounding_factor(A.n) + np.sqrt(run.basis.size)) * UNIT * A.norm
+        error = rounding + 4.0 * np.sqrt(A.n) * A.product_error
+        return run.certificate_with(formed_bound(A.form(), run.basis.Q, error, wanted))

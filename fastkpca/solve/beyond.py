@@ -24,9 +24,6 @@ from ..base.rounding import UNIT, factorisation_error, rounding_factor, unit_rou
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock, RitzErrors
 
 __all__ = [
-    "FAILURE",
-    "KRYLOV_AFTER_FEATURES",
-    "MOMENTS_FAILURE",
     "FeatureInfo",
     "Guards",
     "best_bound",
@@ -48,11 +45,6 @@ __all__ = [
     "mu_trace",
     "trace_bound",
 ]
-
-FAILURE = 1e-6
-"""Probability with which any of the random bounds of a whole run may fail. Of a features run half of it is for samples
-(``sampled``) and a quarter for the eigensolver; the last quarter is for a krylov run after it, which else has all."""
-KRYLOV_AFTER_FEATURES = MOMENTS_FAILURE = FAILURE / 4
 
 
 @dataclass(frozen=True)
@@ -332,8 +324,8 @@ def lanczos_failure_epsilon(n: int, steps: int, starts: int, probability: float)
 
 
 def lanczos_steps(n: int, starts: int, probability: float, eps: float) -> float:
-    """Those with which ``lanczos_failure_epsilon`` is eps; infinite where eps is not above 0."""
-    if not eps > 0.0:
+    """Those with which ``lanczos_failure_epsilon`` is eps; infinite where eps or the probability is not above 0."""
+    if not (eps > 0.0 and probability > 0.0):
         return np.inf
     root = np.log(1.648 * np.sqrt(n)) + np.log(1.0 / probability) / starts
     return float(0.5 + 0.5 * max(root, 0.0) / np.sqrt(eps))

@@ -18,7 +18,7 @@ import numpy as np
 from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import UNIT, rounding_factor
 from .basis import Basis
-from .beyond import MOMENTS_FAILURE, deterministic_bound, exploration_bound, failure_of_attempt, formed_bound
+from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, formed_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .task import SolverTarget
 
@@ -31,8 +31,6 @@ EXPLORING_COLUMNS = 4
 """Random columns of an exploration."""
 LANCZOS_COLUMNS = 640
 """Of the space, where memory allows them."""
-LANCZOS_FAILURE = MOMENTS_FAILURE / 2
-"""Probability with which any exploration of a run may fail; the other half is for those of ``nested``."""
 WIDE = 20000
 """Order from which a pass over the basis costs more than a few needless columns."""
 EXPLORED = 60
@@ -406,12 +404,14 @@ class _Search:
         last = self.enough
         if self.operator.form is not None and self.n <= FORMED:
             bound = lanczos.formed_bound(0.8 * last)
+        elif not self.target.probabilistic:
+            return None
         else:
-            bound = lanczos.explored_bound(last, failure_of_attempt(LANCZOS_FAILURE, self.explorations))
+            bound = lanczos.explored_bound(last, failure_of_attempt(self.target.failure, self.explorations))
             if bound is NO_BOUND:
                 return None
             self.explorations += 1
-            bound = replace(bound, failure_probability=LANCZOS_FAILURE)
+            bound = replace(bound, failure_probability=self.target.failure)
         return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
 
     def _only_rounding(self, certificate: Certificate) -> bool:

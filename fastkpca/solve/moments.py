@@ -68,7 +68,7 @@ def leading_axes(
     tol: float,
     rank: int,
     memory_limit: float | None = None,
-    probabilistic: bool = True,
+    failure: float = 0.0,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
     """Eigenvalues, axes, and for moments held as an operator the `LeadingPairs` with their certificate; else None.
@@ -85,8 +85,8 @@ def leading_axes(
         Largest rank that the rows allow, n - 1 for n rows: no more components are computed of an operator.
     memory_limit : float, optional
         Bytes.
-    probabilistic : bool
-        Whether bounds that may fail will do.
+    failure : float
+        Probability with which any of the bounds that rest on random numbers may fail; 0.0: there are to be none.
     n_threads : int
         Of moments held as an operator; results do not depend on it.
     """
@@ -109,9 +109,10 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
-    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
+    # up to four searches follow one another
+    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, failure / 4.0)
     pairs = _compressed_pairs(operator, target, memory_limit, n_threads) if fraction is None else None
-    if pairs is None and fraction is None and probabilistic:
+    if pairs is None and fraction is None and failure:
         pairs = nested_pairs(operator, target)
     if pairs is None:
         symmetric = SymmetricOperator(
@@ -119,6 +120,8 @@ def leading_axes(
         )
         total = moments.trace + moments.residual_trace
         pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit, n_threads=n_threads)
+    if pairs.certificate.failure_probability:  # any of them may have been the one that failed
+        pairs = replace(pairs, certificate=replace(pairs.certificate, failure_probability=failure))
     return pairs.values, pairs.vectors, pairs
 
 

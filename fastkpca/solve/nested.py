@@ -24,7 +24,7 @@ import numpy as np
 from ..base.protocol import OperatorMoments
 from ..base.rounding import UNIT
 from .basis import Basis
-from .beyond import MOMENTS_FAILURE, failure_of_attempt, gap_bound
+from .beyond import failure_of_attempt, gap_bound
 from .certificate import ritz_certificate, upper_ends
 from .conjugate_gradients import conjugate_gradients
 from .lanczos import BLOCK, Lanczos, LeadingPairs, SymmetricOperator
@@ -41,8 +41,6 @@ MOST_HEAVY = 0.4
 ROUNDS = 8
 HEAVY_COLUMNS = 640
 """Of the space of the heavy modes."""
-NESTED_FAILURE = MOMENTS_FAILURE / 2
-"""Probability with which any proof of a run may fail; the other half is for a run of ``lanczos`` after it."""
 HOPE = 0.9
 """The search goes on until eigenvalues outside its space would do no harm if they were below HOPE lambda_(p+1); that
 they are is then proved."""
@@ -80,12 +78,12 @@ def nested_pairs(
         operator = SymmetricOperator(
             modes.matmat, modes.n_features, modes.trace, modes.norm, modes.product_error, modes.indefinite
         )
-        search = _HeavySearch(operator, c, rng, proofs)
+        search = _HeavySearch(operator, target, rng, proofs)
         beta = search.run(light_norm)
         proofs = search.proofs
         if beta is not None:
             beta += light_norm + moments.indefinite
-            return _Refined(moments, kept, search, target).run(beta, NESTED_FAILURE)
+            return _Refined(moments, kept, search, target).run(beta, target.failure)
         share *= min(0.3, search.gap / (5.0 * light_norm))
     return None
 
@@ -93,8 +91,9 @@ def nested_pairs(
 class _HeavySearch:
     """Block Lanczos on the heavy modes: p, Ritz vectors, and a bound on lambda_(p+1)."""
 
-    def __init__(self, operator: SymmetricOperator, c: int, rng: np.random.Generator, proofs: int):
-        self.operator, self.c, self.rng, self.gap = operator, c, rng, 0.0
+    def __init__(self, operator: SymmetricOperator, target: SolverTarget, rng: np.random.Generator, proofs: int):
+        self.operator, self.c, self.rng, self.gap = operator, target.c, rng, 0.0
+        self.failure = target.failure
         self.proofs = proofs
         """How many were tried in this run, those of other searches included."""
         self.lanczos = Lanczos(operator, HEAVY_COLUMNS, rng)
@@ -139,8 +138,8 @@ class _HeavySearch:
         return self.c + number
 
     def _proved(self, theta: np.ndarray, Y: np.ndarray, p: int) -> float:
-        """An upper bound on lambda_(p+1) of the heavy modes; all calls of a run together fail with NESTED_FAILURE."""
-        failure = failure_of_attempt(NESTED_FAILURE, self.proofs)
+        """An upper bound on lambda_(p+1) of the heavy modes; all calls of a run share one failure."""
+        failure = failure_of_attempt(self.failure, self.proofs)
         self.proofs += 1
         bound = self.lanczos.explored_bound(theta[p], failure, share=HOPE, give_up=HOPE, most_steps=STEPS)
         if not np.isfinite(bound.mu):

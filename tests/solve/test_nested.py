@@ -40,7 +40,7 @@ def test_intervals_hold(kind, d, sigma, tol, monkeypatch):
     monkeypatch.setattr(nested, "LEAST", 200)
     monkeypatch.setattr(nested, "MOST_HEAVY", 0.8)
     moments = moments_of(data(kind, 1000, d, 3), sigma, 1e-5 if d == 2 else 1e-2)
-    found = nested.nested_pairs(moments, SolverTarget(5, tol))
+    found = nested.nested_pairs(moments, SolverTarget(5, tol, failure=1e-6))
     if found is None:
         assert (kind, d) == ("heavy", 3)  # no light modes to speak of; everywhere else two levels do get there
         return
@@ -84,7 +84,7 @@ def test_every_way_out_is_none_or_proved(monkeypatch):
         self.vectors = np.roll(self.vectors, -1, axis=1)  # the first is gone from the start
 
     monkeypatch.setattr(nested._HeavySearch, "_keep", spoiled)
-    found = nested.nested_pairs(moments, SolverTarget(5, 1e-6))
+    found = nested.nested_pairs(moments, SolverTarget(5, 1e-6, failure=1e-6))
     if found is not None:
         ends = found.certificate.eigenvalue_bounds[:5]
         assert (ends[:, 0] <= exact[:5] + 1e-9).all() and (exact[:5] <= ends[:, 1] + 1e-9).all()
@@ -92,7 +92,7 @@ def test_every_way_out_is_none_or_proved(monkeypatch):
 
 def test_same_bits_twice():
     moments = moments_of(data("uniform", 3000, 3, 6), 0.4)
-    one, two = (nested.nested_pairs(moments, SolverTarget(5, 1e-6)) for _ in range(2))
+    one, two = (nested.nested_pairs(moments, SolverTarget(5, 1e-6, failure=1e-6)) for _ in range(2))
     assert one is not None and (one.values == two.values).all() and (one.vectors == two.vectors).all()
 
 
@@ -111,7 +111,7 @@ def test_the_residual_of_a_recurrence_takes_no_products():
     operator = SymmetricOperator(matmat, 400, float(np.trace(A)), float(np.linalg.norm(A)), 1e-13, 1e-13)
     for tol in (1e-2, 1e-6, 1e-9):
         columns = 0
-        pairs = leading_pairs(operator, SolverTarget(6, tol))
+        pairs = leading_pairs(operator, SolverTarget(6, tol, failure=1e-6))
         V = pairs.vectors[:, :6]
         assert columns == pairs.columns and pairs.certificate.bound_kind == "guaranteed"
         assert np.linalg.norm(A @ V - V * pairs.values[:6]) <= pairs.residual
@@ -131,7 +131,7 @@ def test_where_products_are_dear_an_exploration_is_rarely_made_twice(monkeypatch
     sums = float(spectrum.sum()), float(np.linalg.norm(spectrum))
     operator = SymmetricOperator(lambda U: spectrum[:, None] * U, n, *sums, 1e-14, 1e-14, dear=True)
     for tol in 10.0 ** -np.arange(2, 9, 0.5):
-        pairs = leading_pairs(operator, SolverTarget(6, tol))
+        pairs = leading_pairs(operator, SolverTarget(6, tol, failure=1e-6))
         ends = pairs.certificate.eigenvalue_bounds[:6]
         assert (ends[:, 0] <= spectrum[:6]).all() and (spectrum[:6] <= ends[:, 1]).all()
         assert np.ptp(ends, axis=1).max() <= tol

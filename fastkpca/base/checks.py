@@ -119,6 +119,23 @@ def check_tol(tol: Any, name: str = "tol") -> float:
     return value
 
 
+def check_failure_probability(value: Any, *, guaranteed: bool = False) -> float:
+    """With which probability bounds may fail, 1e-100 to 0.5: 1e-6 in place of None; 0.0 where none may."""
+    name = "failure_probability"
+    if guaranteed:
+        if value is not None:
+            raise ValueError(f"guaranteed=True allows no bound that may fail, and {name} is {value!r}; drop one")
+        return 0.0
+    if value is None:
+        return 1e-6
+    need = "a number from 1e-100 to 0.5, as in 1e-6: how rarely a bound that rests on random numbers may fail"
+    probability = _real(value, name, need)
+    if not 1e-100 <= probability <= 0.5:
+        hint = "; bounds that never fail are guaranteed=True" if probability == 0.0 else ""
+        raise ValueError(f"{name} is {value!r}; give {need}{hint}")
+    return probability
+
+
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
 

@@ -55,7 +55,7 @@ def leading_of(moments: Moments, target: Target, rank: int, memory: float, n_thr
         tol=SOLVER_SHARE * target.tol,
         rank=rank,
         memory_limit=memory,
-        probabilistic=not target.guaranteed,
+        failure=target.failure_of_moments,
         n_threads=n_threads,
     )
 

@@ -15,7 +15,7 @@ from ..maps.passes import apply, feature_moments, moments_and_draws, value_momen
 from ..maps.uncentred import about
 from ..model.plan import Plan
 from ..solve import sampled
-from ..solve.beyond import KRYLOV_AFTER_FEATURES
+from ..solve.beyond import failure_of_attempt
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
 from .components import (
@@ -179,12 +179,11 @@ def _scores(found: _Pass, problem: Problem) -> Scores | None:
 
 
 def _by_krylov(problem: Problem, plan: Plan) -> Solution:
-    solution = krylov_or_lapack(problem, plan, KRYLOV_AFTER_FEATURES)
+    target = problem.target
+    solution = krylov_or_lapack(problem, plan, target.failure_beside_features)
     certificate = solution.certificate
-    # a bound that failed may have led here
-    if problem.target.may_use_sampled_bound and certificate.failure_probability:
-        either = certificate.failure_probability + sampled.SAMPLING_FAILURE
-        certificate = replace(certificate, failure_probability=either)
+    if target.may_use_sampled_bound:  # one that failed may have led here
+        certificate = certificate.or_failing(target.failure_of_samples)
     return replace(solution, certificate=certificate, info=solution.info | {"features_tried": plan.name})
 
 
@@ -300,7 +299,7 @@ def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_
     target, moments = problem.target, found.moments
 
     def bound(draws: Draws, count: int, bounds_before: int) -> Bound:
-        return sampled.residual_bound(
+        found = sampled.residual_bound(
             moments.map,
             problem.kernel,
             problem.rows,
@@ -308,13 +307,14 @@ def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_
             draws,
             count=count,
             entry_error=problem.entry_error,
-            tries=bounds_before,
+            failure=failure_of_attempt(target.failure_of_samples, bounds_before),
             n_threads=problem.budget.n_threads,
         )
+        return replace(found, failure_probability=target.failure_of_samples) if found.failure_probability else found
 
     share = target.tol * largest_of(found.leading[0]) / moments.residual_trace
     if target.tol_is_required:
-        count = sampled.draws_needed(share)
+        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, TRIES * tries))
     else:
         count = sampled.draws_worth(problem.data.n_samples, moments.map.n_features)
     count = min(count, most_draws)
@@ -324,7 +324,8 @@ def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_
         return replace(found, left_out=bound(draws, count, TRIES * tries))
     best = bound(draws.only(slice(DRAWS, None)), PILOT, TRIES * tries)
     counts = np.arange(PILOT, most_draws + 1, sampled.FEWEST)
-    shares = _shares_foreseen(best.mu / moments.residual_trace, counts, tries)
+    failure = failure_of_attempt(target.failure_of_samples, TRIES * tries)
+    shares = _shares_foreseen(best.mu / moments.residual_trace, counts, failure)
     enough = int(counts[min(int(np.count_nonzero(1.1 * shares > share)), len(counts) - 1)])
     if shares[-1] <= 1.1 * share:
         for i, number in enumerate(dict.fromkeys((enough, int(counts[-1]))), 1):
@@ -333,12 +334,11 @@ def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_
     return replace(found, left_out=best, foreseen=float(shares[-1]) * moments.residual_trace)
 
 
-def _shares_foreseen(pilot: float, counts: np.ndarray, tries: int) -> np.ndarray:
-    """About what bounds over the trace ``counts`` draws will give, from that of the pilot.
+def _shares_foreseen(pilot: float, counts: np.ndarray, failure: float) -> np.ndarray:
+    """About what bounds over the trace ``counts`` draws will give, from that of the pilot: both fail with ``failure``.
 
     The largest eigenvalue of a sample lies above that of all rows as Marchenko and Pastur say of a flat spectrum.
     """
-    failure = sampled.SAMPLING_FAILURE * 0.5 ** (TRIES * tries + 1)
     grid = np.linspace(0.0, 1.0, 2000) ** 2
     of_pilot = np.interp(pilot, sampled.upper_share(grid, PILOT, failure), grid)
     of_all = max(np.sqrt(of_pilot) - np.sqrt(1.0 / PILOT), 0.0)

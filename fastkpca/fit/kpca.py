@@ -15,7 +15,6 @@ from ..model.plan import Plan
 from ..model.project import write_scores
 from ..model.result import KPCAModel
 from ..rows.values import check_out
-from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.costs import TooDearError
 from .dense import solve_dense
 from .features import solve_by_features
@@ -36,6 +35,7 @@ def kpca(
     max_features: int | None = None,
     landmarks: Any = None,
     guaranteed: bool = False,
+    failure_probability: float | None = None,
     center: bool | None = None,
     standardize: bool | None = None,
     method: str = "auto",
@@ -78,9 +78,12 @@ def kpca(
         Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these, all of
         them different. Implies ``features="pivots"``.
     guaranteed : bool
-        Only intervals that hold for certain. Else one may rest on random numbers, where that is cheaper or nothing else
-        reaches ``tol``: ``bound_kind`` is then "probabilistic", and ``failure_probability`` (about 1e-6) says how
-        rarely it fails.
+        Only intervals that hold for certain. Else they may rest on random numbers, where that is cheaper or nothing
+        else reaches ``tol``: the model's ``bound_kind`` is then "probabilistic".
+    failure_probability : float, optional
+        With which any of the bounds of the fit that rest on random numbers may fail, all together: 1e-6 by default, at
+        most 0.5. The larger, the narrower such intervals are, or the sooner they are found. What of it was needed is
+        the model's ``failure_probability``.
     center : bool, optional
         False: kernel PCA about the origin of feature space, of the Gram matrix as it is; variances are then mean
         squares, eigenvalues / N. Default: True, or as the model that is given as ``like``.
@@ -170,7 +173,7 @@ def kpca(
     options = Options(
         kpca, kernel, kernel_parameters, c, tol, method, features, products,
         memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
-        max_features, landmarks, guaranteed, max_passes, center, standardize,
+        max_features, landmarks, guaranteed, failure_probability, max_passes, center, standardize,
     )  # fmt: skip
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, options, report, keeps_scores=return_scores and out is None)
@@ -184,7 +187,8 @@ def kpca(
             solution = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
     tol = problem.target.tol if problem.target.tol_is_required else None
-    solution.info.update(tol=tol, seconds=time.perf_counter() - started)
+    failure = problem.target.failure_probability
+    solution.info.update(tol=tol, failure_probability=failure, seconds=time.perf_counter() - started)
     return _model(problem, solution, chosen, score, keep_moments=keep_moments)
 
 
@@ -197,6 +201,7 @@ def plan(
     max_features: int | None = None,
     landmarks: Any = None,
     guaranteed: bool = False,
+    failure_probability: float | None = None,
     center: bool | None = None,
     standardize: bool | None = None,
     method: str = "auto",
@@ -223,6 +228,7 @@ def plan(
     max_features : int, optional
     landmarks : array_like, optional
     guaranteed : bool
+    failure_probability : float, optional
     center : bool, optional
     standardize : bool, optional
     method : {"auto", "dense", "features", "krylov"}
@@ -257,7 +263,7 @@ def plan(
     options = Options(
         plan, kernel, kernel_parameters, c, tol, method, features, products,
         memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
-        max_features, landmarks, guaranteed, center=center, standardize=standardize,
+        max_features, landmarks, guaranteed, failure_probability, center=center, standardize=standardize,
     )  # fmt: skip
     problem = prepare(X, options, keeps_scores=return_scores)
     with parallel.blas_threads():
@@ -281,17 +287,17 @@ def _by_products(problem: Problem, plan: Plan) -> Solution:
     """
     instead = plan.instead_of_krylov
     if instead is None or instead[0].method == "dense" or problem.target.forced:
-        return krylov_or_lapack(problem, plan)
+        return krylov_or_lapack(problem, plan, problem.target.failure_probability)
     other, seconds = instead
     try:
-        return solve_by_krylov(problem, plan, KRYLOV_AFTER_FEATURES, seconds)
+        return solve_by_krylov(problem, plan, problem.target.failure_beside_features, seconds)
     except TooDearError as error:
         passes = error.passes
     solution = solve_by_features(problem, plan.without_krylov(other))  # out here nothing holds the memory of the run
     if solution.message:
         del solution
         solution = solve_dense(problem)
-    return after_krylov(solution, passes)
+    return after_krylov(solution, passes, problem.target.failure_beside_features)
 
 
 def _check_place(problem: Problem, out: Any) -> None:

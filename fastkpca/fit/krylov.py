@@ -18,7 +18,6 @@ from ..products.operators import GramOperator
 from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
-from ..solve.beyond import FAILURE, KRYLOV_AFTER_FEATURES
 from ..solve.costs import TooDearError, default_block_size
 from ..solve.krylov import KrylovResult, block_krylov
 from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
@@ -54,7 +53,7 @@ class _Products(NamedTuple):
     values: ExactSummation | None = None
 
 
-def krylov_or_lapack(problem: Problem, plan: Plan, failure: float = FAILURE) -> Solution:
+def krylov_or_lapack(problem: Problem, plan: Plan, failure: float) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
 
     The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
@@ -70,22 +69,20 @@ def krylov_or_lapack(problem: Problem, plan: Plan, failure: float = FAILURE) -> 
         return solve_by_krylov(problem, plan, failure, lapack.seconds)
     except TooDearError as error:
         passes = error.passes
-    return after_krylov(solve_dense(problem), passes)  # out here nothing holds the memory of the run
+    return after_krylov(solve_dense(problem), passes, failure)  # out here nothing holds the memory of the run
 
 
-def after_krylov(solution: Solution, passes: int) -> Solution:
+def after_krylov(solution: Solution, passes: int, failure: float) -> Solution:
     """The solution of another route, which followed a run that was given up after so many passes.
 
-    Bounds of that run proved nothing of this one; that one of them could have failed is counted all the same.
+    Bounds of that run proved nothing of this one; that one of them could have failed, with probability ``failure``, is
+    counted all the same.
     """
-    certificate = solution.certificate
-    if certificate.failure_probability:
-        either = certificate.failure_probability + KRYLOV_AFTER_FEATURES
-        certificate = replace(certificate, failure_probability=either)
+    certificate = solution.certificate.or_failing(failure)
     return replace(solution, certificate=certificate, info=solution.info | {"krylov_tried": passes})
 
 
-def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE, most_seconds: float = np.inf) -> Solution:
+def solve_by_krylov(problem: Problem, plan: Plan, failure: float, most_seconds: float = np.inf) -> Solution:
     """Block Krylov; TooDearError once it has cost more seconds than another route would.
 
     ``failure``: probability with which any of its random bounds may fail.
@@ -111,7 +108,7 @@ def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE, most
         block = default_block_size(n, wanted, held=held)
         reached = block_krylov(
             matrix,
-            SolverTarget(wanted, target.tol, fraction, not target.guaranteed, failure),
+            SolverTarget(wanted, target.tol, fraction, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, plan.otherwise),
             block_size=block,
             rng=problem.rng,

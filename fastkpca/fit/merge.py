@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import Randomness, check_c, check_tol
+from ..base.checks import Randomness, check_c, check_failure_probability, check_tol
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.room import DEFAULT_MEMORY
 from ..kernels import guarded
@@ -34,7 +34,13 @@ from .target import Target
 __all__ = ["kpca_merge", "kpca_update"]
 
 
-def kpca_merge(first: KPCAModel, *others: KPCAModel, c: int | None = None, tol: float = 1e-6) -> KPCAModel:
+def kpca_merge(
+    first: KPCAModel,
+    *others: KPCAModel,
+    c: int | None = None,
+    tol: float = 1e-6,
+    failure_probability: float | None = None,
+) -> KPCAModel:
     """The model of all the rows of several models that share a feature map.
 
     Parameters
@@ -45,6 +51,9 @@ def kpca_merge(first: KPCAModel, *others: KPCAModel, c: int | None = None, tol: 
         Number of components; by default as many as the model with the most.
     tol : float
         Width of an eigenvalue's interval, relative to the largest, beyond which there is a warning.
+    failure_probability : float, optional
+        With which bounds that this call rests on random numbers may fail: 1e-6 by default. It adds to the
+        probabilities with which the bounds of the models fail.
 
     Returns
     -------
@@ -84,6 +93,7 @@ def kpca_merge(first: KPCAModel, *others: KPCAModel, c: int | None = None, tol: 
         left_out=_sum_of_bounds([_left_out(model) for model in models]),
         c=max(model.n_components for model in models) if c is None else c,
         tol=tol,
+        failure=check_failure_probability(failure_probability),
     )
 
 
@@ -94,6 +104,7 @@ def kpca_update(
     sample_weight: Any = None,
     c: int | None = None,
     tol: float = 1e-6,
+    failure_probability: float | None = None,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> KPCAModel:
@@ -110,8 +121,10 @@ def kpca_update(
     c : int, optional
         Number of components; by default as many as the model has.
     tol : float
-        As in ``kpca``, like the following.
+    failure_probability : float, optional
+        As in ``kpca_merge``.
     n_threads : int, optional
+        As in ``kpca``, like ``progress``.
     progress : bool or callable
 
     Returns
@@ -125,6 +138,7 @@ def kpca_update(
     """
     model = check_model(model)
     check_mergeable([model])
+    failure = check_failure_probability(failure_probability)
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
@@ -141,8 +155,9 @@ def kpca_update(
         feature_map = map_for_rows(model, kernel, data)
         sampled = model._left_out is not None and model._left_out[1] > 0.0
         if sampled:
-            rng = randomness.generator
-            moments, left_out = _with_sample(feature_map, kernel, rows, data, rng, n_threads=threads, progress=report)
+            moments, left_out = _with_sample(
+                feature_map, kernel, rows, data, randomness.generator, 0.5 * failure, n_threads=threads, progress=report
+            )
         else:
             moments, left_out = feature_moments(feature_map, rows, n_threads=threads, progress=report), None
     assert model._moments is not None
@@ -158,11 +173,18 @@ def kpca_update(
         left_out=_sum_of_bounds([_left_out(model), left_out or Bound(moments.residual_trace, "trace")]),
         c=model.n_components if c is None else c,
         tol=tol,
+        failure=failure,
     )
 
 
 def _with_sample(
-    feature_map: FeatureMap, kernel: Kernel, rows: Rows, data: Summary, rng: np.random.Generator, **options: Any
+    feature_map: FeatureMap,
+    kernel: Kernel,
+    rows: Rows,
+    data: Summary,
+    rng: np.random.Generator,
+    failure: float,
+    **options: Any,
 ) -> tuple[Moments, Bound]:
     """The moments of more rows, and a bound on what the map leaves out of them, from a sample."""
     moments, draws = moments_and_draws(feature_map, rows, rng, **options)
@@ -171,7 +193,7 @@ def _with_sample(
         return moments, trace
     count = draws_worth(rows.n_samples, feature_map.n_features)
     error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
-    bound = residual_bound(feature_map, kernel, rows, trace.mu, draws, count=count, entry_error=error)
+    bound = residual_bound(feature_map, kernel, rows, trace.mu, draws, count=count, entry_error=error, failure=failure)
     return moments, min(trace, bound, key=lambda bound: bound.mu)
 
 
@@ -187,7 +209,7 @@ def _left_out(model: KPCAModel) -> Bound:
 def _sum_of_bounds(bounds: Sequence[Bound]) -> Bound:
     """For the rows of all: with R_i = B_i B_i' what is left out of the rows of part i, and B that of all rows,
     lambda_max(B B') = lambda_max(sum B_i' B_i) <= sum lambda_max(R_i). Any of the bounds may fail."""
-    failure = sum(bound.failure_probability for bound in bounds)
+    failure = min(sum(bound.failure_probability for bound in bounds), 1.0)
     return Bound(sum(bound.mu for bound in bounds), "sampled" if failure else "trace", failure)
 
 
@@ -200,10 +222,18 @@ def _solved(
     weight_sum: float | None,
     c: int | None,
     tol: float,
+    failure: float,
 ) -> KPCAModel:
     """The model of merged moments."""
     first = models[0]
-    target = Target(check_c(c, n_samples), check_tol(tol), "features", given_map=True, center=first.center)
+    target = Target(
+        check_c(c, n_samples),
+        check_tol(tol),
+        "features",
+        given_map=True,
+        failure_probability=failure,
+        center=first.center,
+    )
     kernel, rank = guarded(first.kernel), n_samples - first.center
     moments.map = widest_map(models)
     check_moments(moments)

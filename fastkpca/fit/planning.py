@@ -26,7 +26,7 @@ from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import OVERHEAD, RATE, eigen_seconds, entry_rate, is_compiled, value_seconds, vector_seconds
 from ..rows.view import Rows
-from ..solve.beyond import FAILURE, lanczos_steps
+from ..solve.beyond import lanczos_steps
 from ..solve.costs import (
     basis_bytes,
     default_block_size,
@@ -36,11 +36,12 @@ from ..solve.costs import (
     rest_bytes,
     step_seconds,
 )
-from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
+from ..solve.sampled import FEWEST, bound_flops, draws_worth, upper_share
 from . import footprint
 from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at, look_at_first
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, WORTH_ASKING, Way, products_for
+from .target import Target
 
 __all__ = [
     "MAX_FEATURES",
@@ -726,7 +727,7 @@ def _pivot_count(problem: Problem, look: Look, residual: float) -> Counted | Non
     if not target.tol_is_required:
         return None if target.max_features is None else budgeted(n, target.max_features)
     fewer = MEANS_SHARE if may_be_means(problem.kernel) and _worth_means(problem.data) else 1.0
-    count = _sampled_rank(look, n, target.tol, fewer) if target.may_use_sampled_bound else None
+    count = _sampled_rank(look, n, target, fewer) if target.may_use_sampled_bound else None
     if target.max_features is None or look.probe is None:
         return count
     enough = look.probe.rank(residual) if count is None else count.rank
@@ -743,7 +744,7 @@ def _worth_means(data: Summary) -> bool:
     return data.n_samples >= MEANS_FROM * len(data.sample)
 
 
-def _sampled_rank(look: Look, n: int, tol: float, fewer: float) -> Counted | None:
+def _sampled_rank(look: Look, n: int, target: Target, fewer: float) -> Counted | None:
     """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
 
     More pivots need fewer rows: the cheapest of both. None where that is hardly cheaper than a trace that is small
@@ -752,11 +753,12 @@ def _sampled_rank(look: Look, n: int, tol: float, fewer: float) -> Counted | Non
     probe = look.probe
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
-    wanted = SAMPLED_SHARE * tol * look.first(n)
+    wanted = SAMPLED_SHARE * target.tol * look.first(n)
     ranks = np.unique(np.geomspace(4, min(n, MAX_FEATURES), 160).astype(np.intp))
     left, draws = probe.residual_beside(ranks / fewer), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
     # a pilot may have its share of the probability, too
-    enough = left * upper_share(probe.largest_share(ranks / fewer, draws), draws, SAMPLING_FAILURE / 4.0) <= wanted
+    failure = target.failure_of_samples / 4.0
+    enough = left * upper_share(probe.largest_share(ranks / fewer, draws), draws, failure) <= wanted
     flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
     i, j = np.unravel_index(np.argmin(flops), flops.shape)
     certain = 2.0 * n * float(probe.rank(wanted)) ** 2
@@ -870,7 +872,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     way = way_in_memory or way
     held = way_in_memory is not None and is_compiled(kernel)
     block = default_block_size(n, k, held=held)
-    expected = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
+    expected = _passes(look, n, k, block, problem.target, trace=kernel.positive_semidefinite, norm=exact)
     search = expected.search
     seconds = HELD_OVERHEAD if way_in_memory else KRYLOV_OVERHEAD
     if held and n <= SMALL:
@@ -912,7 +914,7 @@ def _krylov_obstacle(problem: Problem, look: Look, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, norm: bool) -> Passes:
+def _passes(look: Look, n: int, k: int, block: int, target: Target, *, trace: bool, norm: bool) -> Passes:
     """Those that the look predicts.
 
     What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products measure.
@@ -921,11 +923,11 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
     if not last > 0.0:
         return Passes(FEW_PASSES, 0.0)  # nothing is known
-    passes = _converging(look, n, k, block, tol)
+    passes = _converging(look, n, k, block, target.tol)
     columns_kept = min(max(8 * k, k + 60), n - 1)
     gap = look.expected(columns_kept, n) <= (1.0 - NARROWEST) * last
     # a bound on the others may be as large as the interval of the last one
-    exploring = lanczos_steps(n, block, FAILURE, 1.0 - after / (last + tol * first))
+    exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
     shares = np.append(shares, np.full(max(columns_kept - len(shares), 0), beyond))
     rest = max(n - len(shares), 0)
     # mu of the first columns_kept, columns_kept - 1, ... columns: sums from the smallest do not cancel

@@ -14,6 +14,7 @@ from ..base.checks import (
     check_c,
     check_choice,
     check_count,
+    check_failure_probability,
     check_flag,
     check_memory_limit,
     check_name,
@@ -63,6 +64,7 @@ class Options:
     max_features: int | None = None
     landmarks: Any = None
     guaranteed: bool = False
+    failure_probability: float | None = None
     max_passes: int = 20
     center: bool | None = None
     standardize: bool | None = None
@@ -237,7 +239,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
             given_map=given_map is not None,
             max_features=most,
             tol_is_required=options.tol is not None or not options.budgeted,
-            guaranteed=options.guaranteed,
+            failure_probability=check_failure_probability(options.failure_probability, guaranteed=options.guaranteed),
             center=center,
         ),
         budget=Budget(memory, threads, passes, capped, report),

@@ -30,8 +30,9 @@ class Target:
         Of the feature map.
     tol_is_required : bool
         The intervals have to be as narrow as ``tol`` says. If not, any interval width is accepted.
-    guaranteed : bool
-        Only bounds that hold for certain will do.
+    failure_probability : float
+        With which any of the random bounds of a run may fail, all together; 0.0: only bounds that hold for certain will
+        do.
     center : bool
         The eigenvalues are those of the centred Gram matrix; False: of the Gram matrix itself.
     """
@@ -44,7 +45,7 @@ class Target:
     given_map: bool = False
     max_features: int | None = None
     tol_is_required: bool = True
-    guaranteed: bool = False
+    failure_probability: float = 0.0
     center: bool = True
 
     @cached_property
@@ -55,7 +56,24 @@ class Target:
     @property
     def may_use_sampled_bound(self) -> bool:
         """Whether a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
-        return (self.tol >= LOOSE or not self.tol_is_required) and not self.guaranteed
+        return (self.tol >= LOOSE or not self.tol_is_required) and self.failure_probability > 0.0
+
+    # A features run may end with products, so each of its parts has a share; products alone have all.
+
+    @property
+    def failure_of_samples(self) -> float:
+        """Share of the probability of failure for samples of what feature maps leave out."""
+        return 0.5 * self.failure_probability
+
+    @property
+    def failure_of_moments(self) -> float:
+        """That of the eigensolver of a second moment."""
+        return 0.25 * self.failure_probability
+
+    @property
+    def failure_beside_features(self) -> float:
+        """That of products before or after a feature map."""
+        return 0.25 * self.failure_probability
 
     @property
     def forced(self) -> bool:

@@ -77,7 +77,7 @@ def read_kind(record: Record) -> dict[str, Any]:
     probability = 0.0 if guaranteed else 4e-6  # files without it: up to four searches, each failing with 1e-6
     if "failure_probability" in record.header:
         probability = record.number("failure_probability")
-    if not (probability == 0.0 if guaranteed else 0.0 < probability < 1.0):
+    if not (probability == 0.0 if guaranteed else 0.0 < probability <= 1.0):
         raise record.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
     return {"bound_kind": kind, "failure_probability": probability}
 

@@ -125,6 +125,8 @@ class KernelPCA(KernelTransformer):
     max_features : int, default=None
         As in ``fastkpca.kpca``: what at most so many features give, in one pass over the rows; between the number of
         components and that of the rows. ``tol=0`` then asks for no width of the intervals.
+    failure_probability : float, default=None
+        As in ``fastkpca.kpca``: how rarely intervals that rest on random numbers may fail; None is 1e-6.
 
     Attributes
     ----------
@@ -210,6 +212,7 @@ class KernelPCA(KernelTransformer):
         "method": [StrOptions({"auto", "dense", "features", "krylov"})],
         "memory_limit": [Interval(Integral, 1, None, closed="left"), str, None],
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "failure_probability": [Interval(Real, 0, 0.5, closed="right"), None],
     }
 
     def __init__(
@@ -234,6 +237,7 @@ class KernelPCA(KernelTransformer):
         method: str = "auto",
         memory_limit: int | str | None = None,
         max_features: int | None = None,
+        failure_probability: float | None = None,
     ) -> None:
         super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
@@ -248,6 +252,7 @@ class KernelPCA(KernelTransformer):
         self.method = method
         self.memory_limit = memory_limit
         self.max_features = max_features
+        self.failure_probability = failure_probability
 
     # Public methods
 
@@ -371,6 +376,10 @@ class KernelPCA(KernelTransformer):
                     f"partial_fit works on a feature map, and {kernel!r} {kernel.without_maps}, so it has none; use fit"
                 )
         tol = 1e-6 if self.tol == 0 else min(float(self.tol), 0.5)
+        settings: dict[str, Any] = {
+            "failure_probability": self.failure_probability,
+            "n_threads": self._n_threads(),
+        }
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             if first:
                 model = kpca(
@@ -381,14 +390,14 @@ class KernelPCA(KernelTransformer):
                     max_features=self.max_features,
                     method="features",
                     memory_limit=self.memory_limit,
-                    n_threads=self._n_threads(),
                     rng=self._seed(),
                     keep_moments=True,
                     return_scores=False,
+                    **settings,
                 )
             else:
                 assert self.model_ is not None
-                model = kpca_update(self.model_, X, c=self._number, tol=tol, n_threads=self._n_threads())
+                model = kpca_update(self.model_, X, c=self._number, tol=tol, **settings)
         self._forget("X_fit_", "X_transformed_fit_", "dual_coef_")
         self.n_samples_seen_ = model.n_samples
         self._assign(model, _rest(model), model.n_components)
@@ -545,6 +554,7 @@ class KernelPCA(KernelTransformer):
         settings: dict[str, Any] = {
             "tol": exact if self.tol == 0 else min(float(self.tol), 0.5),
             "max_features": self.max_features,
+            "failure_probability": self.failure_probability,
             "max_passes": 20 if self.max_iter is None else self.max_iter,
             "memory_limit": self.memory_limit,
             "n_threads": self._n_threads(),

@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import parallel
-from ..base.checks import Randomness
+from ..base.checks import Randomness, check_failure_probability
 from ..base.protocol import Kernel
 from ..errors import warn_caller
 from ..fit.gram import gram
@@ -76,6 +76,8 @@ class Nystroem(KernelTransformer):
         the landmarks before it leave out of k(x, x); at most 4096 rows, or twice ``n_components``, are looked at.
         'uniform' is scikit-learn's choice, and takes the same rows for the same ``random_state``. 'auto' is
         'random_pivoting' for a positive semidefinite kernel, and 'uniform' for all others.
+    failure_probability : float, default=None
+        With which ``residual_norm_`` may be too small; None is 1e-6. The larger, the smaller that bound is.
 
     Attributes
     ----------
@@ -93,7 +95,8 @@ class Nystroem(KernelTransformer):
         Upper bound on the largest eigenvalue of K - Phi Phi'. Every eigenvalue of K is at least that of Phi Phi', and
         at most that plus this bound; so it is for the centred matrices. nan where ``residual_trace_`` is.
     failure_probability_ : float
-        Probability that ``residual_norm_`` is too small; 0.0 where it is ``residual_trace_``, which always holds.
+        Probability that ``residual_norm_`` is too small: ``failure_probability``, or 0.0 where the bound is
+        ``residual_trace_``, which always holds.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names of columns that are strings.
@@ -126,7 +129,7 @@ class Nystroem(KernelTransformer):
     >>> nystroem.residual_norm_ < 0.1 * nystroem.residual_trace_ < 0.001 * len(X)
     True
     >>> nystroem.failure_probability_
-    5e-07
+    1e-06
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -139,6 +142,7 @@ class Nystroem(KernelTransformer):
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "selection": [StrOptions({"auto", "random_pivoting", "uniform"})],
+        "failure_probability": [Interval(Real, 0, 0.5, closed="right"), None],
     }
 
     def __init__(
@@ -153,10 +157,12 @@ class Nystroem(KernelTransformer):
         random_state: Any = None,
         n_jobs: int | None = None,
         selection: str = "auto",
+        failure_probability: float | None = None,
     ) -> None:
         super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
         self.selection = selection
+        self.failure_probability = failure_probability
 
     # Public methods
 
@@ -301,7 +307,7 @@ class Nystroem(KernelTransformer):
         out: np.ndarray | None = None,
     ) -> None:
         """Features of a semidefinite kernel, into ``out`` where it is given, and the bounds on what they leave out."""
-        kernel, n = feature_map.kernel, rows.n_samples
+        kernel, n, failure = feature_map.kernel, rows.n_samples, check_failure_probability(self.failure_probability)
         threads = parallel.threads_for(kernel, self._n_threads())
         with parallel.blas_threads():
             W, scale, Zt = scipy.linalg.svd(feature_map.factor.T, check_finite=False)
@@ -314,7 +320,9 @@ class Nystroem(KernelTransformer):
             count = draws_worth(n, feature_map.n_features)
             _, draws = residual_draws(feature_map, rows, rng, n_draws=count, each=rotated, n_threads=threads)
             trace = draws.total
-            left_out = residual_bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error)
+            left_out = residual_bound(
+                feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error, failure=failure
+            )
             if not left_out.mu < trace:
                 left_out = Bound(trace, "trace")
         self._map, self._shift, self._rotation = feature_map, rows.shift, rotation

@@ -22,9 +22,6 @@ from ..base.rounding import UNIT, factorisation_error, unit_roundoff
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock, RitzErrors
 
 __all__ = [
-    "FAILURE",
-    "KRYLOV_AFTER_FEATURES",
-    "MOMENTS_FAILURE",
     "best_bound",
     "beyond_leading",
     "deterministic_bound",
@@ -41,11 +38,6 @@ __all__ = [
     "mu_trace",
     "trace_bound",
 ]
-
-FAILURE = 1e-6
-"""Probability with which any of the random bounds of a whole run may fail. Of a features run half of it is for samples
-(``sampled``) and a quarter for the eigensolver; the last quarter is for a krylov run after it, which else has all."""
-KRYLOV_AFTER_FEATURES = MOMENTS_FAILURE = FAILURE / 4
 
 
 def best_bound(bounds: Iterable[Bound]) -> Bound:
@@ -200,8 +192,8 @@ def lanczos_failure_epsilon(n: int, steps: int, starts: int, probability: float)
 
 
 def lanczos_steps(n: int, starts: int, probability: float, eps: float) -> float:
-    """Those with which ``lanczos_failure_epsilon`` is eps; infinite where eps is not above 0."""
-    if not eps > 0.0:
+    """Those with which ``lanczos_failure_epsilon`` is eps; infinite where eps or the probability is not above 0."""
+    if not (eps > 0.0 and probability > 0.0):
         return np.inf
     root = np.log(1.648 * np.sqrt(n)) + np.log(1.0 / probability) / starts
     return float(0.5 + 0.5 * max(root, 0.0) / np.sqrt(eps))

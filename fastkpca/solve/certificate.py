@@ -110,6 +110,12 @@ class Certificate:
         """Either "guaranteed" or "probabilistic"."""
         return "guaranteed" if self.failure_probability == 0.0 else "probabilistic"
 
+    def or_failing(self, probability: float) -> Certificate:
+        """Where this may fail: as one of several, of which the others do with ``probability``."""
+        if not self.failure_probability:
+            return self
+        return replace(self, failure_probability=self.failure_probability + probability)
+
     def first(self, count: int) -> Certificate:
         """The certificate of the first ``count`` eigenvalues."""
         return replace(
@@ -623,7 +629,7 @@ def feature_certificate(
     ratio = hi[0] / max(theta[min(c, m) - 1], 1e-300)
     scaled_residual = solved_residual * float(np.sqrt(ratio)) if solved_residual else 0.0
     squares = np.full(m, (left_out.mu + side + scaled_residual) ** 2)
-    failing = left_out.failure_probability + (0.0 if solved is None else solved.failure_probability)
+    failing = min(left_out.failure_probability + (0.0 if solved is None else solved.failure_probability), 1.0)
     return Certificate(
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(theta, squares, bounds, c, side),

@@ -73,7 +73,7 @@ def leading_axes(
     tol: float,
     rank: int,
     memory_limit: float | None = None,
-    probabilistic: bool = True,
+    failure: float = 0.0,
     rng: np.random.Generator | int = 0,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
@@ -91,8 +91,8 @@ def leading_axes(
         Largest rank that the rows allow, n - 1 for n rows: no more components are computed of an operator.
     memory_limit : float, optional
         Bytes.
-    probabilistic : bool
-        Whether bounds that may fail will do.
+    failure : float
+        Probability with which any of the bounds that rest on random numbers may fail; 0.0: there are to be none.
     rng : numpy.random.Generator or int
         Of the first block, where moments are held as an operator.
     n_threads : int
@@ -117,7 +117,8 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
-    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
+    # up to two searches follow one another
+    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
     pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None
     if pairs is None:
         A = MomentOperator(
@@ -132,6 +133,8 @@ def leading_axes(
             n_threads,
         )
         pairs = leading_pairs(A, target, memory_limit=memory_limit, rng=rng)
+    if pairs.certificate.failure_probability:  # any of them may have been the one that failed
+        pairs = replace(pairs, certificate=replace(pairs.certificate, failure_probability=failure))
     return pairs.values, pairs.vectors, pairs
 
 
@@ -230,7 +233,7 @@ def leading_pairs(
     X = rng.standard_normal((n, block))
     proofs: list[Proof] = [Sums(), FormedMatrix()]
     if target.probabilistic:
-        proofs.append(Exploration(0.5 * target.failure, n, expenses.budget.passes))
+        proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
     grow(A, space.basis.orthonormal(X), space, judge, expenses)
     kept = min(judge.c + 1, space.basis.size)

@@ -38,11 +38,10 @@ from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.draws import DRAWS, Draws, scaled_residuals
 from ..rows.view import Rows
-from .beyond import FAILURE, failure_of_attempt, largest_eigenvalue_bound
+from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
 
 __all__ = [
-    "SAMPLING_FAILURE",
     "ScaledSample",
     "bound_flops",
     "draws_for",
@@ -53,8 +52,6 @@ __all__ = [
     "upper_share",
 ]
 
-SAMPLING_FAILURE = FAILURE / 2
-"""Probability with which any of the bounds of a features run fails."""
 FEWEST = 512
 SMALLEST = 1e-200
 """Residuals are divided by, and what is below this may overflow."""
@@ -144,7 +141,7 @@ def residual_bound(
     *,
     count: int,
     entry_error: float,
-    tries: int = 0,
+    failure: float,
     n_threads: int = 1,
 ) -> Bound:
     """Bound on the largest eigenvalue of what a feature map leaves out of all rows, from ``count`` of the draws.
@@ -160,8 +157,8 @@ def residual_bound(
         How many to use: the first ones, so that their number must not depend on which rows they are.
     entry_error : float
         Of a kernel value.
-    tries : int
-        How many such bounds there were before in this run.
+    failure : float
+        Probability with which it may fail.
     n_threads : int
         That compute the matrix of the rows drawn; bits do not depend on it.
     """
@@ -174,19 +171,17 @@ def residual_bound(
     X = rows.take(index)
     gram, error = scaled_residuals(kernel, feature_map, X, residual, counts.astype(float), entry_error, n_threads)
     total = max(draws.total, residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
-    sample = ScaledSample(gram, int(counts.sum()), error)
-    bound = sampled_bound(total, sample, failure_of_attempt(SAMPLING_FAILURE, tries))
-    return Bound(bound.mu, bound.form, SAMPLING_FAILURE if bound.failure_probability else 0.0)
+    return sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), failure)
 
 
-def draws_needed(share: float) -> int:
+def draws_needed(share: float, failure: float) -> int:
     """How many draws tell whether the largest eigenvalue is below this share of the trace; 0: more than there are.
 
-    100 / share tell it where the truth is half of that: 100 kl(share / 2, share) / share = 15 = log(3e6).
+    Those with which it is proved where the truth is half of that, or all, where they prove less.
     """
-    if not share > 15.0 / DRAWS:
+    if not upper_share(0.0, DRAWS, failure) < share:
         return 0
-    return min(DRAWS, max(FEWEST, FEWEST * -(-int(100.0 / share) // FEWEST)))
+    return draws_for(0.5 * share, share, failure) or DRAWS
 
 
 def draws_for(expected: float, wanted: float, failure: float) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..base.protocol import NormPass, Summation
 from ..products.weighted import Entries
-from .beyond import FAILURE
 
 __all__ = ["KernelMatrix", "SolverBudget", "SolverTarget"]
 
@@ -25,17 +24,19 @@ class SolverTarget:
         Wanted width over the largest eigenvalue.
     fraction : float, optional
         Instead of a fixed c: as many eigenvalues as sum up to this fraction of the trace.
-    probabilistic : bool
-        Whether a bound that fails with a stated probability is allowed where no other is small enough.
     failure : float
-        Probability with which any of such bounds may fail, all together.
+        Probability with which any of the bounds that rest on random numbers may fail, all together; 0.0: there are to
+        be none.
     """
 
     c: int
     tol: float = 1e-6
     fraction: float | None = None
-    probabilistic: bool = True
-    failure: float = FAILURE
+    failure: float = 0.0
+
+    @property
+    def probabilistic(self) -> bool:
+        return self.failure > 0.0
 
     def count(self, values: np.ndarray, trace: float | None) -> int | None:
         """How many of these values are wanted; None where they do not sum up to the fraction."""

@@ -130,7 +130,7 @@ def attack_one(rng, largest=1500):
     memory = 1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None
     result = block_krylov(
         KernelMatrix(DenseProduct(K), single, known_trace, semidefinite, entries=entries_of(K)),
-        SolverTarget(c, tol),
+        SolverTarget(c, tol, failure=1e-6),
         SolverBudget(passes, memory),
         start=start,
         block_size=block_size,
@@ -196,7 +196,8 @@ def attack_cluster(rng):
     passes = int(rng.integers(5, 41))
     entries = entries_of(K)
     matrix = KernelMatrix(DenseProduct(K), single, float(np.trace(K)), positive_semidefinite=True, entries=entries)
-    result = block_krylov(matrix, SolverTarget(c, tol), SolverBudget(passes), block_size=block_size, rng=rng)
+    target = SolverTarget(c, tol, failure=1e-6)
+    result = block_krylov(matrix, target, SolverBudget(passes), block_size=block_size, rng=rng)
     true = np.sort(values)[::-1][: len(result.theta)]
     right = len(true) == c and bool(np.max(np.abs(result.theta - true)) <= 1e-3)
     contained = outside(result.certificate.eigenvalue_bounds, true, 1.0) <= 1e-13

@@ -3,9 +3,9 @@
     python tests/attacks/attack_loose.py [--problems 20000] [--calls 20000] [--failure 0.05] [--seed 0] [--moved]
         [--values]
 
-First the bound alone, then kpca with few features. There the failure is that of a run, of which the first bound has
-half. With --moved pivots go to means of rows, also where the rows are few; with --values second moments are summed of
-kernel values, and rows are drawn by bounds of their residuals.
+First the bound alone, then kpca with few features and that failure_probability. With --moved pivots go to means of
+rows, also where the rows are few; with --values second moments are summed of kernel values, and rows are drawn by
+bounds of their residuals.
 
 tests/attacks/test_attack_loose.py runs a fraction; tests/support/loose_cases.py has the families.
 """
@@ -24,7 +24,6 @@ import loose_cases as cases
 
 from fastkpca.fit import features, footprint, planning
 from fastkpca.maps import passes
-from fastkpca.solve import sampled
 
 
 def attack_bound(problems, failure, seed):
@@ -49,14 +48,13 @@ def attack_bound(problems, failure, seed):
 
 
 def attack_calls(calls, failure, seed):
-    """kpca, family by family, with this probability of failure in place of its own."""
-    sampled.SAMPLING_FAILURE = failure
+    """kpca with this failure_probability, family by family."""
     worst = 0.0
     for i, (name, family) in enumerate(cases.CALLS.items()):
         started, misses, probabilistic = time.perf_counter(), 0, 0
         for case in range(calls // len(cases.CALLS)):
             rng = np.random.default_rng([seed, 100 + i, case])
-            missed, may_fail = cases.call_misses(family(rng, 3000 if case % 500 == 0 else 120), case)
+            missed, may_fail = cases.call_misses(family(rng, 3000 if case % 500 == 0 else 120), case, failure)
             misses += missed
             probabilistic += may_fail
         share = misses / max(probabilistic, 1)

@@ -26,11 +26,10 @@ def test_the_bound_fails_no_more_often_than_it_says(attack, family):
 @pytest.mark.parametrize("family", CALLS)
 @pytest.mark.parametrize("moved", [False, True])
 def test_kpca_with_few_features_fails_no_more_often_than_it_says(attack, family, moved, monkeypatch):
-    monkeypatch.setattr(sampled, "SAMPLING_FAILURE", 0.05)
     if moved:  # pivots to means of rows, also where the rows are few
         monkeypatch.setattr(planning, "MEANS_FROM", 0)
     found = [
-        cases.call_misses(CALLS[family](attack.rng(f"loose {family}", case), 120), case)
+        cases.call_misses(CALLS[family](attack.rng(f"loose {family}", case), 120), case, 0.05)
         for case in range(attack.count(4000, least=80))
     ]
     probabilistic = sum(may_fail for _, may_fail in found)

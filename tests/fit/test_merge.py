@@ -13,7 +13,6 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.maps.monomial import TaylorMap
-from fastkpca.solve import sampled
 
 N, D, C = 3000, 2, 5
 MAPS = {
@@ -483,21 +482,25 @@ def test_files_of_models_without_the_bound_load_and_merge_by_their_trace(tmp_pat
         fk.KPCAModel.from_state(bare, {key: x for key, x in arrays.items() if not key.startswith("moments.")})
 
 
-def test_bounds_of_merged_models_fail_as_rarely_as_they_say(monkeypatch):
+def test_bounds_of_merged_models_fail_as_rarely_as_they_say():
     """Each part's bound fails with 1 in 20 instead of in millions, so that failures can be seen."""
-    monkeypatch.setattr(sampled, "SAMPLING_FAILURE", 0.05)
     missed = merged_models = 0
     for seed in range(60):
         rng = np.random.default_rng([5, seed])
         X = rng.standard_normal((int(rng.integers(200, 700)), 6)) * np.exp(rng.uniform(-2, 1, 6))
         X[0] *= 10.0 ** rng.uniform(0, 2)
         half = int(rng.integers(60, len(X) - 60))
+        often = {"failure_probability": 0.1}  # of which samples have half
         options = {"max_features": int(rng.integers(5, 40)), "rng": seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            first = fk.kpca(X[:half], "gaussian", 2, keep_moments=True, **options)
-            second = fk.kpca(X[half:], like=first, tol=0.1, rng=seed, keep_moments=True)
-            merged = fk.kpca_merge(first, second, tol=1e-3) if seed % 2 else fk.kpca_update(first, X[half:], tol=1e-3)
+            first = fk.kpca(X[:half], "gaussian", 2, keep_moments=True, **options, **often)
+            second = fk.kpca(X[half:], like=first, tol=0.1, rng=seed, keep_moments=True, **often)
+            merged = (
+                fk.kpca_merge(first, second, tol=1e-3)
+                if seed % 2
+                else fk.kpca_update(first, X[half:], tol=1e-3, **often)
+            )
         if merged.bound_kind == "probabilistic":
             merged_models += 1
             missed += merged.info["residual_norm"] < left_out_of(merged, X) * (1 - 1e-9)

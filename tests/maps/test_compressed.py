@@ -190,7 +190,7 @@ def test_a_search_with_coarse_products_comes_first_where_directions_are_many(see
     monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 0))
     monkeypatch.setattr(solved, "TWO_LEVELS", 0)
     c = 7 + seed
-    pairs = leading_axes(moments, c, tol=1e-6, rank=len(X) - 1)[2]
+    pairs = leading_axes(moments, c, tol=1e-6, rank=len(X) - 1, failure=1e-6)[2]
     fine, coarse = max(columns), min(columns)
     assert coarse < 0.6 * fine
     assert columns[fine] <= 2 * (c + solved.BESIDE + 2) and sum(columns.values()) == pairs.columns
@@ -224,7 +224,7 @@ def test_in_the_plane_a_moment_is_multiplied_with_and_what_proves_its_pairs_neve
     monkeypatch.setattr(type(moments), "matmat", lambda *_: pytest.fail("all features were multiplied with"))
     if flat:
         monkeypatch.setattr(lanczos._Search, "_traces_will_do", lambda _: False)
-    pairs = leading_axes(moments, c, tol=1e-6, rank=len(X) - 1)[2]
+    pairs = leading_axes(moments, c, tol=1e-6, rank=len(X) - 1, failure=1e-6)[2]
     assert pairs.certificate.bound_kind == "guaranteed"
     exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0][:c]
     ends, beside = pairs.certificate.eigenvalue_bounds[:c], moments.residual_trace + moments.indefinite
@@ -237,7 +237,7 @@ def test_clusters_need_few_products_and_are_guaranteed():
     X = rng.random((10, 3))[rng.integers(0, 10, 3000)] + 0.05 * rng.standard_normal((3000, 3))
     moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.1, 1e-7).new_moments()
     moments.update(X)
-    pairs = leading_axes(moments, 10, tol=1e-6, rank=len(X) - 1)[2]
+    pairs = leading_axes(moments, 10, tol=1e-6, rank=len(X) - 1, failure=1e-6)[2]
     assert moments.map.n_features > 20_000 and pairs.columns <= 90
     assert pairs.certificate.bound_kind == "guaranteed"
     exact = reference.eigh(reference.gram("gaussian", X, sigma=0.1))[0][:10]

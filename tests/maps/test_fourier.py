@@ -556,7 +556,7 @@ def test_leading_pairs_misses_no_eigenvalue():
                 product_error=1e-13,
                 form=form,
             )
-            found = leading_pairs(operator, SolverTarget(5, 1e-6))
+            found = leading_pairs(operator, SolverTarget(5, 1e-6, failure=1e-6))
             ends = found.certificate.eigenvalue_bounds
             assert (ends[:5, 0] <= values[:5]).all() and (values[:5] <= ends[:5, 1]).all(), name
             residual = A @ found.vectors[:, :5] - found.vectors[:, :5] * found.values[:5]
@@ -575,7 +575,7 @@ def test_leading_pairs_with_a_fraction_that_the_space_cannot_hold():
         operator = MomentOperator(
             lambda U: values[:, None] * U, n, float(values.sum()), 1.001 * np.linalg.norm(values), 1e-13, 0.0, formed
         )
-        found = leading_pairs(operator, SolverTarget(10, 1e-6, 0.99), total=float(values.sum()))
+        found = leading_pairs(operator, SolverTarget(10, 1e-6, 0.99, failure=1e-6), total=float(values.sum()))
         assert found.wanted == len(found.values) <= 640
         ends = found.certificate.eigenvalue_bounds
         assert (ends[:, 0] <= values[: len(ends)]).all() and (values[: len(ends)] <= ends[:, 1]).all()
@@ -664,7 +664,7 @@ def test_where_more_columns_widen_what_the_traces_prove_the_complement_proves_it
         moments.indefinite,
         moments.form,
     )
-    pairs = leading_pairs(operator, SolverTarget(14, 2e-5))
+    pairs = leading_pairs(operator, SolverTarget(14, 2e-5, failure=1e-6))
     ends = pairs.certificate.eigenvalue_bounds[:14]
     assert np.ptp(ends, axis=1).max() <= 2e-5 * pairs.values[0]
     exact = np.linalg.eigvalsh(moments.form())[::-1][:14]

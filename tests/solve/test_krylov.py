@@ -20,7 +20,7 @@ def solve(
     reference=None,
     fraction=None,
     tol=1e-6,
-    probabilistic=True,
+    failure=1e-6,
     max_passes=20,
     memory_limit=None,
     entry_error=0.0,
@@ -31,7 +31,7 @@ def solve(
     single = DenseProduct(K, np.float32) if search else None
     trace = options.pop("trace", float(np.trace(K)))
     matrix = KernelMatrix(product, single, trace, semidefinite, entry_error)
-    target = SolverTarget(c, tol, fraction, probabilistic)
+    target = SolverTarget(c, tol, fraction, failure)
     result = block_krylov(matrix, target, SolverBudget(max_passes, memory_limit), **options)
     assert result.converged == (not result.message)
     if reference is None:
@@ -127,7 +127,7 @@ def test_indefinite_without_a_norm_knows_nothing():
 
     K = np.tanh(np.random.default_rng(1).standard_normal((60, 60)))
     K = K + K.T
-    result = block_krylov(KernelMatrix(NoNorm(K)), SolverTarget(3), SolverBudget(3))
+    result = block_krylov(KernelMatrix(NoNorm(K)), SolverTarget(3, failure=1e-6), SolverBudget(3))
     assert not result.converged and result.message
     assert np.all(np.isinf(result.certificate.eigenvalue_bounds))
 
@@ -195,7 +195,7 @@ def test_flat_spectrum_is_probabilistic_and_labelled():
     assert result.certificate.bound_kind == "probabilistic"
     assert 0 < result.certificate.failure_probability <= 1e-6
     assert error(result, reference) <= 1e-4
-    result, reference = solve(K, 10, tol=1e-4, max_passes=30, search=True, probabilistic=False)
+    result, reference = solve(K, 10, tol=1e-4, max_passes=30, search=True, failure=0.0)
     assert "more passes" in result.message
     assert result.certificate.bound_kind == "guaranteed" and not result.converged
     assert error(result, reference) <= 1e-4
@@ -272,7 +272,7 @@ def test_intervals_hold_where_each_pass_has_other_errors_in_its_entries(seed, fa
     error = 0.02 * tol / n
     product = _WrongEntries(K, error, seed)
     matrix = KernelMatrix(product, None, float(np.trace(K)) - n * error, True, error)
-    result = block_krylov(matrix, SolverTarget(c, tol), SolverBudget(20), rng=seed)
+    result = block_krylov(matrix, SolverTarget(c, tol, failure=1e-6), SolverBudget(20), rng=seed)
     lower, upper = result.certificate.eigenvalue_bounds.T
     assert result.converged and (lower <= reference[:c]).all() and (reference[:c] <= upper).all()
     # one pass errs by n e; what the certificate adds to it is a small multiple, however many columns there are

@@ -191,12 +191,13 @@ CALLS = {
 }
 
 
-def call_misses(given, seed):
+def call_misses(given, seed, failure):
     """(whether the bound on what the map leaves out, or an interval, is missed; whether it is probabilistic)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComponentsWarning)
         warnings.simplefilter("ignore", CertificateWarning)
-        model = fk.kpca(given.X, given.kernel, None, rng=seed, sample_weight=given.weights, **given.options)
+        options = given.options | {"failure_probability": failure}
+        model = fk.kpca(given.X, given.kernel, None, rng=seed, sample_weight=given.weights, **options)
     X = given.X - model.shift
     weights = np.ones(len(X)) if given.weights is None else given.weights
     root = np.sqrt(weights)

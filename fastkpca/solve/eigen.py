@@ -147,6 +147,11 @@ class Judge:
         """Number of components to return; with a fraction the smallest whose lower ends reach it, None if none does."""
         return self.target.count(lower, self.A.total)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer components are there than wanted."""
+        return self.count(self.ritz.theta) is None if self.target.fraction is not None else self.c < self.target.c
+
     def expected_mu(self, theta: np.ndarray) -> np.ndarray:
         """About the bounds that trace and norm give beyond the first 1, 2, ... of these Ritz values."""
         trace, norm = self.A.expected_sums()
@@ -157,7 +162,7 @@ class Judge:
     def predicted_width(self, mu: float) -> float:
         """About the width of the widest interval, over the largest eigenvalue, if mu bounds the rest."""
         theta, c = self.ritz.theta, self.c
-        if c < self.target.c or not theta[0] > 0.0:
+        if self.is_short or not theta[0] > 0.0:
             return np.inf
         # of [[theta, r], [r, mu]], whose largest eigenvalue is that much above theta
         squares, half = np.maximum(self.ritz.squares[:c], 0.0), 0.5 * (theta[:c] - mu)

@@ -268,8 +268,8 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
             f"{text}, tol is {tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
             f"constant or its entries are large; {', or '.join(filter(None, ways))}"
         )
-    short = c < target.c or (fraction is not None and judge.count(theta) is None)
-    if c < target.c:
+    short = judge.is_short
+    if short and fraction is None:
         text += f", and the space holds no more than {c} of the {target.c} components"
     elif short:
         text += f", and the {c} components don't carry the fraction {fraction}"

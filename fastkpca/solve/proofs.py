@@ -323,7 +323,7 @@ class Factorisation(Proof):
 
     def price(self, run: Certifier) -> float:
         A = run.A
-        if not isinstance(A, CentredProducts) or run.basis.size < GROWTH * self.tried_at or run.c < run.target.c:
+        if not isinstance(A, CentredProducts) or run.basis.size < GROWTH * self.tried_at or run.is_short:
             return np.inf
         gap = self._gap(run)
         return np.inf if gap is None else self._seconds(A, gap[0], run.space, run.expenses.budget)

@@ -13,10 +13,12 @@ from ..base.rounding import EPS, UNIT32
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws, value_moments
 from ..maps.uncentred import about
-from ..model.plan import Plan
+from ..model.plan import Candidate
+from ..products.rates import RATE
 from ..solve import sampled
 from ..solve.beyond import failure_of_attempt
 from ..solve.certificate import Bound
+from ..solve.costs import TooDearError
 from ..solve.moments import kernel_trace
 from .components import (
     QUICK_SHARE,
@@ -29,7 +31,7 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .krylov import krylov_or_lapack
+from .look import look_at
 from .problem import Problem
 from .solution import Solution
 from .target import Target
@@ -94,22 +96,31 @@ class _Pass:
         return int(1.2 * D * self.times_too_large(target) ** (1 / 1.4)) + 1
 
 
-def solve_by_features(problem: Problem, plan: Plan) -> Solution:
-    """Components of the feature map that the plan chose; by products where it misses too much and those are allowed."""
-    target, way = problem.target, plan.chosen
+def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf) -> Solution:
+    """Components of a feature map, to which pivots are added where it misses tol.
+
+    ``instead``: seconds of the route that would follow; inf where none would.
+
+    Raises
+    ------
+    TooDearError
+        That route is the cheaper one by now, or the map misses tol.
+    """
+    target = problem.target
+    free = target.tol_is_required and not target.forced and target.c is not None and instead < np.inf
     with parallel.blas_threads():
         feature_map = way.offer.build(problem.data.sample)
-    if _outgrown(feature_map, problem, plan):
-        return _by_krylov(problem, plan)
-    with parallel.blas_threads():
-        most_draws, room = _most_draws(problem, plan), way.room.kept
+        D = feature_map.n_features  # of heavy tails it may have far more than predicted
+        if free and D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
+            raise TooDearError
+        most_draws, room = _most_draws(problem, way), way.room.kept
         found = _pass(feature_map, problem, 0, most_draws, room)
         for rounds in range(1, ROUNDS + 1):
             if not found.misses(target) or not target.tol_is_required:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
             enough = found.features_needed(target)
-            if not target.forced and plan.krylov_is_cheaper(problem.data.n_samples, enough):
+            if free and _pass_seconds(problem, enough) > instead:
                 break
             last = rounds == ROUNDS
             by_trace = last or found.left_out.form == "trace"
@@ -120,14 +131,18 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
                 break
             del found  # of the map before: the next takes its room
             found = _pass(more, problem, rounds, most_draws, room)
-    may_leave = not target.forced and target.c is not None and plan.krylov is not None
-    if may_leave and found.misses(target):
-        return _by_krylov(problem, plan)
+    if free and found.misses(target):
+        raise TooDearError
     solution = _components(found, problem)
-    if may_leave and _rounded(found, solution):
-        return _by_krylov(problem, plan)
+    if free and _rounded(found, solution):
+        raise TooDearError
     sums = {"value_moments": True} if found.by_values else {}
     return replace(solution, info=solution.info | {"radius": problem.data.radius} | sums)
+
+
+def _pass_seconds(problem: Problem, D: int) -> float:
+    """About: to choose so many features, to form and add them up, and to score them."""
+    return 3.0 * problem.data.n_samples * float(D) ** 2 / RATE.squares
 
 
 def _components(found: _Pass, problem: Problem) -> Solution:
@@ -155,13 +170,6 @@ def _rounded(found: _Pass, solution: Solution) -> bool:
     )
 
 
-def _outgrown(feature_map: FeatureMap, problem: Problem, plan: Plan) -> bool:
-    """Whether the map has so many more features than predicted (of heavy tails it may) that products cost less."""
-    target, D = problem.target, feature_map.n_features
-    free = target.tol_is_required and not target.forced and target.c is not None
-    return free and D > OUTGROWN * plan.chosen.n_features and plan.krylov_is_cheaper(problem.data.n_samples, D)
-
-
 def _scores(found: _Pass, problem: Problem) -> Scores | None:
     """How the scores of all rows are made where they are held in memory anyway, or where the features were kept."""
     feature_map, rows, budget, kept = found.moments.map, problem.rows, problem.budget, found.kept
@@ -178,18 +186,9 @@ def _scores(found: _Pass, problem: Problem) -> Scores | None:
     return scores
 
 
-def _by_krylov(problem: Problem, plan: Plan) -> Solution:
-    target = problem.target
-    solution = krylov_or_lapack(problem, plan, target.failure_beside_features)
-    certificate = solution.certificate
-    if target.may_use_sampled_bound:  # one that failed may have led here
-        certificate = certificate.or_failing(target.failure_of_samples)
-    return replace(solution, certificate=certificate, info=solution.info | {"features_tried": plan.name})
-
-
-def _most_draws(problem: Problem, plan: Plan) -> int:
+def _most_draws(problem: Problem, way: Candidate) -> int:
     """Rows of a sample whose matrix, and its factor, fit into the memory that the route leaves."""
-    spare = problem.budget.memory - plan.chosen.memory + plan.chosen.offer.cost.memory
+    spare = problem.budget.memory - way.memory + way.offer.cost.memory
     return min(DRAWS, int(np.sqrt(max(spare, 0.0) / 8.0)))
 
 
@@ -284,7 +283,7 @@ def _may_do(trial: Moments, problem: Problem) -> bool:
     if problem.rows.distributed:
         return False  # sums in float32 err by more, or are not offered, where a processor's vectors are narrower
     # sums in float32 err by more than some eigenvalues allow: a glance at these costs less than a second pass
-    look = problem.glance.look
+    look = look_at(problem.kernel, problem.data, 0)
     assert target.n_components is not None
     first, last = (trial.trace * share for share in (look.first(n), look.expected(target.n_components, n)))
     return accurate_for(trial, first, last, target)

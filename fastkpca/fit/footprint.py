@@ -28,7 +28,6 @@ __all__ = [
     "largest_map",
     "looking_bytes",
     "map_bytes",
-    "start_bytes",
     "threads_within",
 ]
 
@@ -181,27 +180,16 @@ def largest_map(
     return surely, max((low for start, (low, _) in parts if low > start), default=0)
 
 
-def start_bytes(data: Summary, D: int) -> tuple[float, float]:
-    """(at the peak, held from then on) of the pivots that a krylov run starts from."""
-    if D == 0:
-        return 0.0, 0.0
-    n, d = data.n_samples, data.n_features
-    peak = max(_choice_bytes(D, len(data.sample), d), _moment_bytes(n, D, d, min(D - 1, 64)) + 8.0 * D * D)
-    return peak, 8.0 * D * (5.0 * D + d)
-
-
-def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, basis: float | None = None) -> float:
-    """A basis of as many columns as a run needs at least (or of ``basis`` bytes), its start and the product's own."""
+def krylov_bytes(data: Summary, rows: Rows, c: int, product: float, *, basis: float | None = None) -> float:
+    """A basis of as many columns as a run needs at least (or of ``basis`` bytes), and the product's own."""
     n, d = data.n_samples, data.n_features
     block = default_block_size(n, c)
     space = basis_bytes(n, least_columns(n, c, block), block) if basis is None else basis
-    peak, held = start_bytes(data, D)
     copy = copies_of_rows(data, rows)
     weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
     # the two bands of a task, what of them is packed or converted, and those of the task before, which malloc keeps
     bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 5.0 * d
-    start = 8.0 * n * block if D else 0.0
-    route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
+    route = max(space + weighted, 8.0 * n * 6.0 * c + copy) + bands
     return max(
         looking_bytes(rows),
         _summary_bytes(data) + _copy_bytes(data, rows) + route + product + _tiles_and_buffers(n, 128.0),

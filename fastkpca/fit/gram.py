@@ -19,12 +19,15 @@ from ..rows.columns import check_columns, column_names
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .look import look_at
-from .planning import MAX_FEATURES, budgeted, offers_of_maps, small_offers
+from .look import OF_PIVOTS, look_at
+from .offers import MAX_FEATURES, budgeted, offers_of_maps, small_offers
 from .problem import entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
 __all__ = ["features", "gram"]
+
+MANY = 8192
+"""Rows from which on a look takes twice as many of them."""
 
 
 def gram(
@@ -250,7 +253,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
-    look = look_at(kernel, data, tol, shares=False)
+    look = look_at(kernel, data, OF_PIVOTS + (data.n_samples >= MANY), tol, shares=False)
     offers = _within(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
@@ -274,7 +277,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
 
 def _best_within(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Offer:
     """A map of at most so many features: the smallest that reaches ``tol``, or else the one that comes closest."""
-    look = look_at(kernel, data, tol, shares=False)
+    look = look_at(kernel, data, OF_PIVOTS + (data.n_samples >= MANY), tol, shares=False)
     while True:
         count = budgeted(data.n_samples, max_features)
         offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=count)

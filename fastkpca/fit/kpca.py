@@ -15,12 +15,9 @@ from ..model.plan import Plan
 from ..model.project import write_scores
 from ..model.result import KPCAModel
 from ..rows.values import check_out
-from ..solve.costs import TooDearError
-from .dense import solve_dense
-from .features import solve_by_features
-from .krylov import after_krylov, krylov_or_lapack, solve_by_krylov
 from .planning import advice_if_slow, make_plan, threads_within, warn_if_slow
-from .problem import Options, Problem, check_range, prepare
+from .problem import Options, Problem, prepare
+from .routes import solve
 from .solution import Solution
 
 __all__ = ["kpca", "plan"]
@@ -269,35 +266,6 @@ def plan(
     with parallel.blas_threads():
         made = make_plan(problem)
     return replace(made, advice=advice_if_slow(problem, made))
-
-
-def solve(problem: Problem, plan: Plan) -> Solution:
-    """Run the route that the plan chose."""
-    check_range(problem)
-    if plan.method == "dense":
-        return solve_dense(problem)
-    return solve_by_features(problem, plan) if plan.method == "features" else _by_products(problem, plan)
-
-
-def _by_products(problem: Problem, plan: Plan) -> Solution:
-    """Block Krylov, or the cheapest other route once the run has cost as much as that; LAPACK where a map misses tol.
-
-    All random bounds of a run share one probability of failure: where a map may follow, block Krylov has what it has
-    after a map.
-    """
-    instead = plan.instead_of_krylov
-    if instead is None or instead[0].method == "dense" or problem.target.forced:
-        return krylov_or_lapack(problem, plan, problem.target.failure_probability)
-    other, seconds = instead
-    try:
-        return solve_by_krylov(problem, plan, problem.target.failure_beside_features, seconds)
-    except TooDearError as error:
-        passes = error.passes
-    solution = solve_by_features(problem, plan.without_krylov(other))  # out here nothing holds the memory of the run
-    if solution.message:
-        del solution
-        solution = solve_dense(problem)
-    return after_krylov(solution, passes, problem.target.failure_beside_features)
 
 
 def _check_place(problem: Problem, out: Any) -> None:

@@ -11,22 +11,21 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import Summation
 from ..base.rounding import EPS
-from ..model.plan import Candidate, Plan
+from ..model.plan import Candidate
 from ..products.exact import ExactSummation
 from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
 from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
-from ..solve.costs import TooDearError, default_block_size
+from ..solve.costs import default_block_size
 from ..solve.krylov import KrylovResult, block_krylov
 from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
-from .dense import solve_dense
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 
-__all__ = ["after_krylov", "krylov_or_lapack", "solve_by_krylov", "widths"]
+__all__ = ["solve_by_krylov", "widths"]
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
@@ -53,42 +52,14 @@ class _Products(NamedTuple):
     values: ExactSummation | None = None
 
 
-def krylov_or_lapack(problem: Problem, plan: Plan, failure: float) -> Solution:
-    """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
+def solve_by_krylov(
+    problem: Problem, way: Candidate, failure: float, most_seconds: float, alternative: str
+) -> Solution:
+    """Block Krylov; TooDearError once it has cost more than ``most_seconds``.
 
-    The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
-    stopped, so the total is never much more than twice that of the cheaper method.
+    ``failure``: probability with which any of its random bounds may fail. ``alternative``: what reaches more, for the
+    message of a run that misses tol.
     """
-    lapack, way = plan.dense, plan.krylov
-    assert way is not None
-    if lapack is None or problem.target.forced:
-        return solve_by_krylov(problem, plan, failure)
-    if lapack.seconds < way.seconds:
-        return solve_dense(problem)
-    try:
-        return solve_by_krylov(problem, plan, failure, lapack.seconds)
-    except TooDearError as error:
-        passes = error.passes
-    return after_krylov(solve_dense(problem), passes, failure)  # out here nothing holds the memory of the run
-
-
-def after_krylov(solution: Solution, passes: int, failure: float) -> Solution:
-    """The solution of another route, which followed a run that was given up after so many passes.
-
-    Bounds of that run proved nothing of this one; that one of them could have failed, with probability ``failure``, is
-    counted all the same.
-    """
-    certificate = solution.certificate.or_failing(failure)
-    return replace(solution, certificate=certificate, info=solution.info | {"krylov_tried": passes})
-
-
-def solve_by_krylov(problem: Problem, plan: Plan, failure: float, most_seconds: float = np.inf) -> Solution:
-    """Block Krylov; TooDearError once it has cost more seconds than another route would.
-
-    ``failure``: probability with which any of its random bounds may fail.
-    """
-    way = plan.krylov
-    assert way is not None
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
     rows, present = problem.rows.present()
@@ -109,7 +80,7 @@ def solve_by_krylov(problem: Problem, plan: Plan, failure: float, most_seconds: 
         reached = block_krylov(
             matrix,
             SolverTarget(wanted, target.tol, fraction, failure),
-            SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, plan.otherwise),
+            SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
             block_size=block,
             rng=problem.rng,
             progress=budget.report,

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from ..base import parallel
-from ..base.caching import cached_property
 from ..base.lapack import eigenvalues
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
+from ..products.rates import RATE, eigen_seconds, value_seconds
 from ..products.vectors import row_sums
 
-__all__ = ["LARGER_LOOK", "MANY", "NOTHING_SEEN", "Glance", "Look", "look_at", "look_at_first"]
+__all__ = ["NOTHING_SEEN", "OF_PIVOTS", "Look", "further_seconds", "look_at", "look_further"]
 
 
-SMALL_LOOK = 192
-"""Rows, of which all eigenvalues are found in a millisecond."""
-GLANCE = 128
-"""Rows whose kernel values are seen in a fifth of that."""
+class Size(NamedTuple):
+    """Of a look: rows of which all eigenvalues are found; pivots, and the rows that they are chosen from."""
+
+    rows: int
+    pivots: int = 0
+    sample: int = 0
 
 
-LARGER_LOOK = 8192
-"""Rows from which on a look takes twice as many of them."""
-MANY = 1 << 15
-"""Rows from which on a look may cost twice as much: a tenth more features cost more."""
+LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
+"""A further look is the next of these."""
+OF_PIVOTS = 1
+"""The first of them that looks at pivots."""
+CALLS_SECONDS = 3e-4
+"""Of a look, beside what it computes."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,14 @@ class Look:
     shares : ndarray
         Estimates of lambda_1 >= lambda_2 >= ... over tr K.
     probe : RankProbe or None
-        Pivots needed for a residual trace; None where the kernel is not semidefinite.
+        Pivots needed for a residual trace; None where none were looked at, or the kernel is not semidefinite.
+    level : int
+        How many sizes of the ladder were taken.
     """
 
     shares: np.ndarray
     probe: RankProbe | None
+    level: int = 0
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
@@ -79,110 +87,57 @@ class Look:
 NOTHING_SEEN = Look(np.zeros(1), None)
 
 
-class Glance:
-    """The kernel values of a few rows of the sample: what they tell takes a tenth of a look's time."""
+def further_seconds(kernel: Kernel, data: Summary, look: Look) -> float:
+    """Of the next look; infinite where there is none."""
+    if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].rows):
+        return inf
+    size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
+    values = size.rows**2 + size.pivots * size.sample
+    return CALLS_SECONDS + values * value + eigen_seconds(size.rows, 0) + size.sample * size.pivots**2 / RATE.squares
 
-    def __init__(self, kernel: Kernel, data: Summary, count: int = GLANCE):
-        K, trace = _centred(kernel, data, count)
-        usable = trace > 0.0 and bool(np.isfinite(K).all())
-        self._K: np.ndarray = K if usable else K[:0]
-        self._trace = trace
 
-    def first_share(self) -> float:
-        """lambda_1 / tr K from below, by a few steps of the power method; 0 where nothing is known."""
-        K = self._K
-        if not len(K):
-            return 0.0
-        image = K[:, int(K.diagonal().argmax())]
-        for _ in range(7):
-            length = sqrt(image @ image)
-            if not length > 0.0:
-                return 0.0
-            v = image / length
-            image = K @ v
-        return float(v @ image) / self._trace
-
-    def excess(self, n: int) -> float:
-        """About how many times too large these rows make lambda_1 / tr K of n rows: the more eigenvalues are about as
-        large as the first, the larger."""
-        return (1.0 + sqrt(self.participating(n) / (2.0 * max(len(self._K), 1)))) ** 2
-
-    @cached_property
-    def look(self) -> Look:
-        """All eigenvalues of these rows; none where nothing is known."""
-        if not len(self._K):
-            return NOTHING_SEEN
-        with parallel.blas_threads():
-            return Look(eigenvalues(self._K)[::-1] / self._trace, None)
-
-    def resolves(self, c: int, share: float) -> bool:
-        """Whether the c-th eigenvalue is at least this share of the first; False where nothing is known."""
-        return self.look.share(c) > share * self.look.share(1)
-
-    def participating(self, n: int) -> float:
-        """How many eigenvalues share the trace: its square over the sum of their squares, for n rows.
-
-        n where the spectrum is flat, a handful where it falls fast. The mean square beside the diagonal does not depend
-        on the number of rows.
-        """
-        m = len(self._K)
-        size = float(np.diagonal(self._K).mean()) if m > 1 else 0.0
-        if not size > 0.0:
-            return np.inf
-        K = self._K / size  # values whose squares leave the range of float64 are refused later
-        diagonal = np.diagonal(K)
-        squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
-        return 1.0 / (1.0 / n + squares / (m * (m - 1)))
+def look_further(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False, n_threads: int = 1) -> Look:
+    """The next look of the ladder. ``beside``: pivots are looked at on other rows, too."""
+    return look_at(kernel, data, look.level, beside=beside, n_threads=n_threads)
 
 
 def look_at(
     kernel: Kernel,
     data: Summary,
+    level: int = 1,
     residual: float = 1e-12,
     *,
-    pivots: bool = True,
     shares: bool = True,
     beside: bool = False,
     n_threads: int = 1,
 ) -> Look:
-    """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
-    few = data.n_samples < LARGER_LOOK  # a look that costs less than what it decides about
-    sizes = (128, 512) if few else (256, 1024)
-    if beside and data.n_samples >= MANY:
-        sizes = (512, 2048)
+    """Some hundred rows of the sample, as many as this ``level`` of the ladder has; half of the time is for the
+    ``shares``."""
+    size = LADDER[level]
 
     def probe() -> RankProbe | None:
-        if not (kernel.positive_semidefinite and pivots):
+        if not (kernel.positive_semidefinite and size.pivots):
             return None
         return probe_rank(
             kernel,
             data,
             residual,
             np.random.default_rng(0),
-            max_probe=sizes[0],
-            sample_rows=sizes[1],
+            max_probe=size.pivots,
+            sample_rows=size.sample,
             beside=beside,
             n_threads=n_threads,
         )
 
     def spectrum() -> np.ndarray:
-        return _shares(kernel, data) if shares else np.zeros(0)
+        return _shares(kernel, data, size.rows) if shares else np.zeros(0)
 
     of_pivots, of_rows = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
-    return Look(of_rows, of_pivots)
+    return Look(of_rows, of_pivots, level + 1)
 
 
-def look_at_first(kernel: Kernel, data: Summary) -> Look:
-    """The share of the first eigenvalue alone, from below, of the rows of a look: it takes a fifth of its time."""
-    return Look(np.array([Glance(kernel, data, _rows_of_look(data)).first_share()]), None)
-
-
-def _rows_of_look(data: Summary) -> int:
-    return SMALL_LOOK if data.n_samples < LARGER_LOOK else 2 * SMALL_LOOK
-
-
-def _shares(kernel: Kernel, data: Summary) -> np.ndarray:
-    K, trace = _centred(kernel, data, _rows_of_look(data))
+def _shares(kernel: Kernel, data: Summary, rows: int) -> np.ndarray:
+    K, trace = _centred(kernel, data, rows)
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
         values = eigenvalues((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)

@@ -32,7 +32,6 @@ from ..rows.summary import summarize
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from . import footprint
-from .look import Glance
 from .target import Target
 
 __all__ = ["Budget", "Options", "Problem", "check_range", "prepare", "summarize_for"]
@@ -172,20 +171,6 @@ class Problem:
         """At most ``count`` rows of the sample, spread over it."""
         sample = self.data.sample
         return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
-
-    @cached_property
-    def powers_are_possible(self) -> bool:
-        """Whether the dense route may need no LAPACK, as far as sizes tell."""
-        target = self.target
-        if target.forced or target.n_components is None:
-            return False
-        if self.rows.weights is not None or not self.kernel.positive_semidefinite:
-            return False
-        return False
-
-    @cached_property
-    def glance(self) -> Glance:
-        return Glance(self.kernel, self.data)
 
     @cached_property
     def largest_value(self) -> float:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.stored import Record
-from ..products.rates import RATE
 
 __all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_seconds", "readable_size"]
 
 METHODS = ("dense", "features", "krylov")
-FEATURES_MAY_TAKE = 4.0
-"""Times the seconds that are predicted for a feature map."""
 _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
 """Of a candidate: what the model file holds."""
 
@@ -109,27 +106,11 @@ class Plan:
         return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)
 
     @property
-    def instead_of_krylov(self) -> tuple[Candidate, float] | None:
-        """LAPACK or a feature map, whichever is the cheaper, and the seconds that it may take.
-
-        None where LAPACK is not possible: a map can miss tol, and nothing could follow it. The price of LAPACK is
-        known, that of a map less well.
-        """
-        if self.dense is None:
-            return None
-        maps = [x for x in self.candidates if x.method == "features" and not (x.obstacle or x.misses)]
-        priced = [(self.dense, self.dense.seconds), *((x, FEATURES_MAY_TAKE * x.seconds) for x in maps)]
-        return min(priced, key=lambda x: x[1])
-
-    def without_krylov(self, chosen: Candidate) -> Plan:
-        """The plan for this candidate, after products were given up."""
-        others = tuple(x for x in self.candidates if x.method != "krylov")
-        return replace(self, method=chosen.method, name=chosen.name, candidates=others)
-
-    def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
-        """Whether it costs less than another pass with about ``n_features`` features: choose, form, and score them."""
-        other = self.krylov
-        return other is not None and 3.0 * n * float(n_features) ** 2 / RATE.squares > other.seconds
+    def ways(self) -> list[Candidate]:
+        """Those that are possible, in the order in which they are tried: the chosen one, then by price."""
+        others = [x for x in self.candidates if x is not self.chosen and not x.obstacle and x.offer is not None]
+        others += [x for x in (self.dense,) if x is not None and x is not self.chosen]
+        return [self.chosen, *sorted(others, key=lambda x: x.seconds)]
 
     def __str__(self) -> str:
         lines = [f"{self.method} ({self.name}): {self.reason}", ""]

@@ -34,9 +34,9 @@ MOST_COLUMNS = 640
 
 
 class TooDearError(Exception):
-    """The run has stopped, because it would cost more than it may; ``passes`` is the number of passes made."""
+    """A run has stopped, because it would cost more than it may; ``passes`` is the number of passes made."""
 
-    def __init__(self, passes: int):
+    def __init__(self, passes: int = 0):
         super().__init__(passes)
         self.passes = passes
 

@@ -1,0 +1,475 @@
+"""The ways to solve a problem, with their prices in seconds and bytes: LAPACK, feature maps, block Krylov.
+
+Predictions are counts (flops, kernel values, bytes) over the rates of ``products.rates``. What a look at a few rows has
+not told yet is taken for the best: prices then are the lowest that there may be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..base.lapack import takes_all
+from ..base.near import with_near
+from ..base.protocol import Offer
+from ..model.plan import Candidate, Room, readable_size
+from ..products.exact import kept_bytes as kept_value_bytes
+from ..products.matrix import kept_bytes
+from ..products.rates import OVERHEAD, RATE, eigen_seconds, is_compiled, value_seconds
+from ..solve.beyond import lanczos_steps
+from ..solve.costs import (
+    MOST_COLUMNS,
+    basis_bytes,
+    default_block_size,
+    factorising_seconds,
+    least_columns,
+    look_seconds,
+    rest_bytes,
+    step_seconds,
+)
+from ..solve.proofs import EXPLORING_PASSES
+from . import footprint
+from .look import Look
+from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
+from .problem import Problem
+from .product_choice import LEAST_COLUMNS, Way, products_for
+
+__all__ = ["components_held", "dense_candidate", "feature_candidate", "feature_candidates", "krylov_candidates"]
+
+FEWEST_PASSES = 2.5
+"""Of block Krylov, where nothing is known of the spectrum."""
+MOST_PASSES = 40.0
+"""As far as predictions go."""
+LAST = 1.5
+"""Passes in float64; those before are a search in float32, twice as fast."""
+PASS_OVERHEAD = 1e-3
+"""Seconds of a pass of block Krylov that no count shows: calls, and small matrices."""
+LOW = 0.85
+"""Of the last wanted eigenvalue: the bound on the others that a run needs."""
+PRODUCT_SHARE = 2e-3
+"""Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
+SMALL, SMALL_MATRIX = 2048, 64 << 20
+"""Rows up to which compiled kernel values are held in float64, in any number of columns; bytes up to which K itself is,
+of a kernel without compiled tiles."""
+HELD_COLUMNS, DEAR_COLUMNS = 33, 32
+"""Columns of X from which kernel values are held: in float64, and in float32, as making them takes longer than reading
+them."""
+READ_RATE = 1e10
+"""Bytes in a second."""
+OVERRATED = 1.3
+"""Factor by which a few rows may make lambda_1 / tr K too large before the tolerance of a map allows for it."""
+ROUNDING_SHARE = 0.75
+"""Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
+NO_MORE = 1e-9
+"""Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
+SCORES_BY_WEIGHTS = 1e-6
+"""Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
+round grows as the root of the residual falls."""
+MORE_THAN_ROWS = 2048
+"""Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
+
+
+# LAPACK ------------------------------------------------------------------------------------------------------
+
+
+def dense_candidate(problem: Problem) -> Candidate:
+    wanted, n = problem.target.n_components, problem.data.n_samples
+    few = wanted if wanted is not None and not takes_all(n, wanted) else None
+    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows)
+    seconds += eigen_seconds(n, few) + OVERHEAD
+    memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
+    return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
+
+
+# feature maps ------------------------------------------------------------------------------------------------
+
+
+def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> list[Candidate]:
+    """The feature maps for ``tol``, none of which is looked for beyond the price of another route."""
+    kernel, target = problem.kernel, problem.target
+    if kernel.without_maps:
+        return []
+    if not target.tol_is_required and target.features in ("auto", "pivots"):
+        return _within_budget(problem)
+    name, n = target.features, problem.data.n_samples
+    largest = _largest_map(problem, components_held(problem, look), 0.0, pivots=False)[1]
+    if name == "auto" and target.method != "features" and most_seconds < np.inf:
+        # a map whose second moment alone costs more than another whole route is not worth looking for
+        largest = min(largest, int(np.sqrt(most_seconds * RATE.squares / n)) + 1)
+    offers = [x for x in kernel.feature_maps(problem.data, 0.0, largest) if x.cost.residual == 0.0]
+    offers = [x for x in offers if name in ("auto", x.name)]
+    if not offers and look.share(1) > 0.0:
+        offers = _truncated(problem, look, largest)
+    if not offers:
+        return [_no_map(problem, largest)] if target.method == "features" and look.level else []
+    hold = components_held(problem, look)
+    return [feature_candidate(problem, x, hold) for x in offers]
+
+
+def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
+    target, data = problem.target, problem.data
+    residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
+    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), pivots=True)[0]
+    while True:
+        offers = offers_of_maps(
+            problem.kernel,
+            data,
+            problem.rows,
+            look,
+            residual,
+            largest,
+            target.features,
+            most=min(pivots, largest),
+            count=pivot_count(problem, look, residual),
+            n_threads=problem.budget.n_threads,
+        )
+        if offers or target.method != "features" or residual >= 1.0 or look.probe is None:
+            return offers
+        # asked for: the best that fits, and the interval says how good that is
+        residual = min(max(10.0 * residual, 1e-15), 1.0)
+
+
+def _within_budget(problem: Problem) -> list[Candidate]:
+    """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
+    count, kernel, data = problem.target.max_features, problem.kernel, problem.data
+    assert count is not None
+    hold = components_held(problem, None)
+    if problem.target.features == "auto":
+        exact = [x for x in kernel.feature_maps(data, 0.0, count) if x.cost.residual == 0.0]
+        exact = [x for x in exact if x.cost.n_features <= count]
+        if exact:
+            return [feature_candidate(problem, x, hold) for x in exact]
+    flops = RATE.features * value_seconds(kernel, data.n_features)
+    cost = counted_cost(data, budgeted(data.n_samples, count), flops)
+    offer = pivot_offer(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=True)
+    return [feature_candidate(problem, offer, hold)]
+
+
+def _residual_allowed(tol: float, share: float, first: float) -> float:
+    """Residual trace over trace that a map may have: ``share`` is lambda_1 / tr K of a few rows, ``first`` that of all.
+
+    What a map leaves out, and the errors of its transforms, may take half of tol; the rest makes up for a share that is
+    a little too large.
+    """
+    return min(0.5 * tol * min(share, OVERRATED * first), 1.0)
+
+
+def _no_map(problem: Problem, largest: int) -> Candidate:
+    name = problem.target.features
+    if name == "auto":
+        text = f"no map reaches tol={problem.target.tol:g} within {largest} features"
+        return Candidate("features", "any", 0.0, 0.0, obstacle=text)
+    # some maps are offered for a loose tolerance only, others (fourier) for one below 1
+    most = max(largest, MAX_FEATURES)
+    offers = [x for tol in (1.0, 0.1) for x in problem.kernel.feature_maps(problem.data, tol, most)]
+    known = sorted({"pivots", *(x.name for x in offers)})
+    if name not in known:
+        names = ", ".join(map(repr, known))
+        text = f"features={name!r}: {problem.kernel!r} has no map of this name on these rows; it has {names}"
+        raise ValueError(with_near(text, name, known))
+    return Candidate("features", name, 0.0, 0.0, obstacle=f"needs more than {largest} features")
+
+
+def _too_many(offer: Offer, n: int, forced: str) -> str:
+    """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
+    D = offer.cost.n_features
+    if offer.cost.moment_flops is not None or D <= max(n, MORE_THAN_ROWS):
+        return ""
+    without = "" if forced == "auto" else f"leave features={forced!r} out, and "
+    return f"has {D} features, and {n} rows have {n - 1} components at most: {without}method='dense' takes the matrix"
+
+
+def feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
+    """A map with its price, and memory for so many components."""
+    D, limit, each = offer.cost.n_features, problem.budget.memory, _score_bytes(problem)
+    pivots = offer.name == "pivots"
+
+    def needed(scores: float) -> float:
+        return footprint.map_bytes(
+            problem.data,
+            problem.rows,
+            D,
+            hold,
+            map_memory=offer.cost.memory,
+            dense=offer.cost.moment_flops is None,
+            pivots=pivots,
+            scores=scores,
+        )
+
+    memory = needed(each)
+    kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
+    kept = kept if memory + kept <= limit else 0.0
+    memory += kept
+    obstacle = _too_much(memory, limit)
+    if obstacle and needed(0.0) <= limit:
+        held = readable_size(each * min(hold, D))
+        obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
+    obstacle = obstacle or _too_many(offer, problem.data.n_samples, problem.target.features)
+    seconds = _feature_seconds(problem, offer, kept=kept > 0.0)
+    most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
+    misses = offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
+    return Candidate(
+        "features", offer.name, seconds, memory, D, obstacle, offer, Room(features=most, kept=kept), misses=misses
+    )
+
+
+def _largest_map(problem: Problem, hold: int, scores: float, *, pivots: bool) -> tuple[int, int]:
+    most = MAX_FEATURES if problem.target.max_features is None else problem.target.max_features
+    most = min(most, problem.data.n_samples) if pivots else most
+    return footprint.largest_map(
+        problem.data, problem.rows, hold, problem.budget.memory, most, pivots=pivots, scores=scores
+    )
+
+
+def components_held(problem: Problem, look: Look | None) -> int:
+    """Components to count memory for; of a fraction as many as a look lets expect, and some more."""
+    c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
+    if c is None or wanted is not None:
+        return n if wanted is None else wanted
+    expected = 0.0
+    if look is not None and len(look.shares) and look.shares.sum() > 0:
+        expected = float(np.searchsorted(np.cumsum(look.shares) / look.shares.sum(), c)) + 1
+    return min(n, max(50, int(1.3 * expected) + 10))
+
+
+def _components_timed(problem: Problem) -> int:
+    """Components to count seconds for."""
+    wanted = problem.target.n_components
+    return min(50, problem.data.n_samples) if wanted is None else wanted
+
+
+def _score_bytes(problem: Problem) -> float:
+    """Of the scores of one component, where they are kept in memory."""
+    return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
+
+
+def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> float:
+    n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
+    k = _components_timed(problem)
+    if offer.cost.moment_flops is not None:
+        seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / RATE.features + 4 * d / RATE.rows)
+        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / RATE.features + OVERHEAD
+    form = again = offer.cost.row_flops / RATE.features
+    if kept:
+        again = 0.0
+    elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
+        again = D * value_seconds(problem.kernel, d)
+    quick = offer.cost.quick_flops if problem.takes_quick_moments else None
+    moment = D * D / RATE.squares if quick is None else quick / RATE.products
+    seconds = n * (form + again + moment + 2.0 * D * k / RATE.multiplications + 4 * d / RATE.rows)
+    return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + OVERHEAD
+
+
+# block Krylov ------------------------------------------------------------------------------------------------
+
+
+class Expected(NamedTuple):
+    """What a run of block Krylov is expected to take.
+
+    Attributes
+    ----------
+    search : float
+        Passes of the search.
+    columns : float
+        Of the basis in the end.
+    proved : bool
+        Trace or norm prove that nothing was missed.
+    exploring : float
+        Passes of an exploration that proves it otherwise.
+    """
+
+    search: float
+    columns: float
+    proved: bool = True
+    exploring: float = EXPLORING_PASSES
+
+
+def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list[Candidate]:
+    """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
+
+    Approximate ones take time to plan: they are left out where no product costs enough for that, or ``most_seconds``,
+    those of another route, are less than what block Krylov takes beside its products.
+    """
+    kernel, data, target = problem.kernel, problem.data, problem.target
+    exact = _exact_products(problem)
+    candidate = _krylov_candidate(problem, look, exact)
+    named = target.products not in ("auto", "exact")
+    free = _krylov_candidate(problem, look, replace(exact, setup=0.0, once=0.0)).seconds
+    worth = look.share(1) > 0.0 and data.n_samples > SMALL and free < most_seconds
+    if target.products == "exact" or not (named or worth):
+        return [candidate]
+    # an error of at most e in each entry moves an eigenvalue by at most n e
+    share = look.share(1) if look.level else 1.0 / data.n_samples
+    allowed = PRODUCT_SHARE * target.tol * share * float(kernel.diagonal(data.sample).mean())
+    ways = products_for(
+        kernel,
+        data,
+        data,
+        allowed if allowed > 0 else None,
+        square=True,
+        columns=_components_timed(problem) + 10,
+        name=target.products,
+        n_threads=problem.budget.n_threads,
+        reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
+        f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
+    )
+    return [_krylov_candidate(problem, look, way) for way in ways]
+
+
+def _exact_products(problem: Problem) -> Way:
+    return products_for(
+        problem.kernel,
+        problem.data,
+        problem.data,
+        None,
+        square=True,
+        columns=_components_timed(problem) + 10,
+        name="exact",
+    )[0]
+
+
+def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
+    kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
+    n, k, exact, compiled = data.n_samples, _components_timed(problem), way.name == "exact", is_compiled(kernel)
+    in_memory = _way_in_memory(problem, way, k) if exact else None
+    way = in_memory or way
+    held = in_memory is not None and compiled
+    block = default_block_size(n, k, held=held)
+    memory = footprint.krylov_bytes(data, problem.rows, k, way.least_memory)
+    obstacle = _krylov_obstacle(problem, k) or _too_much(memory, limit)
+    values = _values_kept(problem, memory, held=in_memory is not None) if exact else 0.0
+    extra = 0.0 if held else values  # values in float64 are held in two parts, of which one serves the search
+    values = values if memory + extra <= limit else 0.0
+    expected = _expected(look, n, k, block, problem, norm=exact)
+    # a pass in float32 takes half as long, and over values that it keeps the first one alone makes these
+    single = 0.5 if exact and (held or in_memory is None) else 1.0
+    makes = 1.0 if values and in_memory is None else expected.search
+    later = min(single * way.once, 2.0 * n * n * block / RATE.multiplications)
+    seconds = way.seconds(single * makes + LAST) + (expected.search - makes) * later
+    seconds += _algebra_seconds(problem, way, block, expected) + PASS_OVERHEAD * (expected.search + LAST)
+    memory += min(extra, values)
+    left = replace(_krylov_room(problem, way, k, memory), values=values)
+    return Candidate("krylov", way.name, seconds, memory, 0, obstacle, way, left)
+
+
+def _krylov_obstacle(problem: Problem, k: int) -> str:
+    """Why block Krylov can't do what is asked, whatever the memory."""
+    if problem.target.c is None:
+        return "all components need the dense route or an exact feature map"
+    if problem.target.n_components is None and not problem.kernel.positive_semidefinite:
+        return "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
+    return f"finds at most {problem.rank} components" if k > problem.rank else ""
+
+
+def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm: bool) -> Expected:
+    """What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products
+    measure."""
+    target, trace = problem.target, problem.kernel.positive_semidefinite
+    shares, beyond = look.spectrum(n)
+    first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
+    if not last > 0.0:
+        return Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)  # nothing is known
+    most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
+    shares = np.append(shares, np.full(max(most - len(shares), 0), beyond))
+    # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
+    left = [np.append(np.cumsum(x[:0:-1])[::-1], 0.0)[:most] for x in (shares, shares**2)]
+    rest = max(n - len(shares), 0)
+    by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
+    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
+    low = np.flatnonzero(mu <= LOW * last)
+    passes = _converging(look, n, k, block, target.tol)
+    search = min(max(passes - LAST, (low[0] + 1) / block if len(low) else 0.0, 1.0), MOST_PASSES)
+    exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
+    return Expected(search, min(search * block, most), bool(len(low)), max(exploring, EXPLORING_PASSES))
+
+
+def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
+    """Passes after which the error of lambda_k is tol lambda_1.
+
+    A block of b columns gains a factor exp(2 acosh(1 + 2 (lambda_k - lambda_(b+1)) / (lambda_(b+1) - lambda_n))) a pass
+    (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
+    the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
+    """
+    first, last, least = look.expected(1, n), look.expected(k, n), look.least(n)
+    wanted = max(math.log(4.0 * n / block * last / (first * tol)), 1.0)
+    shares, beyond = look.spectrum(n)
+    more = np.arange(int(MOST_PASSES / 2.0))  # further blocks
+    after = np.append(shares, beyond)[np.minimum((more + 1) * block, len(shares))]
+    gain = 2.0 * np.arccosh(1.0 + 2.0 * np.maximum(last - after, 1e-12 * last) / np.maximum(after - least, 1e-3 * last))
+    return float(np.min(1.0 + 2.0 * more + wanted / gain))
+
+
+def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected) -> float:
+    """Of Rayleigh-Ritz in the search, and on what is kept of it; then of the proof that nothing was missed.
+
+    Where trace and norm do not tell, that is an exploration, or a factorisation of the matrix beyond the basis.
+    """
+    n, steps, columns = problem.data.n_samples, max(expected.search, 1.0), expected.columns
+    # the columns grow from one block to all
+    seconds = steps * (step_seconds(n, 0.5 * columns, block) + 0.25 * look_seconds(columns))
+    seconds += LAST * (step_seconds(n, columns, int(columns)) / 2.0 + look_seconds(columns))
+    if expected.proved:
+        return seconds
+    passes, mean = expected.exploring, columns + 0.5 * expected.exploring * block
+    exploring = passes * (way.once + step_seconds(n, mean, block) + look_seconds(min(mean, MOST_COLUMNS)))
+    factorising = np.inf
+    if way.name == "exact" and rest_bytes(n, int(columns)) <= problem.budget.memory:
+        factorising = factorising_seconds(n, 2 * block, way.once)
+    return seconds + min(exploring, factorising)
+
+
+def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
+    """Exact products with a K that is held; None where that is not worth it, or does not fit.
+
+    Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Of compiled
+    tiles half of K is, where the rows are few, or where their many columns make a value dear.
+    """
+    kernel, n = problem.kernel, problem.data.n_samples
+    d, compiled = problem.data.n_features, is_compiled(kernel)
+    columns = default_block_size(n, k, held=compiled)
+    size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
+    worth = size <= SMALL_MATRIX
+    if compiled:
+        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted
+    else:
+        once += 8.0 * n * n / READ_RATE
+    cost = replace(way.cost, memory=way.cost.memory + size)
+    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once, once=once)
+    memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.least_memory)
+    fits = memory <= problem.budget.memory
+    return way_in_memory if worth and fits else None
+
+
+def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
+    """Bytes of the values of a search in float32, beside so many bytes, where keeping them pays; else 0.
+
+    ``held``: whether the values are held in float64 anyway.
+    """
+    n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
+    # compiled tiles make a value of few columns of X again in less time than it takes to read
+    worth = held or d >= DEAR_COLUMNS or not compiled
+    size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
+    here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
+    fits = (held and compiled) or memory + size <= problem.budget.memory
+    return size if worth and here and fits else 0.0
+
+
+def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:
+    """What the limit leaves for the basis, and for columns that an approximate product multiplies at once."""
+    n = problem.data.n_samples
+    block = default_block_size(n, k)
+    least = basis_bytes(n, least_columns(n, k, block), block)
+    spare = max(0.0, problem.budget.memory - memory)
+    columns = LEAST_COLUMNS
+    if way.cost.column_memory:  # half of it, as far as a block of columns goes
+        columns += int(min(max(0, 2 * block - columns), 0.5 * spare / way.cost.column_memory))
+        spare -= (columns - LEAST_COLUMNS) * way.cost.column_memory
+    basis = least + spare / (2.0 if problem.rows.weights is not None else 1.0)
+    return Room(basis=basis, columns=columns, pass_seconds=way.once)
+
+
+def _too_much(memory: float, limit: float) -> str:
+    return f"needs {readable_size(memory)}, the limit is {readable_size(limit)}" if memory > limit else ""

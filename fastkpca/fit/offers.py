@@ -1,0 +1,189 @@
+"""Feature maps that a problem may take: what the kernel offers, and maps of pivots, with their costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
+from ..maps.draws import DRAWS
+from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost, pivots_rounding
+from ..products.rates import RATE, value_seconds
+from ..rows.view import Rows
+from ..solve.sampled import FEWEST, bound_flops, draws_worth, upper_share
+from .look import Look
+from .problem import Problem
+from .target import Target
+
+__all__ = [
+    "MAX_FEATURES",
+    "Counted",
+    "budgeted",
+    "counted_cost",
+    "offers_of_maps",
+    "pivot_count",
+    "pivot_offer",
+    "small_offers",
+]
+
+MAX_FEATURES = 8192
+"""Features of a map whose second moment is formed, at most."""
+SAMPLED_SHARE = 0.85
+"""Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
+MEANS_FROM, MEANS_SHARE = 4, 0.8
+"""Rows for each of the sample from which on pivots are moved to means, and about how many of these do what the probe's
+pivots, which are rows, do."""
+
+
+class Counted(NamedTuple):
+    """A number of pivots, and of rows drawn to bound what they leave."""
+
+    rank: int
+    draws: int
+
+
+def offers_of_maps(
+    kernel: Kernel,
+    data: Summary,
+    rows: Rows,
+    look: Look,
+    residual: float,
+    largest: int,
+    name: str = "auto",
+    *,
+    most: int | None = None,
+    count: Counted | None = None,
+    n_threads: int = 1,
+) -> list[Offer]:
+    """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
+
+    ``residual``: trace over trace that a map may leave out. ``most``: pivots; ``count``: so many and no more, where
+    that is not for the trace of what they leave to say.
+    """
+    most = largest if most is None else most
+    offers: list[Offer] = []
+    if look.probe is not None and name in ("auto", "pivots"):
+        cost = _pivots_cost(kernel, data, look, residual, count)
+        # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
+        largest = min(largest, 2 * cost.n_features + 1000)
+        if cost.n_features <= most:
+            offers.append(
+                pivot_offer(
+                    kernel, data, rows, cost, residual, most if count is None else count.rank, n_threads,
+                    counted=count is not None,
+                )
+            )  # fmt: skip
+    if name != "pivots" and 0.0 < residual < 1.0:
+        offers = [x for x in kernel.feature_maps(data, residual, largest) if name in ("auto", x.name)] + offers
+    return offers
+
+
+def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, count: Counted | None) -> Cost:
+    flops = RATE.features * value_seconds(kernel, data.n_features)
+    if count is not None:
+        return counted_cost(data, count, flops)
+    assert look.probe is not None
+    cost = look.probe.cost(residual, flops, data.n_samples)
+    size, error = float(kernel.diagonal(data.sample).mean()), kernel.entry_error(data, np.dtype(np.float64))
+    return replace(cost, rounding=pivots_rounding(cost.n_features, (error or 0.0) / max(size, 1e-300)))
+
+
+def pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None:
+    """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for."""
+    target, n = problem.target, problem.data.n_samples
+    if not target.tol_is_required:
+        return None if target.max_features is None else budgeted(n, target.max_features)
+    fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
+    count = _sampled_rank(look, n, target, fewer) if target.may_use_sampled_bound else None
+    if target.max_features is None or look.probe is None:
+        return count
+    enough = look.probe.rank(residual) if count is None else count.rank
+    return count if enough <= target.max_features else budgeted(n, target.max_features)
+
+
+def budgeted(n: int, rank: int) -> Counted:
+    """So many pivots, and the draws that are worth their cost beside a pass over n rows."""
+    return Counted(rank, draws_worth(n, rank))
+
+
+def worth_means(data: Summary) -> bool:
+    """Whether the rows are so many that fewer pivots are worth looking for their places."""
+    return data.n_samples >= MEANS_FROM * len(data.sample)
+
+
+def _sampled_rank(look: Look, n: int, target: Target, fewer: float) -> Counted | None:
+    """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
+
+    More pivots need fewer rows: the cheapest of both. None where that is hardly cheaper than a trace that is small
+    enough, which is certain, or where nothing is known. ``fewer``: so many do the same for each of the probe's pivots.
+    """
+    probe = look.probe
+    if probe is None or not probe.beside or not look.share(1) > 0.0:
+        return None
+    wanted = SAMPLED_SHARE * target.tol * look.first(n)
+    ranks = np.unique(np.geomspace(4, min(n, MAX_FEATURES), 160).astype(np.intp))
+    left, draws = probe.residual_beside(ranks / fewer), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
+    # a pilot may have its share of the probability, too
+    failure = target.failure_of_samples / 4.0
+    enough = left * upper_share(probe.largest_share(ranks / fewer, draws), draws, failure) <= wanted
+    flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
+    i, j = np.unravel_index(np.argmin(flops), flops.shape)
+    certain = 2.0 * n * float(probe.rank(wanted)) ** 2
+    return Counted(int(ranks[j]), int(draws[i, 0])) if flops.min() < 0.8 * certain else None
+
+
+def counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
+    """Of so many pivots, and of a bound on what they leave."""
+    rank, draws = count
+    cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
+    bound = BLAS_FLOPS * float(bound_flops(draws, rank))
+    return replace(cost, setup_flops=cost.setup_flops + bound, memory=8.0 * draws**2)
+
+
+def pivot_offer(
+    kernel: Kernel,
+    data: Summary,
+    rows: Rows,
+    cost: Cost,
+    residual: float,
+    largest: int,
+    n_threads: int = 1,
+    *,
+    counted: bool = False,
+) -> Offer:
+    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
+
+    def build(sample: np.ndarray) -> FeatureMap:
+        # judged on rows that are not pivots: several of these for each pivot
+        # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
+        more = 4 * cost.n_features > len(sample) and rows.weights is None
+        if counted and not more:
+            few = min(len(sample), candidates_for(cost.n_features, data.n_samples))
+            sample = sample[np.linspace(0, len(sample) - 1, few).astype(np.intp)]
+        return pivot_map(
+            kernel,
+            rows if more else sample,
+            tol=0.9 * residual,  # its own rounding comes on top
+            max_features=largest,
+            rng=np.random.default_rng(0),
+            n_samples=data.n_samples,
+            sample_rows=max(4 * cost.n_features, len(sample)),
+            entry_error=kernel.entry_error(data, np.dtype(np.float64)),
+            means=counted and worth_means(data),
+            n_threads=n_threads,
+        )
+
+    return Offer("pivots", cost, build)
+
+
+def small_offers(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:
+    """Pivots without a look, for few rows of one coordinate: methods on projections ask for these hundreds of times.
+
+    On a line the spectrum of a translation-invariant kernel falls fast, no other map has fewer features, and choosing
+    the pivots among all rows costs less than a look at some of them.
+    """
+    if data.n_features > 1 or data.n_samples > len(data.sample) or kernel.translation != "kernel":
+        return []
+    return [pivot_offer(kernel, data, rows, Cost(data.n_samples), residual, largest)]

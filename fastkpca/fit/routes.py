@@ -1,0 +1,83 @@
+"""The run: ways in the order of their prices, each within what the next one would cost, until one is narrow enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..model.plan import Candidate, Plan
+from ..solve.costs import TooDearError
+from .dense import solve_dense
+from .features import solve_by_features
+from .krylov import solve_by_krylov
+from .problem import Problem, check_range
+from .solution import Solution
+
+__all__ = ["solve"]
+
+FOLLOWING = 4.0
+"""Times what a run that missed tol has cost, that another may."""
+FEATURES_MAY_TAKE = 4.0
+"""Times the seconds that are predicted for a feature map: its price is known less well than that of LAPACK."""
+
+
+def solve(problem: Problem, plan: Plan) -> Solution:
+    """The solution of the first way that reaches ``tol``, or of the last one.
+
+    All random bounds of a run share one probability of failure: that a bound of a way which was given up could have
+    failed is counted, as it may have led to the next one.
+    """
+    check_range(problem)
+    left, given_up, failed = plan.ways, {}, 0.0
+    while True:
+        way, left = left[0], left[1:]
+        left = [x for x in left if x.method != way.method]  # another map would miss as well
+        failure = _failure(problem, plan, way)
+        try:
+            solution = _run(problem, plan, way, left, failure)
+        except TooDearError as error:
+            solution, passes = None, error.passes
+        # out here nothing holds the memory of a run that was given up
+        if solution is not None:
+            if not (solution.message and _may_follow(solution, way, left)):
+                break
+            passes, solution = _passes(solution), None
+        given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}
+        failed += failure
+    certificate = solution.certificate.or_failing(failed)
+    return replace(solution, certificate=certificate, info=solution.info | given_up)
+
+
+def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float) -> Solution:
+    if way.method == "dense":
+        return solve_dense(problem)
+    if way.method == "features":
+        return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
+    prices = [x.seconds * (FEATURES_MAY_TAKE if x.method == "features" else 1.0) for x in left]
+    return solve_by_krylov(problem, way, failure, min(prices, default=np.inf), plan.otherwise)
+
+
+def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
+    """Share of a way in the probability that a random bound of the run fails."""
+    target = problem.target
+    if way.method == "dense":
+        return 0.0
+    if way.method == "features":
+        return (target.failure_of_samples if target.may_use_sampled_bound else 0.0) + target.failure_of_moments
+    both = any(x.method == "features" for x in plan.ways)
+    return target.failure_beside_features if both else target.failure_probability
+
+
+def _may_follow(solution: Solution, way: Candidate, left: list[Candidate]) -> bool:
+    """Whether another way may find narrower intervals, at no more than a few times the price.
+
+    A map that misses tol has been given up; block Krylov has not where rounding keeps intervals wide.
+    """
+    certificate = solution.certificate
+    cheap = min((x.seconds for x in left), default=np.inf) <= FOLLOWING * way.seconds
+    return way.method == "krylov" and cheap and certificate.width > 4.0 * certificate.rounding
+
+
+def _passes(solution: Solution) -> int:
+    return int(solution.info.get("matrix_passes", solution.info["passes"]))

@@ -688,8 +688,7 @@ def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, lo
     """The kernel's own maps of at most so many features.
 
     Where far more pivots would be needed, a truncated map is not looked for: only one that leaves nothing out, or one
-    whose second moment is held as an operator. Ranked multi-indices are a third of the pivots at best in 8 dimensions,
-    and no fewer in 32.
+    whose second moment is held as an operator.
     """
     too_many = most * max(1.0, MANY_COLUMNS / data.n_features)
     if look.probe is None or look.probe.rank(residual) <= too_many:

@@ -1,4 +1,4 @@
-"""How many features a Gaussian needs on real data: by total degree, by ranked multi-indices, by pivots.
+"""How many features a Gaussian needs on real data: by total degree, by pivots.
 
     python benchmarks/speed/feature_counts.py [FOLDER] [--max-features 4000] [--sets protein kin40k]
 
@@ -8,7 +8,7 @@ median distance"), and residual trace over trace 1e-2, 1e-3, 1e-6. Every count i
 rows, which the table gives beside it: maps are chosen on a sample of at most 4096 rows.
 
 - degree: C(d + p - 1, d) with the smallest p such that mean gammainc(p, |x_i|^2 / sigma^2) <= tol, over all rows;
-- ranked: ``ranked_map``; pivots: ``pivot_map``, and a second round where the residual over all rows asks for it.
+- pivots: ``pivot_map``, and a second round where the residual over all rows asks for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from fastkpca.base import parallel
 from fastkpca.base.checks import Randomness
 from fastkpca.base.protocol import FeatureMap, Kernel
 from fastkpca.maps.pivots import pivot_map, second_round
-from fastkpca.maps.ranked import ranked_map
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
@@ -82,10 +81,7 @@ def main() -> None:
     print(
         f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, {platform.machine()}"
     )
-    print(
-        f"{'set':13}{'f':>3}{'tol':>7} | {'p':>4}{'degree':>15} | {'ranked':>7}{'all rows':>10}{'s':>7}"
-        f" | {'pivots':>7}{'all rows':>10}{'s':>7}{'rounds':>7}"
-    )
+    print(f"{'set':13}{'f':>3}{'tol':>7} | {'p':>4}{'degree':>15} | {'pivots':>7}{'all rows':>10}{'s':>7}{'rounds':>7}")
     with parallel.blas_threads():
         for name in options.sets:
             file = options.folder / f"uci_{name}.npz"
@@ -106,9 +102,6 @@ def report(name: str, f: int, sigma: float, tol: float, rows: Rows, summary, mos
     d = rows.n_features
     X = rows.all()
     p, degree = total_degree(np.einsum("ij,ij->i", X, X) / sigma**2, d, tol)
-    start = time.perf_counter()
-    ranked = ranked_map(summary, sigma, tol=tol, max_features=most)
-    ranked_seconds = time.perf_counter() - start
     rng = np.random.default_rng(0)
     start = time.perf_counter()
     pivots = pivot_map(
@@ -123,7 +116,6 @@ def report(name: str, f: int, sigma: float, tol: float, rows: Rows, summary, mos
         rounds += 1
     print(
         f"{name:13}{f:3d}{tol:7.0e} | {p:4d}{degree:15.6g} | "
-        f"{ranked.n_features:7d}{residual(ranked, rows):10.1e}{ranked_seconds:7.2f} | "
         f"{pivots.n_features:7d}{left:10.1e}{pivot_seconds:7.2f}{rounds:7d}",
         flush=True,
     )

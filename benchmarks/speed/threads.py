@@ -38,7 +38,6 @@ from fastkpca.base import parallel
 # rows, columns, arguments of kpca
 CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
     "monomials": (100_000, 10, {"kernel": "polynomial", "degree": 3}),
-    "ranked": (50_000, 5, {"kernel": "gaussian", "sigma": 2.0, "features": "ranked"}),
     "pivots": (50_000, 8, {"kernel": "gaussian", "sigma": 4.0, "features": "pivots", "tol": 1e-4}),
     "fourier": (200_000, 2, {"kernel": "gaussian", "sigma": 0.1, "features": "fourier"}),
     "krylov, exact, d=5": (10_000, 5, {"kernel": "gaussian", "sigma": 0.5, "products": "exact"}),

@@ -4,7 +4,6 @@ from . import moments as moments
 from . import multiindex as multiindex
 from . import parity as parity
 from . import pivots as pivots
-from . import ranked as ranked
 from . import symmetric as symmetric
 from . import tiles as tiles
 from . import tridiagonal as tridiagonal

@@ -72,8 +72,7 @@ def looking_bytes(rows: Rows) -> float:
     tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
     numbers = float(d) * min(n, ROWS_OF_SAMPLE)
     sample = (8.0 + rows.dtype.itemsize) * numbers
-    # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots; the covariance
-    trial = 8.0 * numbers + (0.0 if d > MOST_COLUMNS else 8.0 * max(256.0 * 32.0 * d, numbers) + 16.0 * d * d)
+    trial = 8.0 * numbers + (0.0 if d > MOST_COLUMNS else 8.0 * numbers + 16.0 * d * d)  # with the covariance
     return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _filled(n, 64.0)
 
 

@@ -92,7 +92,7 @@ def kpca(
     method : {"auto", "dense", "features", "krylov"}
         "auto" takes the method that the plan predicts to be the fastest.
     features : str
-        "auto", or the name of a feature map to force: "monomial", "ranked", "pivots", or a kernel's own. A name implies
+        "auto", or the name of a feature map to force: "monomial", "pivots", or a kernel's own. A name implies
         ``method="features"``.
     products : str
         The product that the krylov route uses: "auto", "exact", or the name of one that the kernel offers ("grid",

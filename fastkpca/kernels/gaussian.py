@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -16,7 +15,6 @@ from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
 from ..maps.monomial import TaylorMap, taylor_size
 from ..maps.monomial_moments import product_flops
-from ..maps.ranked import RankedMap, least_ranked, ranked_map
 from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation
@@ -29,14 +27,7 @@ from .parameters import length, positive_number
 __all__ = ["Gaussian", "median_distance"]
 
 MEDIAN_ROWS = 512
-PROBE_ROWS = 256
 CENTRE_ROWS, BALL_STEPS = 256, 64
-LEAST_WORK = 1e9  # flops of a moment pass below which the search would cost more than it saves
-MANY_ROWS = 64  # for each row of the sample: the search on all of it is then made for the plan
-PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
-ORDERS = 45  # of each coordinate, about, for which a search holds the masses of its rows
-# flops of a search for each row: for each of these orders, and for each feature that is found
-MASS_FLOPS, FEATURE_FLOPS = 15.0, 12.0
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
 FARTHEST = 1e100
@@ -94,7 +85,7 @@ class Gaussian(Kernel):
     """
 
     api_version = 1
-    stored_maps = (TaylorMap, RankedMap, FourierMap)
+    stored_maps = (TaylorMap, FourierMap)
     positive_semidefinite = True
     translation = "kernel"
     parameters = {"sigma": None}
@@ -162,7 +153,6 @@ class Gaussian(Kernel):
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Iterator[Offer]:
         if data.radius <= FARTHEST * self._sigma and tol > 0.0:
             yield from self._total_degree(data, tol, max_features)
-            yield from self._ranked(data, tol, max_features)
             yield from fourier_offers(data, self._sigma, tol)
 
     def quick_map(self, data: Summary, tol: float, max_features: int) -> Offer | None:
@@ -202,50 +192,6 @@ class Gaussian(Kernel):
             quick_flops=product_flops(d, order - 1, True),
         )
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
-
-    def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
-        """The heaviest multi-indices in principal axes; a search on a few rows says how many there would be.
-
-        Where the rows are many beside the sample, the search on all of it is made at once, at a few thousandths of the
-        cost of a pass over them: the choice among maps then does not hang on which few rows were looked at.
-        """
-        sigma, d = self._sigma, data.n_features
-        work = data.n_samples * float(max_features) ** 2
-        if data.covariance is None or work < LEAST_WORK or least_ranked(data, sigma, tol) > max_features:
-            return []
-        few = data.sample[np.linspace(0, len(data.sample) - 1, min(PROBE_ROWS, len(data.sample))).astype(np.intp)]
-        probe = ranked_map(
-            replace(data, sample=few, known_covariance=data.covariance),
-            sigma,
-            tol=tol,
-            max_features=max_features,
-            max_work=PROBE_SHARE * work,
-        )
-        D = probe.n_features
-        if not probe.reached or D == 0:
-            return []
-        whole: FeatureMap | None = None
-        if data.n_samples >= MANY_ROWS * len(data.sample):
-            share = PROBE_SHARE * data.n_samples * float(D) ** 2
-            searched = ranked_map(
-                data, sigma, tol=tol, max_features=max_features, max_work=share, lightest=probe.lightest
-            )
-            whole = searched if searched.reached else None
-        # on more rows the search finds more of the tails: one fifth more on the sets of
-        # benchmarks/speed/feature_counts.py
-        D = min(max_features, D + D // 5 + 1) if whole is None else whole.n_features
-        # the search's numbers, and its tables over the sample
-        memory = 100.0 * D * (d + 4.0) + 8.0 * ORDERS * data.sample.size
-        setup = 0.0 if whole is not None else len(data.sample) * (MASS_FLOPS * ORDERS * d + FEATURE_FLOPS * D)
-        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=setup, memory=memory, residual=tol)
-
-        def build(sample: np.ndarray) -> FeatureMap:
-            if whole is not None and sample is data.sample:
-                return whole
-            whole_sample = replace(data, sample=sample)
-            return ranked_map(whole_sample, sigma, tol=tol, max_features=max_features, lightest=probe.lightest)
-
-        return [Offer("ranked", cost, build)]
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
         if tol is None or max(data_x.radius, data_y.radius) > FARTHEST * self._sigma:

@@ -251,7 +251,7 @@ class FourierMap(FeatureMap):
                 f"rows lie outside the box of the rows that the fourier features were made for (coordinate {axis}, "
                 f"after the shift: {data.box[0, axis]:.6g} to {data.box[1, axis]:.6g}, the box has {low[axis]:.6g} to "
                 f"{high[axis]:.6g}), and inside it alone are they right; make the first model from rows that span the "
-                "range (two at its corners, of a small sample_weight, will do), or with features='ranked' or 'pivots'"
+                "range (two at its corners, of a small sample_weight, will do), or with features='pivots'"
             )
         return self
 

@@ -98,6 +98,8 @@ class Judge:
 
     ritz: RitzPairs
     c: int
+    before: RitzPairs | None = None
+    """At the look before."""
     continues = False
     """Whether the last block has to be continued, whatever the Ritz vectors are."""
 
@@ -114,6 +116,7 @@ class Judge:
     def ends(self) -> bool:
         if not self._look_is_due():
             return False
+        self.before = self.ritz if self.looks else None
         self.ritz = self.basis.ritz()
         self.looks += 1
         self.expenses.seconds += look_seconds(self.basis.size)
@@ -158,6 +161,14 @@ class Judge:
         by_trace = np.full(len(theta), np.inf) if trace is None else trace - np.cumsum(theta)
         by_norm = np.inf if norm is None else np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0))
         return np.maximum(np.minimum(by_trace, by_norm), 0.0)
+
+    def fall(self) -> float:
+        """By how much the bound from trace and norm has fallen with each column since the last look; infinite where
+        nothing is known."""
+        if self.before is None or len(self.before.theta) >= len(self.ritz.theta):
+            return np.inf
+        fallen = float(self.expected_mu(self.before.theta)[-1] - self.expected_mu(self.ritz.theta)[-1])
+        return max(fallen, 0.0) / (len(self.ritz.theta) - len(self.before.theta))
 
     def predicted_width(self, mu: float) -> float:
         """About the width of the widest interval, over the largest eigenvalue, if mu bounds the rest."""

@@ -164,15 +164,15 @@ class Sums(Proof):
     """What the trace of a semidefinite matrix, and the norm of any, leave beside the Ritz values."""
 
     def price(self, run: Certifier) -> float:
-        """Each new column lowers them by at most about the smallest guard value: twice the passes that takes."""
+        """Each new column lowers them by at most about the smallest guard value, and by less than those before it."""
         theta, c, b = run.ritz.theta, run.c, run.space.block
         guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), 0.9 * float(theta[c - 1])
         room = min(run.space.columns, run.A.n - 1) - len(theta)
         hoped = run.expected_mu(np.concatenate([theta, np.full(max(room, 0), guard)]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        if not len(low):
-            return np.inf
-        return max(2.0 * -(-low[0] // b), 1.0) * run.pass_seconds()
+        fall = run.fall()
+        columns = max(2.0 * low[0], (hoped[0] - enough) / fall if fall > 0.0 else np.inf) if len(low) else np.inf
+        return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
         return run.certificate_with(deterministic_bound(run.block, run.info()))
@@ -316,10 +316,10 @@ class Factorisation(Proof):
         return factorising_seconds(A.n, columns, budget.pass_seconds)
 
     def is_cheap(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget) -> bool:
-        """Whether it costs less than the passes that an exploration takes as a rule."""
+        """Whether it costs less than a run from a random block, which takes some times the passes of an exploration."""
         columns = c + EXPLORING_PASSES * space.block
         each = budget.pass_seconds + step_seconds(A.n, columns, space.block) + look_seconds(columns)
-        return self._seconds(A, c + space.block, space, budget) <= EXPLORING_PASSES * each
+        return self._seconds(A, c + space.block, space, budget) <= 3.0 * EXPLORING_PASSES * each
 
     def price(self, run: Certifier) -> float:
         A = run.A

@@ -376,7 +376,6 @@ ROUTES: list[dict[str, Any]] = [
     {"method": "features"},
     {"features": "pivots"},
     {"features": "monomial"},
-    {"features": "ranked"},
     {"features": "fourier"},
     {"products": "grid"},
     {"products": "fourier"},

@@ -30,7 +30,6 @@ import fastkpca as fk
 from fastkpca.maps.fourier import FourierMap
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap, exponents
 from fastkpca.maps.pivots import PivotMap
-from fastkpca.maps.ranked import RankedMap
 from fastkpca.model.sample_projector import SampleProjector
 
 LONG = np.longdouble
@@ -75,9 +74,6 @@ def long_features(feature_map: Any, name: str, parameters: dict[str, Any], X: np
         own = (X - feature_map._center.astype(LONG)) / LONG(feature_map.sigma)
         alpha = exponents(feature_map.d, max(feature_map.order - 1, 0))
         return _damped(own, alpha)
-    if isinstance(feature_map, RankedMap):
-        own = (X - feature_map.centre.astype(LONG)) @ feature_map.axes.astype(LONG) / LONG(feature_map.sigma)
-        return _damped(own, feature_map.indices)
     if isinstance(feature_map, PolynomialMap):
         p, offset = feature_map.degree, LONG(feature_map.offset)
         alpha = exponents(feature_map.d, p)
@@ -214,7 +210,7 @@ def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any],
         parameters = {"sigma" if name == "gaussian" else "length_scale": width}
         routes += [{"features": "pivots"}] * 2
         if name == "gaussian":
-            routes += [{"features": "monomial"}, {"features": "ranked"}] * 2
+            routes += [{"features": "monomial"}] * 2
             routes += [{"features": "fourier"}] * (2 * (d <= 3))
             routes += [{"products": str(rng.choice(["grid", "clusters", "fourier", "expansion"]))}] * 2
     elif name == "linear":

@@ -81,8 +81,6 @@ CASES = [
     ("monomial, no scores", "polynomial", 1000000, 4, "", {"degree": 2, "c": 10, "return_scores": False}),
     ("monomial, no scores", "polynomial", 1000000, 4, MEMMAP, {"degree": 2, "c": 10, "return_scores": False}),
     ("linear", "linear", 20000, 1500, "", {"features": "monomial", "c": 10}),
-    ("ranked", "gaussian", 20000, 5, "", {"features": "ranked", "sigma": 3.0, "c": 10, "tol": 1e-5}),
-    ("ranked", "gaussian", 20000, 8, "", {"features": "ranked", "sigma": 4.0, "c": 10, "tol": 1e-4}),
     ("pivots", "gaussian", 20000, 10, "", {"features": "pivots", "sigma": 6.0, "c": 10, "tol": 1e-2}),
     ("pivots", "gaussian", 20000, 10, "", {"features": "pivots", "sigma": 4.0, "c": 10, "tol": 1e-2}),
     ("pivots", "gaussian", 50000, 5, FAR, {"features": "pivots", "sigma": 3.0, "c": 10, "tol": 1e-4}),

@@ -24,7 +24,6 @@ ROUTES = {
     "grid": ("gaussian", 10000, 2, {"products": "grid", "sigma": 0.1, "c": 5, "tol": 1e-2}),
     "clusters": ("gaussian", 10000, 3, {"products": "clusters", "sigma": 0.2, "c": 5, "tol": 1e-2}),
     "monomial": ("polynomial", 50000, 10, {"features": "monomial", "degree": 3, "c": 5}),
-    "ranked": ("gaussian", 20000, 3, {"features": "ranked", "sigma": 2.0, "c": 5, "tol": 1e-4}),
     "pivots": ("gaussian", 20000, 5, {"features": "pivots", "sigma": 5.0, "c": 5, "tol": 1e-3}),
     "fourier": ("gaussian", 50000, 2, {"features": "fourier", "sigma": 0.5, "c": 5, "tol": 1e-4}),
     "auto": ("gaussian", 5000, 4, {"sigma": 2.0, "c": 5, "tol": 1e-3}),

@@ -39,7 +39,6 @@ ROUTES = {
     "dense": ("gaussian", {"method": "dense", "sigma": 1.0}),
     "monomial": ("polynomial", {"method": "features", "degree": 3}),
     "pivots": ("gaussian", {"features": "pivots", "sigma": 2.0, "tol": 1e-3}),
-    "ranked": ("gaussian", {"features": "ranked", "sigma": 6.0, "tol": 1e-2}),
     "fourier": ("gaussian", {"features": "fourier", "sigma": 1.0, "tol": 1e-3}),
     "krylov": ("gaussian", {"method": "krylov", "sigma": 1.0, "products": "exact"}),
     "grid": ("gaussian", {"method": "krylov", "sigma": 1.0, "products": "grid", "tol": 1e-3}),

@@ -20,7 +20,6 @@ ROUTES = {
     "dense": ("gaussian", 1500, 5, {"method": "dense", "sigma": 3.0, "c": 5}),
     "krylov": ("gaussian", 6000, 5, {"method": "krylov", "sigma": 3.0, "c": 5, "tol": 1e-2}),
     "monomial": ("polynomial", 50000, 10, {"features": "monomial", "degree": 3, "c": 5}),
-    "ranked": ("gaussian", 20000, 3, {"features": "ranked", "sigma": 2.0, "c": 5, "tol": 1e-4}),
     "pivots": ("gaussian", 20000, 5, {"features": "pivots", "sigma": 5.0, "c": 5, "tol": 1e-3}),
     "fourier": ("gaussian", 50000, 2, {"features": "fourier", "sigma": 0.5, "c": 5, "tol": 1e-4}),
     "auto": ("gaussian", 5000, 4, {"sigma": 2.0, "c": 5, "tol": 1e-3}),

@@ -16,7 +16,6 @@ ROUTES = {
     "dense, tanh": ("tanh", {"scale": 0.1, "offset": 0.2, "method": "dense"}),
     "monomial": ("polynomial", {"degree": 3, "offset": 0.7, "features": "monomial"}),
     "linear": ("linear", {"method": "features"}),
-    "ranked": ("gaussian", {"sigma": 2.0, "features": "ranked"}),
     "pivots": ("gaussian", {"sigma": 1.5, "features": "pivots"}),
     "fourier": ("gaussian", {"sigma": 1.0, "features": "fourier"}),
     "sum": (None, {"method": "features"}),

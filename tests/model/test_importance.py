@@ -67,7 +67,7 @@ def kernels():
 
 
 ROUTES = [{"method": "dense"}, {"method": "krylov"}] + [
-    {"method": "features", "features": name} for name in ("auto", "pivots", "fourier", "ranked", "monomial")
+    {"method": "features", "features": name} for name in ("auto", "pivots", "fourier", "monomial")
 ]
 
 

@@ -29,7 +29,6 @@ MODELS = {
     "homogeneous": ("polynomial", 3, {"degree": 3, "offset": 0.0, "method": "features"}),
     "linear": ("linear", 2, {"method": "features"}),
     "taylor": ("gaussian", 3, {"sigma": 8.0, "features": "monomial", "tol": 1e-3}),
-    "ranked": ("gaussian", 3, {"sigma": 6.0, "features": "ranked", "tol": 1e-2}),
     "pivots": ("gaussian", 3, {"sigma": 3.0, "features": "pivots", "tol": 1e-2}),
     "fourier": ("gaussian", 3, {"sigma": 4.0, "features": "fourier", "tol": 1e-8}),
     "scaled": (2.0 * SQUARE, 3, {"method": "features"}),

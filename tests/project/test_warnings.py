@@ -184,7 +184,7 @@ def test_advice_of_krylov_helps_where_it_is_followed(case):
 
 MAPS = {
     "rounding of pivots": ({"features": "pivots", "tol": 1e-15, "sigma": 1.0}, {"features": "auto"}),
-    "rounding": ({"features": "ranked", "tol": 1e-15, "sigma": 3.0}, {"tol": 1e-11}),
+    "rounding": ({"features": "monomial", "tol": 1e-15, "sigma": 3.0}, {"tol": 1e-11}),
     "memory": ({"features": "pivots", "tol": 1e-5, "sigma": 0.3, "memory_limit": "6MB"}, {"memory_limit": "200MB"}),
     "memory, exact": ({"features": "pivots", "tol": 1e-5, "sigma": 0.3, "memory_limit": "14MB"}, {"features": "auto"}),
 }

@@ -35,7 +35,7 @@ FAR[20000:20040, 0] += 40.0 * np.arange(1, 41)
 
 ROUTES = {
     "monomial": (X, {"kernel": "polynomial", "c": 4, "degree": 3}),
-    "ranked": (X, {"kernel": "gaussian", "c": 3, "sigma": 20.0, "features": "ranked"}),
+    "taylor": (X, {"kernel": "gaussian", "c": 3, "sigma": 20.0, "features": "monomial"}),
     "pivots": (FAR, {"kernel": "gaussian", "c": 3, "sigma": 6.0, "features": "pivots", "tol": 9e-5}),
     "fourier": (X[:, :1], {"kernel": "gaussian", "c": 3, "sigma": 1.0, "features": "fourier"}),
     "krylov": (X[:3000], {"kernel": "gaussian", "c": 3, "products": "exact"}),
@@ -167,7 +167,7 @@ def test_processes(local):
 def test_a_cluster_of_any_size(cluster, local, workers):
     scaled(*cluster, workers)
     for name, (rows, arguments) in ROUTES.items():
-        if workers == 2 and name in ("monomial", "ranked", "pivots", "fourier", "krylov"):
+        if workers == 2 and name in ("monomial", "taylor", "pivots", "fourier", "krylov"):
             continue  # below, with one that dies
         assert same(fk.kpca(chunked(rows), **arguments), local[name])
 
@@ -250,7 +250,7 @@ class Killer(distributed.SchedulerPlugin):
     ("stage", "finish", "name"),
     [
         ("summary", "memory", "monomial"),
-        ("radius", "processing", "ranked"),
+        ("radius", "processing", "taylor"),
         ("moments", "memory", "monomial"),
         ("moments-sum", "processing", "fourier"),
         ("residual-of-the-pivots", "memory", "pivots"),
@@ -493,7 +493,7 @@ def test_dashboards_and_progress_see_the_stages():
     seen, calls = set(), []
     names = Callback(posttask=lambda key, *_: seen.add("-".join(str(key).split("-")[:2])))
     with names, dask.config.set(scheduler="threads"):
-        fk.kpca(chunked(X), progress=lambda *x: calls.append(x), **ROUTES["ranked"][1])
+        fk.kpca(chunked(X), progress=lambda *x: calls.append(x), **ROUTES["taylor"][1])
     assert {"fastkpca-summary", "fastkpca-radius", "fastkpca-moments"} <= seen
     assert ("moments", 1, 1) in calls
 

@@ -143,7 +143,7 @@ def test_the_same_bits_whatever_the_source(kind, tmp_path):
     X = SOURCES[kind](DATA, tmp_path)
     double = kind == "iterable of lists"
     for name, options in {
-        "gaussian": {"sigma": 4.0, "features": "ranked"},
+        "gaussian": {"sigma": 4.0, "features": "pivots"},
         "polynomial": {"degree": 2, "features": "monomial"},
     }.items():
         key = name, double

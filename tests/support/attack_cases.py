@@ -15,7 +15,6 @@ import tempfile
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import scipy.linalg
@@ -24,13 +23,13 @@ from reference import center, long_gaussian
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScalesWarning
-from fastkpca.kernels import Kernel, gaussian
+from fastkpca.kernels import Kernel
 
 UNIT = 2.0**-53
 LONG_UNIT = float(np.finfo(np.longdouble).eps) / 2
 ROWS = ("uniform", "clustered", "low-dimensional", "outliers", "duplicates", "constant", "offset", "far clusters")
 KERNELS = ("gaussian", "gaussian", "gaussian", "polynomial", "polynomial", "linear", "tanh", "laplacian")
-MAPS = ("monomial", "ranked", "pivots", "fourier")
+MAPS = ("monomial", "pivots", "fourier")
 
 
 class Laplacian(Kernel):
@@ -193,14 +192,9 @@ class Outcome:
     texts: str = ""
 
 
-def looking_for_ranked():
-    """Ranked features on small sets too, where the search for them would cost more than it saves."""
-    return mock.patch.object(gaussian, "LEAST_WORK", 0.0)
-
-
 def run(given, **keywords):
     """Call kpca; a ValueError is a refusal, everything else unexpected propagates."""
-    with warnings.catch_warnings(record=True) as caught, looking_for_ranked():
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model = fk.kpca(given.X, given.kernel, given.c, tol=given.tol, n_threads=1, **keywords, **given.parameters)
@@ -420,8 +414,7 @@ def attack_features(rng):
         return
     name = str(rng.choice(["auto", *MAPS]))
     try:
-        with looking_for_ranked():
-            F = fk.features(given.X, given.kernel, tol=given.tol, features=name, n_threads=1, **given.parameters)
+        F = fk.features(given.X, given.kernel, tol=given.tol, features=name, n_threads=1, **given.parameters)
     except ValueError as error:
         yield "refused with a reason", float("tol" not in str(error))
         return

@@ -186,7 +186,6 @@ KINDS = (
     "polynomial",
     "linear",
     "gaussian monomial",
-    "gaussian ranked",
     "gaussian pivots",
     "gaussian fourier",
     "gaussian auto",
@@ -219,8 +218,8 @@ def kernel_of(rng, kind, unit, square, d, *, contrib=True):
         return polynomial, "monomial"
     if kind == "linear":
         return fk.get_kernel("linear"), "auto"
-    if word == "gaussian" and features in ("monomial", "ranked", "pivots", "fourier", "auto"):
-        return gaussian, "ranked" if features == "fourier" and d > 3 else features
+    if word == "gaussian" and features in ("monomial", "pivots", "fourier", "auto"):
+        return gaussian, "monomial" if features == "fourier" and d > 3 else features
     if kind == "polynomial pivots":
         return polynomial, "pivots"
     if kind == "gaussian + polynomial":
@@ -233,7 +232,7 @@ def kernel_of(rng, kind, unit, square, d, *, contrib=True):
         wide = [fk.get_kernel("gaussian", sigma=sigma * float(10 ** rng.uniform(0.3, 1))) for _ in range(2)]
         return gaussian * wide[0] * wide[1], "product" if rng.random() < 0.7 else "pivots"
     if kind == "scaled":
-        return float(10.0 ** rng.uniform(-6, 6)) * gaussian, str(rng.choice(["monomial", "ranked", "pivots"]))
+        return float(10.0 ** rng.uniform(-6, 6)) * gaussian, str(rng.choice(["monomial", "pivots"]))
     if kind == "scaled sum":
         return 0.3 * (gaussian + polynomial) + 2.0 * gaussian, "auto"
     if kind == "matern pivots":
@@ -379,7 +378,7 @@ def merged(rng, given, folder=None):
 
 def run(way, *args):
     """(model, text of a refusal): a ValueError is a refusal, every other surprise propagates."""
-    with warnings.catch_warnings(record=True) as caught, cases.looking_for_ranked():
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model = way(*args)

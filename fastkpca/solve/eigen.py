@@ -22,7 +22,7 @@ from .basis import Basis, RitzPairs
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .costs import Expenses, look_seconds, step_seconds
 from .operators import Operator
-from .proofs import Proofs
+from .proofs import Proofs, gap_behind
 from .task import SolverTarget
 
 __all__ = ["Certifier", "Judge", "Search", "Space", "grow", "relative_width"]
@@ -217,7 +217,8 @@ class Search(Judge):
     factorises = False
     rate = 1.0
     """By which a pass narrows."""
-    extra = 0
+    extra = behind = 0
+    """Looks since the vectors have converged; Ritz vectors behind which a factorisation is to prove the rest."""
     low = LOW[-1]
     """Of the last wanted eigenvalue: the bound on the others that will do."""
 
@@ -240,6 +241,10 @@ class Search(Judge):
         before = min(self.history[-1][1], 1.0) if self.history else 1.0
         self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
         self.history.append((self.expenses.passes, width))
+        if self.factorises and float(self.expected_mu(theta)[-1]) > theta[c - 1]:
+            gap = gap_behind(theta, self.ritz.squares, c)
+            self.behind = gap.columns + 1 if gap.width <= goal * theta[0] else 0
+            return self.behind > 0
         if width * self.rate > goal:
             return False
         # a few more columns may lower the bound on the rest as well
@@ -266,6 +271,8 @@ class Search(Judge):
     def columns(self) -> np.ndarray:
         """For the pass in float64: the Ritz vectors beyond which trace or norm bound the rest, and the residuals."""
         theta, c = self.ritz.theta, self.c
+        if self.behind:
+            return self.basis.vectors(self.ritz.Y[:, : self.behind])
         least = min(c + 2, len(theta))
         order = by_size(theta, least)
         limit = max(min(len(theta), self.space.columns - self.space.block), least)

@@ -16,7 +16,7 @@ the vectors have converged and nothing else is missing. To add one, write a clas
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .eigen import Certifier, Space
     from .task import SolverBudget
 
-__all__ = ["Exploration", "Factorisation", "FormedMatrix", "Proof", "Proofs", "RandomStart", "Sums"]
+__all__ = ["Exploration", "Factorisation", "FormedMatrix", "Proof", "Proofs", "RandomStart", "Sums", "gap_behind"]
 
 OF_START, OF_EXPLORATIONS = 0.4, 0.6
 """Shares of the probability of failure: of a random first block, and of all explorations at all of their stops."""
@@ -158,6 +158,33 @@ def sufficient_bound(run: Certifier) -> float:
     # what may be beyond the last wanted eigenvalue widens its interval, by less than it may where that is small
     above = [last + share * width for share in ABOVE] if width > last else []
     return next((mu for mu in [*above, *(x * last for x in SHARES)] if run.predicted_width(mu) <= 0.5 * tol), 0.0)
+
+
+class Gap(NamedTuple):
+    """Between the first ``columns`` Ritz values and the others, with a ``bound`` inside that the others are to keep.
+
+    ``width``: of the intervals, once it is proved; infinite where there is no gap.
+    """
+
+    columns: int
+    bound: float
+    width: float
+
+
+def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
+    """The gap that leaves intervals the narrowest; ``squares``: of the norms of the residuals of all Ritz vectors."""
+    last = float(theta[c - 1])
+    p = np.arange(c, len(theta))
+    p = p[theta[p] <= (1.0 - NARROWEST) * last]
+    if len(p) and last > 0.0:
+        bounds = 0.5 * (last + np.maximum(theta[p], 0.0))
+        # the largest eigenvalue of the rest is that much above its Ritz value, about
+        above = np.minimum(squares[p] / (NARROWEST * last), np.sqrt(np.maximum(squares[p], 0.0)))
+        widths = np.where(theta[p] + above < bounds, 2.0 * np.cumsum(squares)[p - 1] / (last - theta[p]), np.inf)
+        best = int(np.argmin(widths))
+        if widths[best] < np.inf:
+            return Gap(int(p[best]), float(bounds[best]), float(widths[best]))
+    return Gap(0, np.inf, np.inf)
 
 
 class Sums(Proof):
@@ -295,18 +322,12 @@ class Factorisation(Proof):
     def _gap(self, run: Certifier) -> tuple[int, float] | None:
         """(Ritz vectors, bound beyond them) that leave intervals narrow; None where there are none."""
         theta, squares, c, tol = run.ritz.theta, run.ritz.squares, run.c, run.target.tol
-        p = np.arange(c, len(theta))
-        p = p[theta[p] <= (1.0 - NARROWEST) * theta[c - 1]]
-        if len(p) and theta[c - 1] > 0.0:
-            widths = 2.0 * np.cumsum(squares)[p - 1] / (theta[c - 1] - theta[p])
-            k = int(p[np.argmin(widths)])
-            bound = 0.5 * (float(theta[c - 1]) + max(float(theta[k]), 0.0))
-            # the largest eigenvalue of the rest is that much above its Ritz value, about
-            above = float(np.sqrt(max(squares[k], 0.0)))
-            if widths.min() <= 0.9 * tol * theta[0] and theta[k] + above < bound:
-                return k, bound
+        gap = gap_behind(theta, squares, c)
+        if gap.width <= 0.9 * tol * theta[0]:
+            return gap.columns, gap.bound
         wanted = sufficient_bound(run)
-        return (len(theta), wanted) if wanted > run.hope() else None
+        moving = theta[c:][squares[c:] > (NARROWEST * theta[c - 1]) ** 2]
+        return (len(theta), wanted) if wanted > max(run.hope(), moving.max(initial=0.0)) else None
 
     def _seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
         """Of one beyond so many columns; infinite where it does not fit."""

@@ -88,6 +88,8 @@ class Proofs:
         self.proofs = proofs
         self.cheapest: Proof | None = None
         """Of those that are possible, at the last look at which the rest alone was unproved."""
+        self.spoken: dict[Proof, float] = {}
+        """Probabilities with which those that have said something may fail."""
         self.factorisations = 0
 
     def certified(self, run: Certifier) -> Certificate:
@@ -95,10 +97,14 @@ class Proofs:
         best = None
         for proof in self.proofs:
             other = proof.certificate(run) if proof.free else None
-            if other is not None and (best is None or other.width < 0.5 * best.width or not run.done(best)):
-                best = other if best is None or other.width < best.width else best
+            if other is None:
+                continue
+            self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
+            if best is None or (other.width < best.width and (other.width < 0.5 * best.width or not run.done(best))):
+                best = other
         assert best is not None
-        return best
+        # one is chosen by what the others say: any of them may be the one that fails
+        return replace(best, failure_probability=sum(self.spoken.values())) if best.failure_probability else best
 
     def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
         """The certificate after the cheapest proof, where that is one to be carried out now."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fastkpca.solve.outlook import Outlook
 
-import fastkpca as fk
-from fastkpca.products.clusters import ClusterSummation
+from fastkpca.base.protocol import Summation
+from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.random_start import GaussianStart
+from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 SPECTRA = {
     "flat": lambda rng, n: 1.0 - 0.3 * np.arange(n) / n,
@@ -94,32 +94,24 @@ def test_nothing_is_said_of_one_step_or_of_zeros():
     assert np.all(start.eigenvalue_bounds(np.zeros(5), 4, 0.0) <= 1e-300)
 
 
-@pytest.fixture
-def without_near_values(monkeypatch):
-    """Of narrow kernels that are kept: else narrow blocks on these are cheaper."""
-    monkeypatch.setattr(ClusterSummation, "near", lambda *_: None)
-
-
-@pytest.mark.usefixtures("without_near_values")
 @pytest.mark.parametrize("seed", range(3))
-def test_flat_spectrum_through_the_public_door(seed, monkeypatch):
-    """sigma far below the spacing: trace and norm of the matrix prove nothing, and no map of features is of use."""
-    monkeypatch.setattr(Outlook, "factorises", lambda *_: False)  # of few rows all entries prove it for certain
-    X = np.random.default_rng(seed).standard_normal((3000, 3))
-    model = fk.kpca(X, "gaussian", 4, sigma=0.06, tol=1e-4, method="krylov", products="clusters", max_passes=40)
-    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 0.06**2))
-    K -= K.mean(axis=0)
-    K -= K.mean(axis=1)[:, None]
-    exact = np.linalg.eigvalsh(K)[::-1][:4]
-    low, high = model.eigenvalue_bounds.T
-    assert np.all(low <= exact) and np.all(exact <= high) and (high - low).max() <= 1e-4 * exact[0]
-    assert model.bound_kind == "probabilistic" and 0 < model.failure_probability <= 1e-6
+def test_flat_spectrum_that_a_random_block_proves(seed):
+    """Trace and norm of the matrix prove nothing, and no entries are given that could be factorised."""
+    n, rng = 1500, np.random.default_rng(seed)
+    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
+    values = np.r_[1.0, 0.9, 0.8, 0.7, 0.4 * (1.0 - 0.2 * np.arange(n - 5) / n)]
+    K = (Q * values) @ Q.T
+    K = (K + K.T) / 2
+    matrix = KernelMatrix(_NoNorm(K), None, float(np.trace(K)), True)
+    found = block_krylov(matrix, SolverTarget(4, 1e-4, failure=1e-6), SolverBudget(30), rng=seed)
+    low, high = found.certificate.eigenvalue_bounds.T
+    assert np.all(low <= values[:4] + 1e-13) and np.all(values[:4] <= high + 1e-13) and (high - low).max() <= 1e-4
+    assert found.certificate.bound_kind == "probabilistic" and 0 < found.certificate.failure_probability <= 1e-6
 
 
-@pytest.mark.usefixtures("without_near_values")
-def test_too_few_passes_still_end_in_an_interval_of_the_size_of_the_largest():
-    X = np.random.default_rng(11).standard_normal((6000, 3))
-    with pytest.warns(fk.errors.CertificateWarning, match="more passes"):
-        model = fk.kpca(X, "gaussian", 5, sigma=0.05, tol=1e-4, products="clusters", max_passes=9)
-    widths = np.diff(model.eigenvalue_bounds, axis=1)
-    assert widths.max() < model.eigenvalues[0]
+class _NoNorm(Summation):
+    def __init__(self, K):
+        self.K, self.shape = K, K.shape
+
+    def matmat(self, U):
+        return self.K @ U

@@ -39,14 +39,16 @@ from .product_choice import LEAST_COLUMNS, Way, products_for
 
 __all__ = ["components_held", "dense_candidate", "feature_candidate", "feature_candidates", "krylov_candidates"]
 
-FEWEST_PASSES = 2.5
-"""Of block Krylov, where nothing is known of the spectrum."""
+FEWEST_PASSES = 4.0
+"""Of block Krylov, where nothing is known of the spectrum: on most sets no fewer will do."""
 MOST_PASSES = 40.0
 """As far as predictions go."""
 LAST = 1.5
 """Passes in float64; those before are a search in float32, twice as fast."""
-PASS_OVERHEAD = 1e-3
-"""Seconds of a pass of block Krylov that no count shows: calls, and small matrices."""
+KRYLOV_OVERHEAD, PASS_OVERHEAD = 2e-3, 1.5e-3
+"""Seconds of block Krylov, and of each of its passes, that no count shows: calls, and small matrices."""
+UNPROVED = 1.25
+"""Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
 LOW = 0.85
 """Of the last wanted eigenvalue: the bound on the others that a run needs."""
 PRODUCT_SHARE = 2e-3
@@ -65,6 +67,8 @@ ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
+QUICK_MORE = 4
+"""Times the features that a map with quick moments may have."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
@@ -101,8 +105,11 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
         largest = min(largest, int(np.sqrt(most_seconds * RATE.squares / n)) + 1)
     offers = [x for x in kernel.feature_maps(problem.data, 0.0, largest) if x.cost.residual == 0.0]
     offers = [x for x in offers if name in ("auto", x.name)]
-    if not offers and look.share(1) > 0.0:
-        offers = _truncated(problem, look, largest)
+    if offers and target.forced:
+        pass  # nothing could follow a map that misses tol
+    elif look.level and (look.share(1) > 0.0 or target.method == "features"):
+        known = {x.name for x in offers}
+        offers += [x for x in _truncated(problem, look, largest) if x.name not in known]
     if not offers:
         return [_no_map(problem, largest)] if target.method == "features" and look.level else []
     hold = components_held(problem, look)
@@ -126,7 +133,12 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
             count=pivot_count(problem, look, residual),
             n_threads=problem.budget.n_threads,
         )
-        if offers or target.method != "features" or residual >= 1.0 or look.probe is None:
+        if problem.takes_quick_moments and target.features in ("auto", "monomial") and residual < 1.0:
+            # sums of fewer products make more features worth their price
+            quick = problem.kernel.quick_map(data, residual, QUICK_MORE * largest)
+            offers += [] if quick is None or any(x.name == quick.name for x in offers) else [quick]
+        fit = [x for x in offers if not _too_many(x, data.n_samples, target.features)]
+        if fit or target.method != "features" or residual >= 1.0:
             return offers
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10.0 * residual, 1e-15), 1.0)
@@ -207,7 +219,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
-    obstacle = obstacle or _too_many(offer, problem.data.n_samples, problem.target.features)
+    obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
     seconds = _feature_seconds(problem, offer, kept=kept > 0.0)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     misses = offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
@@ -294,16 +306,17 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     those of another route, are less than what block Krylov takes beside its products.
     """
     kernel, data, target = problem.kernel, problem.data, problem.target
+    named = target.products not in ("auto", "exact")
+    if named and not look.level:
+        return []  # the error that they may have follows from the largest eigenvalue
     exact = _exact_products(problem)
     candidate = _krylov_candidate(problem, look, exact)
-    named = target.products not in ("auto", "exact")
     free = _krylov_candidate(problem, look, replace(exact, setup=0.0, once=0.0)).seconds
     worth = look.share(1) > 0.0 and data.n_samples > SMALL and free < most_seconds
     if target.products == "exact" or not (named or worth):
         return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
-    share = look.share(1) if look.level else 1.0 / data.n_samples
-    allowed = PRODUCT_SHARE * target.tol * share * float(kernel.diagonal(data.sample).mean())
+    allowed = PRODUCT_SHARE * target.tol * look.share(1) * float(kernel.diagonal(data.sample).mean())
     ways = products_for(
         kernel,
         data,
@@ -349,7 +362,9 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     makes = 1.0 if values and in_memory is None else expected.search
     later = min(single * way.once, 2.0 * n * n * block / RATE.multiplications)
     seconds = way.seconds(single * makes + LAST) + (expected.search - makes) * later
-    seconds += _algebra_seconds(problem, way, block, expected) + PASS_OVERHEAD * (expected.search + LAST)
+    seconds += _algebra_seconds(problem, way, block, expected) + KRYLOV_OVERHEAD
+    seconds += PASS_OVERHEAD * (expected.search + LAST)
+    seconds *= 1.0 if expected.proved else UNPROVED
     memory += min(extra, values)
     left = replace(_krylov_room(problem, way, k, memory), values=values)
     return Candidate("krylov", way.name, seconds, memory, 0, obstacle, way, left)

@@ -171,8 +171,10 @@ def _solution(
         (total - slack, total + slack),
         sample_projector(problem, coeff, means),
         info,
-        score if present is None else None,
+        # the root of a small weight would divide rounding: such rows are projected as new ones are
+        score if problem.rows.weights is None else None,
         reached.message,
+        seconds=reached.seconds,
     )
 
 

@@ -89,7 +89,7 @@ NOTHING_SEEN = Look(np.zeros(1), None)
 
 def further_seconds(kernel: Kernel, data: Summary, look: Look) -> float:
     """Of the next look; infinite where there is none."""
-    if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].rows):
+    if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].sample):
         return inf
     size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
     values = size.rows**2 + size.pivots * size.sample
@@ -133,7 +133,16 @@ def look_at(
         return _shares(kernel, data, size.rows) if shares else np.zeros(0)
 
     of_pivots, of_rows = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
+    if kernel.positive_semidefinite and not size.pivots:
+        of_pivots = _probe_of_spectrum(of_rows, min(size.rows, len(data.sample)), float(data.n_samples))
     return Look(of_rows, of_pivots, level + 1)
+
+
+def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:
+    """As if pivots were as good as eigenvectors: what is left after k of them are the other eigenvalues."""
+    left = np.append(1.0, np.cumsum(shares[::-1])[::-1][1:])
+    few = int(np.count_nonzero(left > 1e-12)) + 1
+    return RankProbe(left[: min(few, n_rows // 2 + 1)], n_rows, exhausted=few <= n_rows // 2, n_samples=n_samples)
 
 
 def _shares(kernel: Kernel, data: Summary, rows: int) -> np.ndarray:

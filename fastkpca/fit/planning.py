@@ -87,8 +87,9 @@ def _may_change(problem: Problem, candidates: list[Candidate]) -> bool:
 
 
 def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
-    possible = [x for x in candidates if not x.obstacle]
-    return seconds < np.inf and (not possible or seconds <= LOOKING * _best_seconds(possible))
+    """Whether a look costs little beside the best price. What block Krylov takes nobody knows before the first one."""
+    known = [x for x in candidates if look.level or x.method != "krylov"]
+    return seconds < np.inf and seconds <= LOOKING * _best_seconds(known)
 
 
 def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:

@@ -75,7 +75,7 @@ def _may_follow(solution: Solution, way: Candidate, left: list[Candidate]) -> bo
     A map that misses tol has been given up; block Krylov has not where rounding keeps intervals wide.
     """
     certificate = solution.certificate
-    cheap = min((x.seconds for x in left), default=np.inf) <= FOLLOWING * way.seconds
+    cheap = min((x.seconds for x in left), default=np.inf) <= FOLLOWING * max(solution.seconds, way.seconds)
     return way.method == "krylov" and cheap and certificate.width > 4.0 * certificate.rounding
 
 

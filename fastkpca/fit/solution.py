@@ -26,7 +26,8 @@ class Solution:
     """Components with their certificate; ``total`` is the interval of tr(Kc).
 
     ``score`` is kept where the route computes the scores anyway; else the projector makes them in a pass.
-    ``message`` is not empty where an interval is wider than tol: it says how wide, and what would help.
+    ``message`` is not empty where an interval is wider than tol: it says how wide, and what would help. ``seconds`` is
+    what the route has cost, as counted.
     """
 
     eigenvalues: np.ndarray
@@ -39,6 +40,7 @@ class Solution:
     moments: Moments | None = field(default=None, repr=False)
     left_out: Bound | None = None
     """On the largest eigenvalue of what the feature map leaves out."""
+    seconds: float = 0.0
 
     def model(
         self, plan: Plan, kernel: Kernel, count: float, *, center: bool, keep_moments: bool, **about_rows: Any

@@ -39,6 +39,8 @@ MOST_WAITING = 10
 """Passes without a look."""
 LOOK = 2
 """Passes after which a spectrum may look flat."""
+MOSTLY = 1e3
+"""Times rounding that intervals may be which grow from one look to the next because of it."""
 PACE, SLOW = 3, 0.8
 """Passes whose widths tell the pace, and by what factor each narrows where that is too slow to wait for more."""
 
@@ -228,6 +230,8 @@ class Search(Judge):
         if self.basis.room == 0 or self.expenses.passes >= self.expenses.budget.passes - 1 or not noise < 1e-2:
             return True
         goal = max(GOAL * self.target.tol, 100.0 * noise**2)
+        if self.looks == LOOK:
+            self.factorises = self.factorises and self._converges_in_time()
         if self.looks == LOOK and not self.factorises and self._looks_flat():
             self.flat = True
             return True
@@ -238,8 +242,10 @@ class Search(Judge):
             return False
         after = max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         width = self.predicted_width(min(after, 0.999 * float(theta[c - 1])))
-        before = min(self.history[-1][1], 1.0) if self.history else 1.0
+        before, rate = min(self.history[-1][1], 1.0) if self.history else 1.0, self.rate
         self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
+        if len(self.history) > 1:
+            self.rate *= min(self.rate / rate, 1.0)  # passes narrow the faster, the more there were
         self.history.append((self.expenses.passes, width))
         if self.factorises and float(self.expected_mu(theta)[-1]) > theta[c - 1]:
             gap = gap_behind(theta, self.ritz.squares, c)
@@ -259,6 +265,16 @@ class Search(Judge):
             return False
         more = np.full(blocks * b, max(float(theta[min(len(theta), b) - 1]), 0.0))
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
+
+    def _converges_in_time(self) -> bool:
+        """A block gains a factor exp(2 acosh(2 theta_c / theta_(b+1) - 1)) a pass (Chebyshev)."""
+        theta, last = self.ritz.theta, float(self.ritz.theta[self.c - 1])
+        after = max(float(theta[min(self.space.block, len(theta) - 1)]), 1e-3 * last)
+        if not last > 0.0:
+            return False
+        gain = 2.0 * float(np.arccosh(max(2.0 * last / after - 1.0, 1.0)))
+        passes = self.expenses.budget.passes - self.expenses.passes - 2
+        return bool(np.log(theta[0] / (self.target.tol * last)) <= gain * passes)
 
     def _looks_flat(self) -> bool:
         """Will no bound from trace or norm ever get below the last wanted eigenvalue?"""
@@ -384,7 +400,8 @@ class Certifier(Judge):
             return False  # more components are still to come
         rounding, history = 2 * certificate.rounding, self.history
         grew = len(history) >= 3 and history[-1][1] > history[-2][1] > history[-3][1]
-        return rounding > 0.1 * self.target.tol * theta[0] and (certificate.width < 2 * rounding or grew)
+        near = certificate.width < 2 * rounding or (grew and certificate.width < MOSTLY * rounding)
+        return rounding > 0.1 * self.target.tol * theta[0] and near
 
 
 def relative_width(certificate: Certificate, theta: np.ndarray) -> float:

@@ -49,6 +49,8 @@ class KrylovResult:
     certificate : Certificate
     converged : bool
         Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
+    seconds : float
+        What the run has cost, as predicted.
     passes, search_passes : int
         Over the exact kernel values, all of them; and how many of these were in float32.
     factorisations : int
@@ -75,6 +77,7 @@ class KrylovResult:
     images: np.ndarray
     certificate: Certificate
     converged: bool
+    seconds: float
     passes: int
     search_passes: int
     factorisations: int
@@ -238,6 +241,7 @@ def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> Krylov
         images=judge.basis.residuals(Y) + vectors * theta[:c],
         certificate=judge.certificate,
         converged=judge.is_done,
+        seconds=judge.expenses.seconds,
         passes=judge.expenses.passes,
         search_passes=judge.expenses.search_passes,
         factorisations=judge.proofs.factorisations,

@@ -55,6 +55,8 @@ FOLLOWING = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
 """Of an exploration, as a rule."""
+UNCERTAIN = 2.0
+"""Times the price of a proof that may fail, that one which is certain may have."""
 MOST_ATTEMPTS = 4
 """Explorations of a run."""
 LARGEST_FORMED = 3000
@@ -64,7 +66,7 @@ LARGEST_FORMED = 3000
 class Proof:
     """One way to bound what a basis has not found."""
 
-    free = True
+    free = certain = True
 
     def price(self, run: Certifier) -> float:
         """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible."""
@@ -113,7 +115,7 @@ class Proofs:
         if exploring is not None and not last and exploring.steps < exploring.expected:
             return best
         candidates = [x for x in self.proofs if exploring is None or not x.free]
-        priced = sorted((x.price(run), self.proofs.index(x)) for x in candidates)
+        priced = sorted((x.price(run) * (1.0 if x.certain else UNCERTAIN), self.proofs.index(x)) for x in candidates)
         self.cheapest = None
         for seconds, i in priced:
             proof = self.proofs[i]
@@ -180,8 +182,8 @@ class Gap(NamedTuple):
 def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
     """The gap that leaves intervals the narrowest; ``squares``: of the norms of the residuals of all Ritz vectors."""
     last = float(theta[c - 1])
-    p = np.arange(c, len(theta))
-    p = p[theta[p] <= (1.0 - NARROWEST) * last]
+    p = np.arange(min(c + 1, len(theta) - 1), len(theta))  # one more: a gap behind the last bounds its angle
+    p = p[(theta[p] <= (1.0 - NARROWEST) * last) & (p >= c)]
     if len(p) and last > 0.0:
         bounds = 0.5 * (last + np.maximum(theta[p], 0.0))
         # the largest eigenvalue of the rest is that much above its Ritz value, about
@@ -213,6 +215,8 @@ class Sums(Proof):
 
 class RandomStart(Proof):
     """The random block that the space began with, of which the space holds a Krylov space."""
+
+    certain = False
 
     def __init__(self, block: np.ndarray, failure: float, error: float = 0.0):
         self.start, self.failure, self.error = GaussianStart(block, failure), failure, error
@@ -253,6 +257,8 @@ class RandomStart(Proof):
 
 class Exploration(Proof):
     """A random block beyond the first columns of the basis, and its Krylov space."""
+
+    certain = False
 
     def __init__(self, failure: float, order: int, stops: int):
         self.failure, self.order, self.stops = failure, order, stops

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 import reference
 import scipy.spatial.distance
-from fastkpca.solve.centred import CentredProducts
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
-from fastkpca.base import parallel
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.kernels.gaussian import median_distance
 from fastkpca.products.rates import RATE, value_seconds
+from fastkpca.solve.operators import CentredProducts
 
 ROUNDING = 1e-12
 
@@ -516,10 +515,8 @@ def test_passes_over_the_kernel_values_on_digits():
 
 def test_columns_and_passes_are_those_that_the_tolerance_needs_on_digits(monkeypatch):
     """Vectors that err far less than tol leave a bound on the rest close below the last wanted eigenvalue."""
-    columns, exact = [], CentredProducts.exact
-    monkeypatch.setattr(
-        CentredProducts, "exact", lambda self, X, norm: columns.append(X.shape[1]) or exact(self, X, norm)
-    )
+    columns, exact = [], CentredProducts.multiply
+    monkeypatch.setattr(CentredProducts, "multiply", lambda self, X: columns.append(X.shape[1]) or exact(self, X))
     X = load_digits().data
     sigma = fk.gram(X, "gaussian").kernel.sigma
     for tol, most_passes, most_columns in ((1e-6, 5, 45), (1e-4, 4, 50)):
@@ -703,95 +700,6 @@ def test_progress_ends_at_its_total(method):
     assert last and all(done == total for done, total in last.values())
 
 
-def _no_look(*arguments, **options):
-    raise AssertionError("a look was made")
-
-
-@pytest.mark.parametrize(
-    ("d", "kernel"),
-    [
-        (10, {"kernel": "polynomial", "degree": 3}),
-        (3, {"kernel": "polynomial", "degree": 6}),
-        (2, {"kernel": "gaussian", "sigma": 0.3}),
-        (3, {"kernel": "gaussian", "sigma": 1.0}),
-    ],
-)
-def test_a_cheap_map_is_taken_without_a_look_at_the_spectrum(d, kernel, monkeypatch):
-    from fastkpca.fit import planning
-
-    X = np.random.default_rng(0).random((2000, d))
-    monkeypatch.setattr(planning, "look_at", _no_look)
-    model = fk.kpca(X, c=5, **kernel)
-    assert model.info["method"] == "features"
-    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]
-    assert any(x.method == "krylov" and not x.obstacle for x in model.plan.candidates)  # where the map misses tol
-
-
-@pytest.mark.parametrize(("n", "d", "c", "tol"), [(700, 1, 10, 1e-9), (700, 1, 5, 1e-3), (300, 1, 5, None)])
-def test_a_map_of_one_column_comes_before_the_matrix(n, d, c, tol, monkeypatch):
-    from fastkpca.fit import planning
-
-    X = np.random.default_rng(0).random((n, d))
-    monkeypatch.setattr(planning, "look_at", _no_look)
-    assert fk.kpca(X, "gaussian", c, sigma=0.3, tol=tol).info["method"] == "features"
-
-
-def test_a_matrix_of_eigenvalues_that_float32_cannot_tell_from_zero_is_not_for_powers():
-    X = np.random.default_rng(0).random((500, 2))
-    assert fk.plan(X, "gaussian", 5, sigma=0.5).name == "powers"
-    assert fk.plan(X, "gaussian", 30, sigma=2.0).name != "powers"
-
-
-@pytest.mark.parametrize("n", [600, 1500])
-def test_many_columns_of_a_linear_kernel_need_no_look(n, monkeypatch):
-    from fastkpca.fit import planning
-
-    X = np.random.default_rng(0).random((n, 100))
-    monkeypatch.setattr(planning, "look_at", _no_look)
-    assert fk.kpca(X, "linear", 1).info["method"] == "features"
-
-
-def test_a_look_at_600_rows_costs_more_than_it_saves(monkeypatch):
-    from fastkpca.fit import planning
-
-    X = np.random.default_rng(0).random((600, 2))
-    monkeypatch.setattr(planning, "look_at", _no_look)
-    assert fk.kpca(X, "gaussian", 10, sigma=0.1).info["method"] == "krylov"
-    assert fk.plan(X, "laplacian", 10).method == "dense"
-
-
-def test_a_look_that_costs_more_than_the_map_is_not_made_for_a_loose_tol(monkeypatch):
-    from fastkpca.fit import planning
-
-    X = np.random.default_rng(0).random((3000, 3))
-    monkeypatch.setattr(planning, "look_at", _no_look)
-    model = fk.kpca(X, "gaussian", 5, sigma=1.5, tol=1e-3)
-    assert model.plan.name == "monomial"
-    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-3 * model.eigenvalues[0]
-
-
-def test_a_look_at_very_many_rows_costs_more_than_a_map_of_more_features(monkeypatch):
-    from fastkpca.fit import planning
-
-    X = np.random.default_rng(0).random((50_000, 3)).astype(np.float32)
-    monkeypatch.setattr(planning, "look_at", _no_look)
-    assert fk.plan(X, "gaussian", 50, sigma=0.5, tol=1e-4).chosen.name == "monomial"
-
-
-@pytest.mark.parametrize(("n", "c"), [(40_000, 5), (50_000, 1)])
-def test_quick_moments_make_a_map_of_many_features_cheaper_than_a_look(n, c, monkeypatch):
-    from fastkpca.fit import planning
-
-    X = np.random.default_rng(0).random((n, 5))
-    options = {"sigma": 0.9, "tol": 1e-3}
-    monkeypatch.setattr(planning, "look_at", _no_look)
-    chosen = fk.plan(X, "gaussian", c, **options).chosen
-    assert chosen.name == "monomial"
-    assert chosen.n_features == 462
-    with pytest.raises(AssertionError):  # all products of two features take longer than a look
-        fk.plan(X, "gaussian", c, keep_moments=True, **options)
-
-
 @pytest.mark.parametrize(
     "kernel",
     [{"kernel": "polynomial", "degree": 4}, {"kernel": "gaussian", "sigma": 3.0, "tol": 1e-2}],
@@ -820,19 +728,6 @@ def test_lapack_is_priced_with_the_values_of_its_kernel():
     assert prices[1] - prices[0] == pytest.approx(0.5 * 600**2 * (values[1] - values[0]))
 
 
-def test_no_other_product_is_looked_for_beside_a_small_matrix_that_is_held(monkeypatch):
-    from fastkpca.kernels import gaussian
-
-    def asked(*arguments, **options):
-        raise AssertionError("a product was looked for")
-
-    monkeypatch.setattr(gaussian, "cluster_offer", asked)
-    X = np.random.default_rng(0).standard_normal((1000, 40))
-    assert fk.plan(X, "gaussian", 20, sigma=1.0).method == "dense"
-    with pytest.raises(AssertionError, match="looked for"):
-        fk.plan(np.tile(X, (3, 1)), "gaussian", 20, sigma=1.0)
-
-
 def test_a_map_that_turns_out_far_larger_than_products_cost_is_left_before_its_pass(monkeypatch):
     from fastkpca.fit import features
     from fastkpca.kernels import gaussian
@@ -842,7 +737,7 @@ def test_a_map_that_turns_out_far_larger_than_products_cost_is_left_before_its_p
     expected = fk.kpca(X, "gaussian", 5, sigma=1.0)
     assert expected.plan.name == "monomial"
     monkeypatch.setattr(gaussian, "TaylorMap", lambda d, sigma, order, center: larger(d, sigma, order + 14, center))
-    monkeypatch.setattr(features, "_pass", _no_look)
+    monkeypatch.setattr(features, "_pass", lambda *_: pytest.fail("a pass"))
     model = fk.kpca(X, "gaussian", 5, sigma=1.0)
     assert model.info["features_tried"] == "monomial" and model.info["method"] == "krylov"
     np.testing.assert_allclose(model.eigenvalues, expected.eigenvalues, rtol=1e-6)
@@ -912,22 +807,6 @@ def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
         exact = float(w @ np.diagonal(K) - w @ K @ w / w.sum())
         low, high = (x * (weights.sum() - 1) for x in model.total_variance_bounds)
         assert low <= exact <= high and high - low <= 1e-9 * exact
-
-
-def test_ritz_values_of_a_search_are_found_beside_its_next_block(monkeypatch):
-    X = np.random.default_rng(0).random((3000, 12))
-    beside, both = [], parallel.side_by_side
-
-    def counted(*calls, n_threads):
-        beside.append(n_threads)
-        return both(*calls, n_threads=n_threads)
-
-    monkeypatch.setattr(parallel, "side_by_side", counted)
-    models = [fk.kpca(X, "gaussian", 5, sigma=1.0, products="exact", n_threads=n) for n in (1, 2, 3)]
-    assert all(beside.count(n) >= 3 for n in (1, 2, 3))
-    for model in models[1:]:
-        np.testing.assert_array_equal(model.eigenvalues, models[0].eigenvalues)
-        np.testing.assert_array_equal(model.score, models[0].score)
 
 
 @pytest.mark.parametrize("order", "CF")

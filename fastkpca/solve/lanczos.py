@@ -317,6 +317,8 @@ class _Search:
             # (the traces' own error grows with the columns, that of a bound on the complement does not: it has one try)
             if self._narrow(certificate) or (self.stuck and (attempt or self._only_rounding(certificate))):
                 break
+            if not (self._may_form or self.target.probabilistic):
+                break
             if attempt:
                 # the other eigenvalues are closer than expected: a longer recurrence, and another attempt
                 enough = min(lanczos.limit - self.block, lanczos.size + max(4 * self.block, lanczos.size // 2))
@@ -398,14 +400,16 @@ class _Search:
         matrix = MatrixInfo((operator.trace, self._trace_error()), operator.norm)
         return ritz_certificate(ritz, min(self.c + 1, m), matrix, deterministic_bound(ritz, matrix))
 
+    @property
+    def _may_form(self) -> bool:
+        return self.operator.form is not None and self.n <= FORMED
+
     def _certified_by_complement(self) -> Certificate | None:
         lanczos = self.lanczos
         ritz = lanczos.ritz_block(self.theta, self.Y)
         last = self.enough
-        if self.operator.form is not None and self.n <= FORMED:
+        if self._may_form:
             bound = lanczos.formed_bound(0.8 * last)
-        elif not self.target.probabilistic:
-            return None
         else:
             bound = lanczos.explored_bound(last, failure_of_attempt(self.target.failure, self.explorations))
             if bound is NO_BOUND:

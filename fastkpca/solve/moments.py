@@ -69,6 +69,7 @@ def leading_axes(
     rank: int,
     memory_limit: float | None = None,
     failure: float = 0.0,
+    rng: np.random.Generator | int = 0,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
     """Eigenvalues, axes, and for moments held as an operator the `LeadingPairs` with their certificate; else None.
@@ -87,6 +88,7 @@ def leading_axes(
         Bytes.
     failure : float
         Probability with which any of the bounds that rest on random numbers may fail; 0.0: there are to be none.
+    rng : numpy.random.Generator or int
     n_threads : int
         Of moments held as an operator; results do not depend on it.
     """
@@ -111,23 +113,22 @@ def leading_axes(
         return (*_lapack(operator.form(), _one_more(count)), None)
     # up to four searches follow one another
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, failure / 4.0)
-    pairs = _compressed_pairs(operator, target, memory_limit, n_threads) if fraction is None else None
+    options = dict[str, Any](memory_limit=memory_limit, rng=np.random.default_rng(rng), n_threads=n_threads)
+    pairs = _compressed_pairs(operator, target, options) if fraction is None else None
     if pairs is None and fraction is None and failure:
-        pairs = nested_pairs(operator, target)
+        pairs = nested_pairs(operator, target, options["rng"])
     if pairs is None:
         symmetric = SymmetricOperator(
             operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form
         )
         total = moments.trace + moments.residual_trace
-        pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit, n_threads=n_threads)
+        pairs = leading_pairs(symmetric, target, total=total, **options)
     if pairs.certificate.failure_probability:  # any of them may have been the one that failed
         pairs = replace(pairs, certificate=replace(pairs.certificate, failure_probability=failure))
     return pairs.values, pairs.vectors, pairs
 
 
-def _compressed_pairs(
-    moments: OperatorMoments, target: SolverTarget, memory_limit: float | None, n_threads: int
-) -> LeadingPairs | None:
+def _compressed_pairs(moments: OperatorMoments, target: SolverTarget, options: dict[str, Any]) -> LeadingPairs | None:
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
     small = moments.compressed()
@@ -137,12 +138,13 @@ def _compressed_pairs(
     norm = moments.norm if A is None else float(np.linalg.norm(A))
     two_levels = A is None and small.size >= TWO_LEVELS
     most = norm * (min(COARSE, 0.2 * float(np.sqrt(target.tol))) if two_levels else 0.05 * target.tol)
+    n_threads = options["n_threads"]
     product = small.product(most, n_threads)
     unknown = small.left_out + (0.0 if two_levels else 2.0 * product.error)
     if not unknown <= target.tol * norm:  # nor of the largest eigenvalue, which is no larger
         return None
     narrower = replace(target, tol=(0.5 if A is None else 0.25) * target.tol)
-    pairs, options = None, dict[str, Any](memory_limit=memory_limit, n_threads=n_threads)
+    pairs = None
     if two_levels:
         wider = replace(target, c=target.c + BESIDE, tol=0.25 * target.tol)
         nearby = leading_pairs(_operator_of(small, product, moments, norm), wider, **options)

@@ -172,9 +172,9 @@ class Lanczos:
         self.next = self.basis.outside(image, self.basis.append(X, image))
 
     def residual_squares(self, Y: np.ndarray) -> np.ndarray:
-        """|C Q y - Q T y|^2 for each column y."""
+        """|C Q y - Q T y|^2 for each column y, which rounding may take below zero."""
         last = Y[-self.next.shape[1] :]
-        return np.einsum("ij,ij->j", last, (self.next.T @ self.next) @ last)
+        return np.maximum(np.einsum("ij,ij->j", last, (self.next.T @ self.next) @ last), 0.0)
 
     def ritz_block(self, theta: np.ndarray, Y: np.ndarray) -> RitzBlock:
         """The inner products for a certificate, from the recurrence.

@@ -126,6 +126,17 @@ class Plan:
         others = tuple(x for x in self.candidates if x.method != "krylov")
         return replace(self, method=chosen.method, name=chosen.name, candidates=others)
 
+    def as_run(self, method: str) -> Plan:
+        """The plan of a model that was made by this method, which another may have been planned and given up for."""
+        if method == self.method:
+            return self
+        other = self.instead_of_krylov
+        ways = {"dense": self.dense, "krylov": self.krylov, "features": other and other[0]}
+        ran = ways[method]
+        assert ran is not None
+        reason = f"{self.chosen.label} was planned, and given up on the way"
+        return replace(self, method=ran.method, name=ran.name, reason=reason)
+
     def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
         """Whether it costs less than another pass with about ``n_features`` features: choose, form, and score them."""
         other = self.krylov

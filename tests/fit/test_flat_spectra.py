@@ -86,7 +86,9 @@ def test_a_run_that_is_left_gives_what_lapack_gives(unsuspecting, n_threads):
     with warnings.catch_warnings():
         warnings.simplefilter("error", CertificateWarning)  # no certificate with a probability either
         model = fk.kpca(FLAT, **ASKED, n_threads=n_threads)
-    assert model.plan.method == "krylov" and model.info["method"] == "dense"
+    assert model.plan.method == model.info["method"] == "dense" and "method='dense'" in repr(model)
+    assert str(model.plan).startswith("dense (LAPACK): krylov (exact) was planned") and "* dense" in str(model.plan)
+    assert fk.KPCAModel.from_state(*model.state()).plan == model.plan
     assert model.info["krylov_tried"] == fk.kpca(FLAT, **ASKED).info["krylov_tried"] < 8
     np.testing.assert_array_equal(model.eigenvalues, fk.kpca(FLAT, **ASKED, method="dense").eigenvalues)
 
@@ -107,6 +109,7 @@ def test_a_run_that_is_left_goes_to_a_feature_map_where_that_costs_less_than_lap
     with warnings.catch_warnings():
         warnings.simplefilter("error", CertificateWarning)
         model = fk.kpca(TAILS, **asked)
+    assert (model.plan.method, model.plan.name) == (ends, {"features": "pivots", "dense": "LAPACK"}[ends])
     assert model.info["method"] == ends and model.info["krylov_tried"] == 0 and "features_tried" not in model.info
     assert model.failure_probability in (0.0, 7.5e-7)
     assert (model.bound_kind == "probabilistic") == (ends == "features")
@@ -303,7 +306,7 @@ def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
     X = X[:, X.std(axis=0) > 0]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = fk.kpca(X, "gaussian", 5, sigma=3.5, tol=1e-9)
-    assert model.plan.method == "krylov"
+    assert fk.plan(X, "gaussian", 5, sigma=3.5, tol=1e-9).method == "krylov"
     assert model.info["method"] == "dense" and model.info["krylov_tried"] <= 12
 
 

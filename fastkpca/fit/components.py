@@ -47,7 +47,14 @@ Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
 
 
-def leading_of(moments: Moments, target: Target, rank: int, memory: float, n_threads: int = 1) -> Axes:
+def leading_of(
+    moments: Moments,
+    target: Target,
+    rank: int,
+    memory: float,
+    rng: np.random.Generator | int = 0,
+    n_threads: int = 1,
+) -> Axes:
     """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
     return leading_axes(
         about(moments, center=target.center),
@@ -56,6 +63,7 @@ def leading_of(moments: Moments, target: Target, rank: int, memory: float, n_thr
         rank=rank,
         memory_limit=memory,
         failure=target.failure_of_moments,
+        rng=rng,
         n_threads=n_threads,
     )
 

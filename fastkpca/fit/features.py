@@ -214,7 +214,7 @@ def _pass(
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
-    leading = leading_of(moments, target, problem.rank, budget.memory, budget.n_threads)
+    leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads)
     found = _Pass(moments, draws, leading, left_out, kept=kept, by_values=by_values)
     lacks_draws = by_values and n_draws and draws is None and found.misses(target)
     if lacks_draws or (quick and not accurate_enough(moments, leading, target)):

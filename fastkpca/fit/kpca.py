@@ -186,7 +186,8 @@ def kpca(
     tol = problem.target.tol if problem.target.tol_is_required else None
     failure = problem.target.failure_probability
     solution.info.update(tol=tol, failure_probability=failure, seconds=time.perf_counter() - started)
-    return _model(problem, solution, chosen, score, keep_moments=keep_moments)
+    ran = chosen.as_run(solution.info["method"])
+    return _model(problem, solution, ran, score, keep_moments=keep_moments)
 
 
 def plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.stored import Record
@@ -111,6 +111,14 @@ class Plan:
         others = [x for x in self.candidates if x is not self.chosen and not x.obstacle and x.offer is not None]
         others += [x for x in (self.dense,) if x is not None and x is not self.chosen]
         return [self.chosen, *sorted(others, key=lambda x: x.seconds)]
+
+    def as_run(self, method: str) -> Plan:
+        """The plan of a model that was made by this method, which another may have been planned and given up for."""
+        if method == self.method:
+            return self
+        ran = next(x for x in self.ways if x.method == method)
+        reason = f"{self.chosen.label} was planned, and given up on the way"
+        return replace(self, method=ran.method, name=ran.name, reason=reason)
 
     def __str__(self) -> str:
         lines = [f"{self.method} ({self.name}): {self.reason}", ""]

@@ -96,7 +96,7 @@ class KPCAModel:
     kernel : Kernel
         With every parameter resolved.
     plan : Plan
-        What was chosen, and why.
+        What was run, and why.
     info : dict
         How the fit went: method, seconds, passes, n_features, ...
     n_samples, n_features : int

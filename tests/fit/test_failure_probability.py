@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.errors import CertificateWarning
 
 X = np.random.default_rng(0).standard_normal((1500, 6))
 SPREAD = np.random.default_rng(4).standard_normal((3000, 3))
-PLANE = np.random.default_rng(1).random((3000, 3))
+CUBE = np.random.default_rng(1).random((3000, 3))
 CALLS = {
     "samples of rows": (X, {"c": 4, "max_features": 60}),
     "samples of rows, with a tolerance": (X, {"c": 3, "tol": 3e-2, "features": "pivots"}),
     "products": (SPREAD, {"c": 4, "sigma": 0.06, "products": "clusters", "tol": 1e-3}),
-    "moments": (PLANE, {"c": 5, "sigma": 0.12, "features": "fourier"}),
+    "moments": (CUBE, {"c": 5, "sigma": 0.12, "features": "fourier"}),
 }
 
 
@@ -94,3 +95,19 @@ def test_estimators_take_it():
     for estimator in (KernelPCA, Nystroem):
         with pytest.raises(ValueError, match="failure_probability"):
             estimator(failure_probability=0.6).fit(X)
+
+
+def test_certain_bounds_of_a_moment_whose_sums_prove_nothing():
+    """9000 features, of which memory allows 200 columns: only random ones could prove what is beyond these."""
+    rows, asked = np.random.default_rng(1).random((700, 2)), {"sigma": 0.02, "tol": 1e-3, "guaranteed": True}
+    with pytest.warns(CertificateWarning):
+        model = fk.kpca(rows, "gaussian", 2, **asked, features="fourier", memory_limit="30MB")
+    exact = fk.kpca(rows, "gaussian", 2, sigma=0.02, method="dense").eigenvalues
+    low, high = model.eigenvalue_bounds.T
+    assert model.bound_kind == "guaranteed" and (low <= exact).all() and (exact <= high).all()
+
+
+def test_another_seed_draws_other_random_columns():
+    first, again, other = (fitted("moments", rng=seed).eigenvalue_bounds for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).all()

@@ -59,7 +59,9 @@ def test_a_run_that_is_left_gives_what_lapack_gives(unsuspecting, n_threads):
     with warnings.catch_warnings():
         warnings.simplefilter("error", CertificateWarning)  # no certificate with a probability either
         model = fk.kpca(FLAT, **ASKED, n_threads=n_threads)
-    assert model.plan.method == "krylov" and model.info["method"] == "dense"
+    assert model.plan.method == model.info["method"] == "dense" and "method='dense'" in repr(model)
+    assert str(model.plan).startswith("dense (LAPACK): krylov (exact) was planned") and "* dense" in str(model.plan)
+    assert fk.KPCAModel.from_state(*model.state()).plan == model.plan
     assert model.info["krylov_tried"] == fk.kpca(FLAT, **ASKED).info["krylov_tried"] < 8
     np.testing.assert_array_equal(model.eigenvalues, fk.kpca(FLAT, **ASKED, method="dense").eigenvalues)
 
@@ -159,7 +161,7 @@ def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
     X = X[:, X.std(axis=0) > 0]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = fk.kpca(X, "gaussian", 5, sigma=3.5, tol=1e-9)
-    assert model.plan.method == "krylov"
+    assert fk.plan(X, "gaussian", 5, sigma=3.5, tol=1e-9).method == "krylov"
     assert model.info["method"] == "dense" and model.info["krylov_tried"] <= 12
 
 

@@ -740,6 +740,9 @@ def test_a_map_that_turns_out_far_larger_than_products_cost_is_left_before_its_p
     monkeypatch.setattr(features, "_pass", lambda *_: pytest.fail("a pass"))
     model = fk.kpca(X, "gaussian", 5, sigma=1.0)
     assert model.info["features_tried"] == "monomial" and model.info["method"] == "krylov"
+    assert (model.plan.method, model.plan.name) == ("krylov", model.info["products"]) and "method='krylov'" in repr(
+        model
+    )
     np.testing.assert_allclose(model.eigenvalues, expected.eigenvalues, rtol=1e-6)
 
 

@@ -791,3 +791,13 @@ def test_auto_goes_on_with_products_where_rounding_was_not_foreseen(monkeypatch)
         model = fk.kpca(X, "gaussian", 30, sigma=4.0, tol=1e-10)
     assert model.info["features_tried"] == "fourier" and model.info["method"] == "krylov"
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-10 * model.eigenvalues[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_residuals_that_rounding_takes_below_zero_are_zero(seed):
+    """Two rows, repeated: the moment has one direction, which is found at once, and all that is left is rounding."""
+    rows = np.random.default_rng(seed).random((2, 3))[[0, 0, 0, 1]]
+    model = fk.kpca(rows, "gaussian", None, sigma=1.0, features="fourier", tol=1e-7)
+    exact = [*fk.kpca(rows, "gaussian", 1, sigma=1.0, method="dense").eigenvalues, 0.0, 0.0]
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= exact[: len(low)]).all() and (exact[: len(low)] <= high).all()

@@ -17,7 +17,7 @@ from .foreign import find_source, from_arrow, from_frame, is_arrow, is_frame, is
 from .sources import Source
 from .view import EXACT, Rows
 
-__all__ = ["as_rows", "check_enough"]
+__all__ = ["as_csr", "as_rows", "check_enough"]
 
 
 _NO_NUMBERS = (str, bytes, dict, set, frozenset)  # one beside the other these are no rows
@@ -60,7 +60,7 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
         raise TypeError(f"{name} is None; {_NEED_ARRAY}")
     source: Any
     if sp.issparse(X):
-        source = X.tocsr() if X.ndim == 2 else X
+        source = as_csr(X, name) if X.ndim == 2 else X
     elif (source := dask_source(X, name, _from_block)) is not None or (
         source := find_source(X, name, _from_block)
     ) is not None:
@@ -82,12 +82,52 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
     return rows
 
 
+def as_csr(X: Any, name: str = "X") -> Any:
+    """CSR of a sparse matrix with two dimensions, a CSR matrix itself.
+
+    Raises
+    ------
+    ValueError
+        Its arrays of numbers do not fit each other: compiled loops would read and write wherever these point.
+    """
+    try:
+        if X.format == "lil" and any(len(a) != len(b) for a, b in zip(X.rows, X.data)):
+            raise ValueError("a row has not as many values as columns")
+        if X.format == "bsr" and (X.shape[0] % X.blocksize[0] or X.shape[1] % X.blocksize[1]):
+            raise ValueError(f"blocks of shape {X.blocksize} do not fill a matrix of shape {X.shape}")
+        _check_parts(X)
+        result = X.tocsr()
+        if result is not X:
+            _check_parts(result)
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        raise ValueError(
+            f"{name} is a damaged {X.format.upper()} matrix ({error}); make it anew from its rows, columns and values, "
+            "as in scipy.sparse.csr_array((values, (rows, columns)), shape)"
+        ) from error
+    return result
+
+
+def _check_parts(X: Any) -> None:
+    """Raise ValueError where numbers of rows or columns of a sparse matrix are out of range, or not as many as values.
+
+    scipy's own checks are made of a second matrix around the same arrays: they may replace these.
+    """
+    names = ("indptr", "indices", "row", "col", "offsets")
+    if any(getattr(X, name).dtype.kind != "i" for name in names if hasattr(X, name)):
+        raise ValueError("rows and columns are not numbered by signed whole numbers")
+    if X.format == "dia" and (X.offsets != X.offsets.astype(np.int32)).any():  # scipy would cut it short
+        raise ValueError("a diagonal lies beyond 2^31")
+    second = getattr(sp, f"{X.format}_array")(X)
+    if hasattr(second, "check_format"):
+        second.check_format(full_check=True)
+
+
 def _from_block(X: Any, name: str) -> np.ndarray:
     """One block of an iterable: an array, sparse matrix, data frame, or table of Arrow's."""
     if isinstance(X, np.ndarray):
         block = _from_array(X, name)
     elif sp.issparse(X):
-        block = X.toarray()
+        block = as_csr(X, name).toarray()
     elif is_arrow(X):
         block = from_arrow(X, name)
     elif is_frame(X):

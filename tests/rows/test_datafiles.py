@@ -783,6 +783,14 @@ def test_mat_kinds(tmp_path):
     refused(path, "holds no array of real numbers")
 
 
+@pytest.mark.parametrize("row", [-1, 30, 10**8])
+def test_a_sparse_matrix_with_rows_out_of_range(tmp_path, row):
+    S = sp.random_array((30, 8), density=0.3, rng=0, format="csc")
+    S.indices[5] = row
+    scipy.io.savemat(tmp_path / "x.mat", {"S": S})
+    refused(tmp_path / "x.mat", r"'S' that cannot be read: indices must be")
+
+
 def test_what_only_calls_itself_a_mat_of_version_73(tmp_path):
     header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(116) + bytes(8) + b"\x00\x02IM"
     path = tmp_path / "x.mat"

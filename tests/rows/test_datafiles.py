@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import importlib.util
 import io
@@ -588,6 +589,27 @@ def test_damaged_compression(text, reader):
     refused(text(whole[:-20], "x.csv.gz"), "cannot be decompressed")
     refused(text(whole[:12], "x.csv.gz"), "cannot be decompressed")
     refused(text(whole[:30] + b"\xff" * 8 + whole[38:], "x.csv.gz"), "cannot be decompressed|not a number|columns|text")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
+def test_tens_of_thousands_of_columns(text, reader, delimiter):
+    rng = np.random.default_rng(0)
+    X, names = rng.standard_normal((3, 10_000)), [f"gene_number_{i}" for i in range(10_000)]
+    order = rng.permutation(10_000)
+    lines = [delimiter.join(f'"{names[i]}"' for i in order)]
+    lines += [delimiter.join(map(repr, row)) for row in X[:, order].tolist()]
+    assert min(map(len, lines)) > csv.field_size_limit()
+    path = text("\n".join(lines))
+    table = tables.read(path, like=names)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.names == names
+
+
+def test_columns_that_are_many_are_named_by_ranges(text):
+    row = ["word"] * 20 + ["1"] + ["word"] * 2 + ["2"]
+    path = text("\n".join([",".join(row)] * 3))
+    assert refused(path, "leave out with").endswith("--skip-columns 1-20,22-23")
+    np.testing.assert_array_equal(tables.read(path, skip_columns=["1-20", "22-23"]).X, [[1, 2]] * 3)
 
 
 def test_endless_field(text):

@@ -250,7 +250,7 @@ DAMAGED = {
     "bsr, block beyond the last": damaged("bsr", indices=(0, 40)),
     "bsr, block of negative number": damaged("bsr", indices=(0, -40)),
     "coo, row beyond the last": damaged("coo", row=(3, 37)),
-    "coo, negative column": damaged("coo", col=(3, -10**6)),
+    "coo, negative column": damaged("coo", col=(3, -(10**6))),
     "coo, fewer values": shortened("coo", "data"),
     "dia, fewer diagonals": shortened("dia", "data"),
     "dia, the same diagonal twice": damaged("dia", offsets=(1, -36)),

@@ -192,11 +192,12 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     randomness = Randomness(options.rng)
     kernel, X = _kernel(options).bind(X)
     threads = parallel.threads_for(kernel, options.n_threads)
-    rows = _rows(X, options)
+    memory, capped = room.memory_within(check_memory_limit(options.memory_limit), threads)
+    rows = _rows(X, options, memory / 4)
     like = options.like
     c = like.n_components if like is not None and options.c is None else options.c
-    memory, capped = room.memory_within(check_memory_limit(options.memory_limit), threads)
     _check_look(rows, memory, capped)
+    memory -= rows.copied
     center = _of_like(options, "center", True, like is None or like.center)
     scale = _scale(options, kernel)
     shift_by = None if like is None else like.shift
@@ -324,9 +325,9 @@ def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None)
     )
 
 
-def _rows(X: Any, options: Options) -> Rows:
+def _rows(X: Any, options: Options, room: float) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
-    rows = as_rows(X, at_least=2)
+    rows = as_rows(X, at_least=2, room=room)
     if options.sample_weight is not None:
         rows = rows.weighted(check_weights(options.sample_weight, rows.n_samples))
     if options.like is not None:
@@ -341,7 +342,7 @@ def _check_look(rows: Rows, limit: float, capped: bool) -> None:
     """Refuse rows whose summary alone would need more memory than the limit, before it is made."""
     if not rows.counted or rows.distributed:
         return
-    needed = footprint.looking_bytes(rows)
+    needed = rows.copied + footprint.looking_bytes(rows)
     if needed > limit:
         text = (
             f"no route fits: a look at {rows.n_samples} rows of {rows.n_features} columns needs {needed / 1e6:.3g} MB, "

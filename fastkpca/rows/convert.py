@@ -11,20 +11,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..base.room import DEFAULT_MEMORY
 from .columns import listed
 from .dask import dask_source
-from .foreign import find_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
-from .sources import Source
+from .foreign import find_source, frame_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
+from .sources import Source, TableSource
 from .view import EXACT, Rows
 
-__all__ = ["as_rows", "check_enough"]
+__all__ = ["as_csr", "as_rows", "check_enough"]
 
 
 _NO_NUMBERS = (str, bytes, dict, set, frozenset)  # one beside the other these are no rows
 _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
 
 
-def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca") -> Rows:
+def as_rows(
+    X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca", room: float = DEFAULT_MEMORY / 4
+) -> Rows:
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
     Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type,
@@ -43,10 +46,14 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
         Fewest rows that make sense: 2 to fit, 1 to project.
     purpose : str
         The function that needs the rows; errors name it.
+    room : float
+        Bytes that a copy of a table of columns may take (a mixed data frame, a table of Arrow's); the rows of a larger
+        one are converted anew each time that they are read.
 
     Returns
     -------
     Rows
+        ``copied`` says how many bytes of such a copy there are.
 
     Raises
     ------
@@ -60,7 +67,7 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
         raise TypeError(f"{name} is None; {_NEED_ARRAY}")
     source: Any
     if sp.issparse(X):
-        source = X.tocsr() if X.ndim == 2 else X
+        source = as_csr(X, name) if X.ndim == 2 else X
     elif (source := dask_source(X, name, _from_block)) is not None or (
         source := find_source(X, name, _from_block)
     ) is not None:
@@ -68,18 +75,67 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
         counted = not isinstance(source, Source) or source.counted  # an array stands for what is to be refused
         if counted or at_least > 2:
             _check_shape(source, name, at_least, purpose)
-        return Rows(source)
+        return _within(room, source)
     else:
-        source = from_frame(X, name) if is_frame(X) else _from_array(X, name)
+        source = (frame_source(X, name) or from_frame(X, name)) if is_frame(X) else _from_array(X, name)
     _check_shape(source, name, at_least, purpose)
     _check_dtype(source.dtype, name, sp.issparse(source))
-    if is_frame(X):
-        _check_missing(source, list(X.columns), name, purpose)
     if source.dtype.kind == "O":
         source = _from_objects(source, name)
-    rows = Rows(source)
+    rows = _within(room, source)
+    if is_frame(X):
+        _check_missing(rows, list(X.columns), name, purpose)
     _check_range(rows, name)
     return rows
+
+
+def _within(room: float, source: Any) -> Rows:
+    """The rows of a source; of a table of columns those of a copy, where that fits into the room."""
+    if not isinstance(source, TableSource) or source.n_samples * source.row_bytes > room:
+        return Rows(source)
+    rows = Rows(source.copy())
+    rows.copied = rows.source.nbytes
+    return rows
+
+
+def as_csr(X: Any, name: str = "X") -> Any:
+    """CSR of a sparse matrix with two dimensions, a CSR matrix itself.
+
+    Raises
+    ------
+    ValueError
+        Its arrays of numbers do not fit each other: compiled loops would read and write wherever these point.
+    """
+    try:
+        if X.format == "lil" and any(len(a) != len(b) for a, b in zip(X.rows, X.data)):
+            raise ValueError("a row has not as many values as columns")
+        if X.format == "bsr" and (X.shape[0] % X.blocksize[0] or X.shape[1] % X.blocksize[1]):
+            raise ValueError(f"blocks of shape {X.blocksize} do not fill a matrix of shape {X.shape}")
+        _check_parts(X)
+        result = X.tocsr()
+        if result is not X:
+            _check_parts(result)
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        raise ValueError(
+            f"{name} is a damaged {X.format.upper()} matrix ({error}); make it anew from its rows, columns and values, "
+            "as in scipy.sparse.csr_array((values, (rows, columns)), shape)"
+        ) from error
+    return result
+
+
+def _check_parts(X: Any) -> None:
+    """Raise ValueError where numbers of rows or columns of a sparse matrix are out of range, or not as many as values.
+
+    scipy's own checks are made of a second matrix around the same arrays: they may replace these.
+    """
+    names = ("indptr", "indices", "row", "col", "offsets")
+    if any(getattr(X, name).dtype.kind != "i" for name in names if hasattr(X, name)):
+        raise ValueError("rows and columns are not numbered by signed whole numbers")
+    if X.format == "dia" and (X.offsets != X.offsets.astype(np.int32)).any():  # scipy would cut it short
+        raise ValueError("a diagonal lies beyond 2^31")
+    second = getattr(sp, f"{X.format}_array")(X)
+    if hasattr(second, "check_format"):
+        second.check_format(full_check=True)
 
 
 def _from_block(X: Any, name: str) -> np.ndarray:
@@ -87,7 +143,7 @@ def _from_block(X: Any, name: str) -> np.ndarray:
     if isinstance(X, np.ndarray):
         block = _from_array(X, name)
     elif sp.issparse(X):
-        block = X.toarray()
+        block = as_csr(X, name).toarray()
     elif is_arrow(X):
         block = from_arrow(X, name)
     elif is_frame(X):
@@ -200,21 +256,25 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
         check_enough(n, name=name, at_least=at_least, purpose=purpose)
 
 
-def _check_missing(values: np.ndarray, labels: list, name: str, purpose: str) -> None:
+def _check_missing(rows: Rows, labels: list, name: str, purpose: str) -> None:
     """Raise ValueError that names all columns of a data frame that hold NaN or infinity, with how many."""
-    if values.dtype.kind != "f":
+    if rows.dtype.kind != "f":
         return
-    finite = np.isfinite(values)
-    if finite.all():
-        return
-    row, column = np.argwhere(~finite)[0]
-    word = "NaN" if np.isnan(values[row, column]) else "infinity"
-    counts = np.count_nonzero(~finite, axis=0)
-    columns = listed([f"{labels[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)], 8)
-    raise ValueError(
-        f"{name} contains {word} (first at row {row}, column {labels[column]!r}); missing by column: {columns}; "
-        f"drop or impute these rows before {purpose}"
-    )
+    first, counts = "", np.zeros(rows.n_features, dtype=np.intp)
+    for start in range(0, rows.n_samples, rows.step):
+        values = rows.source[start : start + rows.step]
+        finite = np.isfinite(values)
+        if finite.all():
+            continue
+        row, column = np.argwhere(~finite)[0]
+        word = "NaN" if np.isnan(values[row, column]) else "infinity"
+        first = first or f"{word} (first at row {start + row}, column {labels[column]!r})"
+        counts += np.count_nonzero(~finite, axis=0)
+    if first:
+        columns = listed([f"{labels[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)], 8)
+        raise ValueError(
+            f"{name} contains {first}; missing by column: {columns}; drop or impute these rows before {purpose}"
+        )
 
 
 def _refuse_nested(source: Any, name: str) -> None:

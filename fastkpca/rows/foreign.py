@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataChangedError
-from .sources import PAGE_BYTES, ChunkedSource, FileSource, SequentialSource, Source, page_rows
-from .view import EXACT
+from .sources import PAGE_BYTES, ChunkedSource, FileSource, SequentialSource, Source, TableSource, page_rows
+from .view import EXACT, refuse_not_finite
 
 __all__ = [
     "arrow_batches",
@@ -24,6 +24,7 @@ __all__ = [
     "dataset_source",
     "file_source",
     "find_source",
+    "frame_source",
     "from_arrow",
     "from_frame",
     "is_arrow",
@@ -94,51 +95,71 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 # Frames and tables in memory --------------------------------------------------------------------------------------
 
 
-def from_frame(X: Any, name: str) -> np.ndarray:
-    labels = [str(label) for label in X.columns]
-    kinds = []
-    for j, (label, dtype) in enumerate(zip(labels, X.dtypes)):
-        numeric = getattr(dtype, "is_numeric", None)
-        if callable(numeric):  # polars
-            word = str(dtype)
-            accepted = bool(numeric()) or word == "Boolean"
-            kinds.append("single" if word == "Float32" else "other")
-        else:  # pandas: numpy's types and its own, nullable and sparse ones
-            word = str(dtype)
-            # a category reports the kind of object; its codes have no metric
-            accepted = getattr(dtype, "kind", "O") in "fiub"
-            kinds.append("single" if word == "float32" else "other")
+def frame_source(X: Any, name: str) -> Source | None:
+    """The rows of a data frame, converted when they are read; None where they are few, or lie as those of an array."""
+    if len(X.columns) * len(X) * 8 <= TableSource.kept or not (hasattr(X, "iloc") or hasattr(X, "slice")):
+        return None
+    first = from_frame(_part(X, 0, 1), name)
+    if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):
+        return None
+
+    def read(start: int, stop: int) -> np.ndarray:
+        page = from_frame(_part(X, start, stop), name, start)
+        if page.dtype != first.dtype:  # whole numbers beside nulls, in polars
+            refuse_not_finite(page, start, name, "kpca")
+        return page
+
+    return TableSource(name, X, first.dtype, read)
+
+
+def _part(X: Any, start: int, stop: int) -> Any:
+    """Some rows of a frame or an Arrow table."""
+    return X.iloc[start:stop] if hasattr(X, "iloc") else X.slice(start, stop - start)
+
+
+def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
+    """An array of these rows, the first of which has the number ``start``; in the frame's memory where it can be."""
+    labels, types = [str(label) for label in X.columns], list(X.dtypes)
+    words = list(map(str, types))
+    of_polars = bool(types) and callable(getattr(types[0], "is_numeric", None))
+    for j, (label, dtype, word) in enumerate(zip(labels, types, words)):
+        # of pandas numpy's types and its own; a category reports the kind of object: its codes have no metric
+        accepted = dtype.is_numeric() or word == "Boolean" if of_polars else getattr(dtype, "kind", "O") in "fiub"
         if not accepted:
             raise TypeError(
                 f"{name} has the column {label!r} (number {j}) of type {word}; kpca needs numbers: convert it "
                 f"(pandas.to_numeric, one-hot encoding, seconds since a date), or leave it out"
             )
-    dtype = np.dtype(np.float32 if kinds and set(kinds) == {"single"} else np.float64)
-    if not kinds:
+    dtype = np.dtype(np.float32 if set(words) == {"Float32" if of_polars else "float32"} else np.float64)
+    if not words:
         return np.empty((len(X), 0))
-    if any(hasattr(t, "na_value") for t in X.dtypes):  # pandas' own types: a missing value becomes NaN, found later
+    if any(hasattr(t, "na_value") for t in types):  # pandas' own types: a missing value becomes NaN, found later
         values = X.to_numpy(dtype=dtype, na_value=np.nan)
+    elif hasattr(X, "iloc") and "bool" in words and len(set(words)) > 1:  # of these pandas would make objects
+        values = X.to_numpy(dtype=dtype)
     else:
         values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     if values.dtype.kind == "f":
-        for j, word in enumerate(map(str, X.dtypes)):
+        for j, word in enumerate(words):
             if "int64" in word.lower():
-                _check_whole(values[:, j], name, labels[j])
+                _check_whole(values[:, j], name, labels[j], start)
     return values if values.dtype.kind in "fiub" else values.astype(dtype)
 
 
-def _check_whole(column: np.ndarray, name: str, label: str) -> None:
+def _check_whole(column: np.ndarray, name: str, label: str, start: int) -> None:
     """Whole numbers that become float64 beside other columns, or nulls, must be such as it holds."""
     beyond = np.abs(column.astype(np.float64)) > EXACT
     if beyond.any():
+        row = start + int(np.argmax(beyond))
         raise ValueError(
-            f"{name} has whole numbers beyond 2^53 in the column {label!r} (first at row {int(np.argmax(beyond))}), "
+            f"{name} has whole numbers beyond 2^53 in the column {label!r} (first at row {row}), "
             "which float64 would round; subtract an offset from that column first, as in x - x[0]"
         )
 
 
-def from_arrow(X: Any, name: str) -> np.ndarray:
-    """Columns of a table or record batch side by side; what is null becomes NaN, found later."""
+def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
+    """Columns of a table or record batch side by side, whose first row has the number ``start``; what is null becomes
+    NaN, found later."""
     columns: list[np.ndarray] = []
     for label, column in zip(X.schema.names, X.columns):
         word = str(column.type)
@@ -150,7 +171,7 @@ def from_arrow(X: Any, name: str) -> np.ndarray:
         chunks = hasattr(column, "chunks")
         columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
         if word.endswith("int64"):
-            _check_whole(columns[-1], name, label)
+            _check_whole(columns[-1], name, label, start)
     short = {"float": np.float32, "halffloat": np.float16}  # as a frame of them; whole numbers may have nulls
     types = [short.get(str(t), np.float64) for t in X.schema.types]
     block = np.empty((X.num_rows, len(columns)), dtype=np.result_type(*types) if types else np.float64)
@@ -175,7 +196,7 @@ def whole_chunks(dataset: Any) -> int:
 
 def dataset_source(name: str, dataset: Any, read: Callable[[int, int], np.ndarray]) -> Source:
     """Rows of a dataset, which ``read(start, stop)`` returns."""
-    return ChunkedSource(name, dataset, read, whole_chunks(dataset))
+    return ChunkedSource(name, dataset, read, dataset.dtype, whole_chunks(dataset))
 
 
 # Memory maps --------------------------------------------------------------------------------------------------------
@@ -288,10 +309,12 @@ def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) 
         return SequentialSource(name, lambda: arrow_batches(X), convert, X.count_rows())
     if hasattr(X, "count_rows"):  # Scanner
         return SequentialSource(name, X.to_batches, convert, X.count_rows())
-    if hasattr(X, "to_batches"):  # Table
-        return SequentialSource(name, lambda: iter(X.to_batches(max_chunksize=1 << 16)), convert, X.num_rows)
-    if hasattr(X, "column_names") or (hasattr(X, "schema") and hasattr(X, "num_rows")):  # RecordBatch
-        return SequentialSource(name, lambda: iter([X]), convert, X.num_rows)
+    if is_arrow(X) and hasattr(X, "slice"):  # Table, RecordBatch
+
+        def read(start: int, stop: int) -> np.ndarray:
+            return from_arrow(_part(X, start, stop), name, start)
+
+        return TableSource(name, X, read(0, 1).dtype, read)
     raise TypeError(
         f"{name} is of type pyarrow.{type(X).__name__}, which can be read once only or is no table; give a Table, a "
         "ParquetFile or a Dataset"

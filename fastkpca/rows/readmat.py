@@ -27,9 +27,8 @@ def main(path: str, variable: str | None = None, folder: str = "") -> dict[str, 
 
     value = scipy.io.loadmat(path, appendmat=False, variable_names=[variable])[variable]
     if sp.issparse(value):
-        value = value.tocsr()
         value.check_format(full_check=True)
-        sp.save_npz(os.path.join(folder, "array.npz"), value)
+        sp.save_npz(os.path.join(folder, "array.npz"), value.tocsr())
     else:
         np.save(os.path.join(folder, "array.npy"), value, allow_pickle=False)
     return {}

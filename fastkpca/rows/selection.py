@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,7 @@ class ColumnSelection:
 
     def resolve(self, n_columns: int, names: list[str] | None) -> Chosen:
         """The columns that are meant, in a file of so many."""
+        self._places = _places(range(n_columns), names or [])
         label = self._one("--label-column", self.label, n_columns, names)
         identifiers = self._one("--id", self.identifiers, n_columns, names)
         if label is not None and label == identifiers:
@@ -111,8 +113,9 @@ class ColumnSelection:
     def _same_as_model(self, like: Sequence[str], candidates: list[int], names: list[str]) -> list[int]:
         """Of the candidates those that the model was fitted on, by their names and in its order. Other names are taken
         only where ``--columns`` gives as many columns as the model has."""
-        missing = [name for name in like if name not in [names[i] for i in candidates]]
-        others = [i for i in candidates if names[i] not in like]
+        places = _places(candidates, names)
+        missing, wanted = [name for name in like if name not in places], set(like)
+        others = [i for i in candidates if names[i] not in wanted]
         if missing and (self.columns is None or len(others) != len(missing)):
             raise DataFileError(self._lacking(like, missing, [names[i] for i in candidates], names))
         if missing:
@@ -121,7 +124,7 @@ class ColumnSelection:
         instead = dict(zip(missing, others))
         taken = []
         for name in like:
-            matches = [i for i in candidates if names[i] == name] or [instead[name]]
+            matches = places.get(name) or [instead[name]]
             taken.append(matches[0] if len(matches) == 1 else self._numbers(name, len(names), names)[0])
         if taken != sorted(taken):
             self.notes.append("the columns are in another order than the model's: each is taken by its name")
@@ -143,8 +146,7 @@ class ColumnSelection:
     def _numbers(self, word: str, n_columns: int, names: list[str] | None) -> list[int]:
         """The columns that one word means: a name, a number from 1, or a range of numbers."""
         word = str(word).strip()
-        if names is not None and word in names:
-            matches = [i for i, name in enumerate(names) if name == word]
+        if matches := self._places.get(word, []):
             if len(matches) > 1:
                 where = " and ".join(str(i + 1) for i in matches)
                 raise DataFileError(f"{self.file}: columns {where} are both called {word!r}; give the number instead")
@@ -166,12 +168,24 @@ class ColumnSelection:
         raise DataFileError(f"{self.file} has no column {word!r}; {hint}")
 
 
+def _places(columns: Iterable[int], names: Sequence[str]) -> dict[str, list[int]]:
+    """Where each name stands among these columns; nowhere where the file has no names."""
+    places: dict[str, list[int]] = {}
+    for i in columns if names else ():
+        places.setdefault(names[i], []).append(i)
+    return places
+
+
 def column_label(i: int, names: list[str] | None) -> str:
     return f"column {i + 1}" + (f" ({names[i]!r})" if names is not None and names[i] else "")
 
 
 def column_keys(columns: Sequence[int], names: list[str] | None) -> str:
-    """These columns as one types them after --skip-columns: by name, or by number where a name would be misread."""
+    """These columns as one types them after --skip-columns: by name, or by number where a name would be misread; many
+    of them by ranges of numbers."""
+    if len(columns) > 12:
+        runs = [[i for _, i in run] for _, run in groupby(enumerate(columns, 1), lambda x: x[1] - x[0])]
+        return ",".join(f"{run[0] + 1}-{run[-1] + 1}" if len(run) > 1 else str(run[0] + 1) for run in runs)
     keys = ",".join(names[i] if names is not None and _is_key(names[i], names) else str(i + 1) for i in columns)
     return keys if re.fullmatch(r"[\w.,+-]*", keys) else f'"{keys}"'
 

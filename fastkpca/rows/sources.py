@@ -25,7 +25,7 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 
-__all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source"]
+__all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source", "TableSource"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
@@ -279,10 +279,20 @@ class FileSource(Source):
 
 
 class ChunkedSource(Source):
-    """A dataset that can be sliced: HDF5 (h5py) or zarr. A page is of ``rows_in_page`` rows."""
+    """What can be sliced, but is no array, as a dataset of HDF5 (h5py) or zarr.
 
-    def __init__(self, name: str, X: Any, read: Callable[[int, int], np.ndarray], rows_in_page: int):
-        super().__init__(name, X.shape[0], X.shape[1], X.dtype, rows_in_page)
+    ``read(start, stop)`` returns rows of this type; a page is of ``rows_in_page`` rows.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        X: Any,
+        read: Callable[[int, int], np.ndarray],
+        dtype: np.dtype,
+        rows_in_page: int,
+    ):
+        super().__init__(name, X.shape[0], X.shape[1], dtype, rows_in_page)
         self._data, self._read = X, read
 
     def _load(self, i: int) -> np.ndarray | None:
@@ -296,6 +306,21 @@ class ChunkedSource(Source):
                 f"{self.name} changed while it was read: {rows.shape[1:]} columns of {rows.dtype} now, "
                 f"{self.n_features} of {self.dtype} before"
             )
+        return rows
+
+
+class TableSource(ChunkedSource):
+    """A table in memory that holds its columns one by one: a data frame, a table of Arrow's."""
+
+    def __init__(self, name: str, X: Any, dtype: np.dtype, read: Callable[[int, int], np.ndarray]):
+        # long pages: what is done for each column takes as long as to convert some thousand numbers of it
+        super().__init__(name, X, read, dtype, 4 * page_rows(X.shape[1] * dtype.itemsize))
+
+    def copy(self) -> np.ndarray:
+        """All rows, with little more memory than they take."""
+        rows, step = np.empty(self.shape, dtype=self.dtype), max(self.page_rows, -(-self.n_samples // 32))
+        for start in range(0, self.n_samples, step):
+            rows[start : start + step] = self._read(start, min(self.n_samples, start + step))
         return rows
 
 

@@ -35,6 +35,8 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
+_SAMPLE_CHARACTERS = 1 << 19
+"""After which no further line is looked at first: those of 100,000 columns are as long as that."""
 _UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
 """What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
@@ -107,7 +109,7 @@ class TextFile:
 
     def _first_lines(self) -> list[tuple[int, str]]:
         """The first lines with their numbers; what is not UTF-8 is taken for Windows-1252."""
-        sample = list(islice(self._lines(), _SAMPLE_LINES))
+        sample = self._sample()
         if not sample:
             raise DataFileError(f"{self.name} has no line with data")
         undecoded = next((number for number, line in sample if self._undecoded(line)), None)
@@ -115,7 +117,16 @@ class TextFile:
             return sample
         self.encoding = "cp1252"
         self.notes.append(f"line {undecoded} is not UTF-8: the file is read as Windows-1252 (Western European)")
-        return list(islice(self._lines(), _SAMPLE_LINES))
+        return self._sample()
+
+    def _sample(self) -> list[tuple[int, str]]:
+        sample, size = [], 0
+        for number, line in islice(self._lines(), _SAMPLE_LINES):
+            sample.append((number, line))
+            size += len(line)
+            if size > _SAMPLE_CHARACTERS and len(sample) > 2:
+                break
+        return sample
 
     def _refuse_separating_commas(self, lines: list[str]) -> None:
         """Raise DataFileError where commas cut all lines into equally many columns, more than one number may have."""
@@ -523,9 +534,16 @@ def _is_words(cells: list[str]) -> bool:
 
 def _detect_delimiter(lines: list[str], decimal: str) -> str | None:
     """The character that cuts every line into equally many fields; None for white space."""
+
+    def fields(line: str, delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter)))
+        except csv.Error:  # a field of more characters than it takes: a long line, which something else cuts
+            return 1
+
     typical = {}
     for delimiter in ("\t", ";", *"," * (decimal != ",")):
-        counts = [len(row) for row in csv.reader([line.rstrip("\r\n") for line in lines], delimiter=delimiter)]
+        counts = [fields(line, delimiter) for line in lines]
         if min(counts) == max(counts) > 1:
             return delimiter
         typical[delimiter] = sorted(counts)[len(counts) // 2]

@@ -142,7 +142,8 @@ class Rows:
     ``Source``.
 
     ``weights`` is an array (N,) of non-negative numbers, or None; ``scale`` one (d,) of positive numbers, or None.
-    ``columns`` are the numbers of those columns that are looked at, after shift and scale; None: all.
+    ``columns`` are the numbers of those columns that are looked at, after shift and scale; None: all. ``copied`` is of
+    ``convert.as_rows``: the bytes of a copy that it made.
 
     Without a shift (None) a number that float64 would round is refused when it is read. With a shift (even of zeros)
     only differences count, and these may be rounded.
@@ -165,6 +166,7 @@ class Rows:
         self._offset = None if self.shift is None or not self.shift.any() else self.shift
         self.weights = weights
         self.scale, self.columns = scale, columns
+        self.copied = 0
         self._held: np.ndarray | None = None
         self._width = self.n_features
         if columns is not None:

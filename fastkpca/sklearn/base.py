@@ -27,6 +27,7 @@ from sklearn.utils._param_validation import InvalidParameterError, validate_para
 from ..base import parallel
 from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
+from ..rows.convert import as_csr
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
 __all__ = ["KernelEstimator", "KernelTransformer"]
@@ -94,6 +95,7 @@ class KernelEstimator(BaseEstimator):
         return None if names is None or self._precomputed else tuple(map(str, names))
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
+        X = as_csr(X) if sp.issparse(X) and X.ndim == 2 else X  # scikit-learn converts it unseen
         try:
             from sklearn.utils.validation import validate_data
         except ImportError:  # before scikit-learn 1.6

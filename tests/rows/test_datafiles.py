@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import importlib.util
 import io
@@ -590,6 +591,27 @@ def test_damaged_compression(text, reader):
     refused(text(whole[:30] + b"\xff" * 8 + whole[38:], "x.csv.gz"), "cannot be decompressed|not a number|columns|text")
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
+def test_tens_of_thousands_of_columns(text, reader, delimiter):
+    rng = np.random.default_rng(0)
+    X, names = rng.standard_normal((3, 10_000)), [f"gene_number_{i}" for i in range(10_000)]
+    order = rng.permutation(10_000)
+    lines = [delimiter.join(f'"{names[i]}"' for i in order)]
+    lines += [delimiter.join(map(repr, row)) for row in X[:, order].tolist()]
+    assert min(map(len, lines)) > csv.field_size_limit()
+    path = text("\n".join(lines))
+    table = tables.read(path, like=names)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.names == names
+
+
+def test_columns_that_are_many_are_named_by_ranges(text):
+    row = ["word"] * 20 + ["1"] + ["word"] * 2 + ["2"]
+    path = text("\n".join([",".join(row)] * 3))
+    assert refused(path, "leave out with").endswith("--skip-columns 1-20,22-23")
+    np.testing.assert_array_equal(tables.read(path, skip_columns=["1-20", "22-23"]).X, [[1, 2]] * 3)
+
+
 def test_endless_field(text):
     refused(text('1,"' + "x" * 200_000 + '"\n'), "not a table")
 
@@ -781,6 +803,14 @@ def test_mat_kinds(tmp_path):
     np.testing.assert_array_equal(tables.read(path, var="b").X, np.eye(3))
     scipy.io.savemat(path, {"c": {"field": 1.0}, "z": np.array([[1, "a"]], dtype=object)})
     refused(path, "holds no array of real numbers")
+
+
+@pytest.mark.parametrize("row", [-1, 30, 10**8])
+def test_a_sparse_matrix_with_rows_out_of_range(tmp_path, row):
+    S = sp.random_array((30, 8), density=0.3, rng=0, format="csc")
+    S.indices[5] = row
+    scipy.io.savemat(tmp_path / "x.mat", {"S": S})
+    refused(tmp_path / "x.mat", r"'S' that cannot be read: indices must be")
 
 
 def test_what_only_calls_itself_a_mat_of_version_73(tmp_path):

@@ -283,6 +283,72 @@ def test_nulls_of_a_table_are_missing_values():
         fk.kpca(pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), "gaussian", 1, sigma=1.0)
 
 
+def polars_frame(X):
+    pl = pytest.importorskip("polars")
+    return pl.DataFrame({f"c{j}": x for j, x in enumerate(X.T)})
+
+
+def pandas_frame(X, types):
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame({f"c{j}": x for j, x in enumerate(X.T)}).astype({f"c{j}": t for j, t in types.items()})
+
+
+TABLES = {
+    "mixed": lambda X: pandas_frame(X, {0: "float32", 1: "int8", 2: "bool"}),
+    "nullable": lambda X: pandas_frame(X, dict.fromkeys(range(X.shape[1]), "Float64")),
+    "polars": polars_frame,
+    "arrow table": arrow,
+    "arrow batch": lambda X: arrow(X).to_batches()[0],
+}
+
+
+def resident(name):
+    """A line of /proc/self/status, bytes."""
+    with open("/proc/self/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith(name))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the peak of memory")
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("limit", [30_000_000, 300_000_000])
+def test_tables_of_columns_within_the_memory_limit(kind, limit):
+    X = np.tile(np.round(DATA.astype(np.float64)), (4, 12))  # exact in all types
+    X[:, 2] = X[:, 2] > 100
+    assert X.nbytes > 1.1 * 30_000_000
+    table = TABLES[kind](X)
+    options = {"c": 2, "memory_limit": limit}
+    expected = fk.kpca(X[:1000], "linear", **options), fk.kpca(X, "linear", **options)  # libraries are warm
+    assert as_rows(table).in_memory
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # from here on the peak is counted anew
+    before = resident("VmRSS")
+    model = fk.kpca(table, "linear", **options)
+    assert resident("VmHWM") - before < 1.1 * limit
+    np.testing.assert_array_equal(model.eigenvalue_bounds, expected[1].eigenvalue_bounds)
+    np.testing.assert_array_equal(model.score, expected[1].score)
+
+
+@pytest.mark.parametrize("kind", ["mixed", "nullable", "polars"])
+def test_what_is_wrong_far_down_a_table_of_columns(kind):
+    X = np.round(np.tile(DATA.astype(np.float64), (4, 3)))
+    pl = pytest.importorskip("polars") if kind == "polars" else None
+    for value, match in ((np.nan, r"NaN \(first at row 100000, column 'c7'\); missing by column: 'c7' \(1\)"),
+                         (2.0**60, r"'c7' \(first at row 100000\)")):  # fmt: skip
+        table = TABLES[kind](X)
+        column = X[:, 7].astype(object)
+        column[100000] = None if np.isnan(value) else int(value)
+        if pl:
+            table = table.with_columns(pl.Series("c7", [None if x is None else int(x) for x in column], dtype=pl.Int64))
+        elif np.isnan(value) or kind == "nullable":
+            table["c7"] = table["c7"].astype("Float64" if np.isnan(value) else "Int64")
+            table.loc[100000, "c7"] = None if np.isnan(value) else int(value)
+        else:
+            table["c7"] = table["c7"].astype("int64")
+            table.loc[100000, "c7"] = int(value)
+        with pytest.raises(ValueError, match=match):
+            fk.kpca(table, "polynomial", 2, degree=2, memory_limit="8MB")
+
+
 class Changing(Blocks):
     """Another content from the given start on."""
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import fastkpca as fk
 from fastkpca.base.checks import (
     Randomness,
     check_c,
@@ -27,6 +28,7 @@ from fastkpca.rows.sources import Source
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.values import check_finite, check_out
 from fastkpca.rows.view import Rows
+from fastkpca.sklearn import KernelPCA, Nystroem
 
 RNG = np.random.default_rng(7)
 DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, float16 included
@@ -216,6 +218,46 @@ def cells():
     return X
 
 
+def damaged(kind, **parts):
+    """A sparse matrix of this format with one entry of each of these arrays replaced, (place, value); as one from a
+    file that nobody checked."""
+    S = sp.csr_array(DENSE).asformat(kind)
+    if kind == "coo":
+        S.coords = tuple(part.astype(np.int64) for part in S.coords)
+    for name, (place, value) in parts.items():
+        getattr(S, name)[place] = value
+    return S
+
+
+def shortened(kind, name):
+    S = sp.csr_array(DENSE).asformat(kind)
+    setattr(S, name, getattr(S, name)[:-1])
+    return S
+
+
+DAMAGED = {
+    "csr, column beyond the last": damaged("csr", indices=(7, 3)),
+    "csr, column far beyond": damaged("csr", indices=(7, 10**8)),
+    "csr, negative column": damaged("csr", indices=(0, -1)),
+    "csr, row of negative length": damaged("csr", indptr=(5, 2)),
+    "csr, rows from another place": damaged("csr", indptr=(0, 4)),
+    "csr, more entries than there are": damaged("csr", indptr=(-1, 10**6)),
+    "csr, fewer values": shortened("csr", "data"),
+    "csr, fewer rows": shortened("csr", "indptr"),
+    "csc, row beyond the last": damaged("csc", indices=(7, 37)),
+    "csc, row far beyond": damaged("csc", indices=(7, 10**8)),
+    "csc, column of negative length": damaged("csc", indptr=(1, -3)),
+    "bsr, block beyond the last": damaged("bsr", indices=(0, 40)),
+    "bsr, block of negative number": damaged("bsr", indices=(0, -40)),
+    "coo, row beyond the last": damaged("coo", row=(3, 37)),
+    "coo, negative column": damaged("coo", col=(3, -(10**6))),
+    "coo, fewer values": shortened("coo", "data"),
+    "dia, fewer diagonals": shortened("dia", "data"),
+    "dia, the same diagonal twice": damaged("dia", offsets=(1, -36)),
+    "lil, column beyond the last": damaged("lil", rows=(2, [0, 7, 10**6])),
+    "lil, more values than columns": damaged("lil", data=(2, [1.0] * 1000)),
+}
+
 REFUSED = {
     "None": (None, TypeError, "X is None"),
     "number": (3.0, ValueError, "single value"),
@@ -267,7 +309,7 @@ REFUSED = {
     ),
     "duration column": (pd.DataFrame({"t": pd.to_timedelta([1], unit="s")}), TypeError, "column 't' .* timedelta64"),
     "complex column": (pd.DataFrame({"z": [1j]}), TypeError, "column 'z' .* complex128"),
-}
+} | {case: (S, ValueError, f"a damaged {case[:3].upper()} matrix") for case, S in DAMAGED.items()}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -286,6 +328,33 @@ def test_errors_name_the_argument(case):
     with pytest.raises((TypeError, ValueError), match=r"\bXnew\b") as caught:
         as_rows(X, name="Xnew", at_least=2, purpose="kpca_project")
     assert not re.search(r"\bX\b", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda S: fk.kpca(S, sigma=1.0, c=2, method="dense"),
+        lambda S: fk.kpca(lambda: iter([S]), sigma=1.0, c=2),
+        lambda S: fk.pca(S, c=2),
+        lambda S: fk.kpca_project(fk.pca(DENSE, c=2), S),
+        lambda S: fk.gram(S, "gaussian", sigma=1.0),
+        lambda S: fk.gram(DENSE, "gaussian", S, sigma=1.0),
+        lambda S: KernelPCA(2, kernel="rbf").fit(S),
+        lambda S: KernelPCA(2, kernel="rbf").fit(DENSE).transform(S),
+        lambda S: Nystroem(n_components=5).fit(S),
+    ],
+)
+def test_a_sparse_matrix_from_a_crafted_file(tmp_path, call):
+    S = sp.csr_array(DENSE)
+    S.indices[0] = -1
+    sp.save_npz(tmp_path / "crafted.npz", S)
+    S = sp.load_npz(tmp_path / "crafted.npz")
+    with pytest.raises(ValueError, match="a damaged CSR matrix"):
+        call(S)
+    S = sp.coo_array(DENSE)
+    S.coords = (S.coords[0], S.coords[1] + 10**6)
+    with pytest.raises(ValueError, match="a damaged COO matrix"):
+        call(S)
 
 
 def test_one_row_is_enough_to_project():

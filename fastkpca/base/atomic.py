@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from .checks import check_flag
+
 if sys.platform == "win32":
     fcntl = None
     _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_BINARY
@@ -35,8 +37,9 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
     OSError
         It is a folder, a device or a pipe: replacing one of those by a file would destroy it.
     TypeError
-        ``path`` is neither text nor a path.
+        ``path`` is neither text nor a path, or ``overwrite`` no truth value.
     """
+    check_flag(overwrite, "overwrite")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"the path is {path!r}; give the name of a file as text or as a pathlib.Path")
     target = Path(os.path.realpath(path))

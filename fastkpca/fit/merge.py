@@ -69,9 +69,8 @@ def kpca_merge(first: KPCAModel, *others: KPCAModel, c: int | None = None, tol: 
     >>> fk.kpca_merge(first, second).n_samples
     1000
     """
-    models = (first, *others)
-    check_mergeable(models)
-    moments = feature_projector(first).map.new_moments()
+    models = check_mergeable([first, *others])
+    moments = feature_projector(models[0]).map.new_moments()
     for model in models:
         assert model._moments is not None
         moments = moments.merge(model._moments)
@@ -123,8 +122,7 @@ def kpca_update(
     ValueError
         The model has no moments; or the rows lie where the bounds of its feature map don't reach.
     """
-    model = check_model(model)
-    check_mergeable([model])
+    (model,) = check_mergeable([model])
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():

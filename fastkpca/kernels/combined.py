@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ..base.checks import is_number
+from ..base.checks import as_float
 from ..base.protocol import Cost, FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
@@ -219,11 +219,10 @@ class ScaledKernel(Combination):
     kernel: Kernel
 
     def check(self) -> None:
-        factor, kernel = self.factor, self.kernel
+        factor, kernel = as_float(self.factor), self.kernel
         check_part(kernel)
-        if not is_number(factor):
-            raise KernelParameterError(f"a kernel is scaled by a positive number, not by {factor!r}")
-        factor = float(factor)
+        if factor is None:
+            raise KernelParameterError(f"a kernel is scaled by a positive number, not by {self.factor!r}")
         if isinstance(kernel, ScaledKernel):
             factor, kernel = factor * kernel.factor, kernel.kernel
         if not (isfinite(factor) and factor > 0):

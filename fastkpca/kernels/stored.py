@@ -6,6 +6,8 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
 from ..base.plugins import DISTRIBUTION, Entry, normalized
 from ..base.protocol import Kernel
 from ..base.stored import Record, refusing
@@ -118,8 +120,8 @@ def kernel_from_state(state: Any, *, plugins: bool | str | Collection[str] = Fal
 
 def _allowed(plugins: bool | str | Collection[str]) -> bool | frozenset[str]:
     """``plugins`` of ``load``, checked: True or False, or a set of distributions and qualified names, normalised."""
-    if isinstance(plugins, bool):
-        return plugins
+    if isinstance(plugins, (bool, np.bool_)):
+        return bool(plugins)
     names = [plugins] if isinstance(plugins, str) else list(plugins) if isinstance(plugins, Collection) else [None]
     if not all(isinstance(name, str) for name in names):
         raise TypeError(

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from ..base import parallel
-from ..base.checks import check_choice, check_flag, is_number
+from ..base.checks import check_choice, check_flag, check_numbers, is_number
 from ..base.rounding import EPS
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
@@ -354,12 +354,8 @@ def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
                 "hold it; give diagonal=, one value for each row"
             )
         return None
-    values = np.asarray(diagonal, dtype=np.float64)
-    if values.shape != (given.rows.n_samples,):
-        raise ValueError(f"diagonal has shape {values.shape}; one value for each of {given.rows.n_samples} rows")
-    if not np.isfinite(values).all():
-        raise ValueError(f"diagonal is not finite (first at row {int(np.argmin(np.isfinite(values)))})")
-    return values
+    m = given.rows.n_samples
+    return check_numbers(diagonal, "diagonal", f"k(x, x) of each of the {m} rows", (m,))
 
 
 def _chi_squared_quantile(probability: float, freedom: float) -> float:

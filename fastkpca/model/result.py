@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base import files, parallel
 from ..base.caching import cached_property
+from ..base.checks import check_flag
 from ..base.near import did_you_mean
 from ..base.protocol import Kernel, Moments
 from ..base.stored import Record, refusing
@@ -275,6 +276,7 @@ class KPCAModel:
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
+        check_flag(scores, "scores")
         header: dict[str, Any] = {
             "kernel": kernel_state(self.kernel),
             "bound_kind": self.bound_kind,

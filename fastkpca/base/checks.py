@@ -9,7 +9,7 @@ import operator
 import re
 import reprlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -24,6 +24,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_flag",
+    "check_list",
     "check_memory_limit",
     "check_name",
     "check_numbers",
@@ -138,11 +139,18 @@ def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ..
     if array.ndim != len(shape) or any(due not in (None, n) for n, due in zip(array.shape, shape)):
         raise ValueError(f"{name} has shape {array.shape}; give {need}")
     with np.errstate(over="ignore"):  # of a long double: refused below
-        array = array.astype(np.float64)
+        array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
-        place = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise ValueError(f"{name} is not finite (first at {', '.join(map(str, place))}); give {need}")
+        place = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), np.argwhere(~np.isfinite(array))[0]))
+        raise ValueError(f"{name} contains NaN or infinity (first at {place}); give {need}")
     return array
+
+
+def check_list(values: Any, name: str, need: str) -> list:
+    """The entries of a list or of anything like one, but not the letters of a text."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {reprlib.repr(values)}; give {need}")
+    return list(values)
 
 
 def check_tol(tol: Any, name: str = "tol") -> float:

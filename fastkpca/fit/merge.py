@@ -21,7 +21,7 @@ from ..base.room import DEFAULT_MEMORY
 from ..kernels import guarded
 from ..maps.passes import check_moments, feature_moments, moments_and_draws
 from ..model.plan import Plan
-from ..model.result import KPCAModel, check_model
+from ..model.result import KPCAModel
 from ..model.rows import float_type, new_rows
 from ..model.shared_map import check_mergeable, feature_projector, map_for_rows, widest_map
 from ..rows.view import Rows

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.checks import check_count
+from ..base.checks import check_count, check_flag
 from ..model.result import KPCAModel, check_model
 from ..model.uncertainty import Uncertainty
 from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, decades_at_least, key_above, plain_numbers, whole_numbers
@@ -54,7 +54,8 @@ def scree(
     ImportError
         matplotlib is not installed.
     ValueError, TypeError
-        n_components is not a whole number between 1 and the model's; or the uncertainty is of another model.
+        n_components is not a whole number between 1 and the model's; the uncertainty is of another model, or none; or
+        ``ax`` are no axes.
 
     Examples
     --------
@@ -68,6 +69,9 @@ def scree(
     c = model.n_components if n_components is None else check_count(n_components, "n_components", least=0)
     if not 1 <= c <= model.n_components:
         raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")
+    check_flag(cumulative, "cumulative")
+    if not isinstance(uncertainty, Uncertainty | None):
+        raise TypeError(f"uncertainty is of type {type(uncertainty).__name__}; give what kpca_uncertainty returned")
     drawn = axes_or_new(ax)
     number = np.arange(1, c + 1)
     drawn.set_yscale("log")

@@ -86,7 +86,8 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
     if callable(out):
         out, name = out(shape, np.dtype(dtype)), f"what {name} returned"
     need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
-    if isinstance(out, np.ma.MaskedArray) or not isinstance(out, np.ndarray) and not foreign.is_writeable_dataset(out):
+    plain = isinstance(out, np.ndarray) and not isinstance(out, np.ma.MaskedArray)
+    if not plain and (isinstance(out, np.ndarray) or not foreign.is_writeable_dataset(out)):
         dask = foreign.is_dask(out)
         hint = "; a Dask array can't be written to: give the zarr or HDF5 dataset" if dask else ""
         raise TypeError(f"{name} is of type {type(out).__name__}; give {need}{hint}")

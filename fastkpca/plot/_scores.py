@@ -339,9 +339,13 @@ def _coloured_by_value(
     if not with_bar:
         return
     drawn.set_alpha(None)  # a transparent bar would not show the colours of its scale
-    bar = ax.figure.colorbar(drawn, ax=ax, label=label_name, pad=0.02 if points.shape[1] == 2 else 0.12)
+    ticks: dict[str, Any] = {}
     if dates:
-        bar.ax.yaxis.axis_date()
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator()
+        ticks = {"ticks": locator, "format": ConciseDateFormatter(locator)}
+    bar = ax.figure.colorbar(drawn, ax=ax, label=label_name, pad=0.02 if points.shape[1] == 2 else 0.12, **ticks)
     drawn.set_alpha(style["alpha"])
     bar.outline.set_visible(False)
 

@@ -165,7 +165,7 @@ def _cumulative(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
         high = np.full(c, 100.0)
     other.fill_between(number, low, high, color=ORANGE, alpha=0.25, linewidth=0)
     marker = {"marker": "s", "markersize": 4} if c <= 30 else {}
-    (line,) = other.plot(number, explained, color=ORANGE, label="cumulative share of the variance", **marker)
+    (line,) = other.plot(number, explained, color=ORANGE, label=f"cumulative share of {model.explained_of}", **marker)
     other.set_ylim(0, max(100.0, 1.05 * float(np.max(explained))) * 1.02)
     other.set_ylabel("cumulative share of the variance (%)", color=ORANGE)
     other.tick_params(axis="y", colors=ORANGE)

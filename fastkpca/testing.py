@@ -319,7 +319,7 @@ def _summarized(X: np.ndarray, shift: bool = False) -> tuple[Rows, Summary]:
 
 def _case(kernel: Kernel, X: Any, made_up: bool = False) -> _Case:
     kernel, X = kernel.bind(X)
-    rows, data = _summarized(np.asarray(X, dtype=np.float64), shift=kernel.translation is not None)
+    rows, data = _summarized(as_rows(X, purpose="check_kernel").all(), shift=kernel.translation is not None)
     return _Case(kernel.resolve(data), rows, data, made_up)
 
 

@@ -38,10 +38,14 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
         It is a folder, a device or a pipe: replacing one of those by a file would destroy it.
     TypeError
         ``path`` is neither text nor a path, or ``overwrite`` no truth value.
+    ValueError
+        ``path`` holds a zero byte.
     """
     check_flag(overwrite, "overwrite")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"the path is {path!r}; give the name of a file as text or as a pathlib.Path")
+    if "\0" in str(path):
+        raise ValueError(f"the path is {path!r}, and no file's name holds a zero byte")
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode

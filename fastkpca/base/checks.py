@@ -148,7 +148,7 @@ def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ..
 
 def check_list(values: Any, name: str, need: str) -> list:
     """The entries of a list or of anything like one, but not the letters of a text."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, memoryview)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} is {reprlib.repr(values)}; give {need}")
     return list(values)
 

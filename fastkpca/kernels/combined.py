@@ -246,6 +246,7 @@ class ScaledKernel(Combination):
         with np.errstate(over="ignore"):  # the factor may be beyond float32; what overflows is found in the product
             return np.multiply(K, self.factor, out=K, dtype=np.float64, casting="same_kind")
 
+    @np.errstate(over="ignore")
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return self.factor * _diagonal(self.kernel, X)
 
@@ -324,12 +325,14 @@ class _FlatCombination(Combination):
             raise KernelParameterError(f"a {self.word} of kernels has at least two parts; found {len(flat)}")
         self.__dict__["parts"] = tuple(flat)
 
+    @np.errstate(over="ignore", invalid="ignore")  # named where the values are used
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         total = _values(self.parts[0], X, Y)
         for part in self.parts[1:]:
             self._join(total, checked_block(part, X, Y))
         return total
 
+    @np.errstate(over="ignore", invalid="ignore")
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         total = np.array(_diagonal(self.parts[0], X), dtype=np.float64)
         for part in self.parts[1:]:

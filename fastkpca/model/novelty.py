@@ -157,7 +157,8 @@ def kpca_spe(
     interval : ndarray (m, 2), float64
         With ``bounds=True``: an interval that holds the SPE in the kernel's own feature space, rounding included. It is
         about the subspace that the model's components span; ``angle_bounds`` say how near that is to the true one. For
-        a kernel without ``entry_error`` it is about the values that the kernel returns.
+        a kernel without ``entry_error`` it is about the values that the kernel returns. Both ends are infinite where
+        the interval of a component is as wide as its eigenvalue.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from ..rows.values import check_finite
-from ._figure import component_label, given_axes, new_axes, require_matplotlib, short
+from ._figure import colour_map, component_label, given_axes, new_axes, require_matplotlib, short
 from ._scores import check_components, check_labels, check_number_of, draw_points
 
 if TYPE_CHECKING:
@@ -143,9 +143,7 @@ def contours(
     grid, x, y = _grid(model, rows, at, (first, second), spans, resolution)
     levels = check_count(levels, "levels", most=256)  # as many as a colour map has colours
     require_matplotlib()
-    from matplotlib import colormaps
-
-    cmap = colormaps.get_cmap(cmap)
+    cmap = colour_map(cmap)
     values = kpca_project(model, grid)[:, chosen]
 
     axes = _axes(ax, len(chosen))

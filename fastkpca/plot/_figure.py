@@ -124,6 +124,16 @@ def given_axes(ax: Any, count: int, of_what: str) -> np.ndarray:
     return axes
 
 
+def colour_map(cmap: Any) -> Any:
+    """A colour map by its name, or as it is."""
+    from matplotlib import colormaps
+
+    try:
+        return colormaps.get_cmap(cmap)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"cmap is {cmap!r}; give a name that matplotlib.colormaps lists, or a Colormap") from error
+
+
 def component_label(i: int, explained: Any) -> str:
     """ "PC1 (61.2 %)"; without the percentage where it is not known."""
     if explained is None or len(explained) <= i or not np.isfinite(explained[i]):

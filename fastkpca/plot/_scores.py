@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.checks import check_flag, check_list, check_name, check_numbers
 from ..rows.foreign import is_missing
-from ._figure import COLOURS, LARGER, MARKERS, axes_or_new, component_label, fitted, open_frame, short
+from ._figure import COLOURS, LARGER, MARKERS, axes_or_new, colour_map, component_label, fitted, open_frame, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +102,7 @@ def scores(
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
     points = _named_axes(drawn, points, columns, explained)
     both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
-    if _in_cells(density, len(points), labels is None and len(columns) == 2, style):
+    if _in_cells(density, len(points), labels is None and len(columns) == 2, style) and len(points):
         _counted(drawn, points, style)
         classes, style = [], {}  # a style of cells is none of points
     else:
@@ -331,7 +331,7 @@ def _coloured_by_value(
     *,
     dates: bool,
 ) -> None:
-    style = {"cmap": "viridis"} | style
+    style |= {"cmap": colour_map(style.get("cmap", "viridis"))}
     if "facecolors" in style:  # hollow points would have no colour of a scale
         style |= {"edgecolors": "black", "linewidths": 0.6}
         del style["facecolors"]
@@ -352,14 +352,12 @@ def _coloured_by_value(
 
 def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
     """A colour and a marker for each class, no two the same; for more classes than a legend takes, a colour scale."""
-    import matplotlib
     from matplotlib.colors import to_rgba_array
 
     n = len(COLOURS)
     markers = [MARKERS[(i + i // n) % len(MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
     if classes > _LEGEND or cmap is not None:
-        colormaps: Any = matplotlib.colormaps
-        scale = colormaps.get_cmap(cmap or "viridis")
+        scale = colour_map("viridis" if cmap is None else cmap)
         places = np.arange(classes) % scale.N if scale.N < 64 else np.linspace(0, 1, classes)
         return scale(places), markers
     return to_rgba_array([COLOURS[i % n] for i in range(classes)]), markers

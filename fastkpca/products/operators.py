@@ -207,10 +207,14 @@ class GramOperator(_RealOperator):
         return self if self.is_square and self._summation.symmetric else super()._adjoint()
 
     def __getitem__(self, rows: Any) -> np.ndarray:
-        index = np.arange(self.shape[0])[rows if isinstance(rows, (slice, tuple)) else np.asarray(rows)]
+        try:
+            index = np.arange(self.shape[0])[rows if isinstance(rows, (slice, tuple)) else np.asarray(rows)]
+            if np.ndim(index) > 1:
+                raise IndexError(f"an array of {np.ndim(index)} dimensions")
+        except (IndexError, ValueError) as error:
+            need = f"a number, a slice, or numbers or truth values of the {self.shape[0]} rows"
+            raise IndexError(f"K[rows]: {error}; give {need}") from error
         chosen = np.atleast_1d(index)
-        if chosen.ndim > 1:
-            raise IndexError(f"K[rows] takes one number, a slice, or a list of numbers of rows; found {rows!r}")
         _check_size(len(chosen), self.shape[1])
         X, sources = self._rows_x.take(chosen), self._rows_x if self._rows_y is None else self._rows_y
         K = np.empty((len(chosen), self.shape[1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from math import hypot, isfinite, sqrt
 
 import numpy as np
 
@@ -257,7 +257,7 @@ def of_columns(data: Summary, columns: Columns) -> Summary:
     index, units = columns.index(data.n_features), columns.units(data.n_features)
     box = data.box[:, index] / units
     stretched = float((1.0 / units).max()) * (1.0 + 4.0 * EPS)
-    corner = float(np.linalg.norm(np.abs(box).max(axis=0))) * (1.0 + 4.0 * len(index) * EPS)
+    corner = hypot(*np.abs(box).max(axis=0)) * (1.0 + 4.0 * len(index) * EPS)
     names, known = data.feature_names, data.known_covariance
     return replace(
         data,

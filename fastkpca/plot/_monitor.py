@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.checks import check_name, check_numbers
 from ..model.novelty import Limits
-from ..rows.foreign import is_missing, is_series
+from ..rows.foreign import is_missing
 from ._figure import BLUE, GREY, RED, given_axes, key_above, new_axes, open_frame, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _checked(values: Any, name: str) -> np.ndarray:
 
 def _places(x: Any, m: int) -> np.ndarray:
     """Times as they are, numbers as float64: one for each row."""
-    times = np.asarray(x) if isinstance(x, np.ndarray) or is_series(x) else np.array(x, dtype=object)
+    times = np.asarray(x)
     if times.dtype.kind != "M" and not all(isinstance(value, date) for value in times.ravel()):
         return check_numbers(x, "x", f"one number or time for each of {m} rows", (m,))
     missing = np.isnat(times) if times.dtype.kind == "M" else [is_missing(value) for value in times.ravel()]

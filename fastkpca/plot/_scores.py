@@ -305,7 +305,8 @@ def _style(n_points: int) -> dict[str, Any]:
 
 def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]:
     """The style of these of n points: of what has an entry for each point, as sizes may, the entries of these."""
-    return {key: np.asarray(value)[rows] if np.shape(value)[:1] == (n,) else value for key, value in style.items()}
+    arrays = {key: np.asarray(value) for key, value in style.items()}
+    return {key: array[rows] if array.shape[:1] == (n,) else style[key] for key, array in arrays.items()}
 
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:

@@ -203,11 +203,13 @@ class ExactRun:
             if c >= len(theta):
                 continue
             last, next_one = theta[c - 1], max(float(theta[min(self.outlook.block, len(theta) - 1)]), 0.0)
+            if last <= 0.0:
+                break
             residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
             width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
             history.append((self.expenses.passes, float(width / theta[0])))
             enough, _ = next_is_last(history, (next_one / last) ** 2, 0.3 * self.target.tol)
-            if last <= 0.0 or enough:
+            if enough:
                 break
             if len(history) == LOOK and self.outlook.looks_flat(theta):
                 break

@@ -26,6 +26,7 @@ __all__ = [
     "PluginError",
     "PluginWarning",
     "PreimageWarning",
+    "ScalesWarning",
     "ScoresNotKeptError",
     "SlowRouteWarning",
     "UnknownKernelError",

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from .base.caching import cached_property
-from .base.checks import Randomness
+from .base.checks import Randomness, check_choice, check_list
 from .base.near import did_you_mean
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .base.rounding import EPS, unit_roundoff
@@ -183,10 +183,9 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
     >>> report["check_symmetry"]
     'passed'
     """
-    skip = set(skip)
-    unknown = skip - {check.__name__ for check in CHECKS}
-    if unknown:
-        raise ValueError(f"there is no check named {', '.join(sorted(unknown))}; fastkpca.testing.CHECKS lists them")
+    skip = check_list(skip, "skip", "a list of names of checks, as in ['check_dtype']")
+    for name in skip:
+        check_choice(name, "an entry of skip", [check.__name__ for check in CHECKS])
     made = get_kernel(kernel)
     _check_rows(made, X)
     report: dict[str, str] = {}
@@ -250,7 +249,7 @@ def parametrize_with_kernel_checks(kernels: Iterable[Any], X: Any = None) -> Any
 
     pairs = [
         pytest.param(kernel, with_rows(check), id=f"{get_kernel(kernel)!r}-{check.__name__}")
-        for kernel in kernels
+        for kernel in check_list(kernels, "kernels", "a list of kernels")
         for check in CHECKS
     ]
     return pytest.mark.parametrize("kernel, check", pairs)
@@ -320,7 +319,7 @@ def _summarized(X: np.ndarray, shift: bool = False) -> tuple[Rows, Summary]:
 
 def _case(kernel: Kernel, X: Any, made_up: bool = False) -> _Case:
     kernel, X = kernel.bind(X)
-    rows, data = _summarized(np.asarray(X, dtype=np.float64), shift=kernel.translation is not None)
+    rows, data = _summarized(as_rows(X, purpose="check_kernel").all(), shift=kernel.translation is not None)
     return _Case(kernel.resolve(data), rows, data, made_up)
 
 

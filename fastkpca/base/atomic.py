@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from .checks import check_flag
+
 if sys.platform == "win32":
     fcntl = None
     _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_BINARY
@@ -35,10 +37,15 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
     OSError
         It is a folder, a device or a pipe: replacing one of those by a file would destroy it.
     TypeError
-        ``path`` is neither text nor a path.
+        ``path`` is neither text nor a path, or ``overwrite`` no truth value.
+    ValueError
+        ``path`` holds a zero byte.
     """
+    check_flag(overwrite, "overwrite")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"the path is {path!r}; give the name of a file as text or as a pathlib.Path")
+    if "\0" in str(path):
+        raise ValueError(f"the path is {path!r}, and no file's name holds a zero byte")
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode

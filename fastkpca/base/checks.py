@@ -7,7 +7,9 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Sequence
+import reprlib
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -17,12 +19,15 @@ from .near import with_near
 
 __all__ = [
     "Randomness",
+    "as_float",
     "check_c",
     "check_choice",
     "check_count",
     "check_flag",
+    "check_list",
     "check_memory_limit",
     "check_name",
+    "check_numbers",
     "check_rng",
     "check_tol",
     "is_number",
@@ -37,9 +42,8 @@ def _whole(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:
         pass
-    if isinstance(value, numbers.Real) and math.isfinite(value) and float(value).is_integer():
-        return int(float(value))
-    return None
+    number = as_float(value)
+    return int(number) if number is not None and number.is_integer() else None
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -48,16 +52,27 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (float, int, numbers.Real)) and not isinstance(value, (bool, np.bool_))
 
 
-def _real(value: Any, name: str, need: str) -> float:
+def as_float(value: object) -> float | None:
+    """float64 of one real number, infinite beyond its range; None for what ``is_number`` refuses."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if not is_number(value):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # a whole number, or a fraction of two, of hundreds of digits
+        return math.inf if value > 0 else -math.inf
+
+
+def _real(value: Any, name: str, need: str) -> float:
+    number = as_float(value)
+    if number is None:
         shown = repr(value)  # a whole array, perhaps
         shown = shown if len(shown) <= 60 else f"of type {type(value).__name__}"
         raise TypeError(f"{name} is {shown}; give {need}")
-    if math.isnan(value):
+    if math.isnan(number):
         raise ValueError(f"{name} is nan; give {need}")
-    return float(value)
+    return number
 
 
 def check_c(c: Any, n_samples: int) -> int | float | None:
@@ -97,15 +112,45 @@ def check_c(c: Any, n_samples: int) -> int | float | None:
     return whole
 
 
-def check_count(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least ``least``."""
+def check_count(value: Any, name: str, least: int = 1, most: int = sys.maxsize) -> int:
+    """A whole number from ``least`` to ``most``: by default what an array can count."""
     need = f"a whole number, {least} or more"
     whole = _whole(value)
     if whole is None:
         raise TypeError(f"{name} is {value!r}; give {need}")
     if whole < least:
         raise ValueError(f"{name} is {whole}; give {need}")
+    if whole > most:
+        raise ValueError(f"{name} is {reprlib.repr(whole)}; give {need}, and {most} at most")
     return whole
+
+
+def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Finite real numbers in a float64 array of that shape, None for any length; ``need`` says what to give."""
+    try:
+        array = np.asarray(values)
+    except Exception as error:  # ragged; or an object that has __array__ but refuses
+        raise ValueError(f"{name} cannot be made an array ({error}); give {need}") from error
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; give {need}")
+    if array.dtype.kind not in "fiub":
+        found = f"of type {type(values).__name__}" if array.ndim == 0 else f"an array of the type {array.dtype}"
+        raise TypeError(f"{name} is {found}; give {need}")
+    if array.ndim != len(shape) or any(due not in (None, n) for n, due in zip(array.shape, shape)):
+        raise ValueError(f"{name} has shape {array.shape}; give {need}")
+    with np.errstate(over="ignore"):  # of a long double: refused below
+        array = array.astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        place = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), np.argwhere(~np.isfinite(array))[0]))
+        raise ValueError(f"{name} contains NaN or infinity (first at {place}); give {need}")
+    return array
+
+
+def check_list(values: Any, name: str, need: str) -> list:
+    """The entries of a list or of anything like one, but not the letters of a text."""
+    if isinstance(values, (str, bytes, memoryview)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {reprlib.repr(values)}; give {need}")
+    return list(values)
 
 
 def check_tol(tol: Any, name: str = "tol") -> float:
@@ -149,12 +194,12 @@ def check_memory_limit(limit: Any) -> int | None:
         match = _SIZE.fullmatch(limit)
         if not match:
             raise ValueError(f"memory_limit is {limit!r}; give {need}")
-        size = int(float(match[1]) * _UNITS[(match[2] or "").lower()])
+        size = int(min(float(match[1]) * _UNITS[(match[2] or "").lower()], sys.maxsize))
     else:
         whole = _whole(limit)
         if whole is None:
             raise TypeError(f"memory_limit is {limit!r}; give {need}")
-        size = whole
+        size = min(whole, sys.maxsize)
     if size < 1:
         raise ValueError(f"memory_limit is {limit!r}; give {need}, more than nothing")
     return size
@@ -202,8 +247,8 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     raise ValueError(with_near(text, value, choices))
 
 
-def check_flag(value: Any, name: str) -> bool:
+def check_flag(value: Any, name: str, need: str = "True or False") -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}; give True or False")
+        raise TypeError(f"{name} is {value!r}; give {need}")
     return bool(value)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import PluginError, UnknownMethodError
+from .checks import check_flag, check_name
 from .plugins import Entry, Group, Table, warn_about
 
 __all__ = ["get_method", "list_methods"]
@@ -55,8 +56,7 @@ def get_method(name: str) -> Callable[..., Any]:
     >>> fk.get_method("klda").__name__
     'klda'
     """
-    if not isinstance(name, str):
-        raise TypeError(f"name is {name!r}; give the name of a method (fastkpca.list_methods() lists them)")
+    check_name(name, "name", "the name of a method (fastkpca.list_methods() lists them)")
     return _METHODS.load(_METHODS.lookup(name, {}))
 
 
@@ -78,6 +78,7 @@ def list_methods(load: bool = False) -> Table:
     PluginWarning
         A distribution claims an impossible name; it is left out.
     """
+    check_flag(load, "load")
     plugins, problems = _METHODS.plugins(fresh=True)
     warn_about(problems)
     entries = [*_METHODS.builtin_entries(), *plugins]

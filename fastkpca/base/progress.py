@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-__all__ = ["Bars", "Progress", "reporter"]
+from .checks import check_flag
+
+__all__ = ["Bars", "Progress", "check_progress", "reporter"]
 
 Progress = Callable[[str, int, int], None]
 """Called as progress(stage, done, total), from the calling thread."""
@@ -79,11 +81,20 @@ class Bars:
             self._bar = None
 
 
+def check_progress(progress: Any) -> bool | Progress:
+    """True, False, or a callable."""
+    return progress if callable(progress) else check_flag(progress, "progress", "True, False, or a function to call")
+
+
 @contextmanager
 def reporter(progress: bool | Progress) -> Iterator[Progress | None]:
     """A callable from what a user gives as ``progress``: theirs, one that draws bars on stderr, or None."""
-    if not progress or callable(progress):
-        yield progress or None
+    progress = check_progress(progress)
+    if not isinstance(progress, bool):
+        yield progress
+        return
+    if not progress:
+        yield None
         return
     bars = Bars()
     try:

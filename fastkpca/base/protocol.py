@@ -188,6 +188,13 @@ class Offer:
     build: Callable[..., Any] = field(repr=False, compare=False)
 
 
+def _is_list(value: Any) -> bool:
+    try:
+        return np.ndim(value) == 1
+    except ValueError:  # lists of different lengths
+        return False
+
+
 class Kernel:
     """A kernel k(x, y) and its parameters. ``block`` alone is a kernel; the rest makes it faster or safer.
 
@@ -255,7 +262,7 @@ class Kernel:
 
     def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
         for given, value in parameters.items() if cls.width_parameter else ():
-            if cls.aliases.get(given, (given,))[0] == cls.width_parameter and np.ndim(value) == 1:
+            if cls.aliases.get(given, (given,))[0] == cls.width_parameter and _is_list(value):
                 return cast(Self, cls._with_widths(cls, given, parameters))
         return super().__new__(cls)
 

@@ -770,7 +770,10 @@ def summary(model: Any, seconds: float | None = None) -> str:
     if not model.total_variance > 0:
         line("explained", "not defined: negative eigenvalues outweigh the others")
     else:
-        line("explained", f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of the variance")
+        line(
+            "explained",
+            f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of {model.explained_of}",
+        )
     line("intervals", f"{model.bounds_text}, at most {width:.1e} of the largest eigenvalue wide")
     return out.getvalue().rstrip("\n")
 

@@ -21,7 +21,7 @@ from ..base.room import DEFAULT_MEMORY
 from ..kernels import guarded
 from ..maps.passes import check_moments, feature_moments, moments_and_draws
 from ..model.plan import Plan
-from ..model.result import KPCAModel, check_model
+from ..model.result import KPCAModel
 from ..model.rows import float_type, new_rows
 from ..model.shared_map import check_mergeable, feature_projector, map_for_rows, widest_map
 from ..rows.view import Rows
@@ -78,9 +78,8 @@ def kpca_merge(
     >>> fk.kpca_merge(first, second).n_samples
     1000
     """
-    models = (first, *others)
-    check_mergeable(models)
-    moments = feature_projector(first).map.new_moments()
+    models = check_mergeable([first, *others])
+    moments = feature_projector(models[0]).map.new_moments()
     for model in models:
         assert model._moments is not None
         moments = moments.merge(model._moments)
@@ -136,8 +135,7 @@ def kpca_update(
     ValueError
         The model has no moments; or the rows lie where the bounds of its feature map don't reach.
     """
-    model = check_model(model)
-    check_mergeable([model])
+    (model,) = check_mergeable([model])
     failure = check_failure_probability(failure_probability)
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)

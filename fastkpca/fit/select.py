@@ -436,7 +436,9 @@ class _Task:
         """Squared distance of rows from the pre-images of their projections, over that from the mean."""
         number = np.flatnonzero(held)[:PREIMAGE_ROWS]
         test, train = self.rows.take(number), self.rows.take(np.flatnonzero(~held))
-        variance = float(((test - train.mean(axis=0)) ** 2).sum())
+        mean = train.mean(axis=0)
+        unit = float(np.abs(test - mean).max()) or 1.0  # squares of numbers about 1 stay within float64
+        variance = float((((test - mean) / unit) ** 2).sum())
         of_fold = replace(model, projector=replace(feature_projector(model), mean=part.mean, axes=part.axes))
         Z = (Phi[number] - part.mean) @ part.axes
 
@@ -445,7 +447,7 @@ class _Task:
                 return float("nan")
             with silenced(PreimageWarning):
                 found = kpca_preimage(leading(of_fold, np.ones(c)), Z[:, :c], train=train, n_threads=self.n_threads)
-            return float(((found - test) ** 2).sum()) / variance
+            return float((((found - test) / unit) ** 2).sum()) / variance
 
         return self._by_number(part, error)
 

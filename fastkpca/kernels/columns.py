@@ -79,8 +79,9 @@ def with_widths(cls: type[Kernel], given: str, parameters: dict[str, Any]) -> Ke
             widths.append(cls(**parameters | {given: value}).get_parameters()[name])
         except KernelParameterError as error:
             raise KernelParameterError(f"{error} (number {j} of {given})") from error
-    if not widths:
-        raise KernelParameterError(f"{given} is empty; give one number, or one for each column")
+    if not widths or np.ma.is_masked(parameters[given]):
+        found = "has masked entries" if widths else "is empty"
+        raise KernelParameterError(f"{given} {found}; give one number, or one for each column")
     others = {key: value for key, value in parameters.items() if key != given}
     return ColumnKernel(kernel=cls(**others, **{name: 1.0}), widths=tuple(widths))
 

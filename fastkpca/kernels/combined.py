@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ..base.checks import is_number
+from ..base.checks import as_float
 from ..base.protocol import Cost, FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
@@ -219,11 +219,10 @@ class ScaledKernel(Combination):
     kernel: Kernel
 
     def check(self) -> None:
-        factor, kernel = self.factor, self.kernel
+        factor, kernel = as_float(self.factor), self.kernel
         check_part(kernel)
-        if not is_number(factor):
-            raise KernelParameterError(f"a kernel is scaled by a positive number, not by {factor!r}")
-        factor = float(factor)
+        if factor is None:
+            raise KernelParameterError(f"a kernel is scaled by a positive number, not by {self.factor!r}")
         if isinstance(kernel, ScaledKernel):
             factor, kernel = factor * kernel.factor, kernel.kernel
         if not (isfinite(factor) and factor > 0):
@@ -247,6 +246,7 @@ class ScaledKernel(Combination):
         with np.errstate(over="ignore"):  # the factor may be beyond float32; what overflows is found in the product
             return np.multiply(K, self.factor, out=K, dtype=np.float64, casting="same_kind")
 
+    @np.errstate(over="ignore")
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return self.factor * _diagonal(self.kernel, X)
 
@@ -325,12 +325,14 @@ class _FlatCombination(Combination):
             raise KernelParameterError(f"a {self.word} of kernels has at least two parts; found {len(flat)}")
         self.__dict__["parts"] = tuple(flat)
 
+    @np.errstate(over="ignore", invalid="ignore")  # named where the values are used
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         total = _values(self.parts[0], X, Y)
         for part in self.parts[1:]:
             self._join(total, checked_block(part, X, Y))
         return total
 
+    @np.errstate(over="ignore", invalid="ignore")
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         total = np.array(_diagonal(self.parts[0], X), dtype=np.float64)
         for part in self.parts[1:]:

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import reprlib
+from math import isfinite
 from typing import Any
 
-import numpy as np
-
-from ..base.checks import is_number
+from ..base.checks import as_float
 from ..base.protocol import LARGEST, LEAST
 from ..errors import KernelParameterError
 
@@ -22,13 +21,11 @@ def _name(kernel: object) -> str:
 
 
 def finite_number(kernel: object, name: str, value: Any, needed: str = "a number") -> float:
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    if not is_number(value):
+    number = as_float(value)
+    if number is None:
         raise KernelParameterError(f"{_name(kernel)}: {name} is {reprlib.repr(value)}; give {needed}")
-    number = float(value)
-    if not np.isfinite(number):
-        raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a finite number")
+    if not isfinite(number):
+        raise KernelParameterError(f"{_name(kernel)}: {name} is {reprlib.repr(value)}; give a finite number")
     return number
 
 

@@ -66,7 +66,8 @@ class Precomputed(Kernel):
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         K = np.asarray(X)
         if K.dtype.kind not in "fiub":
-            raise TypeError(f"a precomputed Gram matrix must hold real numbers; found dtype {K.dtype}")
+            found = f"dtype {K.dtype}" if K.ndim else f"an object of type {type(X).__name__}; give an array"
+            raise TypeError(f"a precomputed Gram matrix must hold real numbers; found {found}")
         if K.ndim != 2:
             raise ValueError(f"a precomputed Gram matrix must have two dimensions; found shape {K.shape}")
         bound = Precomputed(semidefinite=self.semidefinite)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
+from ..base.checks import check_flag
 from ..base.near import did_you_mean
 from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table, warn_about
 from ..base.protocol import API_VERSION, Kernel
@@ -289,6 +290,7 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registr
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot name a kernel; use letters, digits, '_', '.', '-', starting with a letter")
+    check_flag(overwrite, "overwrite")
     if name in KERNELS.reserved:
         raise ValueError(f"the kernel name {name!r} is reserved for fastkpca's own kernel; choose another name")
     _kind(kernel)
@@ -330,6 +332,7 @@ def list_kernels(load: bool = False) -> KernelTable:
     PluginWarning
         A distribution claims a reserved or impossible name; it is left out.
     """
+    check_flag(load, "load")
     plugins, problems = KERNELS.plugins(fresh=True)
     warn_about(problems)
     entries = [*KERNELS.builtin_entries(), *plugins, *session_entries().values()]

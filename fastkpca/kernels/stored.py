@@ -6,6 +6,9 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
+from ..base.checks import check_list, check_name
 from ..base.plugins import DISTRIBUTION, Entry, normalized
 from ..base.protocol import Kernel
 from ..base.stored import Record, refusing
@@ -118,15 +121,13 @@ def kernel_from_state(state: Any, *, plugins: bool | str | Collection[str] = Fal
 
 def _allowed(plugins: bool | str | Collection[str]) -> bool | frozenset[str]:
     """``plugins`` of ``load``, checked: True or False, or a set of distributions and qualified names, normalised."""
-    if isinstance(plugins, bool):
-        return plugins
-    names = [plugins] if isinstance(plugins, str) else list(plugins) if isinstance(plugins, Collection) else [None]
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError(
-            f"plugins is {plugins!r}; give True, False, or the distributions whose kernels may be imported, as in "
-            "plugins=['fastkpca-kernels-contrib']"
-        )
-    return frozenset(_normal_name(name) for name in names if isinstance(name, str))
+    if isinstance(plugins, (bool, np.bool_)):
+        return bool(plugins)
+    need = "True, False, or the distributions whose kernels may be imported, as in ['fastkpca-kernels-contrib']"
+    names = [plugins] if isinstance(plugins, str) else check_list(plugins, "plugins", need)
+    for name in names:
+        check_name(name, "plugins", need)
+    return frozenset(map(_normal_name, names))
 
 
 def _normal_name(name: str) -> str:

@@ -200,7 +200,7 @@ class PivotMap(FactoredMap):
         # Errors of kernel values are in the features as well.
         size = np.sqrt(_diagonal(self.kernel, self.pivots)) @ np.abs(weights)
         error = rounding_factor(self.n_features) * UNIT * size
-        if not (error <= WEIGHTS_ROUNDING * np.linalg.norm(C, axis=0)).all():
+        if not (error <= WEIGHTS_ROUNDING * np.hypot.reduce(C, axis=0)).all():
             return super().applied(C)
 
         def values(X: np.ndarray) -> np.ndarray:

@@ -267,18 +267,19 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
     squares = np.where(sums.squares <= sums.weight * (8.0 * EPS * sums.mean) ** 2, 0.0, sums.squares)
     if not (squares > 0.0).any():
         raise ValueError("no column of X varies: all rows are equal, and nothing can be told from them")
-    if not np.isfinite(sums.sums).all():
-        raise ValueError("the scores change too fast to be measured on these rows; scale X as the training rows were")
     spread = np.sqrt(squares / sums.weight)
     first, second, third = sums.sums / sums.weight
     unit = np.ones(len(spread)) if model.scale is None else model.scale  # the sums are in the model's coordinates
     spread = spread * unit
-    if method == "gradient":
-        first, second = first / unit, second / unit**2
-        found = (second * spread**2, method, spread, second, first, third, None)
-    else:
-        error = np.sqrt(np.maximum(second - first**2, 0.0) / n)
-        found = (first, method, spread, None, None, None, error)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        if method == "gradient":
+            first, second = first / unit, second / unit**2
+            found = (second * spread**2, method, spread, second, first, third, None)
+        else:
+            error = np.sqrt(np.maximum(second - first**2, 0.0) / n)
+            found = (first, method, spread, None, None, None, error)
+    if not (np.isfinite(sums.sums).all() and np.isfinite(found[0]).all()):
+        raise ValueError("the scores change too fast to be measured on these rows; scale X as the training rows were")
     if not found[0].any():
         raise ValueError(
             "the scores of these rows do not change with any column: the rows lie far from those that the model was "

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from ..base import parallel
-from ..base.checks import check_choice, check_flag, is_number
+from ..base.checks import check_choice, check_flag, check_numbers, is_number
 from ..base.rounding import EPS
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
@@ -157,7 +157,8 @@ def kpca_spe(
     interval : ndarray (m, 2), float64
         With ``bounds=True``: an interval that holds the SPE in the kernel's own feature space, rounding included. It is
         about the subspace that the model's components span; ``angle_bounds`` say how near that is to the true one. For
-        a kernel without ``entry_error`` it is about the values that the kernel returns.
+        a kernel without ``entry_error`` it is about the values that the kernel returns. Both ends are infinite where
+        the interval of a component is as wide as its eigenvalue.
 
     Raises
     ------
@@ -354,12 +355,8 @@ def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
                 "hold it; give diagonal=, one value for each row"
             )
         return None
-    values = np.asarray(diagonal, dtype=np.float64)
-    if values.shape != (given.rows.n_samples,):
-        raise ValueError(f"diagonal has shape {values.shape}; one value for each of {given.rows.n_samples} rows")
-    if not np.isfinite(values).all():
-        raise ValueError(f"diagonal is not finite (first at row {int(np.argmin(np.isfinite(values)))})")
-    return values
+    m = given.rows.n_samples
+    return check_numbers(diagonal, "diagonal", f"k(x, x) of each of the {m} rows", (m,))
 
 
 def _chi_squared_quantile(probability: float, freedom: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base import files, parallel
 from ..base.caching import cached_property
+from ..base.checks import check_flag
 from ..base.near import did_you_mean
 from ..base.protocol import Kernel, Moments
 from ..base.stored import Record, refusing
@@ -168,7 +169,8 @@ class KPCAModel:
     def explained(self) -> np.ndarray:
         """Percent of the total variance (the whole trace) that each component explains, shape (c,).
 
-        For a kernel that is not positive semidefinite the sum may exceed 100; nan where the trace is not positive.
+        Negative eigenvalues of a kernel that does not declare itself positive semidefinite reduce the trace: the sum
+        may exceed 100, and a share of 60 may be one of 30 of the positive part. nan where the trace is not positive.
         """
         if not self.total_variance > 0:
             return np.full(self.n_components, np.nan)
@@ -217,13 +219,18 @@ class KPCAModel:
         failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
         return self.bound_kind + failing
 
+    @property
+    def explained_of(self) -> str:
+        """What ``explained`` is a share of, as text."""
+        return "the variance" if self.kernel.positive_semidefinite else "a trace that negative eigenvalues may reduce"
+
     def __iter__(self) -> Iterator[np.ndarray]:
         yield from (self.coeff, self.score, self.latent, self.tsquared, self.explained)
 
     def __repr__(self) -> str:
         grows = ", model grows with n_samples" if self.projector.grows_with_n else ""
-        share = self.explained.sum()  # above 100 where negative eigenvalues count in the trace
-        explaining = f" explaining {share:.4g} %" if share < 100.1 else ""
+        of_what = "" if self.kernel.positive_semidefinite else f" of {self.explained_of}"
+        explaining = f" explaining {self.explained.sum():.4g} %{of_what}" if self.total_variance > 0 else ""
         how = ", not centred" * (not self.center) + ", standardized columns" * (self.scale is not None)
         return (
             f"<KPCAModel: {self.kernel!r}{how}, {self.n_components} components{explaining}, "
@@ -258,6 +265,8 @@ class KPCAModel:
             percent = f"{self.explained[i]:.2f} %" if np.isfinite(self.explained[i]) else "unknown"
             lines.append((str(i + 1), f"{self.eigenvalues[i]:.6g}", f"{low:.6g} to {high:.6g}", percent))
         more = f"and {self.n_components - len(lines)} more" if len(lines) < self.n_components else ""
+        if not self.kernel.positive_semidefinite:
+            facts.append(("explained", f"of {self.explained_of}"))
         return html_table("Kernel PCA", facts, ("component", "eigenvalue", "interval", "explained"), lines, more)
 
     def _widest_interval(self) -> float:
@@ -275,6 +284,7 @@ class KPCAModel:
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
+        check_flag(scores, "scores")
         header: dict[str, Any] = {
             "kernel": kernel_state(self.kernel),
             "bound_kind": self.bound_kind,

@@ -53,7 +53,8 @@ class Search:
 
         def task(i: int) -> tuple[int, int]:
             block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
-            end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
+            with np.errstate(all="ignore"):  # a step too far is taken back
+                end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
             result[block] = end.x
             return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
 

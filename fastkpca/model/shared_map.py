@@ -44,16 +44,17 @@ def map_for_rows(model: KPCAModel, kernel: Kernel, data: Summary) -> FeatureMap:
     return feature_projector(model).map.widened(kernel, data, float(model.info.get("radius", 0.0)))
 
 
-def check_mergeable(models: Sequence[KPCAModel]) -> None:
-    """Raise TypeError or ValueError unless all have moments, and of one feature map."""
-    for i, model in enumerate(models):
+def check_mergeable(models: Sequence[Any]) -> list[KPCAModel]:
+    """The models, or those of estimators; TypeError or ValueError unless all have moments, and of one feature map."""
+    checked = [check_model(model, f"model {i}") for i, model in enumerate(models)]
+    for i, model in enumerate(checked):
         which = f"model {i}"
-        check_model(model, which)
         if model._moments is None:
             raise ValueError(f"{which} has no moments to add up; make it with kpca(..., keep_moments=True)")
-        difference = _difference(models[0], model)
+        difference = _difference(checked[0], model)
         if difference:
             raise ValueError(f"{which} {difference} model 0; make the others with like=the first")
+    return checked
 
 
 def _difference(first: KPCAModel, other: KPCAModel) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from ..base.checks import check_count
+from ..base.checks import check_count, check_flag, check_list, check_numbers
+from ..base.room import DEFAULT_MEMORY
 from ..model.project import kpca_project
 from ..model.result import check_model
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from ..rows.values import check_finite
-from ._figure import component_label, given_axes, new_axes, short
-from ._scores import check_components, check_labels, draw_points
+from ._figure import colour_map, component_label, given_axes, new_axes, require_matplotlib, short
+from ._scores import check_components, check_labels, check_number_of, draw_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,13 +91,13 @@ def contours(
     at : array_like (d,), optional
         Values of the other inputs; their mean over X by default.
     labels : array_like (n,), optional
-        Colours the rows, as in ``scores``.
+        Colours the rows, as in ``scores``; the only colour bar here is that of the component.
     limits : ((low, high), (low, high)), optional
         Of the two inputs; by default those of X, and a tenth more on each side.
     levels : int
-        Approximate number of contour lines.
+        Approximate number of contour lines, 256 at most.
     resolution : int
-        Points of the grid in each direction.
+        Points of the grid in each direction: at most so many that the grid and its scores take 2 GiB.
     points : bool
         False: the rows are not drawn. Of more than 2000 rows a seeded sample is drawn.
     cmap : str or Colormap
@@ -113,7 +114,9 @@ def contours(
         matplotlib is not installed.
     ValueError
         The model is of a precomputed matrix or of one column; it holds no rows and none are given; there are no such
-        inputs or components; or the number of axes is not that of the components.
+        inputs or components; the number of axes is not that of the components; or the grid is too fine.
+    TypeError
+        An argument is of another type.
 
     Examples
     --------
@@ -125,8 +128,9 @@ def contours(
     (4,)
     """
     model = check_model(model)
-    several = np.ndim(component) > 0
-    chosen = check_components(np.atleast_1d(component).tolist(), model.n_components)
+    several = isinstance(component, Iterable) and not isinstance(component, str)
+    chosen = check_components(component if several else [component], model.n_components)
+    check_flag(points, "points")
     if not chosen:
         raise ValueError("component is empty; give one or more")
     if model.kernel.by_number:
@@ -137,7 +141,9 @@ def contours(
     labels = check_labels(labels, 0 if rows is None else len(rows))
     spans = _limits(limits, rows, (first, second))
     grid, x, y = _grid(model, rows, at, (first, second), spans, resolution)
-    levels = check_count(levels, "levels")
+    levels = check_count(levels, "levels", most=256)  # as many as a colour map has colours
+    require_matplotlib()
+    cmap = colour_map(cmap)
     values = kpca_project(model, grid)[:, chosen]
 
     axes = _axes(ax, len(chosen))
@@ -173,9 +179,10 @@ def _rows(model: Any, X: Any) -> np.ndarray | None:
 def _inputs(inputs: Sequence[int | str], names: Sequence[str], d: int) -> tuple[int, int]:
     if d < 2:
         raise ValueError("contours need two inputs, the rows of this model have one column")
-    if isinstance(inputs, str) or len(inputs) != 2:
+    listed = check_list(inputs, "inputs", "two columns of the rows, as in (0, 1)")
+    if len(listed) != 2:
         raise ValueError(f"inputs is {inputs!r}; two columns of the rows, as in (0, 1), are needed")
-    first, second = (_column(name, names, d) for name in inputs)
+    first, second = (_column(name, names, d) for name in listed)
     if first == second:
         raise ValueError(f"inputs is {inputs!r}; two different columns are needed")
     return first, second
@@ -186,16 +193,15 @@ def _column(name: int | str, names: Sequence[str], d: int) -> int:
         if name not in names:
             raise ValueError(f"there is no input {name!r}; the columns of X are {list(names) or 'not named'}")
         return names.index(name)
-    if name not in range(d):
-        raise ValueError(f"there is no input {name}: the rows have {d} columns, counted from 0")
-    return int(name)
+    return check_number_of(name, d, f"input {name!r}: the rows have {d} columns")
 
 
 def _limits(limits: Any, rows: np.ndarray | None, inputs: tuple[int, int]) -> np.ndarray:
     if limits is not None:
-        spans = np.asarray(limits, dtype=float)
-        if spans.shape != (2, 2) or not np.isfinite(spans).all() or not (spans[:, 0] < spans[:, 1]).all():
-            raise ValueError(f"limits are {limits!r}; ((low, high), (low, high)) of the two inputs are needed")
+        need = "((low, high), (low, high)) of the two inputs"
+        spans = check_numbers(limits, "limits", need, (2, 2))
+        if not (spans[:, 0] < spans[:, 1]).all():
+            raise ValueError(f"limits are {limits!r}; give {need}")
         return spans
     if rows is None:
         raise ValueError("this model does not hold its training rows; give X, or limits and at")
@@ -210,16 +216,15 @@ def _grid(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     d = model.n_features
     if at is not None:
-        rest = np.asarray(at, dtype=np.float64)
-        if rest.shape != (d,):
-            raise ValueError(f"at has shape {rest.shape}; a value for each of the {d} inputs is needed")
+        rest = check_numbers(at, "at", f"a value for each of the {d} inputs", (d,))
     elif rows is not None:
         rest = rows.mean(axis=0, dtype=np.float64)
     elif d == 2:
         rest = np.zeros(2)
     else:
         raise ValueError("this model does not hold its training rows; give X, or the values of the other inputs (at)")
-    resolution = check_count(resolution, "resolution", least=2)
+    row = 8 * (d + model.n_components)
+    resolution = check_count(resolution, "resolution", 2, most=int((DEFAULT_MEMORY / row) ** 0.5))
     x, y = (np.linspace(low, high, resolution) for low, high in spans)
     grid = np.tile(rest, (resolution * resolution, 1))
     grid[:, inputs[0]] = np.tile(x, resolution)

@@ -63,15 +63,21 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
         The file exists and ``overwrite`` is false.
     ValueError
         matplotlib does not write that format.
+    TypeError
+        ``ax`` is something else; or path or overwrite are of another type.
     """
     import matplotlib
 
-    first: Any = np.ravel(np.asarray(ax, dtype=object))[0]
+    axes = np.ravel(np.asarray(ax, dtype=object)).tolist() or [None]
+    figure = _checked(axes[0]).figure
+    known = figure.canvas.get_supported_filetypes()
+    if isinstance(path, str | os.PathLike) and Path(path).suffix[1:].lower() not in known:
+        raise ValueError(f"{str(path)!r} ends in no format that matplotlib writes: {', '.join(sorted(known))}")
     # letters stay letters in PDF and PostScript (TrueType): journals ask for it
     letters = matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42})
     try:
         with atomic(path, overwrite=overwrite) as file, letters:
-            first.figure.savefig(file, format=Path(path).suffix[1:].lower())
+            figure.savefig(file, format=Path(path).suffix[1:].lower())
     except FileExistsError as error:
         raise FileExistsError(f"{error}; plot.save(..., overwrite=True) replaces it") from None
 
@@ -93,9 +99,19 @@ def fitted(model: Any) -> Any:
         return model
 
 
-def axes_or_new(ax: Any, size: tuple[float, float] = (7, 5)) -> Any:
+def axes_or_new(ax: Any, size: tuple[float, float] = (7, 5), projection: str | None = None) -> Any:
     """The axes that the caller gave, or new ones of their own."""
-    return new_axes(size=size)[0, 0] if ax is None else ax
+    return new_axes(size=size, projection=projection)[0, 0] if ax is None else _checked(ax)
+
+
+def _checked(ax: Any) -> Any:
+    """Axes that the caller gave."""
+    require_matplotlib()
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax is of type {type(ax).__name__}; give axes of matplotlib, as figure.subplots() makes them")
+    return ax
 
 
 def given_axes(ax: Any, count: int, of_what: str) -> np.ndarray:
@@ -103,7 +119,19 @@ def given_axes(ax: Any, count: int, of_what: str) -> np.ndarray:
     axes = np.ravel(np.asarray(ax, dtype=object))
     if len(axes) != count:
         raise ValueError(f"{count} {of_what} and {len(axes)} axes; one for each is needed")
+    for one in axes:
+        _checked(one)
     return axes
+
+
+def colour_map(cmap: Any) -> Any:
+    """A colour map by its name, or as it is."""
+    from matplotlib import colormaps
+
+    try:
+        return colormaps.get_cmap(cmap)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"cmap is {cmap!r}; give a name that matplotlib.colormaps lists, or a Colormap") from error
 
 
 def component_label(i: int, explained: Any) -> str:

@@ -166,9 +166,7 @@ def biplot(
             f"the importance is of {len(which.importance)} components, and the model has {model.n_components}; give "
             "kpca_importance of this model"
         )
-    if len(tuple(components)) != 2:
-        raise ValueError(f"components is {components!r}; a biplot shows two, as in (0, 1)")
-    pair = check_components(components, model.n_components)
+    pair = check_components(components, model.n_components, counts=(2,))
     n_arrows = check_count(n_arrows, "n_arrows", least=0)
     drawn = scores(model, labels, ax, components=pair, label_name=label_name)
     arrows = (which.mean_gradients[pair] * which.spread).T

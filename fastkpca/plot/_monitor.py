@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.checks import check_name, check_numbers
 from ..model.novelty import Limits
+from ..rows.foreign import is_missing
 from ._figure import BLUE, GREY, RED, given_axes, key_above, new_axes, open_frame, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
@@ -47,7 +50,8 @@ def monitor(
     ImportError
         matplotlib is not installed.
     TypeError
-        ``limits`` is not a result of ``kpca_limits``, or neither statistic is given.
+        ``limits`` is not a result of ``kpca_limits``, or neither statistic is given; values are no numbers; or ``ax``
+        are no axes.
     ValueError
         Values are missing or not finite; the numbers of values of t2, spe and x differ; or there are not enough axes.
 
@@ -77,9 +81,8 @@ def monitor(
     m = len(charts[0][1])
     if len(charts[-1][1]) != m:
         raise ValueError(f"t2 has {m} values and spe {len(charts[-1][1])}; give both of the same rows")
-    place = np.arange(m) if x is None else np.asarray(x)
-    if place.shape != (m,):
-        raise ValueError(f"x has shape {place.shape}; one value for each of {m} rows is needed")
+    place = np.arange(m) if x is None else _places(x, m)
+    check_name(x_label, "x_label", "text")
     if ax is None:
         axes = new_axes(len(charts), 1, (8, 2.9 * len(charts) + 0.4))[:, 0]
     else:
@@ -93,12 +96,21 @@ def monitor(
 
 
 def _checked(values: Any, name: str) -> np.ndarray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not len(array):
-        raise ValueError(f"{name} has shape {array.shape}; one value for each row is needed")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity (first at row {int(np.argmin(np.isfinite(array)))})")
+    array = check_numbers(values, name, "one value for each row", (None,))
+    if not len(array):
+        raise ValueError(f"{name} is empty; give one value for each row")
     return array
+
+
+def _places(x: Any, m: int) -> np.ndarray:
+    """Times as they are, numbers as float64: one for each row."""
+    times = np.asarray(x)
+    if times.dtype.kind != "M" and not all(isinstance(value, date) for value in times.ravel()):
+        return check_numbers(x, "x", f"one number or time for each of {m} rows", (m,))
+    missing = np.isnat(times) if times.dtype.kind == "M" else [is_missing(value) for value in times.ravel()]
+    if times.shape != (m,) or np.any(missing):
+        raise ValueError(f"x has shape {times.shape}, or misses times; give one for each of {m} rows")
+    return times
 
 
 def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text: str, name: str) -> None:

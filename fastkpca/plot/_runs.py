@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.checks import check_choice, check_list, check_numbers
 from ..model.plan import Candidate, Plan
-from ..model.result import KPCAModel
+from ..model.result import KPCAModel, check_model
 from ._figure import (
     AMBER,
     BLUE,
@@ -58,8 +59,11 @@ def accuracy(
     ------
     ImportError
         matplotlib is not installed.
+    TypeError
+        One model in the place of a list; what is in the list are no models; or ``ax`` are no axes.
     ValueError
-        There is no model, a model does not record its tol, or the reference has fewer eigenvalues than a model.
+        There is no model, a model does not record its tol, a tol is not positive, or the reference has fewer
+        eigenvalues than a model.
 
     Examples
     --------
@@ -71,12 +75,15 @@ def accuracy(
     >>> plot.accuracy(models, exact).get_xlabel()
     'asked for (tol)'
     """
-    models = [_fit(model, f"models[{i}]")[0] for i, model in enumerate(models)]
+    if isinstance(fitted(models), KPCAModel):
+        raise TypeError("models is one model; give a list of models, as in [model]")
+    models = [check_model(x, f"models[{i}]") for i, x in enumerate(check_list(models, "models", "a list of models"))]
     if not models:
         raise ValueError("models is empty; one or more fitted models are needed")
-    asked = np.array([_tol(model) for model in models] if tol is None else tol, dtype=float)
-    if asked.shape != (len(models),):
-        raise ValueError(f"tol has shape {asked.shape}; one for each of the {len(models)} models is needed")
+    need = f"one positive number for each of the {len(models)} models"
+    asked = check_numbers([_tol(model) for model in models] if tol is None else tol, "tol", need, (len(models),))
+    if not (asked > 0).all():
+        raise ValueError(f"tol is {asked.min():g}; give {need}")
     order = np.argsort(asked, kind="stable")
     asked, models = asked[order], [models[i] for i in order]
     width = np.array([np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0] for model in models])
@@ -108,15 +115,6 @@ def accuracy(
     return drawn
 
 
-def _fit(model: Any, name: str) -> tuple[Any, dict[str, Any]]:
-    """(a model, or that of an estimator; how its fit went)."""
-    model = fitted(model)
-    try:
-        return model, model.info
-    except AttributeError:
-        raise TypeError(f"{name} is of type {type(model).__name__}; give what fastkpca.kpca returned") from None
-
-
 def _tol(model: Any) -> float:
     value = model.info.get("tol")
     if value is None:
@@ -125,10 +123,11 @@ def _tol(model: Any) -> float:
 
 
 def _error(model: Any, reference: Any) -> float:
-    exact = np.asarray(reference, dtype=float)
     c = model.n_components
-    if exact.ndim != 1 or len(exact) < c:
-        raise ValueError(f"reference has shape {exact.shape}; the {c} largest eigenvalues, descending, are needed")
+    need = f"the {c} largest eigenvalues, descending"
+    exact = check_numbers(reference, "reference", need, (None,))
+    if len(exact) < c or not exact[0] > 0:
+        raise ValueError(f"reference has shape {exact.shape}, and begins with {exact[:1]}; give {need}")
     return float(np.abs(model.eigenvalues - exact[:c]).max() / exact[0])
 
 
@@ -152,6 +151,8 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     ------
     ImportError
         matplotlib is not installed.
+    TypeError
+        It is no model, or ``ax`` are no axes.
     ValueError
         The model was not made in passes over the kernel matrix, or does not record them.
 
@@ -163,7 +164,8 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     >>> plot.convergence(fk.kpca(X, "gaussian", 3, sigma=2.0, method="krylov")).get_xlabel()
     'pass over the kernel matrix'
     """
-    model, info = _fit(model, "model")
+    model = check_model(model)
+    info = model.info
     recorded = info.get("widths")
     if recorded is None:
         how = info.get("method", "another")
@@ -231,7 +233,7 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     ValueError
         There is no such quantity.
     TypeError
-        What was given has no plan.
+        What was given has no plan; the quantity is no text; or ``ax`` are no axes.
 
     Examples
     --------
@@ -241,8 +243,7 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     >>> plot.candidates(fk.plan(X, "gaussian", 3)).get_xlabel()
     'predicted seconds'
     """
-    if quantity not in _UNITS:
-        raise ValueError(f"quantity is {quantity!r}; {' or '.join(map(repr, _UNITS))} is needed")
+    check_choice(quantity, "quantity", tuple(_UNITS))
     plan = fitted(plan)
     if isinstance(plan, KPCAModel):
         plan = plan.plan

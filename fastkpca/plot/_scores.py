@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.checks import check_flag, check_list, check_name, check_numbers
 from ..rows.foreign import is_missing
-from ._figure import COLOURS, LARGER, MARKERS, component_label, fitted, new_axes, open_frame, short
+from ._figure import COLOURS, LARGER, MARKERS, axes_or_new, colour_map, component_label, fitted, open_frame, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
-_LEGEND = 48  # a longer legend would be larger than the picture: the colours then stand alone
+_LEGEND = 48  # a longer legend would be larger than the picture: it then says how many there are
+_KINDS = {"U": "words", "S": "words", "M": "times"}
 _POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 _NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
@@ -40,7 +43,8 @@ def scores(
     model : fitted model, estimator, or ndarray (n, c) of scores
         Of a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
-        Colours the points: a legend for words and for few whole numbers, a colour bar for other numbers.
+        Colours the points: a legend for words and for few whole numbers or times, a colour bar for other numbers and
+        times. Of more than 48 words the legend says only how many there are.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure. Three components need axes made with ``projection="3d"``.
     components : sequence of 1 to 3 int
@@ -68,7 +72,9 @@ def scores(
         matplotlib is not installed.
     ValueError
         The scores are not a table or not finite, there is not one label for each row, labels are missing or not finite,
-        or there is no such component.
+        or there is no such component; or matplotlib does not take the style.
+    TypeError, AttributeError
+        An argument is of another type; matplotlib knows no such style.
 
     Examples
     --------
@@ -82,20 +88,21 @@ def scores(
     table, explained = _table(model)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"scores have shape {table.shape}; a row for every point and a column for every component")
-    if table.shape[1] == 1 and tuple(components) == (0, 1):
+    if table.shape[1] == 1 and isinstance(components, (tuple, list)) and [*components] == [0, 1]:
         components = (0,)
-    columns = _columns(components, table.shape[1])
-    points = _points(table, columns, "scores")
+    columns = check_components(components, table.shape[1], counts=(1, 2, 3))
+    points = check_numbers(table[:, columns], "scores", "one number for each row and component", (None, len(columns)))
+    check_name(label_name, "label_name", "text")
     labels = check_labels(labels, len(points))
     others, other_labels = _new_points(new, new_labels, table, columns, labels)
     flat = len(columns) < 3
-    drawn: Any = new_axes(projection=None if flat else "3d")[0, 0] if ax is None else ax
+    drawn = axes_or_new(ax, projection=None if flat else "3d")
     if (drawn.name == "3d") == flat:
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
     points = _named_axes(drawn, points, columns, explained)
     both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
-    if _in_cells(density, len(points), labels is None and len(columns) == 2, style):
+    if _in_cells(density, len(points), labels is None and len(columns) == 2, style) and len(points):
         _counted(drawn, points, style)
         classes, style = [], {}  # a style of cells is none of points
     else:
@@ -139,14 +146,6 @@ def _named_axes(ax: Any, points: np.ndarray, columns: list[int], explained: Any)
     return points
 
 
-def _points(table: np.ndarray, columns: list[int], name: str) -> np.ndarray:
-    points = table[:, columns]
-    if not np.isfinite(points).all():
-        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
-        raise ValueError(f"{name} are not finite (first at row {row}); drop these rows before drawing")
-    return points
-
-
 def _new_points(
     new: Any, new_labels: Any, table: np.ndarray, columns: list[int], labels: np.ndarray | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -155,22 +154,18 @@ def _new_points(
         if new_labels is not None:
             raise ValueError("new_labels are of the rows in new=, and none are given; give both or neither")
         return None, None
-    scores = np.asarray(new)
-    if scores.ndim != 2 or scores.shape[1] != table.shape[1]:
-        raise ValueError(
-            f"new has shape {scores.shape}; scores of new rows in the same {table.shape[1]} components are needed, "
-            "kpca_project(model, X_new)"
-        )
+    need = f"scores of new rows in the same {table.shape[1]} components, kpca_project(model, X_new)"
+    scores = check_numbers(new, "new", need, (None, table.shape[1]))
     if len(columns) == 1:
         raise ValueError("new rows are drawn in two or three components, not over the row number; leave out new=")
     if (labels is None) != (new_labels is None):
         raise ValueError("labels and new_labels share their colours; give both or neither")
     others = check_labels(new_labels, len(scores))
     if labels is not None and others is not None:
-        kind, other = ("words" if x.dtype.kind in "US" else "numbers" for x in (labels, others))
+        kind, other = (_KINDS.get(x.dtype.kind, "numbers") for x in (labels, others))
         if kind != other:
             raise ValueError(f"labels are {kind} and new_labels {other}; give both of one kind")
-    return _points(scores, columns, "new scores"), others
+    return scores[:, columns], others
 
 
 def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any, style: dict[str, Any]) -> Any:
@@ -185,7 +180,7 @@ def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[s
     """Whether the points are counted in cells, which is ``possible`` in two components and without labels."""
     if density is None:
         return possible and n_points > _POINTS_AS_PIXELS and not {"s", "alpha"} & {*style}
-    if density and not possible:
+    if check_flag(density, "density", "True, False or None") and not possible:
         raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
     return density
 
@@ -204,24 +199,28 @@ def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:
 
 
 def check_labels(labels: Any, n: int) -> np.ndarray | None:
-    """Labels as an array of numbers or words, one for each row, none missing."""
+    """Labels as an array of numbers, times or words, one for each row, none missing."""
     if labels is None:
         return None
     array = np.asarray(labels)
     if array.shape != (n,):
         raise ValueError(f"labels have shape {array.shape}; one for each of the {n} points is needed")
+    missing = np.ma.getmaskarray(labels) if np.ma.is_masked(labels) else np.zeros(n, dtype=bool)
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # of a long double: not finite then
+            array = array.astype(np.float64, copy=False)
     if array.dtype.kind == "O":
-        missing = np.array([is_missing(value) for value in array.tolist()])
+        missing |= np.array([is_missing(value) for value in array.tolist()], dtype=bool)
     elif array.dtype.kind in "fcmM":
-        missing = ~np.isfinite(array)
-    else:
-        return array
+        missing |= ~np.isfinite(array)
     if missing.any():
         raise ValueError(
             f"labels are missing or not finite (first at row {int(np.argmax(missing))}); give each row a label, or "
             "leave these rows out"
         )
-    return array.astype(str) if array.dtype.kind in "OcmM" else array
+    if array.dtype.kind == "O" and all(isinstance(x, date) and not getattr(x, "tzinfo", None) for x in array):
+        return array.astype("datetime64[us]")
+    return array.astype(str) if array.dtype.kind in "Ocm" else array
 
 
 def draw_points(
@@ -239,7 +238,7 @@ def draw_points(
 
     ``values`` are all classes, where they are more than those of ``labels``; ``hollow`` points have coloured edges.
 
-    Returns the entries of a legend: none where there is a colour bar, no label, or too many of them.
+    Returns the entries of a legend: none where there is a colour bar or no label, a single one for too many of them.
     """
     style = _style(len(points))
     if hollow:  # the rim is what shows the colour
@@ -250,16 +249,20 @@ def draw_points(
         ax.scatter(*points.T, **colour | style)
         return []
     values = np.unique(labels) if values is None else values
-    numeric = labels.dtype.kind in "biuf"
+    numeric, dates = labels.dtype.kind in "biuf", labels.dtype.kind == "M"
     whole = numeric and bool(np.all(values == np.round(values)))
     order = np.random.default_rng(0).permutation(len(points))
     points, labels, style = points[order], labels[order], _style_of(order, len(order), style)
-    on_a_scale = numeric and not (whole and len(values) <= _CLASSES)
+    on_a_scale = (numeric or dates) and not ((whole or dates) and len(values) <= _CLASSES)
     if twice := {"c", "color", *["marker"] * (not on_a_scale)} & {*changed}:
         raise ValueError(f"labels set {min(twice)}; leave out one of the two")
     if on_a_scale:
+        if dates:
+            from matplotlib.dates import date2num
+
+            values, labels = date2num(values), date2num(labels)
         scale = {"vmin": float(values.min()), "vmax": float(values.max())}
-        _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style)
+        _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style, dates=dates)
         return []
     colours, markers = _looks(len(values), style.pop("cmap", None))
     index = np.searchsorted(values, labels)
@@ -267,10 +270,12 @@ def draw_points(
         same = np.flatnonzero(np.array([m == marker for m in markers])[index])
         look = _style_of(same, len(order), style)
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        size = {"s": LARGER.get(marker, 1.0) * look["s"]}
+        size = {"s": LARGER.get(marker, 1.0) * np.asarray(look["s"])}
         ax.scatter(*points[same].T, marker=marker, **paint | look | size)
-    if len(values) > _LEGEND or hollow:
+    if hollow:
         return []
+    if len(values) > _LEGEND:
+        return [ax.scatter(*[[]] * points.shape[1], s=0, label=f"{len(values)} labels, coloured in their order")]
     names = [f"{value:g}" if numeric else short(str(value)) for value in values]
     return _entries(ax, names, colours, markers, style, [[]] * points.shape[1])
 
@@ -300,7 +305,8 @@ def _style(n_points: int) -> dict[str, Any]:
 
 def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]:
     """The style of these of n points: of what has an entry for each point, as sizes may, the entries of these."""
-    return {key: np.asarray(value)[rows] if np.shape(value)[:1] == (n,) else value for key, value in style.items()}
+    arrays = {key: np.asarray(value) for key, value in style.items()}
+    return {key: array[rows] if array.shape[:1] == (n,) else style[key] for key, array in arrays.items()}
 
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
@@ -317,9 +323,16 @@ def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> Non
 
 
 def _coloured_by_value(
-    ax: Any, points: np.ndarray, values: np.ndarray, label_name: str, with_bar: bool, style: dict[str, Any]
+    ax: Any,
+    points: np.ndarray,
+    values: np.ndarray,
+    label_name: str,
+    with_bar: bool,
+    style: dict[str, Any],
+    *,
+    dates: bool,
 ) -> None:
-    style = {"cmap": "viridis"} | style
+    style |= {"cmap": colour_map(style.get("cmap", "viridis"))}
     if "facecolors" in style:  # hollow points would have no colour of a scale
         style |= {"edgecolors": "black", "linewidths": 0.6}
         del style["facecolors"]
@@ -327,36 +340,40 @@ def _coloured_by_value(
     if not with_bar:
         return
     drawn.set_alpha(None)  # a transparent bar would not show the colours of its scale
-    bar = ax.figure.colorbar(drawn, ax=ax, label=label_name, pad=0.02 if points.shape[1] == 2 else 0.12)
+    ticks: dict[str, Any] = {}
+    if dates:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator()
+        ticks = {"ticks": locator, "format": ConciseDateFormatter(locator)}
+    bar = ax.figure.colorbar(drawn, ax=ax, label=label_name, pad=0.02 if points.shape[1] == 2 else 0.12, **ticks)
     drawn.set_alpha(style["alpha"])
     bar.outline.set_visible(False)
 
 
 def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
     """A colour and a marker for each class, no two the same; for more classes than a legend takes, a colour scale."""
-    import matplotlib
     from matplotlib.colors import to_rgba_array
 
     n = len(COLOURS)
     markers = [MARKERS[(i + i // n) % len(MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
     if classes > _LEGEND or cmap is not None:
-        colormaps: Any = matplotlib.colormaps
-        scale = colormaps.get_cmap(cmap or "viridis")
+        scale = colour_map("viridis" if cmap is None else cmap)
         places = np.arange(classes) % scale.N if scale.N < 64 else np.linspace(0, 1, classes)
         return scale(places), markers
     return to_rgba_array([COLOURS[i % n] for i in range(classes)]), markers
 
 
-def _columns(components: Sequence[int], available: int) -> list[int]:
-    whole = np.ndim(components) == 1 and np.asarray(components).dtype.kind in "iu"
-    if not whole or not 1 <= len(components) <= 3:
-        raise ValueError(f"components is {components!r}; one to three columns of the scores, as in (0, 1), are needed")
-    return check_components(components, available)
+def check_components(components: Any, available: int, *, counts: Sequence[int] = ()) -> list[int]:
+    """Columns of the scores, so many as one of ``counts``."""
+    listed = check_list(components, "components", "columns of the scores, as in (0, 1)")
+    if counts and len(listed) not in counts:
+        raise ValueError(f"components is {components!r}; give {' or '.join(map(str, counts))} of them, as in (0, 1)")
+    return [check_number_of(i, available, f"component {i!r}: the model has {available}") for i in listed]
 
 
-def check_components(components: Sequence[Any], available: int) -> list[int]:
-    """Columns of the scores; ValueError names the first that is none."""
-    for i in components:
-        if i not in range(available):
-            raise ValueError(f"there is no component {i!r}: the model has {available}, counted from 0")
-    return [int(i) for i in components]
+def check_number_of(i: Any, available: int, what: str) -> int:
+    """A column's number; ValueError where there is no such."""
+    if isinstance(i, (bool, np.bool_, np.ndarray)) or i not in range(available):
+        raise ValueError(f"there is no {what}, counted from 0")
+    return int(i)

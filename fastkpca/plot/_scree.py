@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.checks import check_count
+from ..base.checks import check_count, check_flag
 from ..model.result import KPCAModel, check_model
 from ..model.uncertainty import Uncertainty
 from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, decades_at_least, key_above, plain_numbers, whole_numbers
@@ -54,7 +54,8 @@ def scree(
     ImportError
         matplotlib is not installed.
     ValueError, TypeError
-        n_components is not a whole number between 1 and the model's; or the uncertainty is of another model.
+        n_components is not a whole number between 1 and the model's; the uncertainty is of another model, or none; or
+        ``ax`` are no axes.
 
     Examples
     --------
@@ -68,6 +69,9 @@ def scree(
     c = model.n_components if n_components is None else check_count(n_components, "n_components", least=0)
     if not 1 <= c <= model.n_components:
         raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")
+    check_flag(cumulative, "cumulative")
+    if not isinstance(uncertainty, Uncertainty | None):
+        raise TypeError(f"uncertainty is of type {type(uncertainty).__name__}; give what kpca_uncertainty returned")
     drawn = axes_or_new(ax)
     number = np.arange(1, c + 1)
     drawn.set_yscale("log")
@@ -161,7 +165,7 @@ def _cumulative(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
         high = np.full(c, 100.0)
     other.fill_between(number, low, high, color=ORANGE, alpha=0.25, linewidth=0)
     marker = {"marker": "s", "markersize": 4} if c <= 30 else {}
-    (line,) = other.plot(number, explained, color=ORANGE, label="cumulative share of the variance", **marker)
+    (line,) = other.plot(number, explained, color=ORANGE, label=f"cumulative share of {model.explained_of}", **marker)
     other.set_ylim(0, max(100.0, 1.05 * float(np.max(explained))) * 1.02)
     other.set_ylabel("cumulative share of the variance (%)", color=ORANGE)
     other.tick_params(axis="y", colors=ORANGE)

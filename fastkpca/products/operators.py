@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from ..base import parallel
+from ..base.progress import check_progress
 from ..base.protocol import FeatureMap, Kernel, Moments, Summation
+from ..base.room import DEFAULT_MEMORY
 from ..maps.passes import accumulate, apply, feature_moments, map_tile_rows
+from ..rows.values import check_weights
 from ..rows.view import Rows
+from .blocks import TILE, checked_block
 from .exact import ExactSummation
 
 __all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
@@ -52,6 +56,14 @@ def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
     return product
 
 
+def _check_size(n: int, m: int) -> None:
+    if n * m * 8 > DEFAULT_MEMORY:
+        raise ValueError(
+            f"an array of shape {(n, m)} takes {n * m * 8 / 1e9:.3g} GB, and the limit is {DEFAULT_MEMORY / 1e9:.3g} "
+            "GB; take products, K @ U, or some rows of a Gram matrix, K[rows]"
+        )
+
+
 def _diagonals(kernel: Kernel, rows: Rows) -> Iterator[np.ndarray]:
     """k(x_i, x_i), tile by tile."""
     n, step = rows.n_samples, parallel.tile_rows(rows.n_features)
@@ -60,7 +72,27 @@ def _diagonals(kernel: Kernel, rows: Rows) -> Iterator[np.ndarray]:
 
 
 class _RealOperator(LinearOperator):
-    """The base of the three operators: blocks of real columns, checked before scipy turns them into plain arrays."""
+    """The base of the operators: blocks of real columns, checked before scipy turns them into plain arrays."""
+
+    def _dense(self) -> np.ndarray:
+        """All entries, a new array."""
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("the entries of this operator are computed, so np.asarray(..., copy=False) has none")
+        _check_size(*self.shape)
+        return self._dense().astype(dtype or np.float64, copy=False)
+
+    def __add__(self, other: Any) -> LinearOperator:
+        if np.ndim(other) == 0 and not isinstance(other, LinearOperator):
+            raise TypeError(
+                f"an operator and {other!r} are not added: the sum may mean a number on the diagonal or one in every "
+                "entry; for K + mu I give K + mu * scipy.sparse.identity(len(X))"
+            )
+        return super().__add__(aslinearoperator(other))
+
+    __radd__ = __add__
 
     def dot(self, x: Any) -> Any:
         if isinstance(x, LinearOperator) or np.isscalar(x):
@@ -100,9 +132,16 @@ class _Transposed(_RealOperator):
     def _adjoint(self) -> LinearOperator:
         return self._of
 
+    def _dense(self) -> np.ndarray:
+        return self._of._dense().T
+
 
 class GramOperator(_RealOperator):
     """The kernel matrix k(x_i, y_j), shape (len X, len Y), as a LinearOperator: ``K @ U``, ``K.T @ U``, ...
+
+    ``K[rows]`` are some of its rows as an array, for a number, a slice, numbers or truth values of rows, and
+    ``np.asarray(K)`` are all of them: entries themselves, whatever error ``products`` may have. Neither makes an array
+    of more than 2 GiB. ``K + A`` takes another operator or a matrix.
 
     Attributes
     ----------
@@ -134,7 +173,7 @@ class GramOperator(_RealOperator):
         self.products = name
         self._summation = summation
         self._rows_x, self._rows_y = rows_x, rows_y
-        self._n_threads, self._progress = n_threads, progress
+        self._n_threads, self._progress = n_threads, check_progress(progress)
         self._means: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -166,6 +205,25 @@ class GramOperator(_RealOperator):
 
     def _adjoint(self) -> LinearOperator:
         return self if self.is_square and self._summation.symmetric else super()._adjoint()
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        try:
+            index = np.arange(self.shape[0])[rows if isinstance(rows, (slice, tuple)) else np.asarray(rows)]
+            if np.ndim(index) > 1:
+                raise IndexError(f"an array of {np.ndim(index)} dimensions")
+        except (IndexError, ValueError) as error:
+            need = f"a number, a slice, or numbers or truth values of the {self.shape[0]} rows"
+            raise IndexError(f"K[rows]: {error}; give {need}") from error
+        chosen = np.atleast_1d(index)
+        _check_size(len(chosen), self.shape[1])
+        X, sources = self._rows_x.take(chosen), self._rows_x if self._rows_y is None else self._rows_y
+        K = np.empty((len(chosen), self.shape[1]))
+        for start, Y in sources.tiles(TILE):
+            K[:, start : start + len(Y)] = checked_block(self.kernel, X, Y)
+        return _finite(K, self.kernel)[0 if np.ndim(index) == 0 else slice(None)]
+
+    def _dense(self) -> np.ndarray:
+        return self[:]
 
     def _need_square(self, what: str) -> None:
         if not self.is_square:
@@ -210,6 +268,12 @@ class CenteredGramOperator(_RealOperator):
     def _adjoint(self) -> LinearOperator:
         return self
 
+    def _dense(self) -> np.ndarray:
+        K = self.gram._dense()
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1)[:, None]
+        return K
+
     def trace(self) -> float:
         """tr K - 1'K1 / N."""
         return self.gram.trace() - float(self.gram.column_means().sum())
@@ -217,6 +281,8 @@ class CenteredGramOperator(_RealOperator):
 
 class FeatureOperator(_RealOperator):
     """The feature matrix Phi (N, D) as a LinearOperator: K = Phi Phi' up to ``residual_trace``.
+
+    ``np.asarray(F)`` is the matrix itself, up to 2 GiB.
 
     Attributes
     ----------
@@ -235,7 +301,7 @@ class FeatureOperator(_RealOperator):
     ):
         super().__init__(np.float64, (rows.n_samples, feature_map.n_features))
         self.kernel, self.map = kernel, feature_map
-        self._rows, self._n_threads, self._progress = rows, n_threads, progress
+        self._rows, self._n_threads, self._progress = rows, n_threads, check_progress(progress)
         self._residual: float | None = None
 
     def _matmat(self, C: np.ndarray) -> np.ndarray:
@@ -248,6 +314,12 @@ class FeatureOperator(_RealOperator):
             product = accumulate(self.map, self._rows, _columns(U), self._n_threads, progress=report, stage="features")
         return _finite(product, self.kernel)
 
+    def _dense(self) -> np.ndarray:
+        Phi = np.empty(self.shape)
+        for start, tile in self._rows.tiles(map_tile_rows(self.map)):
+            Phi[start : start + len(tile)] = self.map.features(tile)
+        return _finite(Phi, self.kernel)
+
     @property
     def shift(self) -> np.ndarray:
         """What to subtract from other rows before ``map`` sees them, shape (d,); the zero vector for some kernels."""
@@ -256,11 +328,8 @@ class FeatureOperator(_RealOperator):
     def moments(self, weights: np.ndarray | None = None) -> Moments:
         """Count, mean and centred second moment of the features, in one pass; ``weights`` (N,) are non-negative."""
         if weights is not None:
+            weights = check_weights(weights, self.shape[0], "weights", fit=False)
             weights = np.ascontiguousarray(weights, dtype=np.float64)
-            if weights.shape != (self.shape[0],) or not (np.isfinite(weights).all() and (weights >= 0).all()):
-                raise ValueError(
-                    f"weights must be {self.shape[0]} finite, non-negative numbers; found shape {weights.shape}"
-                )
         with parallel.reporter(self._progress) as report:
             moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads, progress=report)
         if weights is None:

@@ -79,7 +79,8 @@ def is_dask(X: Any) -> bool:
 
 def is_writeable_dataset(X: Any) -> bool:
     """What has a shape and a type and can be assigned to by slice, as a dataset of h5py or zarr."""
-    return not is_dask(X) and all(hasattr(X, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
+    sparse = hasattr(X, "tocsr")
+    return not (is_dask(X) or sparse) and all(hasattr(X, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
@@ -355,7 +356,7 @@ def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[An
 
 
 def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
-    if isinstance(X, (str, bytes, dict, set, frozenset, list, tuple, range)) or hasattr(X, "__array__"):
+    if isinstance(X, (str, bytes, dict, set, frozenset, list, tuple, range, memoryview)) or hasattr(X, "__array__"):
         return None
     if hasattr(X, "__next__"):
         raise TypeError(
@@ -367,7 +368,7 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
         return None
     if hasattr(X, "__iter__"):
         again: Callable[[], Iterable] = X.__iter__
-    elif callable(X) and not isinstance(X, type):
+    elif callable(X) and not isinstance(X, type) and not hasattr(X, "matvec"):  # those of LinearOperators multiply
         again = X
     else:
         return None

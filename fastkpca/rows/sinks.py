@@ -75,7 +75,8 @@ class Sink:
 
     def _flush(self, rows: int) -> None:
         held = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts)
-        now = held[:rows].astype(self._out.dtype, copy=False)
+        with np.errstate(over="ignore"):  # refused where the scores are checked
+            now = held[:rows].astype(self._out.dtype, copy=False)
         if now.shape[1] < self._out.shape[1]:
             now = np.pad(now, ((0, 0), (0, self._out.shape[1] - now.shape[1])))
         self._out[self._start : self._start + rows] = now

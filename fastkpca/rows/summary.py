@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from math import hypot, isfinite, sqrt
 
 import numpy as np
 
@@ -257,15 +257,18 @@ def of_columns(data: Summary, columns: Columns) -> Summary:
     index, units = columns.index(data.n_features), columns.units(data.n_features)
     box = data.box[:, index] / units
     stretched = float((1.0 / units).max()) * (1.0 + 4.0 * EPS)
-    corner = float(np.linalg.norm(np.abs(box).max(axis=0))) * (1.0 + 4.0 * len(index) * EPS)
+    corner = hypot(*np.abs(box).max(axis=0)) * (1.0 + 4.0 * len(index) * EPS)
     names, known = data.feature_names, data.known_covariance
+    if known is not None:
+        with np.errstate(over="ignore"):
+            known = known[np.ix_(index, index)] / units / units[:, None]
     return replace(
         data,
         n_features=len(index),
         shift=data.shift[index] / units,
         box=box,
         radius=min(corner, data.radius * stretched),
-        known_covariance=None if known is None else known[np.ix_(index, index)] / units / units[:, None],
+        known_covariance=None if known is None or not np.isfinite(known).all() else known,
         mean=data.mean[index] / units,
         sample=columns.of(data.sample),
         other_radius=None if data.other_radius is None else data.other_radius * stretched,

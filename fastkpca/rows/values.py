@@ -86,7 +86,8 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
     if callable(out):
         out, name = out(shape, np.dtype(dtype)), f"what {name} returned"
     need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
-    if not isinstance(out, np.ndarray) and not foreign.is_writeable_dataset(out):
+    plain = isinstance(out, np.ndarray) and not isinstance(out, np.ma.MaskedArray)
+    if not plain and (isinstance(out, np.ndarray) or not foreign.is_writeable_dataset(out)):
         dask = foreign.is_dask(out)
         hint = "; a Dask array can't be written to: give the zarr or HDF5 dataset" if dask else ""
         raise TypeError(f"{name} is of type {type(out).__name__}; give {need}{hint}")
@@ -94,7 +95,19 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
         raise ValueError(f"{name} has shape {tuple(out.shape)} and type {out.dtype}; give {need}")
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError(f"{name} is read-only; give {need}")
+    if isinstance(out, np.ndarray) and _overlaps_itself(out):
+        raise ValueError(f"{name} has several entries in one place of memory (strides {out.strides}); give {need}")
     if isinstance(out, np.ndarray) and rows.shares_memory(out):
         raise ValueError(f"{name} shares memory with the rows, which would be overwritten; give {need}")
     reserve_map(out)
     return out
+
+
+def _overlaps_itself(out: np.ndarray) -> bool:
+    """Whether entries of an array may lie in one place: as a view that was broadcast, or of sliding windows."""
+    reach = out.itemsize
+    for step, n in sorted((abs(step), n) for step, n in zip(out.strides, out.shape) if n > 1):
+        if step < reach:
+            return True
+        reach += step * (n - 1)
+    return False

@@ -375,7 +375,7 @@ class KernelPCA(KernelTransformer):
                 raise ValueError(
                     f"partial_fit works on a feature map, and {kernel!r} {kernel.without_maps}, so it has none; use fit"
                 )
-        tol = 1e-6 if self.tol == 0 else min(float(self.tol), 0.5)
+        tol = 1e-6 if self.tol == 0 else float(min(self.tol, 0.5))
         settings: dict[str, Any] = {
             "failure_probability": self.failure_probability,
             "n_threads": self._n_threads(),
@@ -552,7 +552,7 @@ class KernelPCA(KernelTransformer):
         seed = self._seed()
         exact = EXACT_TOL if self.max_features is None else None
         settings: dict[str, Any] = {
-            "tol": exact if self.tol == 0 else min(float(self.tol), 0.5),
+            "tol": exact if self.tol == 0 else float(min(self.tol, 0.5)),
             "max_features": self.max_features,
             "failure_probability": self.failure_probability,
             "max_passes": 20 if self.max_iter is None else self.max_iter,

@@ -125,17 +125,17 @@ def kernel_for(
         return RowsKernel(function=kernel, keywords=keywords, container=container, thread_safe=thread_safe)
     kernel = {"polynomial": "poly"}.get(kernel, kernel)
     # what scikit-learn accepts and the kernels here do not: a width of zero, odd degrees
-    whole = float(degree).is_integer() and 1 <= degree <= 64
+    whole = 1 <= degree <= 64 and float(degree).is_integer()
     if kernel == "linear":
         return get_kernel("linear")
     if gamma is None:
         return get_kernel("gaussian")
     if kernel == "rbf" and gamma > 0:
-        return get_kernel("gaussian", gamma=float(gamma))
+        return get_kernel("gaussian", gamma=gamma)
     if kernel == "poly" and gamma > 0 and whole:
-        return get_kernel("polynomial", degree=int(degree), scale=float(gamma), offset=float(coef0))
+        return get_kernel("polynomial", degree=int(degree), scale=gamma, offset=coef0)
     if kernel == "sigmoid":
-        return get_kernel("tanh", scale=float(gamma), offset=float(coef0))
+        return get_kernel("tanh", scale=gamma, offset=coef0)
     return PairwiseKernel(metric=kernel, gamma=gamma, degree=degree, coef0=coef0)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse import identity
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
 from sklearn.datasets import load_wine
 
 import fastkpca as fk
@@ -120,6 +121,46 @@ def test_eigsh_takes_it(X):
     np.testing.assert_allclose(np.sort(values)[::-1], exact[:4], rtol=1e-10)
 
 
+def test_rows_of_the_matrix_and_all_of_it(X):
+    K = reference.gram("gaussian", X, sigma=2.0)
+    square, wide = fk.gram(X, "gaussian", sigma=2.0, tol=1e-2), fk.gram(X[:50], "gaussian", X, sigma=2.0)
+    for rows in (3, -1, np.int64(2), slice(5, 60, 7), [4, 1, 1], np.arange(178) % 5 == 0):
+        np.testing.assert_allclose(square[rows], K[rows], rtol=1e-12)
+    for whole, expected in ((square, K), (wide, K[:50]), (wide.T, K[:50].T)):
+        dense = np.asarray(whole)
+        np.testing.assert_allclose(dense, expected, rtol=1e-12)
+        assert dense.dtype == np.float64 and np.array(whole, dtype=np.float32).dtype == np.float32
+    H = np.eye(178) - 1 / 178
+    np.testing.assert_allclose(np.asarray(square.centered()), H @ K @ H, atol=1e-13)
+    F = fk.features(X, "polynomial", degree=2)
+    np.testing.assert_allclose(np.asarray(F) @ np.asarray(F.T), (1.0 + X @ X.T) ** 2, atol=1e-10)
+    for wrong in (178, [0, 178], "a", 1.5, (0, 1), [[0]], [True]):
+        with pytest.raises(IndexError, match=r"K\[rows\]"):
+            square[wrong]
+
+
+def test_a_matrix_that_is_too_large_to_be_formed_is_refused():
+    K = fk.gram(np.random.default_rng(0).standard_normal((20_000, 1)), "gaussian", sigma=1.0)
+    for form in (np.asarray, lambda K: K[:], lambda K: np.asarray(K.T)):
+        with pytest.raises(ValueError, match=r"takes 3.2 GB, and the limit is 2.15 GB; take products"):
+            form(K)
+    assert K[7].shape == (20_000,)
+    with pytest.raises(ValueError, match="copy=False"):
+        K.__array__(copy=False)
+
+
+def test_sums_with_matrices_but_not_with_numbers(X):
+    K, U = fk.gram(X, "gaussian", sigma=2.0), np.random.default_rng(0).standard_normal((178, 2))
+    expected = K @ U + 0.1 * U
+    for shift in (0.1 * identity(178), 0.1 * np.eye(178), aslinearoperator(0.1 * identity(178))):
+        np.testing.assert_allclose((K + shift) @ U, expected, rtol=1e-12)
+        np.testing.assert_allclose((shift + K) @ U, expected, rtol=1e-12)
+    np.testing.assert_allclose((K - -0.1 * identity(178)) @ U, expected, rtol=1e-12)
+    for wrong in (0.1, "a", None):
+        with pytest.raises(TypeError, match="give K [+] mu [*] scipy.sparse.identity"):
+            K + wrong
+
+
 def test_complex_vectors_are_refused(X):
     with pytest.raises(TypeError, match="real vectors"):
         fk.gram(X, "linear") @ np.ones(len(X), dtype=complex)
@@ -157,7 +198,7 @@ def test_exact_features_and_their_moments(X, kernel, p):
     weighted = F.moments(weights)
     assert weighted.count == pytest.approx(weights.sum())
     np.testing.assert_allclose(weighted.mean, weights @ Phi / weights.sum(), atol=1e-12 * np.abs(Phi).max())
-    with pytest.raises(ValueError, match="weights must be"):
+    with pytest.raises(ValueError, match="weights contains -0.2"):
         F.moments(-weights)
 
 

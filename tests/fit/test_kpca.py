@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from functools import cache
@@ -430,6 +431,16 @@ def test_plan_shows_every_candidate_and_runs_nothing():
         fk.kpca(X, "gaussian", 5, method="magic")
     with pytest.raises(ValueError, match="memory"):
         fk.kpca(X, "gaussian", 5, sigma=0.01, memory_limit=1000)
+
+
+def test_a_share_of_a_reduced_trace_says_so():
+    """20 of 200 random eigenvalues, half of them negative, and of the same matrix where it is declared semidefinite."""
+    A = np.random.default_rng(0).standard_normal((200, 200))
+    words = r"explaining [\d.]+ % of a trace that negative eigenvalues may reduce"
+    assert re.search(words, repr(fk.kpca(A + A.T + 6.0 * np.eye(200), "precomputed", 20)))
+    model = fk.kpca(A @ A.T, "precomputed", 20, semidefinite=True)
+    assert model.explained_of == "the variance" and "reduce" not in repr(model) + model._repr_html_()
+    assert "reduce" in fk.kpca(A @ A.T, "precomputed", 20)._repr_html_()
 
 
 def test_no_percentages_of_a_trace_that_is_not_positive():

@@ -131,11 +131,14 @@ def test_wrong_shapes(points):
         plot.scores(points, np.zeros(59))
     with pytest.raises(ValueError, match=r"scores have shape \(60,\)"):
         plot.scores(points[:, 0])
-    for components in ((), (0, 1, 2, 0), 0, "xy", (0, 0.5)):
-        with pytest.raises(ValueError, match="one to three columns"):
+    for components in ((), (0, 1, 2, 0)):
+        with pytest.raises(ValueError, match="give 1 or 2 or 3 of them"):
             plot.scores(points, components=components)
-    for components in ((0, 3), (-1, 0)):
-        with pytest.raises(ValueError, match=r"no component (3|-1): the model has 3, counted from 0"):
+    for components in (0, "xy", None):
+        with pytest.raises(TypeError, match="columns of the scores, as in"):
+            plot.scores(points, components=components)
+    for components in ((0, 3), (-1, 0), (0, 0.5), (0, True), (0, [1])):
+        with pytest.raises(ValueError, match=r"no component (3|-1|0.5|True|\[1\]): the model has 3, counted from 0"):
             plot.scores(points, components=components)
 
 
@@ -150,7 +153,7 @@ def test_what_is_not_finite_is_refused(points, missing):
             plot.scores(points, labels)
     if missing is not None:
         points[5, 1] = missing
-        with pytest.raises(ValueError, match="scores are not finite .first at row 5"):
+        with pytest.raises(ValueError, match="scores contains NaN or infinity .first at row 5"):
             plot.scores(points)
         assert plot.scores(points, components=(0, 2))  # what is drawn is finite
 
@@ -219,7 +222,7 @@ def test_new_rows_are_hollow_and_in_the_colours_of_their_classes(points):
         ({"new_labels": [1]}, "none are given"),
         ({"new": new, "labels": np.zeros(60)}, "give both or neither"),
         ({"new": new, "components": (0,)}, "not over the row number"),
-        ({"new": new * np.nan}, "new scores are not finite"),
+        ({"new": new * np.nan}, "new contains NaN or infinity"),
     ]:
         with pytest.raises(ValueError, match=match):
             plot.scores(points, **wrong)

@@ -174,7 +174,7 @@ def test_wrong_input_is_refused_in_words(model, which, X):
     ):
         with pytest.raises(error, match=text):
             wrong()
-    with pytest.raises(ValueError, match="shows two"):
+    with pytest.raises(ValueError, match="give 2 of them"):
         plot.biplot(model, which, components=(0, 1, 2))
     other = fk.kpca(X, "linear", 2)
     with pytest.raises(ValueError, match="of 4 components, and the model has 2"):

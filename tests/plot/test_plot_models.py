@@ -255,10 +255,10 @@ def test_contours_refuse_what_they_cannot_draw(model, X):
         (lambda: plot.contours(features, limits=((0, 1), (0, 1))), "values of the other inputs"),
         (lambda: plot.contours(fk.kpca(K, "precomputed", 2)), "precomputed matrix has no inputs"),
         (lambda: plot.contours(fk.kpca(X[:, :1], "gaussian", 2)), "have one column"),
-        (lambda: plot.contours(model, inputs=(0, 3)), "no input 3: the rows have 3 columns"),
+        (lambda: plot.contours(model, inputs=(0, 3)), "no input 3: the rows have 3 columns, counted from 0"),
         (lambda: plot.contours(model, inputs=(1, 1)), "two different columns"),
         (lambda: plot.contours(model, inputs=("height", "age")), "not named"),
-        (lambda: plot.contours(model, inputs="ab"), "two columns of the rows"),
+        (lambda: plot.contours(model, inputs=(0,)), "two columns of the rows"),
         (lambda: plot.contours(model, component=6), "no component 6: the model has 6"),
         (lambda: plot.contours(model, component=1.5), "no component 1.5: the model has 6"),
         (lambda: plot.contours(model, component="0"), "no component '0': the model has 6"),
@@ -266,7 +266,7 @@ def test_contours_refuse_what_they_cannot_draw(model, X):
         (lambda: plot.contours(model, inputs=(0, 1.5)), "no input 1.5: the rows have 3 columns"),
         (lambda: plot.contours(model, levels=0), "levels is 0; give a whole number, 1 or more"),
         (lambda: plot.contours(model, at=[1.0]), "a value for each of the 3 inputs"),
-        (lambda: plot.contours(model, limits=((1, 0), (0, 1))), "of the two inputs are needed"),
+        (lambda: plot.contours(model, limits=((1, 0), (0, 1))), "of the two inputs"),
         (lambda: plot.contours(model, resolution=1), "resolution is 1; give a whole number, 2 or more"),
         (lambda: plot.contours(model, labels=[1, 2]), "one for each of the 300"),
         (lambda: plot.contours(model, X[:, :2]), "columns"),
@@ -311,17 +311,19 @@ def test_accuracy_refuses(model):
     for call, message in (
         (lambda: plot.accuracy([]), "models is empty"),
         (lambda: plot.accuracy([model], [1.0]), "the 6 largest eigenvalues"),
-        (lambda: plot.accuracy([model], tol=[1.0, 2.0]), "one for each of the 1 models"),
-        (lambda: plot.accuracy([SimpleNamespace(info={})]), "does not record its tol"),
+        (lambda: plot.accuracy([model], tol=[1.0, 2.0]), "one positive number for each of the 1 models"),
+        (lambda: plot.accuracy([replace(model, info={})]), "does not record its tol"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
 
 
 def test_what_is_no_model_has_no_accuracy(model):
-    with pytest.raises(TypeError, match=r"models\[0\] is of type ndarray; give what fastkpca.kpca returned"):
+    with pytest.raises(TypeError, match=r"models is one model; give a list of models"):
         plot.accuracy(model)
-    with pytest.raises(TypeError, match="model is of type str; give what fastkpca.kpca returned"):
+    with pytest.raises(TypeError, match=r"models\[0\] is of type ndarray; give what kpca"):
+        plot.accuracy([model.score])
+    with pytest.raises(TypeError, match=r"model is of type str; give what kpca"):
         plot.convergence("model")
 
 
@@ -345,7 +347,7 @@ def test_the_passes_are_recorded_and_drawn(tmp_path):
 
 def test_passes_before_the_first_interval_are_left_out(model):
     info = model.info | {"widths": [[2, 1e-3], [3, 1e-7]], "search_widths": []}
-    ax = plot.convergence(SimpleNamespace(info=info, bound_kind="guaranteed"))
+    ax = plot.convergence(replace(model, info=info))
     np.testing.assert_array_equal(line(ax, "widest").get_xdata(), [2, 3])
     assert ax.get_xlim()[0] < 1
     assert widths([(1, np.inf), (2, 1e-3)]) == [[2, 1e-3]]
@@ -388,7 +390,7 @@ def test_candidates_are_bars_with_the_chosen_one_marked(X):
         assert [bar.get_hatch() for bar in bars] == [None, None, "////"]
         assert bars[0].get_facecolor() != bars[1].get_facecolor()
         fits(ax)
-    with pytest.raises(ValueError, match="'seconds' or 'memory'"):
+    with pytest.raises(ValueError, match="'seconds', 'memory'"):
         plot.candidates(found, quantity="flops")
     with pytest.raises(TypeError, match=r"give what fastkpca\.plan\(\) or kpca\(\) returned"):
         plot.candidates(X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fastkpca.base.checks import is_number
+from fastkpca.base.checks import as_float
 from fastkpca.kernels import Gaussian, KernelParameterError, Summary
 
 __all__ = ["by_median", "length", "positive"]
@@ -17,10 +17,8 @@ def positive(
     kernel: str, name: str, value: object, *, least: float = 0.0, most: float = math.inf, infinite: bool = False
 ) -> float:
     """A positive number from ``least`` to ``most``; finite, or else ``infinite`` says that infinity has a meaning."""
-    if not (is_number(value) and 0.0 < float(value) <= math.inf):
-        raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a positive, finite number")
-    number = float(value)
-    if math.isinf(number) and not infinite:
+    number = as_float(value)
+    if number is None or not number > 0.0 or (math.isinf(number) and not infinite):
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a positive, finite number")
     if number < least:
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a number of at least {least:g}")

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fastkpca.base.checks import check_count
+from fastkpca.base.checks import check_choice, check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
@@ -159,8 +159,7 @@ def fit_directions(
 
 def _check_penalty(regularization: Any, penalty: str, products: Products) -> float:
     """mu: as given, or 1e-3 in the units of what it is added to."""
-    if penalty not in ("coefficients", "norm"):
-        raise ValueError(f"penalty is {penalty!r}; give 'coefficients' (N + mu I) or 'norm' (N + mu K)")
+    check_choice(penalty, "penalty", ("coefficients", "norm"))
     if penalty == "norm" and not products.kernel.positive_semidefinite:
         raise ValueError("penalty='norm' needs a positive semidefinite kernel; take penalty='coefficients'")
     if regularization is None:

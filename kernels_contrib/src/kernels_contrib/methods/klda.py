@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import check_count
+from fastkpca.base.checks import check_count, check_numbers
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
@@ -302,9 +302,10 @@ def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: 
 def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> np.ndarray:
     """Logarithm of the probability of each class, but for a constant in each row."""
     coordinates = model.project(X, n_threads=n_threads)
-    prior = model.counts / model.counts.sum() if prior is None else np.asarray(prior, dtype=np.float64)
-    if prior.shape != model.counts.shape or not (np.isfinite(prior).all() and (prior > 0).all()):
-        raise ValueError(f"prior is {prior!r}; give {len(model.counts)} positive numbers, one for each class")
+    need = f"{len(model.counts)} positive numbers, one for each class"
+    prior = check_numbers(model.counts if prior is None else prior, "prior", need, model.counts.shape)
+    if not (prior > 0).all():
+        raise ValueError(f"prior is {prior!r}; give {need}")
     prior = prior / prior.max()  # a sum of large ones would overflow
     # a direction along which nothing varies within classes counts by its penalised variance, which is one
     inverse = np.linalg.inv(model.within + 1e-10 * np.eye(model.n_components))

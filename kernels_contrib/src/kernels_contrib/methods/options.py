@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.base.checks import check_choice, check_count, is_number
+from fastkpca.base.checks import as_float, check_choice, check_count
 
 __all__ = ["FitOptions", "accuracy", "regularization_strength"]
 
@@ -50,9 +50,10 @@ class FitOptions:
 
 
 def _real(value: object, name: str, wanted: str) -> float:
-    if not is_number(value):
+    number = as_float(value)
+    if number is None:
         raise TypeError(f"{name} is {value!r}; give {wanted}")
-    return float(value)
+    return number
 
 
 def regularization_strength(value: object, reason: str = "", *, zero: bool = False) -> float:

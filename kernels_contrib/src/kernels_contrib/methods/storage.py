@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
+from fastkpca.base.checks import check_list
 from fastkpca.errors import ModelFileError
 from fastkpca.state import load_state, save_state
 
@@ -71,10 +74,11 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     ModelFileError
         The file is truncated, altered, of an unknown version, or none of these models; or its kernel is not allowed.
     """
-    if plugins is not True:  # the kernels of this package, whatever else
-        others = [] if plugins is False else [plugins] if isinstance(plugins, str) else plugins
-        plugins = [DISTRIBUTION, *others]
-    kind, values = load_state(path, plugins=plugins)
+    if not isinstance(plugins, (bool, np.bool_)):
+        need = "True, False, or a list of distributions"
+        plugins = [DISTRIBUTION, *([plugins] if isinstance(plugins, str) else check_list(plugins, "plugins", need))]
+    # the kernels of this package, whatever else
+    kind, values = load_state(path, plugins=plugins or [DISTRIBUTION])
     cls = MODELS.get(kind.removeprefix(KIND)) if kind.startswith(KIND) else None
     if cls is None:
         raise ModelFileError(f"{path} holds a {kind!r}, not a model of kernels_contrib")

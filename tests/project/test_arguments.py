@@ -1,0 +1,292 @@
+"""Arguments of the wrong kind: each is refused by a documented class, in words that name it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.lib.stride_tricks import as_strided
+from scipy.sparse.linalg import aslinearoperator
+
+import fastkpca as fk
+from fastkpca import errors, plot, state, testing
+from fastkpca.errors import KernelParameterError
+from fastkpca.sklearn import KernelPCA
+from kernels_contrib import klda, storage
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((40, 3))
+Y = np.arange(40) % 3
+MODEL = fk.kpca(X, "gaussian", 2, sigma=1.5)
+HUGE = 10**400
+
+
+# True or False -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("truth", ["no", 0, 1, None, np.array([True])])
+def test_no_file_is_overwritten_by_what_is_no_truth_value(tmp_path, truth):
+    discriminant = klda.klda(X, Y, sigma=1.5)
+    writers = {
+        "model.kpca": lambda path: fk.save(MODEL, path, overwrite=truth),
+        "model.mat": lambda path: fk.export_mat(MODEL, path, overwrite=truth),
+        "state": lambda path: state.save_state(path, "a:b", {"a": 1}, overwrite=truth),
+        "picture.svg": lambda path: plot.save(plot.scree(MODEL), path, overwrite=truth),
+        "klda": lambda path: storage.save(discriminant, path, overwrite=truth),
+    }
+    for name, write in writers.items():
+        (tmp_path / name).write_bytes(b"mine")
+        with pytest.raises(TypeError, match=r"overwrite is .*; give True or False"):
+            write(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("scores", lambda x: fk.save(MODEL, "never.kpca", scores=x)),
+        ("scores", lambda x: MODEL.state(scores=x)),
+        ("load", lambda x: fk.list_kernels(load=x)),
+        ("load", lambda x: fk.list_methods(load=x)),
+        ("overwrite", lambda x: fk.register_kernel("mine", lambda A, B: A @ B.T, overwrite=x)),
+        ("progress", lambda x: fk.kpca(X, "gaussian", 2, progress=x)),
+        ("progress", lambda x: fk.gram(X, "gaussian", progress=x)),
+        ("progress", lambda x: fk.features(X, "linear", progress=x)),
+        ("progress", lambda x: fk.kpca_t2(MODEL, X, progress=x)),
+        ("cumulative", lambda x: plot.scree(MODEL, cumulative=x)),
+        ("points", lambda x: plot.contours(MODEL, X, points=x)),
+        ("density", lambda x: plot.scores(MODEL, density=x)),
+    ],
+)
+def test_truth_values_alone_are_true_or_false(name, call):
+    for wrong in ("no", 1):
+        with pytest.raises(TypeError, match=f"{name} is {wrong!r}; give True"):
+            call(wrong)
+
+
+def test_numpys_truth_values_are_truth_values(tmp_path):
+    fk.save(MODEL, tmp_path / "m.kpca", scores=np.True_)
+    fk.save(MODEL, tmp_path / "m.kpca", overwrite=np.True_)
+    assert fk.load(tmp_path / "m.kpca", plugins=np.False_).n_components == 2
+    discriminant = klda.klda(X, Y, "gaussian", sigma=1.5)
+    storage.save(discriminant, tmp_path / "k")
+    for plugins in (np.False_, np.True_, False, (), "mine"):
+        assert storage.load(tmp_path / "k", plugins=plugins).kernel == discriminant.kernel
+    with pytest.raises(TypeError, match="plugins is 3; give True, False"):
+        storage.load(tmp_path / "k", plugins=3)
+
+
+# Numbers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("tol", lambda x: fk.kpca(X, "gaussian", 2, tol=x)),
+        ("gamma", lambda x: fk.kpca(X, "gaussian", 2, gamma=x)),
+        ("sigma", lambda x: fk.kpca(X, "gaussian", 2, sigma=x)),
+        ("degree", lambda x: fk.kpca(X, "polynomial", 2, degree=x)),
+        ("offset", lambda x: fk.kpca(X, "polynomial", 2, offset=x)),
+        ("length_scale", lambda x: fk.kpca(X, "matern", 2, length_scale=x)),
+        ("max_features", lambda x: fk.features(X, "linear", max_features=x)),
+        ("max_passes", lambda x: fk.kpca(X, "gaussian", 2, max_passes=x)),
+        ("n_bootstrap", lambda x: fk.kpca_uncertainty(MODEL, X, n_bootstrap=x)),
+        ("tol", lambda x: fk.kpca_preimage(MODEL, MODEL.score[:1], tol=x)),
+        ("regularization", lambda x: klda.klda(X, Y, "gaussian", sigma=1.0, regularization=x)),
+        ("gamma", lambda x: KernelPCA(2, kernel="rbf", gamma=x).fit(X)),
+        ("factor", lambda x: x * fk.get_kernel("linear")),
+    ],
+)
+def test_whole_numbers_of_hundreds_of_digits_are_refused(name, call):
+    with pytest.raises(ValueError, match=rf"{name}.* is (10000|inf)"):
+        call(HUGE)
+
+
+def test_a_memory_limit_beyond_all_memory_is_none():
+    for limit in (HUGE, "9" * 400):
+        assert fk.kpca(X, "gaussian", 2, sigma=1.5, memory_limit=limit).n_components == 2
+
+
+def test_widths_that_are_no_list_of_numbers():
+    with pytest.raises(KernelParameterError, match=r"sigma is \[1, \[2\]\]; give a number, or a list"):
+        fk.kpca(X, "gaussian", 2, sigma=[1, [2]])
+    with pytest.raises(KernelParameterError, match="sigma has masked entries"):
+        fk.kpca(X, "gaussian", 2, sigma=np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False]))
+
+
+# Rows, models and places -------------------------------------------------------------------------------------------
+
+
+def test_a_memoryview_is_rows():
+    for given in (memoryview(X), memoryview(np.asfortranarray(X))):
+        np.testing.assert_array_equal(fk.kpca(given, "gaussian", 2, sigma=1.5).score, MODEL.score)
+
+
+def test_an_operator_is_no_rows():
+    for kernel in ("gaussian", "precomputed"):
+        with pytest.raises(TypeError, match=r"of type \w*LinearOperator; give an array"):
+            fk.kpca(aslinearoperator(X @ X.T), kernel, 2)
+
+
+def test_merging_takes_estimators_for_their_models():
+    summed = fk.kpca(X, "polynomial", 2, degree=2, keep_moments=True)
+    estimator = KernelPCA(2, kernel="poly", degree=2).fit(X)
+    for pair, which in (((estimator, summed), 0), ((summed, estimator), 1)):
+        with pytest.raises(ValueError, match=f"model {which} has no moments"):
+            fk.kpca_merge(*pair)
+    with pytest.raises(TypeError, match="model 1 is of type ndarray"):
+        fk.kpca_merge(summed, X)
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "error"),
+    [
+        (np.ones(3) * 1j, TypeError),
+        (["1", "2", "3"], TypeError),
+        (np.ma.masked_array(np.ones(3), [True, False, False]), ValueError),
+        ([1.0, np.nan, 1.0], ValueError),
+        (np.ones(2), ValueError),
+        ([1, [2], 3], ValueError),
+    ],
+)
+def test_a_diagonal_is_real_numbers(diagonal, error):
+    K = X @ X.T
+    with pytest.raises(error, match=r"diagonal .*give k\(x, x\) of each of the 3 rows"):
+        fk.kpca_spe(fk.kpca(K, "precomputed", 2), K[:3], diagonal=diagonal)
+
+
+@pytest.mark.parametrize("prior", ["uniform", [1, 2], [1, 1, 1j], [0, 1, 1], [HUGE, 1, 1]])
+def test_a_prior_is_positive_numbers(prior):
+    with pytest.raises((ValueError, TypeError), match="prior .*give 3 positive numbers, one for each class"):
+        klda.klda_predict(klda.klda(X, Y, "gaussian", sigma=1.5), X, prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("out", "error"),
+    [
+        (lambda: sp.lil_matrix((40, 2)), TypeError),
+        (lambda: np.ma.zeros((40, 2)), TypeError),
+        (lambda: as_strided(np.zeros((40, 2)), (40, 2), (0, 8)), ValueError),
+        (lambda: as_strided(np.zeros(41), (40, 2), (8, 8)), ValueError),
+    ],
+)
+def test_scores_have_each_a_place_of_their_own(out, error):
+    for write in (lambda place: fk.kpca_project(MODEL, X, out=place), lambda place: fk.kpca(X, c=2, out=place)):
+        with pytest.raises(error, match="give a writeable array"):
+            write(out())
+
+
+@pytest.mark.parametrize("place", [lambda x: x.T, lambda x: x[:, ::2], lambda x: x[::-1, 1:3]])
+def test_views_that_do_not_overlap_are_places(place):
+    shape = {3: (2, 40), 2: (40, 4)}[2 if place(np.zeros((40, 4))).shape == (40, 2) else 3]
+    out = place(np.zeros(shape))
+    assert fk.kpca_project(MODEL, X, out=out) is out
+    np.testing.assert_array_equal(out, fk.kpca_project(MODEL, X))
+
+
+def test_every_class_of_errors_is_listed():
+    own = {x.__name__ for x in vars(errors).values() if isinstance(x, type) and issubclass(x, Exception)}
+    assert own == {name for name in errors.__all__ if name != "warn_caller"}
+
+
+def test_a_path_with_a_zero_byte():
+    with pytest.raises(ValueError, match="zero byte"):
+        fk.save(MODEL, "a\0b")
+
+
+# Plots and checks --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda ax: plot.scree(MODEL, ax),
+        lambda ax: plot.scores(MODEL, ax=ax),
+        lambda ax: plot.contours(MODEL, X, ax, resolution=3),
+        lambda ax: plot.candidates(MODEL, ax),
+        lambda ax: plot.accuracy([MODEL], ax=ax),
+        lambda ax: plot.importance(MODEL, X, ax),
+        lambda ax: plot.biplot(MODEL, X, ax),
+        lambda ax: plot.monitor(fk.kpca_limits(MODEL, X), np.ones(3), ax=ax),
+        lambda ax: plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"), ax),
+        lambda ax: plot.selection(fk.kpca_select(X, "gaussian", [1], folds=2), ax),
+        lambda ax: plot.save(ax, "never.svg"),
+    ],
+)
+def test_pictures_are_drawn_on_axes(draw):
+    with pytest.raises(TypeError, match="ax is of type int; give axes of matplotlib"):
+        draw(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: plot.scree(MODEL, uncertainty=3), TypeError, "uncertainty is of type int; give what kpca_uncertainty"),
+        (lambda: plot.accuracy(None), TypeError, "models is None; give a list of models"),
+        (lambda: plot.accuracy([MODEL], [0.0, 0.0]), ValueError, "reference has shape"),
+        (lambda: plot.accuracy([MODEL], tol=[-1.0]), ValueError, "tol is -1; give one positive number"),
+        (lambda: plot.contours(MODEL, X, resolution=10**9), ValueError, r"resolution is 1000000000; .* at most"),
+        (lambda: plot.contours(MODEL, X, levels=10**9), ValueError, r"levels is 1000000000; .* 256 at most"),
+        (lambda: plot.contours(MODEL, X, cmap="grass"), ValueError, "cmap is 'grass'; give a name"),
+        (lambda: plot.contours(MODEL, X, component=True), ValueError, "no component True"),
+        (lambda: plot.scores(MODEL, np.ma.masked_equal(Y, 0)), ValueError, "labels are missing .* row 0"),
+        (lambda: plot.scores(MODEL, label_name=3), TypeError, "label_name is 3; give text"),
+        (lambda: plot.scores(MODEL.score * 1j), TypeError, "scores is an array of the type complex128"),
+        (lambda: plot.monitor(fk.kpca_limits(MODEL, X), [1j]), TypeError, "t2 is an array of the type complex128"),
+        (lambda: plot.monitor(fk.kpca_limits(MODEL, X), [1.0], x=["a"]), TypeError, "x is an array"),
+        (lambda: plot.monitor(fk.kpca_limits(MODEL, X), [1.0], x=[np.datetime64("NaT")]), ValueError, "misses times"),
+        (lambda: plot.save(plot.scree(MODEL), "never.abc"), ValueError, "no format that matplotlib writes"),
+        (lambda: testing.check_kernel("linear", skip=None), TypeError, "skip is None; give a list of names of checks"),
+        (lambda: testing.check_kernel("linear", skip="check_dtype"), TypeError, "skip is 'check_dtype'; give a list"),
+        (lambda: testing.parametrize_with_kernel_checks("linear"), TypeError, "kernels is 'linear'; give a list"),
+        (lambda: testing.check_symmetry("linear", X * 1j), testing.ConformanceError, "X is complex"),
+    ],
+)
+def test_arguments_of_plots_and_checks(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_scores_over_times_have_a_bar_of_dates():
+    days = np.datetime64("2024-03-01") + np.arange(40)
+    for given in (days, days.astype(object), list(days.astype("M8[ns]"))):
+        (bar,) = [ax for ax in plot.scores(MODEL, given).figure.axes if ax.get_label() == "<colorbar>"]
+        bar.figure.draw_without_rendering()
+        texts = [tick.get_text() for tick in bar.get_yticklabels()] + [bar.yaxis.get_offset_text().get_text()]
+        assert any("Mar" in text or "Apr" in text for text in texts)
+
+
+def test_many_labels_are_counted():
+    for given in ([f"{i:02}" for i in range(60)], np.arange(60).astype("m8[s]")):
+        (legend,) = plot.scores(np.tile(X, (2, 1))[:60], given).figure.legends
+        assert [text.get_text() for text in legend.get_texts()] == ["60 labels, coloured in their order"]
+
+
+# Numbers at the ends of their range --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        # the corner of a box of columns, squared
+        lambda: fk.kpca(X * 1e200, fk.on_columns("cosine", [0, 1]), 2, method="dense").eigenvalues,
+        # a product of kernels of which one overflows
+        lambda: fk.kpca_project(
+            fk.kpca(X, fk.get_kernel("cosine") * fk.get_kernel("polynomial", degree=3) + fk.get_kernel("linear"), 2),
+            X * 1e130,
+        ),
+        lambda: fk.kpca_denoise(fk.kpca(X * 1e150, "cosine", 2), X[:5] * 1e150, max_iter=5),
+        lambda: fk.kpca_select(X * 1e200, fk.on_columns("cosine", [0, 1]), [1], folds=2).columns["preimage"],
+    ],
+)
+def test_ends_of_the_range_give_finite_numbers_or_words(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            answer = call()
+        except ValueError as error:
+            assert "finite" in str(error) or "range" in str(error)
+        else:
+            assert np.isfinite(np.asarray(answer)).all()

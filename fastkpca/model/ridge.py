@@ -12,14 +12,16 @@ the mean of all leverages in place of each, and one pair of copies among many ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from ..base import parallel
 from ..base.checks import Randomness
+from ..base.protocol import LARGEST
 from ..base.rounding import EPS
 from ..kernels.gaussian import Gaussian, median_distance
 from ..maps.passes import apply, feature_moments, map_tile_rows
@@ -30,7 +32,8 @@ from ..rows.view import Rows
 __all__ = ["Ridge", "fit_ridge"]
 
 MAX_FEATURES = 1024
-PIVOT_TOL = 1e-11
+PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
+"""The latter over the sum of the weights: below it the rows that follow depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried, on a sample."""
 TRIAL_ROWS, TRIAL_FEATURES = 1024, 256
@@ -44,7 +47,7 @@ SKETCH = 64
 
 @dataclass(frozen=True)
 class Ridge:
-    """x = mean_x + (phi((z - origin) / unit) - mean_phi) weights.
+    """x = size (mean_x + (phi((z - origin) / unit) - mean_phi) weights).
 
     Attributes
     ----------
@@ -61,14 +64,17 @@ class Ridge:
     sigma: float = 0.0
     origin: np.ndarray | float = 0.0
     unit: float = 1.0
+    size: float = 1.0
 
     def predict(self, Z: np.ndarray, n_threads: int = 1, progress: parallel.Progress | None = None) -> np.ndarray:
         """Rows for scores Z (m, c): (m, d)."""
         if self.map is None:
-            return np.tile(self.mean_x, (len(Z), 1))
+            return np.tile(self.size * self.mean_x, (len(Z), 1))
         constant = self.mean_phi @ self.weights - self.mean_x
-        scores = Rows((Z - self.origin) / self.unit)
-        return apply(self.map, scores, self.weights, n_threads, constant=constant, progress=progress, stage="pre-images")
+        with np.errstate(over="ignore"):
+            scores = Rows(np.clip((Z - self.origin) / self.unit, -LARGEST, LARGEST))  # far is far
+            options = {"constant": constant, "progress": progress, "stage": "pre-images"}
+            return self.size * apply(self.map, scores, self.weights, n_threads, **options)
 
 
 class _Held(NamedTuple):
@@ -100,9 +106,15 @@ def fit_ridge(
     n = rows.n_samples
     largest = 1.0 if rows.weights is None else float(rows.weights.max())
     weights = np.ones(n) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64) / largest
-    rows, alpha, total = rows.weighted(weights), None if alpha is None else alpha / largest, float(weights.sum())
+    alpha, total = None if alpha is None else alpha / largest, float(weights.sum())
+    largest_value = _over_tiles(rows, lambda start, stop: np.abs(rows.tile(start, stop)).max(), np.maximum, n_threads)
+    size = float(largest_value) or 1.0
+    rows = rows.weighted(weights).framed(
+        rows.shift, size * (np.ones(rows.n_features) if rows.scale is None else rows.scale)
+    )
     few = np.arange(n) if n <= TRIAL_ROWS else sample_index(rows, total, Randomness(0), TRIAL_ROWS)
-    counts = weights if n <= TRIAL_ROWS else np.ones(len(few))
+    few = few[weights[few] > EPS]  # scores of what weighs less are rounding
+    counts = weights[few] if n <= TRIAL_ROWS else np.ones(len(few))
     sample = np.asarray(scores[few], dtype=np.float64)
     origin = sample.mean(axis=0)
     unit = float(np.abs(sample - origin).max())
@@ -113,7 +125,7 @@ def fit_ridge(
     else:
         kept = few[:1]
     if len(kept) == 1:
-        return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads))
+        return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), size=size)
     held = _Held(sample[kept], np.bincount(copy_of, counts))
     shares = (copy_of == np.arange(len(kept))[:, None]) * (counts / held.counts[copy_of])
     trial = held.counts * (total / held.counts.sum())
@@ -124,7 +136,7 @@ def fit_ridge(
     every = Rows(np.ascontiguousarray((scores - origin) / unit, dtype=np.float64), weights=weights)
     sigma = widths[int(np.argmin(errors))]
     found, _ = _solve(every, rows, sigma, MAX_FEATURES, held, alpha, n_threads, progress)
-    return replace(found, origin=origin, unit=unit)
+    return replace(found, origin=origin, unit=unit, size=size)
 
 
 def _near(Z: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -133,14 +145,18 @@ def _near(Z: np.ndarray, others: np.ndarray) -> np.ndarray:
     return squares - 2.0 * (Z @ others.T) <= NEAR**2 + 8.0 * EPS * squares
 
 
+def _over_tiles(rows: Rows, of: Callable[[int, int], Any], join: Callable[[Any, Any], Any], n_threads: int) -> Any:
+    """What is found of the rows from ``start`` to ``stop``, joined over all rows."""
+    n, step = rows.n_samples, rows.step
+    return parallel.tree_reduce(
+        lambda i: of(i * step, min(n, (i + 1) * step)), -(-n // step), join, n_threads=n_threads
+    )
+
+
 def _mean(rows: Rows, n_threads: int) -> np.ndarray:
-    n, step, total = rows.n_samples, rows.step, rows.weights.sum()
-
-    def task(i: int) -> np.ndarray:
-        start, stop = i * step, min(n, (i + 1) * step)
-        return (rows.weights[start:stop] / total) @ rows.tile(start, stop)
-
-    return np.asarray(parallel.tree_reduce(task, -(-n // step), np.add, n_threads=n_threads))
+    weights = np.asarray(rows.weights)
+    shares = weights / weights.sum()
+    return np.asarray(_over_tiles(rows, lambda i, j: shares[i:j] @ rows.tile(i, j), np.add, n_threads))
 
 
 def _solve(
@@ -167,14 +183,14 @@ def _solve(
     n_tiles = -(-n // step)
     span = step * max(1, -(-n_tiles // 16))  # few tasks: each holds (D + k) x d numbers
     moments = feature_moments(feature_map, scores, n_threads=n_threads, progress=progress)
-    mean_phi, mean_x = moments.mean.copy(), _mean(rows, n_threads)
+    mean_phi, mean_x, row_weights = moments.mean.copy(), _mean(rows, n_threads), np.asarray(rows.weights)
 
     def task(i: int) -> np.ndarray:
         sums = np.zeros((D + len(held.scores), rows.n_features + 1))
         for start in range(i * span, min(n, (i + 1) * span), step):
             stop = min(n, start + step)
             Z, X = scores.tile(start, stop), rows.tile(start, stop) - mean_x
-            weighted = rows.weights[start:stop, None] * np.column_stack([X, np.ones(len(X))])
+            weighted = row_weights[start:stop, None] * np.column_stack([X, np.ones(len(X))])
             sums[:D] += (feature_map.features(Z) - mean_phi).T @ weighted
             sums[D:] += _near(held.scores, Z) @ weighted
         return sums
@@ -183,10 +199,11 @@ def _solve(
     second = moments.dense()
     assert second is not None
     eigenvalues, axes = scipy.linalg.eigh(second)
-    eigenvalues = np.maximum(eigenvalues, 0.0)
+    total = float(row_weights.sum())
+    eigenvalues = np.maximum(eigenvalues, EPS * total)  # features are at most 1, and what is smaller is their rounding
     along = axes.T @ sums[:D, :-1]
     held_features = (feature_map.features(held.scores) - mean_phi) @ axes
-    alpha, error = _left_out(eigenvalues, along, held_features, sums[D:], held.counts, float(rows.weights.sum()), alpha)
+    alpha, error = _left_out(eigenvalues, along, held_features, sums[D:], held.counts, total, alpha)
     weights = axes @ (along / (eigenvalues + alpha)[:, None])
     return Ridge(feature_map, weights, mean_phi, mean_x, sigma), error
 
@@ -207,8 +224,6 @@ def _left_out(
     """
     weights = sums[:, -1]
     targets = sums[:, :-1] / weights[:, None]
-    largest = max(float(np.abs(targets).max()), np.finfo(np.float64).tiny)
-    targets, along = targets / largest, along / largest
     if targets.shape[1] > SKETCH:
         sketch = np.random.default_rng(0).standard_normal((targets.shape[1], SKETCH))
         targets, along = targets @ sketch, along @ sketch
@@ -223,5 +238,5 @@ def _left_out(
         return float(counts @ np.where(left > LEAST_LEFT, squares, sizes))
 
     if alpha is None:
-        alpha = float(min(np.logspace(-12, 1, 27) * float(eigenvalues[-1]), key=error))
+        alpha = float(min(np.geomspace(LEAST_ALPHA * total, 10.0 * total, 21), key=error))
     return alpha, error(alpha)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.differences import DIFFERENCE, central_difference
-from ..base.protocol import FeatureMap, Kernel
+from ..base.protocol import LARGEST, FeatureMap, Kernel
 from ..base.rounding import EPS
 
 __all__ = ["Descent", "MapTarget", "RowsTarget", "Target", "descend"]
@@ -176,13 +176,15 @@ def descend(
         here, t = now.of(active), steps[active]
         move = -t[:, None] * here.gradient
         y = np.ascontiguousarray(x[active] + move)
+        beyond = ~(np.abs(y).max(axis=1) <= LARGEST)
+        y[beyond] = x[active][beyond]
         new = target(y, index[active])
         squares = np.einsum("ij,ij->i", here.gradient, here.gradient)
         finite = np.isfinite(new.objective) & np.isfinite(new.gradient).all(axis=1)
-        good = finite & (new.objective <= here.objective - 1e-4 * t * squares + here.noise)
+        good = finite & ~beyond & (new.objective <= here.objective - 1e-4 * t * squares + here.noise)
         moved = np.sqrt(np.einsum("ij,ij->i", move, move))
         # any further gain is smaller than rounding
-        still = ~good & (t * squares <= 4.0 * here.noise)
+        still = ~good & (t * squares <= 4.0 * here.noise) & np.isfinite(here.noise)
         accepted = active[good]
         x[accepted] = y[good]
         now.put(accepted, new.of(good))

@@ -308,7 +308,7 @@ def finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray
     with np.errstate(over="ignore"):
         result = values.astype(dtype, copy=False)
     if not np.isfinite(result).all():
-        row = int(np.argmin(np.isfinite(result)))
+        row = int(np.argwhere(~np.isfinite(result))[0, 0])
         raise ValueError(
             f"{name} is not finite in {result.dtype} (first at row {row}): kernel values are too large there; scale X "
             "as the training rows were, or leave that row out"

@@ -26,6 +26,7 @@ from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .feature_projector import FeatureProjector
+from .novelty import finite
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
 from .rows import counted, float_type, new_rows
@@ -72,7 +73,7 @@ def kpca_preimage(
         (Gaussian kernel).
     alpha : float, optional
         Regularisation of "ridge": sum |x - f(z)|^2 + alpha |f|^2, the sum being over the known rows, each times its
-        weight. By default chosen by generalised cross-validation.
+        weight. By default what predicts rows best that are left out, each with its weight and its copies.
     tol : float
         "fixed-point" and "gradient" end when a step is at most tol times the length over which the kernel changes
         (sigma).
@@ -199,8 +200,9 @@ def kpca_denoise(
         )
     given = new_rows(model, X, purpose="kpca_denoise")
     threads = parallel.threads_for(kernel, n_threads)
-    with parallel.blas_threads():
-        Z = _scores_in_span(model, kernel, given.rows, threads)
+    quiet = np.errstate(over="ignore", invalid="ignore")  # what overflows is refused
+    with parallel.blas_threads(), quiet:
+        Z = finite(_scores_in_span(model, kernel, given.rows, threads), "the projection")
     rows = _preimages(model, Z, X, _Options(method, train, alpha, tol, max_iter, n_threads, progress))
     return rows.astype(given.dtype, copy=False)
 
@@ -245,7 +247,10 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
                 warn_caller(f"pre-images: {warning}", PreimageWarning)
     if not np.isfinite(result).all():
         row = int(np.argmin(np.isfinite(result).all(axis=1)))
-        raise ValueError(f"the pre-image of row {row} of Z is not finite: its scores are too large for this model")
+        raise ValueError(
+            f"the pre-image of row {row} of Z is not finite: its scores, or the rows that it is learned from, are too "
+            "large; give scores like those of the training rows, and smaller rows"
+        )
     return result.astype(dtype, copy=False)
 
 

@@ -3,17 +3,26 @@
 Bakir, Weston & Schoelkopf, Learning to find pre-images, NIPS 2003. The regression is on the pivoted-Cholesky features
 of a Gaussian kernel on the scores. So it needs one pass over the rows and D x (D + d) numbers, never N x N; where D is
 the number of rows, it is kernel ridge regression itself.
+
+Width and regularisation are those that predict rows best that were left out (Allen 1974: the regression without a row
+follows from that with it). A row is left out with its whole weight and with its copies: with a copy left in, the
+regression that follows every row exactly would seem best. Generalised cross-validation (Golub, Heath & Wahba 1979) has
+the mean of all leverages in place of each, and one pair of copies among many rows is enough to mislead it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from ..base import parallel
 from ..base.checks import Randomness
+from ..base.protocol import LARGEST
+from ..base.rounding import EPS
 from ..kernels.gaussian import Gaussian, median_distance
 from ..maps.passes import apply, feature_moments, map_tile_rows
 from ..maps.pivots import PivotMap, pivot_map
@@ -23,39 +32,56 @@ from ..rows.view import Rows
 __all__ = ["Ridge", "fit_ridge"]
 
 MAX_FEATURES = 1024
-PIVOT_TOL = 1e-11
+PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
+"""The latter over the sum of the weights: below it the rows that follow depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried, on a sample."""
 TRIAL_ROWS, TRIAL_FEATURES = 1024, 256
+NEAR = 1e-3
+"""Rows are copies where their scores are so near, over the median distance: a solver's error parts them too."""
+LEAST_LEFT = 1e-8
+"""Of a row in what the regression predicts for it, by the other rows: below it is rounding."""
+SKETCH = 64
+"""Random combinations of columns that stand for more columns where rows are left out."""
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """x = mean_x + (phi(z) - mean_phi) weights.
+    """x = size (mean_x + (phi((z - origin) / unit) - mean_phi) weights).
 
     Attributes
     ----------
     map : PivotMap, or None
         None: all scores are alike, and every row is the mean.
-    alpha, sigma : float
-        What |f|^2 is multiplied by in sum |x - f(z)|^2 + alpha |f|^2, and the width of the kernel on scores.
+    sigma : float
+        The width of the kernel on scores over ``unit``.
     """
 
     map: PivotMap | None
     weights: np.ndarray
     mean_phi: np.ndarray
     mean_x: np.ndarray
-    alpha: float
-    sigma: float
+    sigma: float = 0.0
+    origin: np.ndarray | float = 0.0
+    unit: float = 1.0
+    size: float = 1.0
 
     def predict(self, Z: np.ndarray, n_threads: int = 1, progress: parallel.Progress | None = None) -> np.ndarray:
         """Rows for scores Z (m, c): (m, d)."""
         if self.map is None:
-            return np.tile(self.mean_x, (len(Z), 1))
+            return np.tile(self.size * self.mean_x, (len(Z), 1))
         constant = self.mean_phi @ self.weights - self.mean_x
-        return apply(
-            self.map, Rows(Z), self.weights, n_threads, constant=constant, progress=progress, stage="pre-images"
-        )
+        with np.errstate(over="ignore"):
+            scores = Rows(np.clip((Z - self.origin) / self.unit, -LARGEST, LARGEST))  # far is far
+            options = {"constant": constant, "progress": progress, "stage": "pre-images"}
+            return self.size * apply(self.map, scores, self.weights, n_threads, **options)
+
+
+class _Held(NamedTuple):
+    """Scores (k, c) of the rows that are left out in turn, and what the error of each counts."""
+
+    scores: np.ndarray
+    counts: np.ndarray
 
 
 def fit_ridge(
@@ -74,33 +100,63 @@ def fit_ridge(
     rows : Rows (N, d)
         Their weights, where they have some, are those of the squared errors; all of them positive.
     alpha : float, optional
-        Regularisation; by default what generalised cross-validation finds best (Golub, Heath & Wahba 1979).
+        Regularisation: what |f|^2 is multiplied by in sum |x - f(z)|^2 + alpha |f|^2; by default what predicts rows
+        best that are left out.
     """
-    few = sample_index(rows, _count(rows), Randomness(0), TRIAL_ROWS)
-    sample, targets = np.ascontiguousarray(scores[few], dtype=np.float64), rows.take(few)
-    if not (sample != sample[0]).any():
-        return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), 0.0, 0.0)
-    heuristic = median_distance(sample) / np.sqrt(2.0)
+    n = rows.n_samples
+    largest = 1.0 if rows.weights is None else float(rows.weights.max())
+    weights = np.ones(n) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64) / largest
+    alpha, total = None if alpha is None else alpha / largest, float(weights.sum())
+    largest_value = _over_tiles(rows, lambda start, stop: np.abs(rows.tile(start, stop)).max(), np.maximum, n_threads)
+    size = float(largest_value) or 1.0
+    rows = rows.weighted(weights).framed(
+        rows.shift, size * (np.ones(rows.n_features) if rows.scale is None else rows.scale)
+    )
+    few = np.arange(n) if n <= TRIAL_ROWS else sample_index(rows, total, Randomness(0), TRIAL_ROWS)
+    few = few[weights[few] > EPS]  # scores of what weighs less are rounding
+    counts = weights[few] if n <= TRIAL_ROWS else np.ones(len(few))
+    sample = np.asarray(scores[few], dtype=np.float64)
+    origin = sample.mean(axis=0)
+    unit = float(np.abs(sample - origin).max())
+    if unit > 0.0 and (sample != sample[0]).any():
+        unit *= median_distance(np.unique((sample - origin) / unit, axis=0))
+        sample = (sample - origin) / unit
+        kept, copy_of = np.unique(_near(sample, sample).argmax(axis=1), return_inverse=True)
+    else:
+        kept = few[:1]
+    if len(kept) == 1:
+        return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), size=size)
+    held = _Held(sample[kept], np.bincount(copy_of, counts))
+    shares = (copy_of == np.arange(len(kept))[:, None]) * (counts / held.counts[copy_of])
+    trial = held.counts * (total / held.counts.sum())
+    known, targets = Rows(held.scores, weights=trial), Rows(shares @ rows.take(few), weights=trial)
+    heuristic = median_distance(held.scores) / np.sqrt(2.0)
     widths = [factor * heuristic for factor in WIDTHS]
-    trials = [_solve(Rows(sample), Rows(targets), sigma, TRIAL_FEATURES, alpha, 1)[1] for sigma in widths]
-    sigma = widths[int(np.argmin(trials))]
-    return _solve(Rows(scores, weights=rows.weights), rows, sigma, MAX_FEATURES, alpha, n_threads, progress)[0]
+    errors = [_solve(known, targets, sigma, TRIAL_FEATURES, held, alpha)[1] for sigma in widths]
+    every = Rows(np.ascontiguousarray((scores - origin) / unit, dtype=np.float64), weights=weights)
+    sigma = widths[int(np.argmin(errors))]
+    found, _ = _solve(every, rows, sigma, MAX_FEATURES, held, alpha, n_threads, progress)
+    return replace(found, origin=origin, unit=unit, size=size)
 
 
-def _count(rows: Rows) -> float:
-    """Number of rows, or the sum of their weights."""
-    return float(rows.n_samples if rows.weights is None else rows.weights.sum())
+def _near(Z: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which scores are near which others, in units of the median distance: (m, k)."""
+    squares = np.einsum("ij,ij->i", Z, Z)[:, None] + np.einsum("ij,ij->i", others, others)
+    return squares - 2.0 * (Z @ others.T) <= NEAR**2 + 8.0 * EPS * squares
+
+
+def _over_tiles(rows: Rows, of: Callable[[int, int], Any], join: Callable[[Any, Any], Any], n_threads: int) -> Any:
+    """What is found of the rows from ``start`` to ``stop``, joined over all rows."""
+    n, step = rows.n_samples, rows.step
+    return parallel.tree_reduce(
+        lambda i: of(i * step, min(n, (i + 1) * step)), -(-n // step), join, n_threads=n_threads
+    )
 
 
 def _mean(rows: Rows, n_threads: int) -> np.ndarray:
-    n, step = rows.n_samples, rows.step
-
-    def task(i: int) -> np.ndarray:
-        start, stop = i * step, min(n, (i + 1) * step)
-        X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
-        return X.sum(axis=0) if w is None else w @ X
-
-    return np.asarray(parallel.tree_reduce(task, -(-n // step), np.add, n_threads=n_threads)) / _count(rows)
+    weights = np.asarray(rows.weights)
+    shares = weights / weights.sum()
+    return np.asarray(_over_tiles(rows, lambda i, j: shares[i:j] @ rows.tile(i, j), np.add, n_threads))
 
 
 def _solve(
@@ -108,11 +164,12 @@ def _solve(
     rows: Rows,
     sigma: float,
     max_features: int,
+    held: _Held,
     alpha: float | None,
-    n_threads: int,
+    n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> tuple[Ridge, float]:
-    """The regression, and its score by generalised cross-validation (of the given alpha, or of the best)."""
+    """The regression with the given alpha, or with the best, and its squared error of rows that are left out."""
     feature_map = pivot_map(
         Gaussian(sigma=sigma),
         scores,
@@ -122,49 +179,64 @@ def _solve(
         sample_rows=4096,
         entry_error=0.0,
     )
-    n, step = len(scores), map_tile_rows(feature_map)
+    n, D, step = len(scores), feature_map.n_features, map_tile_rows(feature_map)
     n_tiles = -(-n // step)
-    span = step * max(1, -(-n_tiles // 16))  # few tasks: each holds D x d numbers
+    span = step * max(1, -(-n_tiles // 16))  # few tasks: each holds (D + k) x d numbers
     moments = feature_moments(feature_map, scores, n_threads=n_threads, progress=progress)
-    mean_phi, mean_x = moments.mean.copy(), _mean(rows, n_threads)
-    squares = np.zeros(-(-n // span))
+    mean_phi, mean_x, row_weights = moments.mean.copy(), _mean(rows, n_threads), np.asarray(rows.weights)
 
     def task(i: int) -> np.ndarray:
-        total = np.zeros((feature_map.n_features, rows.n_features))
+        sums = np.zeros((D + len(held.scores), rows.n_features + 1))
         for start in range(i * span, min(n, (i + 1) * span), step):
             stop = min(n, start + step)
-            X, w = rows.tile(start, stop) - mean_x, rows.tile_weights(start, stop)
-            weighted = X if w is None else w[:, None] * X
-            squares[i] += float(np.einsum("ij,ij->", X, weighted))
-            total += (feature_map.features(scores.tile(start, stop)) - mean_phi).T @ weighted
-        return total
+            Z, X = scores.tile(start, stop), rows.tile(start, stop) - mean_x
+            weighted = row_weights[start:stop, None] * np.column_stack([X, np.ones(len(X))])
+            sums[:D] += (feature_map.features(Z) - mean_phi).T @ weighted
+            sums[D:] += _near(held.scores, Z) @ weighted
+        return sums
 
-    cross = parallel.tree_reduce(task, len(squares), np.add, n_threads=n_threads, progress=progress, stage="regression")
+    sums = parallel.tree_reduce(task, -(-n // span), np.add, n_threads=n_threads, progress=progress, stage="regression")
     second = moments.dense()
     assert second is not None
     eigenvalues, axes = scipy.linalg.eigh(second)
-    eigenvalues = np.maximum(eigenvalues, 0.0)
-    along = axes.T @ cross
-    power, total = np.einsum("ij,ij->i", along, along), float(squares.sum())
-    count = max(_count(rows), float(n))  # small weights do not make the rows fewer
-    alpha, score = _validated(eigenvalues, power, total, count, alpha)
+    total = float(row_weights.sum())
+    eigenvalues = np.maximum(eigenvalues, EPS * total)  # features are at most 1, and what is smaller is their rounding
+    along = axes.T @ sums[:D, :-1]
+    held_features = (feature_map.features(held.scores) - mean_phi) @ axes
+    alpha, error = _left_out(eigenvalues, along, held_features, sums[D:], held.counts, total, alpha)
     weights = axes @ (along / (eigenvalues + alpha)[:, None])
-    return Ridge(feature_map, weights, mean_phi, mean_x, alpha, sigma), score
+    return Ridge(feature_map, weights, mean_phi, mean_x, sigma), error
 
 
-def _validated(
-    eigenvalues: np.ndarray, power: np.ndarray, total: float, count: float, alpha: float | None
+def _left_out(
+    eigenvalues: np.ndarray,
+    along: np.ndarray,
+    features: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
+    total: float,
+    alpha: float | None,
 ) -> tuple[float, float]:
-    """(alpha, its score by generalised cross-validation): the best alpha, where none is given.
+    """(alpha, its squared error of rows that are left out with their copies): the best alpha, where none is given.
 
-    ``power`` is the squared size of the rows along each eigenvector, ``total`` that of the rows.
+    ``along`` are the sums of features times rows, and ``features`` those of the rows that are left out, along the
+    eigenvectors; ``sums`` are those of the rows that each is left out with, and, last, of their weights.
     """
+    weights = sums[:, -1]
+    targets = sums[:, :-1] / weights[:, None]
+    if targets.shape[1] > SKETCH:
+        sketch = np.random.default_rng(0).standard_normal((targets.shape[1], SKETCH))
+        targets, along = targets @ sketch, along @ sketch
+    sizes = np.einsum("ij,ij->i", targets, targets)
 
-    def score(a: float) -> float:
-        left = max(total - float(power @ ((eigenvalues + 2.0 * a) / (eigenvalues + a) ** 2)), 1e-14 * total)
-        freedom = 1.0 + float((eigenvalues / (eigenvalues + a)).sum())
-        return count * left / (count - freedom) ** 2 if freedom < count else np.inf
+    def error(a: float) -> float:
+        shrunk = features / (eigenvalues + a)
+        off = targets - shrunk @ along
+        left = 1.0 - weights * (1.0 / total + np.einsum("ij,ij->i", shrunk, features))
+        squares = np.einsum("ij,ij->i", off, off) / np.maximum(left, LEAST_LEFT) ** 2
+        # what a row is predicted by without itself is lost in rounding: the mean
+        return float(counts @ np.where(left > LEAST_LEFT, squares, sizes))
 
     if alpha is None:
-        alpha = float(min(np.logspace(-12, 1, 53) * float(eigenvalues[-1]), key=score))
-    return alpha, score(alpha)
+        alpha = float(min(np.geomspace(LEAST_ALPHA * total, 10.0 * total, 21), key=error))
+    return alpha, error(alpha)

@@ -70,6 +70,7 @@ class Search:
             )
         return self.model.in_units_of_rows(result), "; ".join(warnings)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a step to where values are not finite is not taken
     def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
         """From the best of the starts of each point, and from the others where that fails."""
         target = self.target(z)
@@ -127,10 +128,12 @@ def _nearest_scores(scores: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Numbers of the known rows with the nearest scores, (b, STARTS) or fewer."""
     n, step = len(scores), 8192
     k = min(STARTS, n)
+    largest = max(float(np.abs(scores).max()), float(np.abs(z).max()), np.finfo(np.float64).tiny)
+    z = z / largest  # so that no square overflows
     nearest = np.full((len(z), k), np.inf)
     index = np.zeros((len(z), k), dtype=np.intp)
     for start in range(0, n, step):
-        tile = scores[start : start + step]
+        tile = scores[start : start + step] / largest
         distance = np.einsum("ij,ij->i", tile, tile) - 2.0 * (z @ tile.T)
         few = np.argpartition(distance, min(k, len(tile)) - 1, axis=1)[:, :k]
         joined = np.concatenate([nearest, np.take_along_axis(distance, few, axis=1)], axis=1)

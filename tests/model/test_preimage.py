@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import attack_preimages as attack
 import numpy as np
 import pytest
 
@@ -254,13 +255,78 @@ def test_ridge_is_kernel_ridge_regression():
     Z, X = rng.standard_normal((70, 5)), rng.standard_normal((70, 4))
     for alpha in (1e-3, 1.0):
         found = fit_ridge(Z, Rows(X), alpha=alpha)
-        K = RBF(found.sigma)(Z)
+        kernel = RBF(found.sigma * found.unit)
+        K = kernel(Z)
         H = np.eye(70) - 1 / 70
         new = rng.standard_normal((9, 5))
-        k = RBF(found.sigma)(new, Z)
+        k = kernel(new, Z)
         dual = np.linalg.solve(H @ K @ H + alpha * np.eye(70), H @ X)
         expected = X.mean(axis=0) + (k - K.mean(axis=0)) @ H @ dual
         assert np.allclose(found.predict(new), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial", "linear", "laplacian"])
+@pytest.mark.parametrize("copies", ["all", "all, nearly", "one", "one, nearly"])
+def test_ridge_takes_no_copy_for_another_row(kernel, copies):
+    """With a copy of each row left in, the regression through every row seemed best, and new rows came back 20 times
+    as far away as their mean."""
+    rng = np.random.default_rng(3)
+    X, new = rng.standard_normal((60, 4)), rng.standard_normal((200, 4))
+    again = X if "all" in copies else X[:1]
+    rows = np.vstack([X, again + 1e-9 * rng.standard_normal(again.shape) * ("nearly" in copies)])
+    weights = np.ones(60)
+    weights[: len(again)] = 2.0
+    one, other = fit(X, kernel, 2, sample_weight=weights), fit(rows, kernel, 2)
+    Z = fk.kpca_project(one, new)
+    signs = np.sign(np.sum(Z * fk.kpca_project(other, new), axis=0))
+    found = fk.kpca_preimage(other, Z * signs, method="ridge", train=rows)
+    if one.projector.grows_with_n:
+        np.testing.assert_allclose(fk.kpca_preimage(one, Z, method="ridge"), found, atol=0.02)
+    assert np.sqrt(np.mean((found - new) ** 2)) < 1.1 * np.sqrt(np.mean((X.mean(axis=0) - new) ** 2))
+
+
+def test_ridge_with_weights_of_all_sizes():
+    """Rows of next to no weight do not count, and one that outweighs all others hides nothing."""
+    rng = np.random.default_rng(0)
+    X, new = rng.standard_normal((60, 4)), rng.standard_normal((200, 4))
+    mean_error = np.sqrt(np.mean((new - X.mean(axis=0)) ** 2))
+    for weights in (
+        np.repeat([1.0, 1e-13], 30),
+        np.r_[1e6, np.ones(59)],
+        np.geomspace(1e-6, 1e6, 60),
+    ):
+        model = fit(X, "gaussian", 2, sigma=2.0, sample_weight=weights)
+        found = fk.kpca_preimage(model, fk.kpca_project(model, new), method="ridge")
+        assert np.sqrt(np.mean((found - new) ** 2)) < 1.5 * mean_error
+
+
+@pytest.mark.parametrize("kernel", attack.KERNELS)
+def test_attacked_preimages(kernel):
+    """A few cases of tests/attacks/attack_preimages.py; a warning of numpy's is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)
+        for number in range(2):
+            difference, error = attack.copies(np.random.default_rng([0, number]), kernel)
+            assert difference <= 1.0 and error <= 1.0
+            attack.sizes(np.random.default_rng([1, number]), kernel)
+
+
+def test_scores_and_rows_of_any_size():
+    X = curve(40, noise=0.1)
+    for model in (fit(X, "gaussian", 2, sigma=1.0), fit(X, "polynomial", 2, features="monomial")):
+        for size in (1e-300, 1e160, 1e308):
+            for method in ("ridge", "gradient"):
+                Z = np.full((1, 2), size)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", PreimageWarning)
+                    assert np.isfinite(fk.kpca_preimage(model, Z, method=method, train=X)).all()
+    table = fk.kpca(X @ X.T, "precomputed", 2)
+    for size in (1e-320, 1e306):  # sums of the rows, and of their squares, are beyond the range
+        plain, found = (fk.kpca_preimage(table, table.score, train=f * X) for f in (1.0, size))
+        np.testing.assert_allclose(found / size, plain, rtol=1e-3, atol=1e-2)
+    with pytest.raises(ValueError, match="the projection is not finite in float64"):
+        fk.kpca_denoise(fit(X, "polynomial", 1, degree=7, features="pivots"), [[1e54] * 3])
 
 
 def test_ridge_smooths_noise_that_scores_do_not_hold():

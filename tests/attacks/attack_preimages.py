@@ -1,0 +1,136 @@
+"""Attack pre-images: ridge with weights and copies under every kernel, and every method on rows and scores of any size.
+
+    python tests/attacks/attack_preimages.py [--cases 300] [--seed 0]
+
+Copies: some 20 to 80 rows, each counted one to four times, by weight or by being there as often. Both models must give
+the same rows for the scores of new rows, no farther from these than 1.5 times as far as those of a model of each row
+once, or as the mean of all rows. Sizes: rows between 1e-150 and 1e150, outliers, columns of all sizes, copies, weights
+between 1e-90 and 1e90; scores of 1e-300 to 1e308. Each answer must be finite, or an error of ours; a warning of numpy's
+is a failure. Printed: the cases of each kernel, the failures, and the largest differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import fastkpca as fk
+
+KERNELS = sorted(entry.name for entry in fk.list_kernels())
+
+
+def given(kernel: str, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """What the kernel takes in place of ``rows`` where a model was made of ``others``."""
+    return np.exp(-((rows[:, None] - others) ** 2).sum(axis=2) / 8.0) if kernel == "precomputed" else rows
+
+
+def back(kernel: str, X: np.ndarray, new: np.ndarray, c: int, weights: np.ndarray | None) -> np.ndarray:
+    """New rows projected and taken back by ridge."""
+    model = fk.kpca(given(kernel, X, X), kernel, c, sample_weight=weights, method="dense", n_threads=1)
+    Z = fk.kpca_project(model, given(kernel, new, X), n_threads=1)
+    train = X if kernel == "precomputed" else None
+    return fk.kpca_preimage(model, Z, method="ridge", train=train, n_threads=1)
+
+
+def copies(rng: np.random.Generator, kernel: str) -> tuple[float, float]:
+    """(largest difference between weights and copies, error over that without either), both over what is allowed."""
+    n, d = int(rng.integers(20, 81)), int(rng.integers(1, 6))
+    rows = rng.standard_normal((n + 100, d)) @ rng.standard_normal((d, d))
+    if rng.random() < 0.3:
+        rows = np.column_stack([rows[:, 0], np.sin(rows[:, 0]), rows[:, 1:] * 0.1])
+    X, new, c = rows[:n], rows[n:], int(rng.integers(1, 7))
+    kinds = [np.full(n, 2), rng.integers(1, 5, n), np.where(np.arange(n) == 0, 40, 1), 1 + (np.arange(n) < n // 10)]
+    counts = kinds[rng.integers(len(kinds))]
+    found = back(kernel, X, new, c, counts.astype(float)), back(kernel, np.repeat(X, counts, axis=0), new, c, None)
+    errors = [np.sqrt(np.mean((P - new) ** 2)) for P in (*found, back(kernel, X, new, c, None), X.mean(axis=0))]
+    assert np.isfinite(errors).all()
+    return float(np.abs(found[0] - found[1]).max() / np.ptp(X)) / 0.02, float(max(errors[:2]) / max(errors[2:])) / 1.5
+
+
+def hostile_rows(rng: np.random.Generator) -> np.ndarray:
+    X = rng.standard_normal((int(rng.integers(3, 50)), int(rng.integers(1, 5))))
+    kind = rng.integers(8)
+    if kind < 3:
+        X *= 10.0 ** rng.integers(-150, 150)
+    elif kind == 3:
+        X[0] *= 10.0 ** rng.integers(1, 150)
+    elif kind == 4:
+        X *= 10.0 ** rng.integers(-100, 100, X.shape[1])
+    elif kind == 5:
+        X = np.repeat(X[: len(X) // 5 + 2], 5, axis=0)
+    elif kind == 6:
+        X = np.sign(X) * np.exp(30.0 * X)
+    return X
+
+
+def sizes(rng: np.random.Generator, kernel: str) -> tuple[int, int]:
+    """(answers, errors in words) of one model; an AssertionError or a RuntimeWarning is a failure."""
+    X = hostile_rows(rng)
+    weights = None if rng.random() < 0.5 else 10.0 ** rng.uniform(-1, 1, len(X)) * 10.0 ** rng.integers(0, 90)
+    if rng.random() < 0.3:
+        weights = 10.0 ** rng.uniform(-60, 60, len(X))
+    try:
+        rows = X @ X.T if kernel == "precomputed" else X
+        features: dict[str, Any] = [{}, {"method": "dense"}, {"features": "pivots"}][rng.integers(3)]
+        model = fk.kpca(rows, kernel, int(rng.integers(1, 5)), sample_weight=weights, n_threads=1, **features)
+    except (ValueError, RuntimeWarning, fk.errors.NotConvergedError):  # a fit's warnings are for another attack
+        return 0, 0
+    if kernel == "precomputed":
+        X = X * 10.0 ** rng.integers(-100, 100)
+    scores = np.asarray(model.score[:3], dtype=np.float64)
+    answers = refused = 0
+    for size in (None, 1e-300, 1e6, 1e150, 1e308):
+        Z = scores if size is None else scores / max(float(np.abs(scores).max()), 1e-300) * size
+        for method in ("ridge", "gradient", "auto"):
+            for start in (None, X[:3]):
+                try:
+                    found = fk.kpca_preimage(model, Z, method=method, train=X, start=start, max_iter=50, n_threads=1)
+                except ValueError as error:
+                    assert "Traceback" not in str(error)
+                    refused += 1
+                    continue
+                assert np.isfinite(found).all()
+                answers += 1
+    return answers, refused
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", RuntimeWarning)
+    failures: Counter[str] = Counter()
+    for kernel in KERNELS:
+        compared, worst, answers, refused = 0, np.zeros(2), 0, 0
+        for number in range(options.cases):
+            rng = np.random.default_rng([options.seed, number])
+            try:
+                measured = np.array(copies(rng, kernel))
+                compared, worst = compared + 1, np.maximum(worst, measured)
+                failures["copies differ from weights"] += int(measured[0] > 1.0)
+                failures["copies are worse than rows"] += int(measured[1] > 1.0)
+            except (AssertionError, RuntimeWarning) as error:
+                failures[f"{kernel}, copies, {number}: {error}"] += 1
+            try:
+                more = sizes(rng, kernel)
+                answers, refused = answers + more[0], refused + more[1]
+            except (AssertionError, RuntimeWarning) as error:
+                failures[f"{kernel}, sizes, {number}: {error}"] += 1
+        print(
+            f"{kernel:20s} {compared} comparisons, difference {0.02 * worst[0]:.1e} of the range, error "
+            f"{1.5 * worst[1]:.2f} times that of rows once; {answers} answers and {refused} errors on any size",
+            flush=True,
+        )
+    print("failures:", dict(failures) if failures.total() else "none")
+    return 1 if failures.total() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

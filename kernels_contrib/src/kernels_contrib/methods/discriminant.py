@@ -28,8 +28,8 @@ import scipy.linalg
 
 from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
-from fastkpca.errors import ComponentsWarning, warn_caller
-from fastkpca.solve.conjugate_gradients import conjugate_gradients
+from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
+from fastkpca.solve.conjugate_gradients import solve_to_residual
 
 from ..errors import AccuracyWarning
 from .functions import KernelFunction
@@ -108,15 +108,22 @@ class Penalised:
                 # E - z cancels: what counts is the residual of (P K + mu I) a = E, which is 1 / mu times this one
                 size = mu * np.linalg.norm(E, axis=0)
             size = np.where(size > 0.0, size, 1.0)
-            reached = conjugate_gradients(
+            reached = solve_to_residual(
                 operator,
                 target,
                 goal=self.tol * size,
                 most_steps=self.max_iterations,
+                # the part of z outside of P's range is rounding, which 1 / mu would magnify
+                finish=project if on_norm else lambda V: V,
                 precondition=precondition,
-                patience=50,
             )
             residual = float((reached.residuals / size).max())
+            if not residual < 1.0:  # that of a = 0
+                raise NotConvergedError(
+                    f"conjugate gradients found no direction within {reached.steps} steps (relative residual "
+                    f"{residual:.2g}); a larger regularization than {mu:.2g} converges sooner, max_iterations allows "
+                    "more steps"
+                )
             if residual > self.tol:
                 _warn_short(residual, reached.steps, self.tol)
             info["iterations"] += reached.steps

@@ -188,10 +188,13 @@ def test_results_do_not_depend_on_threads():
         np.testing.assert_array_equal(one, two)
 
 
-def test_iterations_that_stop_short_say_so():
-    X, codes = sample(200, classes=2)
-    with pytest.warns(AccuracyWarning, match="relative residual"):
-        klda(X, codes, sigma=0.5, regularization=1e-9, method="gram", max_iterations=2)
+def test_iterations_that_stop_short_say_so_once():
+    X, codes = sample(100, classes=2)
+    options = {"sigma": 3.0, "regularization": 1e-6, "penalty": "norm", "method": "gram", "tol": 1e-12}
+    for fit, y in ((klda, codes), (kbda, codes == 0)):
+        with pytest.warns(AccuracyWarning, match="relative residual") as raised:
+            fit(X, y, **options)
+        assert len(raised) == 1 and raised[0].filename == __file__
 
 
 def test_a_small_penalty_on_the_norm_magnifies_no_rounding():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 from kernels_contrib.components import kernel_pc_logistic, kernel_pcr
+from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.kbda import kbda
 from kernels_contrib.kica import kica, kica_contrast, kica_project
 from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict
@@ -54,6 +56,33 @@ def test_rows_of_zeros(name, kernel):
     for call in ("project", "probability", "decision"):
         if hasattr(model, call):
             assert np.isfinite(getattr(model, call)(X)).all()
+
+
+@pytest.mark.parametrize("method", ["features", "gram", None])
+@pytest.mark.parametrize("name", FITS)
+def test_a_kernel_that_is_zero(name, method):
+    kernel = fk.get_kernel(lambda A, B: np.zeros((len(A), len(B))), positive_semidefinite=True)
+    options = {"method": method} if method and name in THROUGH_PRODUCTS else {}
+    if name not in ("logistic", "perceptron"):
+        with pytest.raises(ValueError, match=r"no direction separates|no component of|is zero on these components"):
+            FITS[name](X, Y, kernel, **options)
+        return
+    model = FITS[name](X, Y, kernel, **options)
+    assert (model.function(X) == 0.0).all()  # for logistic regression: as many rows of each class
+
+
+@pytest.mark.parametrize("method", ["features", "gram"])
+@pytest.mark.parametrize("scale", [0.0, 1e-40, 1.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_newtons_method_ends_by_itself(method, scale, classes):
+    kernel = fk.get_kernel(lambda A, B: scale * np.exp(-abs(A[:, :1] - B[:, 0])), positive_semidefinite=True)
+    y = np.arange(40) % classes
+    model = kernel_logistic(X, y, kernel, method=method, max_iterations=2**63)  # without a warning
+    assert model.info["gradient"] <= 1e-8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        again = kernel_logistic(X, y, kernel, method=method, max_iterations=2**63, tol=1e-300)
+    np.testing.assert_allclose(again.probability(X), model.probability(X), atol=1e-8)
 
 
 @pytest.mark.parametrize("name", FITS)

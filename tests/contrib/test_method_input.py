@@ -183,8 +183,19 @@ def test_values_beyond_the_largest_number():
                 model.predict(X * 1e130)
     with pytest.raises(ValueError, match="at most 1e"):
         kica(X, regularization=1e300)
-    small, large = kica(X), kica(X * 2.0**1020)
-    np.testing.assert_allclose(large.unmixing * 2.0**1020, small.unmixing, rtol=1e-10)
+    small, large = kica(X), kica(X * 2.0**990)
+    np.testing.assert_allclose(large.unmixing * 2.0**990, small.unmixing, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("error")
+def test_columns_of_kica_that_float64_hardly_holds():
+    for scale in (1e308, 1e-310):
+        with pytest.raises(ValueError, match="column 1 of X holds numbers of about .*scale it to between 1e-300"):
+            kica(X * [1.0, scale])
+    model = kica(X * [1e-290, 1e290], c=1)  # the first column is nothing beside the second
+    assert np.isfinite(model.sources).all() and np.isfinite(model.mixing).all()
+    with pytest.raises(ValueError, match="row 2 of X overflow"):
+        kica(X * 1e-200).project(np.where(np.arange(40)[:, None] == 2, 1e150, X * 1e-200))
 
 
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.ComponentsWarning")

@@ -53,6 +53,9 @@ made anew in each pass, and files that were replaced. A change of fewer rows tha
 
 _one_at_a_time = threading.Lock()
 
+Table = Callable[[Any, int], np.ndarray]
+"""(block, how many rows it has) -> these as an array."""
+
 
 def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:
     """The source behind a Dask array or data frame; None for anything else.
@@ -172,28 +175,32 @@ class _Shared:
 
     frame: dict[str, np.ndarray | None]
     n: int
-    convert: Callable[[Any, str], np.ndarray]
-    name: str
+    table: Table
     over: Pass
 
     def rows(
         self, first: int, cuts: Sequence[_Cut], weights: np.ndarray | None, blocks: Sequence[Any]
     ) -> tuple[Rows, list[_Seen]]:
-        parts = [_cut(cut.lo, cut.hi, cut.length, self.convert, self.name, x) for cut, x in zip(cuts, blocks)]
+        parts = [_cut(cut.lo, cut.hi, cut.length, self.table, x) for cut, x in zip(cuts, blocks)]
         seen = [_watched(cut.chunk, part, cut.offset) for cut, part in zip(cuts, parts)]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts)
         row_weights: Any = None if weights is None else Window(weights, first, self.n)
         return Rows(Window(block, first, self.n), weights=row_weights, **self.frame), seen
 
 
-def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str, block: Any) -> np.ndarray:
+def _table(convert: Callable[[Any, str], np.ndarray], name: str, width: int, block: Any, length: int) -> np.ndarray:
+    """A chunk as an array, if it has the shape that it had."""
     rows = convert(block, name)
-    if rows.ndim != 2 or len(rows) != length:
+    if rows.shape != (length, width):
         raise DataChangedError(
-            f"a chunk of {name} has shape {rows.shape}, and {length} rows by its chunks; every pass must see the same "
-            "rows in the same order"
+            f"a chunk of {name} has shape {rows.shape}, and {(length, width)} by its chunks; every pass must see "
+            "the same rows in the same order"
         )
-    return rows[lo:hi]
+    return rows
+
+
+def _cut(lo: int, hi: int, length: int, table: Table, block: Any) -> np.ndarray:
+    return table(block, length)[lo:hi]
 
 
 # What makes the graphs below: tasks (function, keys, ...), with all that is no key bound to the function, so that
@@ -301,7 +308,7 @@ def _add(number: int, parts: Sequence[Any]) -> Any:
 
 
 def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
-    return task(block, block_info[0]["array-location"][0][0], block_info[0]["chunk-location"][0])
+    return task(block, *block_info[0]["array-location"][0], block_info[0]["chunk-location"][0])
 
 
 def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
@@ -330,12 +337,12 @@ def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
 class _Scores:
     """A task on one block of rows and the number of its first row; ``sums`` are the checksums of chunks so far."""
 
-    def __init__(self, task: Callable, convert: Callable, name: str, alone: bool, sums: dict[int, int]):
-        self.task, self.convert, self.name, self.alone, self.sums = task, convert, name, alone, sums
+    def __init__(self, task: Callable, table: Table, name: str, alone: bool, sums: dict[int, int]):
+        self.task, self.table, self.name, self.alone, self.sums = task, table, name, alone, sums
 
-    def __call__(self, block: Any, first: int, chunk: int) -> np.ndarray:
+    def __call__(self, block: Any, first: int, stop: int, chunk: int) -> np.ndarray:
         with _one_at_a_time if self.alone else nullcontext(), parallel.blas_threads(), Reuse():
-            rows = self.convert(block, self.name)
+            rows = self.table(block, stop - first)
             if chunk in self.sums and self.sums[chunk] != _watched(chunk, rows, 0).share:
                 raise _changed(self.name, first, len(rows))
             return self.task(rows, first)
@@ -354,7 +361,7 @@ class DaskSource(SequentialSource):
         self.array = X
         n, d = X.shape
         Source.__init__(self, name, n, d, np.float64 if X.dtype.kind == "O" else X.dtype)
-        self._convert = convert
+        self._convert, self._table = convert, partial(_table, convert, name, d)
         # what the user says of tasks (where they may run, say) is lost where their graph is optimised, or run by ours
         annotated = any(layer.annotations for layer in X.__dask_graph__().layers.values())
         self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
@@ -411,7 +418,7 @@ class DaskSource(SequentialSource):
                 offset = lo
                 if hi - lo < length:
                     key = self._key("rows", token, start)
-                    tasks[key] = (partial(_cut, lo, hi, length, self._convert, self.name), block)
+                    tasks[key] = (partial(_cut, lo, hi, length, self._table), block)
                     block, lo, hi, length = key, 0, hi - lo, hi - lo
                 cuts.append(_Cut(lo, hi, length, first, offset))
                 keys.append(block)
@@ -423,7 +430,7 @@ class DaskSource(SequentialSource):
         """``Rows.reduce``."""
         n, token, stage, span = self.n_samples, uuid.uuid4().hex, over.stage, over.span
         shared = self._key("pass", token)
-        tasks: dict[Any, Any] = {shared: _Shared(rows.frame, n, self._convert, self.name, over)}
+        tasks: dict[Any, Any] = {shared: _Shared(rows.frame, n, self._table, over)}
         n_tasks = -(-n // span)
         lengths = np.array(self.array.chunks[0])
         chunk = int(np.median(lengths[lengths > 0]))
@@ -478,7 +485,7 @@ class DaskSource(SequentialSource):
         width = together * step
         shared, work = self._key("pass", token), self._key("pair", token)
         bands = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
-        tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._convert, self.name, bands), work: pair}
+        tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._table, bands), work: pair}
         groups, columns, looks = [], [], []
         for a in range(0, n, width):
             b = min(n, a + width)
@@ -512,7 +519,7 @@ class DaskSource(SequentialSource):
 
         token = uuid.uuid4().hex
         shared = delayed(
-            _Scores(task, self._convert, self.name, alone, dict(self._sums_of_chunks)),
+            _Scores(task, self._table, self.name, alone, dict(self._sums_of_chunks)),
             pure=False,
             traverse=False,
             name=self._key("model", token),
@@ -555,7 +562,7 @@ class DaskSource(SequentialSource):
         cuts, keys = self._chunks(start, stop, uuid.uuid4().hex, tasks)
         result, filled, seen = np.empty((stop - start, self.n_features), dtype=self.dtype), 0, []
         for block, cut in zip(self._compute(keys, tasks), cuts):
-            part = _cut(cut.lo, cut.hi, cut.length, self._convert, self.name, block)
+            part = _cut(cut.lo, cut.hi, cut.length, self._table, block)
             seen.append(_watched(cut.chunk, part, cut.offset))
             result[filled : filled + len(part)] = part
             filled += len(part)
@@ -572,7 +579,7 @@ class DaskSource(SequentialSource):
             length = int(self.array.chunks[0][i])
             local = index[order[numbers == i]] - (int(self._ends[i]) - length)
             key = self._key("sample", token, i)
-            tasks[key] = (partial(_taken, local, i, length, self._convert, self.name), self._parts[i].key)
+            tasks[key] = (partial(_taken, local, i, length, self._table), self._parts[i].key)
         result = np.empty((len(index), self.n_features), dtype=self.dtype)
         if tasks:
             results = self._compute(list(tasks), tasks)
@@ -581,8 +588,6 @@ class DaskSource(SequentialSource):
         return result
 
 
-def _taken(
-    index: np.ndarray, chunk: int, length: int, convert: Callable, name: str, block: Any
-) -> tuple[np.ndarray, _Seen]:
-    rows = _cut(0, length, length, convert, name, block)
+def _taken(index: np.ndarray, chunk: int, length: int, table: Table, block: Any) -> tuple[np.ndarray, _Seen]:
+    rows = table(block, length)
     return rows[index], _watched(chunk, rows, 0)

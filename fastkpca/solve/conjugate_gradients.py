@@ -2,16 +2,21 @@
 
 Each column has its own step lengths, so the result of a column does not depend on the others; one product a step
 serves all of them.
+
+The residual that a step updates drifts away from that of the solution, and goes on falling where rounding holds the
+latter. Who needs no more than a better start or direction takes ``conjugate_gradients``; who relies on the residual
+takes ``solve_to_residual``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Iterated", "conjugate_gradients"]
+__all__ = ["Iterated", "conjugate_gradients", "solve_to_residual"]
 
 Map = Callable[[np.ndarray], np.ndarray]
 
@@ -25,7 +30,7 @@ class Iterated:
     solution : ndarray (n, k)
         Each column where its residual was smallest.
     residuals : ndarray (k,)
-        Norms of these residuals, from the recurrence.
+        Norms of these residuals: from the recurrence, or those of the solution (``solve_to_residual``).
     steps : int
     definite : bool
         False: a direction of zero or negative curvature was met, where the iterations of that column ended.
@@ -50,7 +55,6 @@ def conjugate_gradients(
     most_steps: int,
     precondition: Map = lambda R: R,
     inner: Callable[[np.ndarray, np.ndarray], np.ndarray] = column_products,
-    patience: int | None = None,
 ) -> Iterated:
     """X with A X = B, A symmetric positive definite.
 
@@ -66,8 +70,6 @@ def conjugate_gradients(
         R (n, k) -> about A^-1 R.
     inner : callable
         The inner products (k,) of corresponding columns, in which A is symmetric.
-    patience : int, optional
-        End after more than so many steps in a row in which no residual fell by a tenth: rounding prevents more.
     """
     X, R = np.zeros_like(B), B.copy()
     Z = precondition(R)
@@ -75,9 +77,9 @@ def conjugate_gradients(
     rho = inner(R, Z)
     best, smallest = X.copy(), np.sqrt(np.maximum(inner(R, R), 0.0))
     active = smallest > goal
-    idle = steps = 0
+    steps = 0
     definite = True
-    while active.any() and steps < most_steps and (patience is None or idle <= patience):
+    while active.any() and steps < most_steps:
         image = operator(D)
         curvature = inner(D, image)
         definite = definite and bool((curvature[active] > 0).all())
@@ -90,8 +92,35 @@ def conjugate_gradients(
         D = Z + np.divide(rho, before, out=np.zeros_like(rho), where=active & (before > 0)) * D
         steps += 1
         residuals = np.sqrt(np.maximum(inner(R, R), 0.0))
-        idle = 0 if (residuals < 0.9 * smallest).any() else idle + 1
         better = residuals < smallest
         best[:, better], smallest[better] = X[:, better], residuals[better]
         active &= smallest > goal
     return Iterated(best, smallest, steps, definite)
+
+
+def solve_to_residual(
+    operator: Map, B: np.ndarray, *, goal: np.ndarray, most_steps: int, finish: Map = lambda X: X, **options: Any
+) -> Iterated:
+    """X with A X = B whose ``residuals`` are B - A X, computed anew: ``conjugate_gradients`` begins again with what is
+    left of them until they are at the goal, or a round no longer halves any that is not.
+
+    Parameters
+    ----------
+    operator, B, goal, most_steps
+        As for ``conjugate_gradients``, like ``options``.
+    finish : callable
+        X (n, k) -> X without what only rounding can have put there.
+    """
+    X, R = np.zeros_like(B), B
+    smallest, steps, definite, falls = np.linalg.norm(B, axis=0), 0, True, True
+    while falls and definite and steps < most_steps and (smallest > goal).any():
+        part = conjugate_gradients(operator, R, goal=goal, most_steps=most_steps - steps, **options)
+        steps, definite = steps + part.steps, part.definite
+        trial = finish(X + part.solution)
+        rest = B - operator(trial)
+        residuals = np.linalg.norm(rest, axis=0)
+        falls = bool((residuals < 0.5 * smallest)[smallest > goal].any())
+        better = residuals < smallest
+        X, R = np.where(better, trial, X), np.where(better, rest, R)
+        smallest = np.where(better, residuals, smallest)
+    return Iterated(X, smallest, steps, definite)

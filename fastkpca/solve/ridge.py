@@ -12,12 +12,12 @@ from ..errors import NotConvergedError, warn_caller
 from ..products.exact import ExactSummation
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
-from .conjugate_gradients import conjugate_gradients
+from .conjugate_gradients import solve_to_residual
 
 __all__ = ["solve_ridge"]
 
 RESIDUAL = 1e-10
-"""Norm of the residual at which the iterations end, over the norm of each column."""
+"""Norm of the residual at which the iterations end, over the norm of each column, where rounding allows so little."""
 
 INDEFINITE = "K + alpha I is not positive definite; give a larger alpha"
 
@@ -61,7 +61,7 @@ def solve_ridge(
         K.flat[:: len(Z) + 1] += alpha
         solution = _by_cholesky(K, Y)
     else:
-        solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Y, alpha)
+        solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Z, Y, alpha)
     return solution.astype(Z.dtype, copy=False)
 
 
@@ -82,14 +82,17 @@ def _by_cholesky(K: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return scipy.linalg.cho_solve(factor, Y, check_finite=False)
 
 
-def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most_steps: int = 1000) -> np.ndarray:
+def _iterate(product: ExactSummation, Z: np.ndarray, Y: np.ndarray, alpha: float, most_steps: int = 1000) -> np.ndarray:
     norms = np.linalg.norm(Y, axis=0)
-    reached = conjugate_gradients(
+    reached = solve_to_residual(
         lambda P: product.matmat(np.ascontiguousarray(P)) + alpha * P, Y, goal=RESIDUAL * norms, most_steps=most_steps
     )
     if not reached.definite:
         raise np.linalg.LinAlgError(INDEFINITE)
-    if (reached.residuals <= RESIDUAL * norms).all():
+    # a residual that rounding leaves to any method, the factorisation among them: the trace bounds the norm of K
+    trace = float(product.kernel.diagonal(Z).sum()) + len(Z) * alpha
+    rounding = EPS * trace * np.linalg.norm(reached.solution, axis=0)
+    if (reached.residuals <= np.maximum(RESIDUAL * norms, rounding)).all():
         return reached.solution
     left = float((reached.residuals / np.maximum(norms, 1e-150)).max())
     raise NotConvergedError(

@@ -188,10 +188,37 @@ def test_results_do_not_depend_on_threads():
         np.testing.assert_array_equal(one, two)
 
 
-def test_iterations_that_stop_short_say_so():
-    X, codes = sample(200, classes=2)
+def test_iterations_that_stop_short_say_so_once():
+    X, codes = sample(100, classes=2)
+    options = {"sigma": 3.0, "regularization": 1e-6, "penalty": "norm", "method": "gram", "tol": 1e-12}
+    for fit, y in ((klda, codes), (kbda, codes == 0)):
+        with pytest.warns(AccuracyWarning, match="relative residual") as raised:
+            fit(X, y, **options)
+        assert len(raised) == 1 and raised[0].filename == __file__
+
+
+def test_a_small_penalty_on_the_norm_magnifies_no_rounding():
+    """And what is reported is the residual of the solution, which rounding holds above the smallest ``tol``."""
+    X, codes = sample(300)
+    options = {"sigma": 3.0, "regularization": 1e-6, "penalty": "norm", "method": "gram"}
+    values, vectors = np.linalg.eigh(gram("gaussian", X, sigma=3.0))
+    F = vectors * np.sqrt(np.maximum(values, 0.0))
+    means = np.array([F[codes == k].mean(axis=0) for k in range(3)])
+    steps = (means - F.mean(axis=0)) * np.sqrt(100)
+    centred = F - means[codes]
+    quotients = scipy.linalg.eigvalsh(steps.T @ steps, centred.T @ centred + 1e-6 * np.eye(300))[:-3:-1]
+    for tol, reached in ((1e-3, 1e-4), (1e-6, 1e-6)):
+        np.testing.assert_allclose(klda(X, codes, tol=tol, **options).quotients, quotients, rtol=reached)
     with pytest.warns(AccuracyWarning, match="relative residual"):
-        klda(X, codes, sigma=0.5, regularization=1e-9, method="gram", max_iterations=2)
+        model = klda(X, codes, tol=1e-12, **options)
+    np.testing.assert_allclose(model.quotients, quotients, rtol=1e-6)
+    assert model.info["residual"] > 1e-9
+
+
+def test_iterations_that_find_nothing_do_not_blame_the_rows():
+    X, codes = sample(300)
+    with pytest.raises(fk.errors.NotConvergedError, match="a larger regularization than 1e-09"):
+        klda(X, codes, sigma=1.5, regularization=1e-9, penalty="norm", method="gram", max_iterations=50)
 
 
 @pytest.mark.parametrize(

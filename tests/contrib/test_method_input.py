@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 from kernels_contrib.components import kernel_pc_logistic, kernel_pcr
+from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.kbda import kbda
 from kernels_contrib.kica import kica, kica_contrast, kica_project
 from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict
@@ -54,6 +56,33 @@ def test_rows_of_zeros(name, kernel):
     for call in ("project", "probability", "decision"):
         if hasattr(model, call):
             assert np.isfinite(getattr(model, call)(X)).all()
+
+
+@pytest.mark.parametrize("method", ["features", "gram", None])
+@pytest.mark.parametrize("name", FITS)
+def test_a_kernel_that_is_zero(name, method):
+    kernel = fk.get_kernel(lambda A, B: np.zeros((len(A), len(B))), positive_semidefinite=True)
+    options = {"method": method} if method and name in THROUGH_PRODUCTS else {}
+    if name not in ("logistic", "perceptron"):
+        with pytest.raises(ValueError, match=r"no direction separates|no component of|is zero on these components"):
+            FITS[name](X, Y, kernel, **options)
+        return
+    model = FITS[name](X, Y, kernel, **options)
+    assert (model.function(X) == 0.0).all()  # for logistic regression: as many rows of each class
+
+
+@pytest.mark.parametrize("method", ["features", "gram"])
+@pytest.mark.parametrize("scale", [0.0, 1e-40, 1.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_newtons_method_ends_by_itself(method, scale, classes):
+    kernel = fk.get_kernel(lambda A, B: scale * np.exp(-abs(A[:, :1] - B[:, 0])), positive_semidefinite=True)
+    y = np.arange(40) % classes
+    model = kernel_logistic(X, y, kernel, method=method, max_iterations=2**63)  # without a warning
+    assert model.info["gradient"] <= 1e-8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        again = kernel_logistic(X, y, kernel, method=method, max_iterations=2**63, tol=1e-300)
+    np.testing.assert_allclose(again.probability(X), model.probability(X), atol=1e-8)
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -154,8 +183,19 @@ def test_values_beyond_the_largest_number():
                 model.predict(X * 1e130)
     with pytest.raises(ValueError, match="at most 1e"):
         kica(X, regularization=1e300)
-    small, large = kica(X), kica(X * 2.0**1020)
-    np.testing.assert_allclose(large.unmixing * 2.0**1020, small.unmixing, rtol=1e-10)
+    small, large = kica(X), kica(X * 2.0**990)
+    np.testing.assert_allclose(large.unmixing * 2.0**990, small.unmixing, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("error")
+def test_columns_of_kica_that_float64_hardly_holds():
+    for scale in (1e308, 1e-310):
+        with pytest.raises(ValueError, match="column 1 of X holds numbers of about .*scale it to between 1e-300"):
+            kica(X * [1.0, scale])
+    model = kica(X * [1e-290, 1e290], c=1)  # the first column is nothing beside the second
+    assert np.isfinite(model.sources).all() and np.isfinite(model.mixing).all()
+    with pytest.raises(ValueError, match="row 2 of X overflow"):
+        kica(X * 1e-200).project(np.where(np.arange(40)[:, None] == 2, 1e150, X * 1e-200))
 
 
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.ComponentsWarning")

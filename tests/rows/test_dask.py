@@ -433,7 +433,7 @@ def test_what_is_no_table_of_numbers(local):
 
 def test_chunks_that_are_not_what_they_say():
     lies = chunked(X, 10000).map_blocks(lambda b: b[:-1], dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(DataChangedError, match=r"a chunk of X has shape \(9999, 3\), and 10000 rows by its chunks"):
+    with pytest.raises(DataChangedError, match=r"a chunk of X has shape \(9999, 3\), and \(10000, 3\) by its"):
         fk.kpca(lies, "polynomial", 2, degree=2)
 
 
@@ -553,6 +553,24 @@ def test_rows_that_change_before_their_scores_are_computed():
         with pytest.raises(DataChangedError, match="rows 3000 to 3999"):
             model.score.compute()
         assert fk.kpca_project(model, X).compute().shape == (5000, 3)  # other rows may be what they are
+
+
+@pytest.mark.parametrize("change", [lambda x: x[:-1], lambda x: np.vstack([x, x[:1]]), lambda x: x[:, :2]])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_chunk_that_changes_its_shape(change, at):
+    """In a later pass, or where the scores are computed: the last row is none that the checksum watches."""
+    changed = threading.Event()
+    blocks = [
+        dask.delayed(lambda i: change(X[:1000]) if i == at and changed.is_set() else X[:1000])(i) for i in range(3)
+    ]
+    rows = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
+    with dask.config.set(scheduler="threads"):
+        model = fk.kpca(rows, "polynomial", 2, degree=2)
+        changed.set()
+        with pytest.raises(DataChangedError, match=r"a chunk of X has shape .* and \(1000, 3\) by its chunks"):
+            model.score.compute()
+        with pytest.raises(DataChangedError, match=r"a chunk of X has shape"):
+            fk.kpca(rows, "polynomial", 2, degree=2)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.longdouble])

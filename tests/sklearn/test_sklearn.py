@@ -32,10 +32,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, KernelParameterError
 from fastkpca.kernels import CallableKernel, Kernel, get_kernel
-from fastkpca.products.exact import ExactSummation
-from fastkpca.rows.view import Rows
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
-from fastkpca.solve.ridge import _iterate, solve_ridge
+from fastkpca.solve.ridge import solve_ridge
 
 Theirs = decomposition.KernelPCA
 IRIS = load_iris().data
@@ -425,7 +423,18 @@ def test_ridge_by_iterations_equals_cholesky():
     K = rbf_kernel(Z, gamma=1.0) + 1e-2 * np.eye(400)
     np.testing.assert_allclose(K @ direct, DIGITS[:400], atol=1e-9)
     with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
-        _iterate(ExactSummation(kernel, Rows(Z)), DIGITS[:400], -50.0)
+        solve_ridge(kernel, Z, DIGITS[:400], -50.0, 1000)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-8])
+def test_ridge_by_iterations_is_as_good_as_rounding_allows(alpha):
+    """Where no method reaches the residual that is asked for."""
+    rng = np.random.default_rng(0)
+    Z, Y = rng.standard_normal((100, 1)), rng.standard_normal((100, 2))
+    kernel = get_kernel("gaussian", sigma=0.3)
+    K = rbf_kernel(Z, gamma=1 / (2 * 0.3**2)) + alpha * np.eye(100)
+    direct, iterated = (np.linalg.norm(Y - K @ solve_ridge(kernel, Z, Y, alpha, most)) for most in (1 << 30, 1000))
+    assert 1e-10 * np.linalg.norm(Y) < iterated < 2 * direct
 
 
 def test_a_regression_that_is_singular_to_rounding_is_a_warning_in_words():

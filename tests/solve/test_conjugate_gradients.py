@@ -1,9 +1,8 @@
 """Conjugate gradients for many columns: each as if it were alone, with an honest residual."""
 
 import numpy as np
-import pytest
 
-from fastkpca.solve.conjugate_gradients import conjugate_gradients
+from fastkpca.solve.conjugate_gradients import conjugate_gradients, solve_to_residual
 
 
 def positive(n, seed, smallest=1e-3):
@@ -40,10 +39,22 @@ def test_negative_curvature_ends_the_column_that_meets_it():
     assert reached.residuals[1] > 1e-12
 
 
-def test_the_best_iterate_is_returned_and_patience_ends_where_rounding_sets_in():
-    A = positive(50, 4, smallest=1e-12)
+def test_the_residual_is_that_of_the_solution_and_iterated_on():
+    A = positive(50, 4, smallest=1e-6)
     B = np.random.default_rng(5).standard_normal((50, 3))
-    reached = conjugate_gradients(lambda V: A @ V, B, goal=np.zeros(3), most_steps=10**6, patience=50)
-    assert reached.steps < 10**5
-    assert (reached.residuals <= np.linalg.norm(B, axis=0)).all()
-    assert np.linalg.norm(B - A @ reached.solution) == pytest.approx(np.linalg.norm(reached.residuals), rel=0.1)
+    for share, reachable in ((1e-11, True), (1e-14, False)):
+        goal = share * np.linalg.norm(B, axis=0)
+        claimed = conjugate_gradients(lambda V: A @ V, B, goal=goal, most_steps=10**5)
+        assert (claimed.residuals <= goal).all()
+        assert (np.linalg.norm(B - A @ claimed.solution, axis=0) > 2 * goal).any()
+        reached = solve_to_residual(lambda V: A @ V, B, goal=goal, most_steps=10**5)
+        np.testing.assert_array_equal(reached.residuals, np.linalg.norm(B - A @ reached.solution, axis=0))
+        assert (reached.residuals <= goal).all() == reachable
+        assert reached.steps < 10**4
+
+
+def test_no_more_steps_than_were_asked_for():
+    A = positive(50, 4, smallest=1e-6)
+    B = np.random.default_rng(5).standard_normal((50, 3))
+    reached = solve_to_residual(lambda V: A @ V, B, goal=np.zeros(3), most_steps=7)
+    assert reached.steps == 7

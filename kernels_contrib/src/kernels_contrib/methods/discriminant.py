@@ -28,8 +28,8 @@ import scipy.linalg
 
 from fastkpca.base.checks import check_choice, check_count
 from fastkpca.base.rounding import EPS
-from fastkpca.errors import ComponentsWarning, warn_caller
-from fastkpca.solve.conjugate_gradients import conjugate_gradients
+from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
+from fastkpca.solve.conjugate_gradients import solve_to_residual
 
 from ..errors import AccuracyWarning
 from .functions import KernelFunction
@@ -108,17 +108,22 @@ class Penalised:
                 # E - z cancels: what counts is the residual of (P K + mu I) a = E, which is 1 / mu times this one
                 size = mu * np.linalg.norm(E, axis=0)
             size = np.where(size > 0.0, size, 1.0)
-            reached = conjugate_gradients(
+            reached = solve_to_residual(
                 operator,
                 target,
                 goal=self.tol * size,
                 most_steps=self.max_iterations,
+                # the part of z outside of P's range is rounding, which 1 / mu would magnify
+                finish=project if on_norm else lambda V: V,
                 precondition=precondition,
-                patience=50,
             )
             residual = float((reached.residuals / size).max())
-            if residual > self.tol:
-                _warn_short(residual, reached.steps, self.tol)
+            if not residual < 1.0:  # that of a = 0
+                raise NotConvergedError(
+                    f"conjugate gradients found no direction within {reached.steps} steps (relative residual "
+                    f"{residual:.2g}); a larger regularization than {mu:.2g} converges sooner, max_iterations allows "
+                    "more steps"
+                )
             info["iterations"] += reached.steps
             info["residual"] = max(info["residual"], residual)
             return (E - reached.solution) / mu if on_norm else reached.solution
@@ -154,6 +159,14 @@ def fit_directions(
         fitted = by_gram(problem) if products.features is None else by_features(problem)
         if fitted.info.get("residual_trace", 0.0) <= options.tol * X.shape[0] * products.mean_diagonal():
             break
+    residual = fitted.info.get("residual", 0.0)
+    if residual > options.tol:
+        warn_caller(
+            f"conjugate gradients stopped after {fitted.info['iterations']} steps at a relative residual of "
+            f"{residual:.2g}, tol is {options.tol:.2g}; a larger regularization converges sooner, max_iterations "
+            "allows more steps, a larger tol asks for less",
+            AccuracyWarning,
+        )
     return problem, fitted
 
 
@@ -223,14 +236,6 @@ def _root(second: np.ndarray) -> np.ndarray:
         return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def _warn_short(residual: float, steps: int, tol: float) -> None:
-    warn_caller(
-        f"conjugate gradients stopped after {steps} steps at a relative residual of {residual:.2g}, tol is {tol:.2g}; "
-        "a larger regularization converges sooner, max_iterations allows more steps, a larger tol asks for less",
-        AccuracyWarning,
-    )
-
-
 def _preconditioner(products: Products, project: Projector, mu: float, on_norm: bool) -> Projector:
     """The inverse on the span of a coarse map's features, the smallest that it saw plus mu beyond (Frangella, Tropp,
     Udell 2023); nothing where there is no such map."""
@@ -256,8 +261,8 @@ def _preconditioner(products: Products, project: Projector, mu: float, on_norm: 
     else:
         basis, second = Phi, Phi.T @ Phi
     values, vectors = scipy.linalg.eigh(second)
-    kept = values > 1e-12 * values[-1]
-    if values[-1] <= 0 or not kept.any():
+    kept = values > 1e-12 * values.max(initial=0.0)
+    if not kept.any():
         return lambda R: R
     root = np.sqrt(values[kept])
     Q = basis @ (vectors[:, kept] / root)

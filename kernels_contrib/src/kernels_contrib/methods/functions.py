@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,15 @@ from fastkpca.rows.view import Rows
 from . import stored
 from .stored import InFile, Known, Stored
 
-__all__ = ["ComponentFunction", "FeatureFunction", "KernelFunction", "SampleFunction", "function", "new_rows"]
+__all__ = [
+    "ComponentFunction",
+    "FeatureFunction",
+    "KernelFunction",
+    "SampleFunction",
+    "function",
+    "new_rows",
+    "within_range",
+]
 
 
 def new_rows(X: Any, n_features: int, purpose: str = "predicting") -> Rows:
@@ -33,6 +41,16 @@ def new_rows(X: Any, n_features: int, purpose: str = "predicting") -> Rows:
     return rows
 
 
+def within_range(values_of_rows: Callable[[], np.ndarray]) -> np.ndarray:
+    """Values of new rows, which must be finite."""
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        values = values_of_rows()
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise ValueError(f"the values at row {row} of X overflow: it is too far from the training rows; check X")
+    return values
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelFunction(Stored):
     """f(x), k numbers a row; each kind is some values at x minus ``constant`` (k,)."""
@@ -40,14 +58,7 @@ class KernelFunction(Stored):
     def __call__(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """f at rows X, (m, k)."""
         threads = parallel.resolve_threads(n_threads)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
-            values = self._values(X, threads)
-        if not np.isfinite(values).all():
-            row = int(np.argwhere(~np.isfinite(values))[0][0])
-            raise ValueError(
-                f"the values at row {row} of X overflow: it is too far from the training rows for this kernel; check X"
-            )
-        return values
+        return within_range(lambda: self._values(X, threads))
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         raise NotImplementedError

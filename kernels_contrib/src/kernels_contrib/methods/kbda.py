@@ -157,7 +157,7 @@ def _from_features(problem: Penalised, positive_rows: np.ndarray, c: int) -> Fit
         # about the positive mean, moved to zero
         second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
     values, vectors = np.linalg.eigh(spread)
-    kept = values > len(values) * EPS * values[-1]
+    kept = values > len(values) * EPS * values.max(initial=0.0)
     best = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
     count = problem.separating(best.quotients)
     weights = best.columns[:, :count] * np.sqrt(n_positive - 1)

@@ -141,6 +141,11 @@ def klda(
     KLDAModel
         Directions with unit penalised within-class variance; of two classes the second lies on the positive side.
 
+    Raises
+    ------
+    NotConvergedError
+        The iterations found nothing (``fastkpca.errors``).
+
     Warns
     -----
     AccuracyWarning

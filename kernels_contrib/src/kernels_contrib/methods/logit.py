@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fastkpca.base.rounding import EPS
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
 __all__ = ["Logit", "check_scale", "fit_logit", "lift_through"]
@@ -103,13 +104,15 @@ def fit_logit(
     f = problem.start()
     cost, p = problem.cost(f)
     first, iterations = 0.0, 0
+    lowest = flattest = np.inf
     while True:
         slope = problem.slope(f, p)
         size = np.sqrt(max(problem.inner(slope, slope), 0.0))
         first = first or size or 1.0
         gradient = size / first
-        if gradient <= tol or iterations >= max_iterations:
-            break
+        if gradient <= tol or iterations >= max_iterations or (cost >= lowest and gradient >= flattest):
+            break  # the last: steps within rounding, which would go on for ever
+        lowest, flattest = min(lowest, cost), min(flattest, gradient)
         step = problem.newton_step(p, slope, min(0.1, np.sqrt(gradient)))
         better = problem.shortened(f, step, cost, problem.inner(slope, step))
         if better is None:
@@ -154,7 +157,10 @@ class _Problem:
         return -likelihood + 0.5 * self.strength * (self.inner(f, f) - float(f[2] @ f[2])), p
 
     def slope(self, f: Function, p: np.ndarray) -> Function:
-        return self._with_penalty(p - self.target, f)
+        R = p - self.target
+        weights, values, sums = self._with_penalty(R, f)
+        # of an intercept that is right, the rounding: it would be all that a kernel near zero has to show
+        return weights, values, np.where(np.abs(sums) > 8 * EPS * np.abs(R).sum(axis=0), sums, 0.0)
 
     def _with_penalty(self, R: np.ndarray, f: Function) -> Function:
         """lift(R) + strength f, and the intercept's sum of R."""

@@ -30,7 +30,7 @@ from fastkpca.rows.values import check_finite
 
 from .. import stored
 from ..base import Projection, project
-from ..functions import new_rows
+from ..functions import new_rows, within_range
 from ..options import accuracy, regularization_strength
 from .contrast import Setting, some_numbers
 from .search import Curvature, descend, random_rotation, turn_pairs
@@ -45,6 +45,8 @@ DESCENT_ROWS = 5000
 """Rows of a first descent, where there are several times as many."""
 SAME = 2e-3
 """Relative difference of contrasts that are the same minimum."""
+LARGEST = 1e300
+"""Number in X, and its inverse the smallest that a column's largest may be."""
 LEAST_REGULARIZATION, LARGEST_REGULARIZATION = 1e-8, 1e8
 
 
@@ -84,7 +86,8 @@ class KICAModel(Projection):
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
-        return new_rows(X, len(self.mean), "kica").shifted(self.mean).all() @ self.unmixing.T
+        rows = new_rows(X, len(self.mean), "kica")
+        return within_range(lambda: rows.shifted(self.mean).all() @ self.unmixing.T)
 
     def facts(self) -> list[str]:
         c, d = self.unmixing.shape
@@ -322,6 +325,12 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
         raise ValueError(f"X has {n} rows, too few for {c} components; give more rows (hundreds, for a useful answer)")
     size = np.abs(X).max(axis=0)
     size[size == 0.0] = 1.0
+    strange = np.flatnonzero(~((size > 1.0 / LARGEST) & (size < LARGEST)))
+    if len(strange):
+        raise ValueError(
+            f"column {strange[0]} of X holds numbers of about {size[strange[0]]:.2g}, whose differences or quotients "
+            f"leave the range of float64; scale it to between {1.0 / LARGEST:g} and {LARGEST:g} before kica"
+        )
     unit = np.ldexp(1.0, np.frexp(size)[1] - 1)  # sums of the largest numbers would overflow; this rounds nothing
     mean = (X / unit).mean(axis=0) * unit
     scale = (X / size).std(axis=0) * size  # squares of the largest numbers would overflow
@@ -351,8 +360,9 @@ def _model(
     X: np.ndarray, mean: np.ndarray, unmixing: np.ndarray, mixing: np.ndarray, value: float, kernel: Any, info: dict
 ) -> KICAModel:
     # the share of the variance of X, each column in its own unit: sources have unit variance
-    columns = mixing / np.abs(mixing).max(axis=1, keepdims=True)
-    columns /= np.linalg.norm(columns, axis=1, keepdims=True)
+    largest = np.abs(mixing).max(axis=1, keepdims=True)
+    columns = mixing / np.where(largest > 0.0, largest, 1.0)
+    columns /= np.maximum(np.linalg.norm(columns, axis=1, keepdims=True), 1.0)  # less than one is a row of zeros
     order = np.argsort(-np.sum(columns**2, axis=0), kind="stable")
     mixing = mixing[:, order]
     sign = np.sign(mixing[np.argmax(np.abs(mixing), axis=0), np.arange(len(order))])

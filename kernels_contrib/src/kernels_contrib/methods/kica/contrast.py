@@ -65,6 +65,10 @@ class LineMap:
         operator = fastkpca.features(numbers.reshape(-1, 1), kernel, tol=tol, n_threads=1)
         self._map, self._shift = operator.map, float(operator.shift[0])
         self.kernel, self.n_features = operator.kernel, self._map.n_features
+        if not self.n_features:
+            raise ValueError(
+                f"{self.kernel!r} is zero on these components: it sees nothing of them; take another kernel"
+            )
         self._step = DIFFERENCE * self.kernel.get_parameters().get("sigma", 1.0)
 
     def _rows(self, y: np.ndarray) -> np.ndarray:

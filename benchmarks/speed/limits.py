@@ -148,12 +148,10 @@ def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Ca
         linear = {"second moment (dsyrk)": second_moment(n, D), "eigh": largest_eigenpairs(D, c)}
         linear["scores"] = gemm(n, D, c)
         if kind == "pivots":
-            # of moments of values the two sides are solved for, once for all rows
-            solved = 2 * D if info.get("value_moments") else n
             return {
                 "inner products": gemm(n, d, D),
                 "exp": exponentials(n * D),
-                "dtrsm": triangular_solve(solved, D),
+                "dtrsm": triangular_solve(n, D),
             } | linear
         return linear
     evaluated = {"inner products": inner_products(n, d), "exp": exponentials(0 if setting.degree else half)}

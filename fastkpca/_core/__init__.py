@@ -10,7 +10,6 @@
 ``scratch``      memory of temporary arrays that is used again: no loop, but as close to the machine
 ``symmetric``    a symmetric matrix that is held: sums, a centred copy in float32, eigenvalues; C beside it
 ``tiles``        exact tiles of the four built-in kernels and the products with them; C beside it
-``tridiagonal``  the largest eigenvalues of a symmetric tridiagonal matrix, by bisection
 ``truncation``   error bounds of the truncated Gaussian expansion, and the order from them
 ===============  ==========================================================================
 

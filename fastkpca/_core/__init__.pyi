@@ -6,5 +6,4 @@ from . import parity as parity
 from . import pivots as pivots
 from . import symmetric as symmetric
 from . import tiles as tiles
-from . import tridiagonal as tridiagonal
 from . import truncation as truncation

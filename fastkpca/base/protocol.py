@@ -665,16 +665,6 @@ class FeatureMap:
         """One for rows without weights that is cheaper and errs by more (``Moments.error``); None: there is none."""
         return None
 
-    def value_moments(self, *, bounds: bool) -> Moments | None:
-        """One for rows without weights that sums products of kernel values instead of features, and returns upper
-        bounds of the rows' residuals where ``bounds`` are wanted; what is ``finished`` has ``bounds_trace``, at least
-        the sum of ``row_bounds``. None: there is none."""
-        return None
-
-    def row_bounds(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        """Upper bounds of the rows' ``residual``, for features however exact, (n,)."""
-        return self.residual(X, Phi)
-
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(JSON header, arrays) from which ``Kernel.feature_map_from_state`` makes this map again."""
         raise NotImplementedError(f"{type(self).__name__} cannot be written to a model file")
@@ -699,8 +689,6 @@ class Moments:
         How far from zero an eigenvalue of the second moment may lie by its error alone; 0: by rounding alone.
     error : float
         Bound on the norm, and on the trace, of the second moment's error beyond the rounding of centred sums.
-    bounds_trace : float
-        At least the sum over the rows of ``FeatureMap.row_bounds``.
     """
 
     if TYPE_CHECKING:
@@ -740,14 +728,6 @@ class Moments:
         self.count = _moments.merge(self.count, self._mean, self._scatter, other.count, other._mean, other._scatter)
         self.residual_trace += other.residual_trace
         return self
-
-    def finished(self) -> Moments:
-        """The moments of the features once all rows were added: these themselves, or made of other sums."""
-        return self
-
-    @property
-    def bounds_trace(self) -> float:
-        return self.residual_trace
 
     @property
     def mean(self) -> np.ndarray:

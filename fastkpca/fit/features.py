@@ -11,7 +11,7 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS, UNIT32
 from ..maps.draws import DRAWS, Draws
-from ..maps.passes import apply, feature_moments, moments_and_draws, value_moments
+from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
 from ..model.plan import Candidate
 from ..products.rates import RATE
@@ -52,10 +52,6 @@ PILOT = 1024
 """Rows of a first, small sample, which says how many are needed."""
 FEW_ROWS = 32
 """Rows that tell whether quick moments have a chance."""
-ROWS_FOR_A_FEATURE = 16
-"""Fewer rows are solved for in the time that a matrix of all features takes, by which it would be known."""
-DRAWN_SHARE = 0.25
-"""Of all rows, that may be proposed as draws, at most: each costs what the others save."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +59,7 @@ class _Pass:
     """What a pass over the rows has found.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue; ``foreseen`` is about what the bound would be
-    with as many draws as there are, where it took fewer; ``kept`` (D, N) are the features, where they are kept;
-    ``by_values``: moments are from those of kernel values.
+    with as many draws as there are, where it took fewer; ``kept`` (D, N) are the features, where they are kept.
     """
 
     moments: Moments
@@ -73,7 +68,6 @@ class _Pass:
     left_out: Bound
     foreseen: float = np.inf
     kept: np.ndarray | None = None
-    by_values: bool = False
 
     def misses(self, target: Target) -> bool:
         """Whether the map leaves more than ``tol`` of the largest eigenvalue out."""
@@ -136,8 +130,7 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     solution = _components(found, problem)
     if free and _rounded(found, solution):
         raise TooDearError
-    sums = {"value_moments": True} if found.by_values else {}
-    return replace(solution, info=solution.info | {"radius": problem.data.radius} | sums)
+    return replace(solution, info=solution.info | {"radius": problem.data.radius})
 
 
 def _pass_seconds(problem: Problem, D: int) -> float:
@@ -204,20 +197,15 @@ def _pass(
     if 8.0 * problem.rows.n_samples * feature_map.n_features <= room:
         kept = np.empty((feature_map.n_features, problem.rows.n_samples))
     n_draws = _draws_wanted(problem, feature_map)
-    quick = quick and kept is None
-    # bounds of all rows, their sums, a few matrices of all features: in the place of the sample's matrix, which follows
-    fits = 2 * problem.data.n_samples + 6 * feature_map.n_features**2 <= most_draws**2
-    by_values = quick and fits and _value_moments_may_do(feature_map, problem, n_draws)
-    quick = by_values or (quick and _quick_may_do(feature_map, problem))
-    moments, draws = _summed(feature_map, problem, n_draws, kept, by_values=by_values, quick=quick)
+    quick = quick and kept is None and _quick_may_do(feature_map, problem)
+    moments, draws = _summed(feature_map, problem, n_draws, kept, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads)
-    found = _Pass(moments, draws, leading, left_out, kept=kept, by_values=by_values)
-    lacks_draws = by_values and n_draws and draws is None and found.misses(target)
-    if lacks_draws or (quick and not accurate_enough(moments, leading, target)):
+    found = _Pass(moments, draws, leading, left_out, kept=kept)
+    if quick and not accurate_enough(moments, leading, target):
         return _pass(feature_map, problem, tries, most_draws, room, quick=False)
     if draws is None or not found.misses(target):
         return found
@@ -233,34 +221,18 @@ def _draws_wanted(problem: Problem, feature_map: FeatureMap) -> int:
 
 
 def _summed(
-    feature_map: FeatureMap, problem: Problem, n_draws: int, kept: np.ndarray | None, *, by_values: bool, quick: bool
+    feature_map: FeatureMap, problem: Problem, n_draws: int, kept: np.ndarray | None, *, quick: bool
 ) -> tuple[Moments, Draws | None]:
     """Moments of one pass, and draws where they are wanted and rows are looked at one by one."""
-    options: dict[str, Any] = {"n_threads": problem.budget.n_threads, "progress": problem.budget.report}
-    if by_values:
-        return value_moments(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
-    options |= {"keep": kept, "quick": quick}
+    options: dict[str, Any] = {
+        "n_threads": problem.budget.n_threads,
+        "progress": problem.budget.report,
+        "keep": kept,
+        "quick": quick,
+    }
     if problem.target.may_use_sampled_bound:
         return moments_and_draws(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
     return feature_moments(feature_map, problem.rows, **options), None
-
-
-def _value_moments_may_do(feature_map: FeatureMap, problem: Problem, n_draws: int) -> bool:
-    """Whether moments of kernel values may be accurate enough, and drawing rows by bounds of their residuals is cheap:
-    as a few rows tell."""
-    n = problem.data.n_samples
-    if not problem.takes_quick_moments or problem.rows.distributed or n_draws > DRAWN_SHARE * n:
-        return False
-    if n < ROWS_FOR_A_FEATURE * feature_map.n_features:
-        return False
-    trial = feature_map.value_moments(bounds=n_draws > 0)
-    if trial is None:
-        return False
-    bounds = trial.update(problem.some_rows(FEW_ROWS))
-    found = trial.finished()
-    if bounds is not None and n_draws * float(bounds.sum()) > DRAWN_SHARE * n * found.bounds_trace:
-        return False
-    return bool(_may_do(found, problem))
 
 
 def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
@@ -271,10 +243,6 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     if trial is None:
         return False
     trial.update(problem.some_rows(FEW_ROWS))
-    return _may_do(trial, problem)
-
-
-def _may_do(trial: Moments, problem: Problem) -> bool:
     target, n = problem.target, problem.data.n_samples
     if not trial.error <= QUICK_SHARE * target.tol * trial.trace:
         return False

@@ -9,7 +9,6 @@ rows and the protocol. Nothing here chooses a map, solves for eigenvalues, or kn
                       features="monomial"; in model files their ``kind`` is "taylor" (Gaussian) or "polynomial"
 ``monomial_moments``  their second moments, from fewer sums
 ``pivots``            randomly pivoted Cholesky, for any positive semidefinite kernel
-``value_moments``     second moments of these, from those of kernel values
 ``fourier``           Fourier features on a periodic box, whose second moment is never formed
 ``compressed``        its second moment in the few directions that a box of rows has
 ``transforms``        fast Fourier transforms from and to points

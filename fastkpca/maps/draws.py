@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,12 +11,10 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 
-__all__ = ["DRAWS", "Draws", "drawn_among", "drawn_by_bounds", "scaled_residuals"]
+__all__ = ["DRAWS", "Draws", "drawn_among", "scaled_residuals"]
 
 DRAWS = 4096
 """Rows drawn in a pass."""
-AT_ONCE = 16
-"""Rows proposed at once, at most, for each draw that is wanted."""
 STRIP = 256
 """Rows of the matrix that are computed at once."""
 
@@ -70,54 +68,6 @@ def drawn_among(
     random = np.random.default_rng([seed, task]).random(n_draws)
     at = np.minimum(np.searchsorted(cumulative, random * total, side="right"), len(residual) - 1)
     return Draws(task, total, np.concatenate(numbers)[at], residual[at])
-
-
-def drawn_by_bounds(
-    bounds: np.ndarray,
-    residual: Callable[[np.ndarray], np.ndarray],
-    total: float,
-    n_draws: int,
-    most: int,
-    seed: int,
-) -> Draws | None:
-    """Draws in proportion to residuals that are computed only for rows proposed: by ``bounds`` (n,) of all residuals.
-
-    A proposal is kept with probability (its residual) / (its bound), which leaves those that are kept independent, and
-    distributed by their residuals; how many there are says nothing about which. None where that takes more than
-    ``most`` proposals.
-
-    A residual that is computed twice may differ by its rounding. The least one of a row is kept: by that the row counts
-    for more in the bound on the largest eigenvalue, which then holds for draws by either.
-
-    Parameters
-    ----------
-    bounds : ndarray (n,)
-    residual : callable
-        Upper bounds of the residuals of rows of these numbers; no larger than ``bounds`` are counted.
-    total : float
-        At least the sum of the residuals.
-    """
-    cumulative = np.cumsum(bounds)
-    rng, n, seen = np.random.default_rng(seed), len(bounds), 0
-    if not total > 0.0:
-        return None
-    share, found = total / max(float(cumulative[-1]), total), Draws(0, total, np.zeros(0, np.intp), np.zeros(0))
-    while len(found.index) < n_draws:
-        size = min(int(1.1 * (n_draws - len(found.index)) / share) + 100, AT_ONCE * n_draws)
-        seen += size
-        if seen > most:
-            return None
-        at = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-        index, position = np.unique(np.minimum(at, n - 1), return_inverse=True)
-        known = np.minimum(residual(index), bounds[index])
-        kept = position[rng.random(size) * bounds[index][position] < known[position]]
-        both = np.concatenate([found.index, index[kept]]), np.concatenate([found.residual, known[kept]])
-        found = replace(found, index=both[0], residual=both[1])
-    found = found.only(slice(n_draws))
-    index, position = np.unique(found.index, return_inverse=True)
-    least = np.full(len(index), np.inf)
-    np.minimum.at(least, position, found.residual)
-    return replace(found, residual=least[position])
 
 
 def scaled_residuals(

@@ -14,7 +14,7 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..rows.sinks import Sink
 from ..rows.view import Pass, Rows
-from .draws import DRAWS, Draws, drawn_among, drawn_by_bounds
+from .draws import DRAWS, Draws, drawn_among
 
 __all__ = [
     "MANY_TASKS",
@@ -31,7 +31,6 @@ __all__ = [
     "pass_tile_rows",
     "task_rows",
     "task_rows_for",
-    "value_moments",
 ]
 
 SMALL_MAP, MANY_TASKS = 256, 1024
@@ -39,8 +38,6 @@ TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 WORTH_A_TASK = 1 << 11
 PRODUCT_ENTRIES = 1 << 16
 """Numbers of rows and results together of a tile whose features are formed a few rows at a time."""
-ENTRIES_AT_ONCE = 1 << 22
-"""Numbers of rows, or of features, that are held of rows proposed as draws."""
 LARGE_TILE = 1 << 16
 """Rows of a tile of a fast transform, at most, where the map does not ask for more."""
 
@@ -230,47 +227,6 @@ def moments_and_draws(
     return _moments(feature_map, rows, (n_draws, seed), n_threads, progress, keep, new_moments)
 
 
-def value_moments(
-    feature_map: FeatureMap,
-    rows: Rows,
-    rng: np.random.Generator,
-    *,
-    n_draws: int,
-    n_threads: int = 1,
-    progress: parallel.Progress | None = None,
-) -> tuple[Moments, Draws | None]:
-    """The map's ``value_moments``, which it has, of rows in memory without weights; and draws as `moments_and_draws`.
-
-    None also where as many draws would take more time than they save: their moments do not matter then.
-    """
-    seed, bounds = int(rng.integers(2**63)), np.empty(rows.n_samples) if n_draws else None
-
-    def empty() -> Moments:
-        moments = feature_map.value_moments(bounds=n_draws > 0)
-        assert moments is not None
-        return moments
-
-    moments = _moments(feature_map, rows, (0, 0), n_threads, progress, None, empty, bounds)[0]
-    if bounds is None:
-        return moments, None
-
-    def residual(index: np.ndarray) -> np.ndarray:
-        return _row_bounds(feature_map, rows, index, n_threads)
-
-    return moments, drawn_by_bounds(bounds, residual, moments.bounds_trace, n_draws, rows.n_samples, seed)
-
-
-def _row_bounds(feature_map: FeatureMap, rows: Rows, index: np.ndarray, n_threads: int) -> np.ndarray:
-    """The map's ``row_bounds`` of the rows of these numbers, ascending: read in order, and not all held at once."""
-    at_once = parallel.tile_rows(max(feature_map.n_features, rows.n_features), entries=ENTRIES_AT_ONCE)
-    found: list[np.ndarray] = []
-    for start in range(0, len(index), at_once):
-        X = rows.take(index[start : start + at_once])
-        parts = parallel.shares(len(X), float(len(X)) * feature_map.n_features**2)
-        found += parallel.run(lambda i: feature_map.row_bounds(X[parts[i]]), len(parts), n_threads=n_threads)  # noqa: B023
-    return np.concatenate(found)
-
-
 def _moments(
     feature_map: FeatureMap,
     rows: Rows,
@@ -279,9 +235,8 @@ def _moments(
     progress: parallel.Progress | None,
     keep: np.ndarray | None,
     new_moments: Callable[[], Any],
-    bounds: np.ndarray | None = None,
 ) -> tuple[Moments, Draws | None]:
-    """``draws``: how many, and their seed. ``bounds`` (N,) takes what the moments return of each row."""
+    """``draws``: how many, and their seed."""
     (n_draws, seed), n = draws, rows.n_samples
     step = pass_tile_rows(feature_map, n)
     span = task_rows(feature_map, n, rows.n_features, distributed=rows.distributed)
@@ -295,12 +250,8 @@ def _moments(
             stop = min(n, start + step)
             X, w, index = _present(rows, start, stop)
             if len(X):
-                found = _updated(moments, X, w, None if keep is None else keep[:, start:stop])
-                if bounds is None:
-                    residuals.append(found)
-                    numbers.append(index)
-                else:
-                    bounds[start:stop] = found
+                residuals.append(_updated(moments, X, w, None if keep is None else keep[:, start:stop]))
+                numbers.append(index)
         return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
 
     def combine(a: tuple[Moments, Draws | None], b: tuple[Moments, Draws | None]) -> tuple[Moments, Draws | None]:
@@ -318,7 +269,6 @@ def _moments(
         size=8 * feature_map.n_features**2,
     )
     moments, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
-    moments = moments.finished()
     check_moments(moments)
     return moments, drawn
 

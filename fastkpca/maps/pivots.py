@@ -44,7 +44,6 @@ from ..base.rounding import UNIT, UNIT32, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
-from .value_moments import FactoredMap, ValueMoments
 
 __all__ = [
     "SAMPLE_ROWS",
@@ -83,7 +82,7 @@ SURE_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
 
 
-class PivotMap(FactoredMap):
+class PivotMap(FeatureMap):
     """phi(x) = L^-1 k(P, x); K - Phi Phi' is positive semidefinite up to ``defect``.
 
     Parameters
@@ -152,12 +151,9 @@ class PivotMap(FactoredMap):
         """phi of a tile, (n, D), column-major, dtype of X; computed in float64."""
         if self.n_features == 0:
             return np.zeros((len(X), 0), dtype=X.dtype)
-        tile = self.values(np.ascontiguousarray(X, dtype=np.float64))
+        tile = _block(self.kernel, self.pivots, np.ascontiguousarray(X, dtype=np.float64))
         _core.solve(self.factor, tile)
         return tile.astype(X.dtype, copy=False).T
-
-    def values(self, X: np.ndarray) -> np.ndarray:
-        return _block(self.kernel, self.pivots, X)
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         """k(x, x) - |phi(x)|^2, (n,), float64, and all that rounding can have hidden: an upper bound."""
@@ -173,25 +169,6 @@ class PivotMap(FactoredMap):
         size = np.maximum(diagonal - remaining, 0.0) + error
         error += (self._slope * np.sqrt(size) + self._level) ** 2
         return np.maximum(remaining, 0.0) + error
-
-    def row_bounds(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        """`residual` of the exact solution of L phi = k(P, x), with what |R|^2 / nu' adds to it, (n,): an upper bound.
-        The first few features ``Phi`` (n, any number) give a larger one.
-
-        Both solutions have a residual R, so they are 2 |R| / nu'^(1/2) apart (L L' >= nu' I).
-        """
-        size = 1.01 * np.sqrt(_diagonal(self.kernel, X)) + 2.0 * self._level
-        apart = 2.0 * (self._slope * size + self._level)
-        return self.residual(X, Phi) + 2.0 * apart * (size + apart)
-
-    def bounds_excess(self, n: float, trace: float) -> float:
-        """With r the exact residual of a row, max(r, 0) = r + max(-r, 0), and -r is at most the map's defect. To that
-        come the distance of both solutions, as in ``row_bounds`` (Cauchy and Schwarz over the rows), and the rounding
-        of a row's residual: each twice, once hidden and once added."""
-        size = 1.01 * np.sqrt(max(trace, 0.0)) + 2.0 * self._level * np.sqrt(n)
-        apart = 2.0 * (self._slope * size + self._level * np.sqrt(n))
-        rounding = 1.1 * UNIT * (self.n_features + 4.0) * trace + n * self.entry_error
-        return float(2.0 * (2.0 * apart * (size + apart) + rounding) + self.defect_norm(n, 1.01 * size**2))
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """By weights of the kernel values, D instead of D^2 operations a row, where their rounding allows that."""
@@ -258,10 +235,6 @@ class PivotMap(FactoredMap):
         # of a kernel of the rows' difference no feature is larger than those of the pivots: squares stay in float32
         safe = may_be_means(self.kernel) and self.n_features and SAFE[0] <= self.factor[0, 0] <= SAFE[1]
         return _SingleMoments(self) if safe and _moments.SINGLE_IS_FASTER else None
-
-    def value_moments(self, *, bounds: bool) -> Moments | None:
-        first = max(1, self.n_features // FIRST_SHARE) if bounds else 0
-        return ValueMoments(self, first) if self.n_features else None
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header = {
@@ -333,9 +306,6 @@ class _SingleMoments(Moments):
 SAFE = 1e-6, 1e6
 """Largest features between which squares of what is centred neither overflow in float32 nor, but for the smallest,
 underflow."""
-FIRST_SHARE = 3
-"""One in so many features bounds the residual of a row: to solve for them takes a ninth, and what they leave is some
-three times what all do."""
 QUICK = 1500
 """Pivots up to which their matrix is factored in a fraction of a second."""
 

@@ -1,11 +1,9 @@
 """Attack the sampled bound: at delta = 0.05 at most 5 % of the problems of any family may break it.
 
     python tests/attacks/attack_loose.py [--problems 20000] [--calls 20000] [--failure 0.05] [--seed 0] [--moved]
-        [--values]
 
 First the bound alone, then kpca with few features and that failure_probability. With --moved pivots go to means of
-rows, also where the rows are few; with --values second moments are summed of kernel values, and rows are drawn by
-bounds of their residuals.
+rows, also where the rows are few.
 
 tests/attacks/test_attack_loose.py runs a fraction; tests/support/loose_cases.py has the families.
 """
@@ -22,8 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import loose_cases as cases
 
-from fastkpca.fit import features, footprint, planning
-from fastkpca.maps import passes
+from fastkpca.fit import offers
 
 
 def attack_bound(problems, failure, seed):
@@ -68,17 +65,6 @@ def attack_calls(calls, failure, seed):
     return worst
 
 
-def sum_values():
-    """Moments of kernel values wherever rows have no weights, and up to 1e5 proposals."""
-    drawn = passes.drawn_by_bounds
-    footprint.KEPT_FEATURES = 0
-    features._value_moments_may_do = lambda found, problem, n_draws: (
-        problem.rows.weights is None and found.value_moments(bounds=n_draws > 0) is not None
-    )
-    features.accurate_enough = lambda moments, leading, target: moments.error <= 1e-4 * moments.trace
-    passes.drawn_by_bounds = lambda *args: drawn(*args[:4], 10**5, args[5])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=20000)
@@ -86,12 +72,9 @@ def main():
     parser.add_argument("--failure", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--moved", action="store_true")
-    parser.add_argument("--values", action="store_true")
     given = parser.parse_args()
-    if given.values:
-        sum_values()
     if given.moved:
-        planning.MEANS_FROM = 0
+        offers.MEANS_FROM = 0
     worst = attack_bound(given.problems, given.failure, given.seed)
     worst = max(worst, attack_calls(given.calls, given.failure, given.seed))
     if worst > given.failure:

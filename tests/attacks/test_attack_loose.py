@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from loose_cases import CALLS, FAMILIES
 
-from fastkpca.fit import planning
+from fastkpca.fit import offers
 from fastkpca.solve import sampled
 from fastkpca.solve.sampled import ScaledSample, sampled_bound, upper_share
 
@@ -27,7 +27,7 @@ def test_the_bound_fails_no_more_often_than_it_says(attack, family):
 @pytest.mark.parametrize("moved", [False, True])
 def test_kpca_with_few_features_fails_no_more_often_than_it_says(attack, family, moved, monkeypatch):
     if moved:  # pivots to means of rows, also where the rows are few
-        monkeypatch.setattr(planning, "MEANS_FROM", 0)
+        monkeypatch.setattr(offers, "MEANS_FROM", 0)
     found = [
         cases.call_misses(CALLS[family](attack.rng(f"loose {family}", case), 120), case, 0.05)
         for case in range(attack.count(4000, least=80))

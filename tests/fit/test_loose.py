@@ -9,11 +9,10 @@ from reference import center
 import fastkpca as fk
 from fastkpca._core import moments
 from fastkpca.errors import CertificateWarning, NoVarianceError
-from fastkpca.fit import features, footprint, planning
+from fastkpca.fit import features, footprint, offers
 from fastkpca.kernels import get_kernel
-from fastkpca.maps import passes as map_passes
-from fastkpca.maps.draws import DRAWS, drawn_by_bounds, scaled_residuals
-from fastkpca.maps.passes import moments_and_draws, value_moments
+from fastkpca.maps.draws import DRAWS, scaled_residuals
+from fastkpca.maps.passes import moments_and_draws
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
 from fastkpca.solve import sampled
@@ -55,7 +54,7 @@ def test_of_many_rows_fewer_pivots_do_in_one_pass(monkeypatch, columns, tol):
     model = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
     low, high = model.eigenvalue_bounds.T
     assert (high - low).max() <= tol * model.eigenvalues[0] and len(passes) == 1
-    monkeypatch.setattr(planning, "MEANS_FROM", np.inf)
+    monkeypatch.setattr(offers, "MEANS_FROM", np.inf)
     rows = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
     assert model.info["n_features"] < 0.9 * rows.info["n_features"]
     assert (low <= rows.eigenvalue_bounds[:, 1]).all() and (rows.eigenvalue_bounds[:, 0] <= high).all()
@@ -308,12 +307,7 @@ def passes(monkeypatch):
         seen.append("float32" if quick else "float64")
         return moments_and_draws(*args, quick=quick, **options)
 
-    def summed(*args, **options):
-        seen.append("values")
-        return value_moments(*args, **options)
-
     monkeypatch.setattr(features, "moments_and_draws", looked)
-    monkeypatch.setattr(features, "value_moments", summed)
     monkeypatch.setattr(footprint, "KEPT_FEATURES", 0)
     return seen
 
@@ -361,74 +355,3 @@ def test_distributed_rows_take_second_moments_in_float64(passes):
         assert passes == [taken] * len(passes)
         assert passes
         passes.clear()
-
-
-@pytest.fixture
-def by_values(monkeypatch, passes):
-    """Fits of few rows by moments of kernel values."""
-    monkeypatch.setattr(features, "DRAWN_SHARE", 1e9)
-    monkeypatch.setattr(features, "ROWS_FOR_A_FEATURE", 0)
-    monkeypatch.setattr(map_passes, "drawn_by_bounds", lambda *args: drawn_by_bounds(*args[:4], 10**6, args[5]))
-    return passes
-
-
-@pytest.mark.parametrize("guaranteed", [False, True])
-def test_a_loose_tolerance_of_many_rows_sums_kernel_values(by_values, guaranteed):
-    X = rows_of(24_000, 2)
-    X[::3] += 4.0
-    model = fk.kpca(
-        X, "gaussian", 4, sigma=1.2, tol=2e-2, features="pivots", guaranteed=guaranteed, n_threads=1, center=False
-    )
-    assert by_values
-    assert set(by_values) == {"values"}
-    assert model.info["value_moments"]
-    two = fk.kpca(
-        X, "gaussian", 4, sigma=1.2, tol=2e-2, features="pivots", guaranteed=guaranteed, n_threads=2, center=False
-    )
-    for name in ("eigenvalues", "eigenvalue_bounds", "score"):
-        np.testing.assert_array_equal(getattr(two, name), getattr(model, name))
-    narrow = fk.kpca(X, "gaussian", 4, sigma=1.2, tol=1e-10, n_threads=1, center=False)
-    low, high = model.eigenvalue_bounds.T
-    assert ((low <= narrow.eigenvalue_bounds[:, 1]) & (narrow.eigenvalue_bounds[:, 0] <= high)).all()
-    assert (high - low).max() <= 2e-2 * model.eigenvalues[0]
-
-
-@pytest.mark.filterwarnings("ignore::fastkpca.errors.ComponentsWarning", "ignore::fastkpca.errors.CertificateWarning")
-def test_intervals_from_sums_of_kernel_values_hold(by_values, attack):
-    taken = 0
-    for case in range(attack.count(200, least=25)):
-        rng = attack.rng("values", case)
-        d, n = int(rng.integers(1, 7)), int(rng.integers(100, 1200))
-        X = rng.standard_normal((n, d))
-        shape = str(rng.choice(["spread", "clusters", "equal", "far", "heavy"]))
-        if shape == "clusters":
-            X = 1e-2 * X + 3.0 * rng.standard_normal((4, d))[rng.integers(0, 4, n)]
-        elif shape == "equal":
-            X = X[rng.integers(0, n // 10, n)]
-        elif shape == "far":
-            X[:3] *= 50.0
-        elif shape == "heavy":
-            X = rng.standard_t(1.5, (n, d))
-        options = {"tol": 10.0 ** rng.uniform(-4, -1), "guaranteed": bool(rng.random() < 0.3)}
-        options |= {"sigma": float(np.median(np.std(X, axis=0)) * 10.0 ** rng.uniform(-0.7, 0.7)) + 1e-9, "rng": case}
-        model = fk.kpca(X, "gaussian", int(rng.integers(1, 8)), features="pivots", n_threads=1, **options)
-        taken += by_values[-1:] == ["values"]
-        assert model.info.get("value_moments", False) == (by_values[-1:] == ["values"])
-        by_values.clear()
-        K = center(model.kernel.block(X - model.shift, X - model.shift)).astype(np.float64)
-        true = np.linalg.eigvalsh(K)[::-1][: model.n_components]
-        low, high = model.eigenvalue_bounds.T
-        slack = 1e-14 * n
-        assert (low <= true + slack).all() and (true - slack <= high).all()
-    assert taken > 5
-
-
-def test_rows_whose_first_features_say_little_are_summed_by_features(passes, monkeypatch):
-    """Draws by bounds that are far too large would take more proposals than rows: then another pass is made."""
-    monkeypatch.setattr(features, "DRAWN_SHARE", 1e9)
-    monkeypatch.setattr(features, "ROWS_FOR_A_FEATURE", 0)
-    monkeypatch.setattr(map_passes, "drawn_by_bounds", lambda *args: drawn_by_bounds(*args[:4], 10, args[5]))
-    X = rows_of(5000, 5)
-    model = fk.kpca(X, "gaussian", 2, sigma=1.5, tol=3e-2, features="pivots", n_threads=1)
-    assert passes == ["values", "float64"]
-    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 3e-2 * model.eigenvalues[0]

@@ -88,10 +88,6 @@ class GridPlan:
     once: float
     once_nodes: float
 
-    def cost(self, points: float) -> float:
-        """Predicted nanoseconds of a product with one column, set-up included."""
-        return self.point * points + self.once
-
     @property
     def nodes(self) -> int:
         return prod(n * q for n, q in zip(self.counts, self.orders, strict=True))
@@ -240,7 +236,7 @@ def _cheapest_boxes(
 
 
 def plan_grid(
-    low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most_nodes: float, spent: float = 0.0
+    low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most_nodes: float
 ) -> GridPlan | None:
     """The cheapest grid over the box low..high whose error is at most ``tol``; None where there is none.
 
@@ -254,16 +250,14 @@ def plan_grid(
     tol : float
     most_nodes : float
         Nodes that a grid may have.
-    spent : float
-        Error that was made before: it comes out of tol, and into the plan's bound.
     """
     d = len(low)
     extent = np.maximum((high - low) / sigma, _LEAST_EXTENT)
     if not (d <= LARGEST_DIMENSION and np.isfinite(extent).all()):
         return None
-    floor = rounding(extent) + spent
+    floor = rounding(extent)
     share = expm1(log1p(tol - floor) / d) if tol > floor else 0.0
-    if share <= rounding(extent) / 2:
+    if share <= floor / 2:
         return None
     sides = _sides(_INTERPOLATION * share)
     fewest = extent[:, None] / sides  # (d, orders)

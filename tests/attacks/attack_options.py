@@ -379,7 +379,6 @@ ROUTES: list[dict[str, Any]] = [
     {"features": "ranked"},
     {"features": "fourier"},
     {"products": "grid"},
-    {"products": "fourier"},
     {"products": "expansion"},
     {"products": "clusters"},
     {"max_features": 12},

@@ -840,6 +840,7 @@ def _krylov_candidates(problem: Problem, look: Look, seconds: float = math.inf) 
         square=True,
         columns=_components_timed(problem) + 10,
         name="exact" if exact_alone else target.products,
+        pivots=target.method == "krylov",
         n_threads=problem.budget.n_threads,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{KRYLOV_PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",

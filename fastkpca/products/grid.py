@@ -246,7 +246,7 @@ def grid_offer(
     if not (1 <= d <= LARGEST_DIMENSION and tol < 1.0 and min(n_x, n_y) > 0):
         return None
     points = float(n_x + n_y)
-    # rows that fill little of their box would have it filled with nodes: at a hundred for each row exact tiles cost less
+    # where rows fill little of their box most nodes are empty: at a hundred for each row exact tiles cost less
     most_nodes = min(memory_limit / 24.0, max(1e6, 100.0 * points))
     low, high = joint_box(data_x, data_y)
     plan = plan_grid(low, high, sigma, points, tol, most_nodes)

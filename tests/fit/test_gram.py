@@ -446,3 +446,10 @@ def test_products_by_name_plan_none_that_come_later(monkeypatch):
     X = np.random.default_rng(0).random((2000, 3))
     assert fk.gram(X, "gaussian", sigma=0.3, tol=1e-6, products="grid").shape == (2000, 2000)
     assert fk.plan(X, "gaussian", 5, sigma=0.3, products="grid").name == "grid"
+
+
+def test_pivots_are_looked_for_where_no_map_of_them_can_be_taken():
+    X = np.random.default_rng(0).random((12_000, 3))
+    kernel = fk.get_kernel("gaussian", sigma=3.0) * fk.get_kernel("linear")
+    assert fk.gram(X, kernel, tol=1e-3).products == "pivots"
+    assert fk.plan(X, kernel, 3, tol=1e-2, method="krylov").name == "pivots"

@@ -29,7 +29,7 @@ __all__ = [
     "widest_block",
 ]
 
-NEAR_RATE = 1e9
+NEAR_RATE = 0.4e9
 """Near values that are multiplied with four columns in a second."""
 PASS_SECONDS = 1e-3
 """Of a pass over few values: calls, and small matrices."""

@@ -30,7 +30,7 @@ SETTLED = 0.01
 """Residual, over the last wanted eigenvalue, from which on a Ritz value tells where the others begin."""
 LOOK = 1.12
 """Factor by which a basis grows between two looks at its Ritz values."""
-PASSES, SIFTING_PASSES = 20.0, 5.0
+PASSES, SIFTING_PASSES = 50.0, 6.0
 """Exact passes whose costs the search may reach; and finding the near values."""
 
 
@@ -63,7 +63,7 @@ def narrow_start(outlook: Outlook, rng: np.random.Generator) -> NarrowStart | No
     values = PASSES * expenses.budget.pass_seconds / near_seconds(1.0, limit / COLUMNS)
     memory = np.inf if expenses.budget.memory is None else expenses.budget.memory
     # the basis, and its half while it is copied to a larger store; the values twice while they are put together
-    most = min(8.0 * values, 0.5 * (memory - 12.0 * n * limit))
+    most = min(6.0 * values, 0.5 * (memory - 12.0 * n * limit))
     # finding a value costs as much as multiplying with it
     pairs = SIFTING_PASSES * expenses.budget.pass_seconds / near_seconds(1.0, 1.0)
     near = matrix.product.near(DROPPED * matrix.trace / (n * float(n)), most, pairs)

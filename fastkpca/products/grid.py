@@ -8,7 +8,7 @@ rows it is symmetric and positive semidefinite. Errors and costs: ``grid_plan``.
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..base.protocol import Cost, Offer, Summary, Summation
 from ..rows.view import Rows
 from .expansion import TwoSidedSummation, joint_box
 from .grid_plan import LARGEST_DIMENSION, GridPlan, plan_grid, series_weights
+from .rates import RATE
 from .vectors import columns_of
 
 __all__ = ["GridSummation", "grid_offer", "interpolate", "spread"]
@@ -25,8 +26,9 @@ __all__ = ["GridSummation", "grid_offer", "interpolate", "spread"]
 MEMORY = 1 << 30
 """Bytes of nodal arrays, unless the caller says otherwise."""
 _COLUMNS_TOGETHER = 16
-_FLOPS_OF_A_TASK = 1e7
-_WORTH_TWO_TASKS = 4e6
+"""Columns of U that go through the grid at once, at most."""
+_TASK = 1e7
+"""Flops of a task of a translation, about: half a millisecond."""
 
 
 def _run_length(n: int) -> int:
@@ -88,7 +90,7 @@ def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray
     out = out[: before * new * after]
     result = out.reshape(before, new, after)
     flops = 2.0 * before * old * new * after
-    wanted = 2 * -(-int(flops) // int(2 * _FLOPS_OF_A_TASK)) if flops > _WORTH_TWO_TASKS else 1  # even: equal shares
+    wanted = 2 * ceil(flops / (2.0 * _TASK)) if flops > _TASK / 2.0 else 1  # even: equal shares
     step, pieces = -(-before // wanted), 1
     if after == 1:
         turned = np.ascontiguousarray(matrix.T)
@@ -252,10 +254,11 @@ def grid_offer(
     plan = plan_grid(low, high, sigma, points, tol, most_nodes)
     if plan is None:
         return None
+    flops = 1e-9 * RATE.features  # in a nanosecond
     cost = Cost(
-        row_flops=5.0 * plan.point * points / n_x,
-        column_flops=5.0 * (plan.more * points + plan.once_nodes) / n_x,
-        setup_flops=5.0 * plan.once,
+        row_flops=flops * plan.point * points / n_x,
+        column_flops=flops * (plan.more * points + plan.once_nodes) / n_x,
+        setup_flops=flops * plan.once,
         memory=8.0 * (2.0 * d + 6.0) * (n_x if data_x is data_y else n_x + n_y),
         residual=plan.error_bound,
         column_memory=16.0 * plan.nodes,

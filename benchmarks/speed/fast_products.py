@@ -24,7 +24,7 @@ import fastkpca as fk
 SIGMAS = (0.02, 0.1, 0.3, 1.0)
 clock = time.process_time
 PART = 4000
-NAMES = ("exact", "expansion", "grid", "clusters", "fourier", "pivots")
+NAMES = ("exact", "expansion", "grid", "clusters", "pivots")
 
 
 def blocked(X: np.ndarray, u: np.ndarray, sigma: float) -> np.ndarray:

@@ -159,7 +159,7 @@ def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Ca
         return evaluated | {"eigh": largest_eigenpairs(n, c)}
     if multiplies_near_values(info):
         return {}
-    if info.get("products") in ("grid", "fourier") and d <= 3:
+    if info.get("products") == "grid" and d <= 3:
         return {f"finufft, {info['passes']} passes": transforms(X, setting, c, (1, 2) * info["passes"])}
     if info.get("factorisations"):  # what proves a flat spectrum's intervals
         evaluated["spotrf"] = cholesky(n)

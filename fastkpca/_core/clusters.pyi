@@ -6,7 +6,6 @@ import numpy.typing as npt
 _Reals = npt.NDArray[np.float64]
 _Sizes = npt.NDArray[np.intp]
 _Ints = npt.NDArray[np.int32]
-_Singles = npt.NDArray[np.float32]
 
 def bisect(
     rows: _Reals, leaf: int
@@ -72,5 +71,3 @@ class Expansions:
 
 def gather(rows: _Reals, start: _Sizes, stop: _Sizes) -> _Reals: ...
 def add(V: _Reals, part: _Reals, start: _Sizes, stop: _Sizes) -> None: ...
-def keep(K: _Reals, start: _Sizes, stop: _Sizes, least: float) -> tuple[_Sizes, _Singles, _Ints]: ...
-def sparse_product(start: _Sizes, values: _Singles, columns: _Ints, B: _Reals) -> _Reals: ...

@@ -24,7 +24,6 @@ Every intermediate term of a pair is at most A = exp(2 R - max(delta, 2 sqrt(R) 
 import numpy as np
 
 from libc.math cimport INFINITY, exp, sqrt
-from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm
@@ -48,9 +47,6 @@ cdef extern from "cluster_loops.h" nogil:
     void fk_monomial(Py_ssize_t n, const double *a, const double *b, double w, double *out)
     void fk_weigh(Py_ssize_t n, const double *a, const double *b, Py_ssize_t stride, double *out)
     void fk_add_products(Py_ssize_t n, const double *a, const double *b, double *out)
-    Py_ssize_t fk_keep(Py_ssize_t n, const double *a, double least, int32_t first, float *values, int32_t *columns)
-    void fk_sparse_product(Py_ssize_t rows, const Py_ssize_t *start, const float *values, const int32_t *columns,
-                           const double *B, double *out)
 
 
 cdef const fk_ops *ops = fk_select(NULL)
@@ -768,45 +764,3 @@ def add(double[:, ::1] V, const double[:, ::1] part, const Py_ssize_t[::1] start
                 for c in range(V.shape[1]):
                     V[i, c] += part[n, c]
                 n += 1
-
-
-# ---- values that are kept ----
-
-def keep(const double[:, ::1] K, const Py_ssize_t[::1] start, const Py_ssize_t[::1] stop, double least):
-    """The values above ``least`` of some rows of a matrix whose columns are those of runs, one run after the other.
-
-    Returns
-    -------
-    counts : ndarray (rows,), intp
-    values : ndarray (sum of the counts,), float32
-    columns : ndarray (sum of the counts,), int32
-        Numbers of the columns.
-    """
-    cdef Py_ssize_t i, r, j, n = 0, before, rows = K.shape[0]
-    counts_array = np.empty(rows, dtype=np.intp)
-    values_array, columns_array = np.empty(K.size + 1, dtype=np.float32), np.empty(K.size + 1, dtype=np.int32)
-    cdef Py_ssize_t[::1] counts = counts_array
-    cdef float[::1] values = values_array
-    cdef int32_t[::1] columns = columns_array
-    with nogil:
-        for i in range(rows):
-            before, j = n, 0
-            for r in range(start.shape[0]):
-                n += fk_keep(stop[r] - start[r], &K[i, j], least, <int32_t>start[r], &values[n], &columns[n])
-                j += stop[r] - start[r]
-            counts[i] = n - before
-    return counts_array, values_array[:n].copy(), columns_array[:n].copy()
-
-
-def sparse_product(const Py_ssize_t[::1] start, const float[::1] values, const int32_t[::1] columns,
-                   const double[:, ::1] B):
-    """A B for a sparse A, row i of which has the values start[i]:start[i + 1] in these columns, and B (m, 4)."""
-    cdef Py_ssize_t rows = start.shape[0] - 1
-    out_array = np.zeros((rows, 4))
-    cdef double[:, ::1] out = out_array
-    if B.shape[1] != 4:
-        raise ValueError(f"B has {B.shape[1]} columns; four are needed")
-    if values.shape[0]:
-        with nogil:
-            fk_sparse_product(rows, &start[0], &values[0], &columns[0], &B[0, 0], &out[0, 0])
-    return out_array

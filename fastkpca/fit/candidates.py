@@ -325,6 +325,7 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         square=True,
         columns=_components_timed(problem) + 10,
         name=target.products,
+        pivots=target.method == "krylov",
         n_threads=problem.budget.n_threads,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",

@@ -96,8 +96,7 @@ def kpca(
         ``method="features"``.
     products : str
         The product that the krylov route uses: "auto", "exact", or the name of one that the kernel offers ("grid",
-        "clusters", "fourier", "expansion"), whose error is then part of the certificate. A name implies
-        ``method="krylov"``.
+        "clusters", "expansion"), whose error is then part of the certificate. A name implies ``method="krylov"``.
     max_passes : int
         Largest number of passes over the exact kernel values.
     memory_limit : int or str, optional

@@ -130,15 +130,17 @@ def products_for(
     square: bool,
     columns: int = 1,
     name: str = "auto",
+    pivots: bool = False,
     least: float | None = None,
     n_threads: int = 1,
     reason: str = "",
 ) -> list[Way]:
     """All products that keep ``tol`` (None: exact ones), or those of one name.
 
-    ``least`` is the error of an exact product, which is part of the error of an approximate one too; None: the kernel's
-    ``entry_error``. ``n_threads`` is for the passes over the rows in which a product is built. ``reason``: why they
-    have to keep ``tol``, for the text of an error.
+    ``pivots``: whether "auto" looks for pivots too, in milliseconds: a fit that may take a feature map of them has no
+    use for their products. ``least`` is the error of an exact product, which is part of the error of an approximate one
+    too; None: the kernel's ``entry_error``. ``n_threads`` is for the passes over the rows in which a product is built.
+    ``reason``: why they have to keep ``tol``, for the text of an error.
 
     Raises
     ------
@@ -158,7 +160,7 @@ def products_for(
             if offer.name == name:  # those that follow take milliseconds to plan
                 break
     best = best_product(ways).seconds()
-    if name == "pivots" or (name == "auto" and best > WORTH_PROBING):
+    if name == "pivots" or (pivots and name == "auto" and best > WORTH_PROBING):
         seconds = np.inf if name == "pivots" else best
         ways += _pivot_ways(kernel, data_x, data_y, rest, columns, seconds, n_threads)
     if name == "auto":

@@ -17,10 +17,8 @@ from ..maps.monomial import TaylorMap, taylor_size
 from ..maps.monomial_moments import product_flops
 from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
-from ..products.expansion import ExpansionSummation
-from ..products.fourier import fourier_offer
+from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
-from ..products.two_sided import joint_box
 from ..rows.view import Rows
 from .parameters import length, positive_number
 
@@ -197,7 +195,7 @@ class Gaussian(Kernel):
         if tol is None or max(data_x.radius, data_y.radius) > FARTHEST * self._sigma:
             return
         # the last takes milliseconds to plan: whoever has seen a cheap one stops before
-        for make in (grid_offer, self._one_centre, fourier_offer, cluster_offer):
+        for make in (grid_offer, self._one_centre, cluster_offer):
             offer = make(data_x, data_y, self._sigma, tol)
             if offer is not None:
                 yield offer

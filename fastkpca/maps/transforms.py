@@ -38,7 +38,6 @@ __all__ = [
     "Nodes",
     "SharedType2",
     "about",
-    "convolve",
     "cost",
     "eps_for",
     "error_bound",
@@ -182,29 +181,6 @@ def _transforms(d: int) -> tuple[Callable[..., np.ndarray], Callable[..., np.nda
         (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2),
     )
     return type1s[d - 1], type2s[d - 1]
-
-
-def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float) -> np.ndarray:
-    """sum_j U_j sum_m w_m exp(i m.(x - y_j)) for real, symmetric weights of a centred box, by finufft: (targets, k).
-
-    Two real columns are the two parts of a complex one throughout: nothing is taken apart in between.
-    """
-    d, n = targets.shape
-    strengths = _paired(U)
-    if n == 0 or sources.shape[1] == 0:
-        return np.zeros((n, U.shape[1]))
-    to_modes, to_points = _transforms(d)
-    # one grid for both: left to itself finufft may take another for type 2, which then is not the adjoint to rounding.
-    # 1.25 times the modes where the FFT of many modes is what costs (d = 3)
-    eps = _clip(eps)
-    fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
-    grid = {"upsampfac": 2.0 if fine else 1.25}
-    spectra = _run(to_modes, strengths.size, *sources, strengths, weights.shape, eps=eps, isign=-1, **grid)
-    spectra = spectra.reshape(len(strengths), *weights.shape)
-    spectra *= weights
-    values = _run(to_points, n * len(strengths), *targets, spectra, eps=eps, isign=1, **grid)
-    values = values.reshape(len(strengths), n)
-    return _unpaired(values, U.shape[1])
 
 
 def _paired(U: np.ndarray) -> np.ndarray:

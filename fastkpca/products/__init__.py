@@ -10,10 +10,8 @@ ways, not this room. No kernel is known by name but the Gaussian, which the fast
 ``weighted``   of weighted rows, transformed (by a reflection) so that ordinary centring can be used
 ``combined``   of sums and scalings, from the products of their parts
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
-``grid``       through Chebyshev nodes in boxes (``grid_plan``, ``nodal``), island by island (``islands``)
+``grid``       through Chebyshev nodes in boxes; ``grid_plan`` chooses these
 ``clusters``   expansions about the centres of clusters
-``fourier``    by non-uniform FFT
 ``blocks``     tiles from ``Kernel.block``, and how they are walked over
-``two_sided``  what products that treat targets and sources alike share
 =============  ===============================================================================
 """

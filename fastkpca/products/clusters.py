@@ -31,20 +31,18 @@ from ..base.protocol import Cost, NearProduct, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor
 from ..rows.view import Rows
 from .narrow import joined, near_summation
+from .rates import RATE
 from .vectors import columns_of
 
 __all__ = ["ClusterSummation", "cluster_offer", "reachable"]
 
-LEAF = 128
-SAMPLE_LEAF = 8
+LEAF, SAMPLE_LEAF = 128, 8  # rows of the smallest clusters; of a sample's, at least
 LOOK, LEAST_LOOK = 1 << 18, 512  # numbers of a sample that are clustered to predict a cost; rows at least
 FEW = 128  # wide rows whose distances tell whether clusters are worth that look
-LARGEST_TERMS = 4096
-LEAST_TOGETHER = 8  # columns
+LARGEST_TERMS = 4096  # of an expansion
 COEFFICIENTS = 1 << 22  # numbers G held at once: 32 MB
 LEAST_TASK = 1 << 20  # kernel values of an exact task where its cluster has partners for them
 STRIP = 2048  # rows, and partners, in an exact task: as the exact summation's bands
-FLOPS = 5e9  # of Cost, in a second on one thread
 
 
 def reachable(d: int) -> float:
@@ -537,9 +535,9 @@ def cluster_offer(
         return ClusterSummation(X, Y, sigma=sigma, tol=tol, memory_limit=memory_limit)
 
     cost = Cost(
-        row_flops=FLOPS * first / n,
-        column_flops=FLOPS * further / n,
-        setup_flops=FLOPS * setup,
+        row_flops=RATE.features * first / n,
+        column_flops=RATE.features * further / n,
+        setup_flops=RATE.features * setup,
         memory=memory,
         residual=float(worst),
     )
@@ -551,7 +549,7 @@ def _memory_of_pairs(terms: np.ndarray, d: int, listed: float, share: float) -> 
 
     ``terms``: of each of the pairs that were looked at, a ``share`` of the ``listed`` ones.
     """
-    coefficients = 8.0 * float(terms.sum()) / share * LEAST_TOGETHER
+    coefficients = 8.0 * float(terms.sum()) / share * 8  # columns at once, at least
     memory = (250.0 + 48.0 * d) * listed + min(8.0 * COEFFICIENTS, coefficients)
     return memory + 32.0 * STRIP * float(terms.max(initial=1.0))
 

@@ -8,8 +8,7 @@ rows it is symmetric and positive semidefinite. Errors and costs: ``grid_plan``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 
@@ -17,22 +16,69 @@ from .._core.boxes import Grid, Points
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..rows.view import Rows
+from .expansion import TwoSidedSummation, joint_box
 from .grid_plan import LARGEST_DIMENSION, GridPlan, plan_grid, series_weights
-from .islands import Piece, PiecewiseSummation, exact_cost, exact_part, plan_pieces
-from .nodal import interpolate, spread
-from .two_sided import TwoSidedSummation, joint_box
+from .rates import RATE
 from .vectors import columns_of
 
-__all__ = ["GridSummation", "grid_offer", "piecewise"]
+__all__ = ["GridSummation", "grid_offer", "interpolate", "spread"]
 
 MEMORY = 1 << 30
 """Bytes of nodal arrays, unless the caller says otherwise."""
 _COLUMNS_TOGETHER = 16
-_FLOPS_OF_A_TASK = 1e7
-_WORTH_TWO_TASKS = 4e6
-_SMALL = 2e6  # nanoseconds of nodes below which no better grid is looked for
-_LARGE = 5e7  # nanoseconds of the whole from which on one is looked for in any case
-_LOOK = 150.0  # nanoseconds to find the island of a row
+"""Columns of U that go through the grid at once, at most."""
+_TASK = 1e7
+"""Flops of a task of a translation, about: half a millisecond."""
+
+
+def _run_length(n: int) -> int:
+    """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""
+    return parallel.even_rows(n, max(2048, min(32768, -(-n // 16))))
+
+
+def spread(
+    grid: Grid, points: Points, U: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None
+) -> np.ndarray:
+    """L' U as a nodal array of shape (k, *grid.shape).
+
+    Parameters
+    ----------
+    grid : Grid
+    points : Points
+        From ``grid.sort(X)``.
+    U : ndarray (n, k), C-contiguous float64
+        Rows as those of X.
+    out : ndarray (k * product of grid.shape,), optional
+        Memory for the result: what a large array costs is the first touch of its pages.
+    """
+    n, k = U.shape
+    if out is None:
+        nodal = np.zeros((k, *grid.shape))
+    else:
+        nodal = out.reshape(k, *grid.shape)
+        pieces = parallel.shares(out.size, parallel.A_NUMBER * out.size)
+        parallel.each(lambda i: out[pieces[i]].fill(0.0), len(pieces), n_threads=n_threads)
+    flat, run = nodal.reshape(-1), _run_length(n)
+
+    def task(i: int) -> list:
+        return grid.spread(points, U, flat, i * run, min(n, (i + 1) * run))
+
+    for edges in parallel.run(task, -(-n // run), n_threads=n_threads):
+        grid.add(edges, flat)
+    return nodal
+
+
+def interpolate(grid: Grid, points: Points, nodal: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """L A for a nodal array A of shape (k, *grid.shape), C-contiguous: shape (n, k)."""
+    n, k = len(points), len(nodal)
+    V = np.empty((n, k))
+    flat, run = nodal.reshape(-1), _run_length(n)
+
+    def task(i: int) -> None:
+        grid.interpolate(points, flat, V, i * run, min(n, (i + 1) * run))
+
+    parallel.each(task, -(-n // run), n_threads=n_threads)
+    return V
 
 
 def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray, n_threads: int) -> np.ndarray:
@@ -44,7 +90,7 @@ def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray
     out = out[: before * new * after]
     result = out.reshape(before, new, after)
     flops = 2.0 * before * old * new * after
-    wanted = 2 * -(-int(flops) // int(2 * _FLOPS_OF_A_TASK)) if flops > _WORTH_TWO_TASKS else 1  # even: equal shares
+    wanted = 2 * ceil(flops / (2.0 * _TASK)) if flops > _TASK / 2.0 else 1  # even: equal shares
     step, pieces = -(-before // wanted), 1
     if after == 1:
         turned = np.ascontiguousarray(matrix.T)
@@ -122,8 +168,6 @@ class GridSummation(TwoSidedSummation):
         Bytes for nodal arrays; columns are taken as many at a time as it allows.
     n_threads : int
         Products have the same bits at any number.
-    keep : bool
-        Hold the nodal arrays of one product for the next.
 
     Raises
     ------
@@ -140,10 +184,8 @@ class GridSummation(TwoSidedSummation):
         *,
         memory_limit: float = MEMORY,
         n_threads: int = 1,
-        keep: bool = True,
     ):
         self.plan = plan
-        self.keep = keep
         self.error_bound = plan.error_bound
         self.n_threads = n_threads
         self.grid = Grid(plan.low, plan.side, plan.counts, plan.orders)
@@ -193,141 +235,36 @@ class GridSummation(TwoSidedSummation):
             here, there = there, here
             nodal = _multiply_axis(nodal, matrix, axis + 1, here, self.n_threads)
         V = interpolate(self.grid, targets, nodal, self.n_threads)
-        if self.keep and not self._spare:
+        if not self._spare:
             self._spare.append(buffers)
         return V
-
-
-@dataclass(frozen=True)
-class _Prediction:
-    """What products would cost, in nanoseconds: the set-up, the first column, and each further one.
-
-    ``plan`` is the one grid; None: island by island. ``nodes`` are those of the largest grid, and ``copied`` the bytes
-    of the islands' rows.
-    """
-
-    plan: GridPlan | None
-    setup: float
-    first: float
-    further: float
-    error_bound: float
-    nodes: int
-    copied: float = 0.0
-
-    @property
-    def total(self) -> float:
-        return self.setup + self.first
-
-
-def _one_grid(plan: GridPlan, points: float) -> _Prediction:
-    further = plan.more * points + plan.once_nodes
-    return _Prediction(plan, plan.once, plan.point * points, further, plan.error_bound, plan.nodes)
-
-
-def _by_islands(pieces: list[Piece], tol: float, points: float, d: int) -> _Prediction:
-    """No pieces: no row has a source near it, and every product is zero."""
-    return _Prediction(
-        None,
-        setup=sum(x.once for x in pieces) + _LOOK * points,
-        first=sum(x.point for x in pieces),
-        further=sum(x.more for x in pieces),
-        error_bound=tol,
-        nodes=max([x.plan.nodes for x in pieces if x.plan is not None], default=0),
-        copied=8.0 * d * points,
-    )
-
-
-def _predict(data_x: Summary, data_y: Summary, sigma: float, tol: float, memory_limit: float) -> _Prediction | None:
-    """The cheaper of one grid and islands, which are looked for where the nodes and not the rows are most of it."""
-    low, high = joint_box(data_x, data_y)
-    d, same = len(low), data_x is data_y
-    n_x, n_y = data_x.n_samples, data_y.n_samples
-    points, most_nodes = float(n_x + n_y), memory_limit / 24.0
-    plan = plan_grid(low, high, sigma, points, tol, most_nodes)
-    whole = None if plan is None else _one_grid(plan, points)
-    if plan is not None and whole is not None and plan.once_nodes <= whole.first + _SMALL and whole.total <= _LARGE:
-        return whole
-    pieces = plan_pieces(
-        data_x.sample,
-        None if same else data_y.sample,
-        sigma,
-        tol,
-        most_nodes,
-        scale=(n_x / len(data_x.sample), n_y / len(data_y.sample)),
-    )
-    if pieces is None:
-        return whole
-    islands = _by_islands(pieces, tol, points, d)
-    otherwise = exact_cost(n_x, n_y, d, same) if whole is None else whole.total
-    return islands if islands.total < 0.7 * otherwise else whole
 
 
 def grid_offer(
     data_x: Summary, data_y: Summary, sigma: float, tol: float, *, memory_limit: float = MEMORY
 ) -> Offer | None:
-    """The offer of grids whose error is at most tol on every entry; None where there is none, or memory forbids it.
-
-    One grid over the box of all rows; where most of its cost would be the nodes and not the rows, the samples are
-    looked at for islands and for better axes (``islands``), and the cheaper one is offered.
-    """
+    """The offer of a grid whose error is at most tol on every entry; None where there is none, or memory forbids it."""
     d, n_x, n_y = data_x.n_features, data_x.n_samples, data_y.n_samples
     if not (1 <= d <= LARGEST_DIMENSION and tol < 1.0 and min(n_x, n_y) > 0):
         return None
-    predicted = _predict(data_x, data_y, sigma, tol, memory_limit)
-    if predicted is None:
+    points = float(n_x + n_y)
+    # where rows fill little of their box most nodes are empty: at a hundred for each row exact tiles cost less
+    most_nodes = min(memory_limit / 24.0, max(1e6, 100.0 * points))
+    low, high = joint_box(data_x, data_y)
+    plan = plan_grid(low, high, sigma, points, tol, most_nodes)
+    if plan is None:
         return None
-    sorted_rows = 8.0 * (2.0 * d + 6.0) * (n_x if data_x is data_y else n_x + n_y)
+    flops = 1e-9 * RATE.features  # in a nanosecond
     cost = Cost(
-        row_flops=5.0 * predicted.first / n_x,
-        column_flops=5.0 * predicted.further / n_x,
-        setup_flops=5.0 * predicted.setup,
-        memory=sorted_rows + predicted.copied,
-        residual=predicted.error_bound,
-        column_memory=16.0 * predicted.nodes,
+        row_flops=flops * plan.point * points / n_x,
+        column_flops=flops * (plan.more * points + plan.once_nodes) / n_x,
+        setup_flops=flops * plan.once,
+        memory=8.0 * (2.0 * d + 6.0) * (n_x if data_x is data_y else n_x + n_y),
+        residual=plan.error_bound,
+        column_memory=16.0 * plan.nodes,
     )
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
-        if predicted.plan is not None:
-            return GridSummation(sigma, predicted.plan, X, Y, memory_limit=memory_limit)
-        return piecewise(sigma, tol, X, Y, memory_limit=memory_limit)
+        return GridSummation(sigma, plan, X, Y, memory_limit=memory_limit)
 
     return Offer("grid", cost, build)
-
-
-def piecewise(
-    sigma: float, tol: float, rows_x: Rows, rows_y: Rows | None = None, *, memory_limit: float = MEMORY
-) -> Summation:
-    """Products island by island, each with a grid in its own axes or exact tiles, whichever is predicted to be faster.
-
-    Where the rows fall into too many islands, exact tiles for all of them.
-    """
-    X, Y = rows_x.all(), None if rows_y is None else rows_y.all()
-    pieces = plan_pieces(X, Y, sigma, tol, memory_limit / 24.0)
-    if pieces is None:
-        return exact_part(sigma, X, Y)
-    parts, bound = [], 0.0
-    for piece in pieces:
-        x, y = X[piece.index_x], None if Y is None else Y[piece.index_y]
-        if piece.plan is None:
-            parts.append((piece.index_x, piece.index_y, exact_part(sigma, x, y)))
-            continue
-        x, y = (None if z is None else z - piece.center for z in (x, y))
-        if piece.axes is not None:
-            x, y = (None if z is None else z @ piece.axes for z in (x, y))
-        made = GridSummation(
-            sigma,
-            piece.plan,
-            Rows(x),
-            None if y is None else Rows(y),
-            memory_limit=memory_limit,
-            keep=len(pieces) == 1,  # islands take turns: memory for the largest of them
-        )
-        parts.append((piece.index_x, piece.index_y, made))
-        bound = max(bound, made.error_bound)
-    if (
-        len(pieces) > 1
-        or sum(len(x.index_x) for x in pieces) < len(X)
-        or (Y is not None and sum(len(x.index_y) for x in pieces) < len(Y))
-    ):
-        bound = max(bound, tol)  # between islands
-    return PiecewiseSummation((len(X), len(X if Y is None else Y)), parts, bound, Y is None)

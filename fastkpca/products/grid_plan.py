@@ -35,29 +35,17 @@ from ..base.rounding import UNIT
 __all__ = ["LARGEST_DIMENSION", "GridPlan", "axis_error", "plan_grid", "rounding", "series_weights"]
 
 LARGEST_DIMENSION = 6
-_SLACK = 1.0 + 1e-9  # for the rounding of the bounds themselves, and of the nodes that they are about
-_INTERPOLATION = 0.88  # share of an axis's tolerance; the rest is for the series
-_ALIASING = 0.02
-_TRUNCATION = 0.05
+"""Axes of a grid at most: its nodes are as many as the product of those of its axes."""
+_SLACK = 1.0 + 1e-9
+"""Factor on a bound, for its own rounding, and for that of the nodes that it is about."""
+_SERIES_SHARE = 0.05
+"""Of an axis's tolerance, for what a Fourier series leaves out, and as much for the neighbouring periods."""
 _ORDERS = np.arange(1, MOST_NODES + 1)
-_LEAST_EXTENT = 1e-15  # of an axis along which all points are equal
-_TERMS = np.arange(2 * MOST_NODES + 60)  # those left out are below 1e-25 for every side up to _LARGEST_SIDE
 _LARGEST_SIDE = 6.0
+"""Of a box, in units of sigma."""
+_TERMS = np.arange(2 * MOST_NODES + 60)
+"""Of the series over m: what is left out is below 1e-25 for every side up to the largest."""
 _LOG_GAMMA = gammaln(_TERMS / 2 + 1)
-
-# nanoseconds on one thread, measured on the loops of _core/box_ops.c with 8-entry vectors and scipy's dgemm
-_PER_POINT = 4.0
-_PER_AXIS = 2.0
-_PER_VECTOR = 0.36
-_PER_COLUMN = 2.0  # in each further column
-_PER_FAR_ROW = 8.0  # of more rows than the caches hold
-_PER_NODE = 2.0
-_PER_FLOP = 0.035
-_PER_ENTRY = 8.0  # of a translation matrix
-_TOUCH = 12.0  # a node of an array so large that the system hands out its pages one by one
-_LARGE = 4e6
-_SORT = 14.0
-_FIXED = 3e5
 
 
 @dataclass(frozen=True)
@@ -87,10 +75,6 @@ class GridPlan:
     more: float
     once: float
     once_nodes: float
-
-    def cost(self, points: float) -> float:
-        """Predicted nanoseconds of a product with one column, set-up included."""
-        return self.point * points + self.once
 
     @property
     def nodes(self) -> int:
@@ -161,12 +145,12 @@ def series_weights(period: float, last: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _series(extent: float, error: float) -> tuple[float, int]:
     """(period, m_0) of a series for |t| <= extent, aliasing and truncation each within their share of the error."""
-    period = extent + sqrt(2.0 * np.log(1.1 / (_ALIASING * error)))
+    period = extent + sqrt(2.0 * np.log(1.1 / (_SERIES_SHARE * error)))
     # sum over m > m_0 of w_m <= integral from m_0: erfc(2 pi m_0 / (period sqrt 2))
     low, high = 0.0, 40.0
     for _ in range(40):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if erfc(middle / sqrt(2.0)) > _TRUNCATION * error else (low, middle)
+        low, high = (middle, high) if erfc(middle / sqrt(2.0)) > _SERIES_SHARE * error else (low, middle)
     return period, ceil(high * period / (2.0 * pi))
 
 
@@ -240,7 +224,7 @@ def _cheapest_boxes(
 
 
 def plan_grid(
-    low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most_nodes: float, spent: float = 0.0
+    low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most_nodes: float
 ) -> GridPlan | None:
     """The cheapest grid over the box low..high whose error is at most ``tol``; None where there is none.
 
@@ -254,18 +238,16 @@ def plan_grid(
     tol : float
     most_nodes : float
         Nodes that a grid may have.
-    spent : float
-        Error that was made before: it comes out of tol, and into the plan's bound.
     """
     d = len(low)
-    extent = np.maximum((high - low) / sigma, _LEAST_EXTENT)
+    extent = np.maximum((high - low) / sigma, UNIT)
     if not (d <= LARGEST_DIMENSION and np.isfinite(extent).all()):
         return None
-    floor = rounding(extent) + spent
+    floor = rounding(extent)
     share = expm1(log1p(tol - floor) / d) if tol > floor else 0.0
-    if share <= rounding(extent) / 2:
+    if share <= floor / 2:
         return None
-    sides = _sides(_INTERPOLATION * share)
+    sides = _sides((0.98 - 2.0 * _SERIES_SHARE) * share)
     fewest = extent[:, None] / sides  # (d, orders)
     if prod(fewest.min(axis=1).clip(1.0) * 2.0) > most_nodes:
         return None
@@ -294,15 +276,17 @@ def plan_grid(
 def _predict(
     counts: list[int], orders: list[int], series: list[tuple[float, int]], points: float
 ) -> tuple[float, float, float, float]:
+    """(``point``, ``more``, ``once``, ``once_nodes``) of a plan.
+
+    Nanoseconds measured on one thread, on the loops of _core/box_ops.c with 8-entry vectors and scipy's dgemm.
+    """
     d = len(counts)
     shape = [n * q for n, q in zip(counts, orders, strict=True)]
     ranks = _ranks(shape, series)
     vectors = prod(orders[:-1]) * (0.5 if orders[-1] <= 4 else -(-orders[-1] // 4) / 2 if orders[-1] > 8 else 1.0)
     # boxes of fewer points than a group of four pay for four
     per_box = points / max(1.0, prod(counts))
-    fill = 1.0 if per_box > 16 else min(4.0, 1.0 + 3.0 / max(1.0, per_box))
-    far = 0.0 if points < 4e5 else _PER_FAR_ROW
-    point = _PER_POINT + far + fill * (_PER_AXIS * d + _PER_VECTOR * vectors)
-    nodes = _PER_FLOP * _translation(shape, ranks) + 2.0 * _PER_NODE * prod(shape)
-    nodes += _PER_ENTRY * _entries(shape, ranks) + _TOUCH * max(0.0, prod(shape) - _LARGE)
-    return point, _PER_COLUMN + fill * _PER_VECTOR * vectors, _FIXED + _SORT * points + nodes, nodes
+    values = 0.36 * vectors * (1.0 if per_box > 16 else min(4.0, 1.0 + 3.0 / max(1.0, per_box)))
+    nodes = 0.035 * _translation(shape, ranks) + 4.0 * prod(shape) + 8.0 * _entries(shape, ranks)
+    # rows are sorted once
+    return 4.0 + 2.0 * d + values, 2.0 + values, 3e5 + 14.0 * points + nodes, nodes

@@ -1,9 +1,9 @@
 """Gaussian products with the values that are not nearly zero, kept in memory: narrow kernels have few of them.
 
 The rows are put in the order of a bisection tree (``_core.clusters``), so that those near a row lie close to it in
-memory. Values at or below ``drop`` are left out, the others kept in float32: both errors are within ``error_bound``.
-The products themselves are in float64. Values are computed from differences, the same for (x, y) and (y, x), so the
-matrix that is kept is symmetric: its own eigenvalues are within N ``error_bound`` of those of the kernel matrix.
+memory. Values at or below ``drop`` are left out, and those above the diagonal kept in a sparse matrix of scipy: both
+halves are products with these. Values are computed from differences. The matrix that is kept is symmetric, so its own
+eigenvalues are within N ``error_bound`` of those of the kernel matrix.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ from __future__ import annotations
 from math import log, sqrt
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._core import clusters as _clusters
 from .._core import tiles
 from ..base import parallel
 from ..base.protocol import NearProduct
-from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..base.rounding import UNIT, rounding_factor
 from .vectors import columns_of
 
 __all__ = ["NearSummation", "joined", "near_summation"]
 
 LEAF = 64
-STRIPE = 32
-"""Leaves whose rows are multiplied together."""
-TOGETHER = 4
-"""Columns that are multiplied at once."""
+"""Rows of a leaf of the tree."""
 LOOK = 16
 """Leaves that tell how many values there will be."""
-VALUE_BYTES = 8.0
+VALUE_BYTES = 12.0
 """Of a value that is kept, with its column's number."""
 
 
@@ -39,49 +37,26 @@ class NearSummation(NearProduct):
     ----------
     order : ndarray (n,)
         Row i of the matrix that is kept is the given row order[i].
-    parts : list of (counts, values, columns)
-        Of consecutive rows, as ``_core.clusters.keep`` returns them.
+    above : sparse array (n, n)
+        Its values above the diagonal; those on it are 1.
     error_bound : float
-    n_threads : int
-        Products have the same bits at any number.
     """
 
-    def __init__(
-        self,
-        order: np.ndarray,
-        parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
-        error_bound: float,
-        n_threads: int,
-    ):
-        self.shape, self.n_threads, self.error_bound = (len(order), len(order)), n_threads, error_bound
-        self._order = order
-        self._parts, sums, longest = [], 0.0, 0
-        for i in range(0, len(parts), STRIPE):
-            counts, values, columns = (np.concatenate(x) for x in zip(*parts[i : i + STRIPE]))
-            start = np.append(0, np.cumsum(counts))
-            self._parts.append((start, values, columns))
-            # every row has its diagonal
-            sums = max(sums, float(np.add.reduceat(values, start[:-1], dtype=np.float64).max()))
-            longest = max(longest, int(counts.max()))
-        self.count = sum(len(values) for _, values, _ in self._parts)
+    def __init__(self, order: np.ndarray, above: sp.csr_array, error_bound: float):
+        self.shape, self.error_bound = (len(order), len(order)), error_bound
+        self._order, self._above, self._below = order, above, above.T
+        self.count = 2 * above.nnz + len(order)
+        counts = np.diff(above.indptr) + np.bincount(above.indices, minlength=len(order)) + 1
         # no eigenvalue of a matrix exceeds the largest sum of sizes in a row
-        self.norm = sums * (1.0 + rounding_factor(longest) * UNIT)
-        self.rounding = rounding_factor(longest) * UNIT * self.norm
+        sums = float(self.matmat(np.ones((len(order), 1))).max())
+        self.norm = sums * (1.0 + rounding_factor(int(counts.max())) * UNIT)
+        self.rounding = rounding_factor(int(counts.max())) * UNIT * self.norm
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (n, k)."""
-        n, k = self.shape[0], np.shape(U)[1]
-        wide = np.zeros((n, -(-k // TOGETHER) * TOGETHER))
-        wide[:, :k] = columns_of(U, n)[self._order]
-        product = np.empty((n, k))
-        for j in range(0, k, TOGETHER):
-            B = np.ascontiguousarray(wide[:, j : j + TOGETHER])
-
-            def task(number: int, B: np.ndarray = B) -> np.ndarray:
-                return _clusters.sparse_product(*self._parts[number], B)
-
-            stripes = list(parallel.run(task, len(self._parts), n_threads=self.n_threads, stage="near values"))
-            product[self._order, j : j + TOGETHER] = np.concatenate(stripes)[:, : min(TOGETHER, k - j)]
+        U = columns_of(U, self.shape[0])[self._order]
+        product = np.empty_like(U)
+        product[self._order] = U + self._above @ U + self._below @ U
         return product
 
 
@@ -109,16 +84,21 @@ def near_summation(
     reach = sigma * sqrt(2.0 * log(1.0 / drop)) * (1.0 + 1e-9)
     runs = []
     for i in range(len(leaves)):
-        gap = np.maximum(np.maximum(low - high[i], low[i] - high), 0.0)
-        near = np.einsum("ij,ij->i", gap, gap) <= reach * reach
+        gap = np.maximum(np.maximum(low[i:] - high[i], low[i] - high[i:]), 0.0)
+        near = i + np.flatnonzero(np.einsum("ij,ij->i", gap, gap) <= reach * reach)
         runs.append(joined(start[near], stop[near]))
     sizes = stop - start
     if sum(float(size) * float(np.sum(b - a)) for size, (a, b) in zip(sizes, runs)) > pairs:
         return None
 
     def task(i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        K = tiles.gaussian_block(rows[start[i] : stop[i]], _clusters.gather(rows, *runs[i]), sigma)
-        return _clusters.keep(np.asarray(K, dtype=np.float64), *runs[i], drop)
+        """(how many in each row, values, numbers of their columns)."""
+        K = np.asarray(tiles.gaussian_block(rows[start[i] : stop[i]], _clusters.gather(rows, *runs[i]), sigma))
+        columns = np.concatenate([np.arange(a, b, dtype=np.int32) for a, b in zip(*runs[i])])
+        kept = K > drop
+        kept[:, : len(K)] &= ~np.tri(len(K), dtype=bool)  # the first columns are those of the rows themselves
+        places = np.flatnonzero(kept)
+        return np.count_nonzero(kept, axis=1), K.ravel()[places], columns[places % len(columns)]
 
     some = range(0, len(leaves), max(1, len(leaves) // LOOK))
     if sum(len(task(i)[1]) for i in some) * VALUE_BYTES * len(leaves) / len(some) > 1.5 * most:
@@ -129,8 +109,11 @@ def near_summation(
         if held > most:
             return None
         parts.append(part)
+    counts, values, columns = (np.concatenate(x) for x in zip(*parts))
+    del parts
+    above = sp.csr_array((values, columns, np.append(0, np.cumsum(counts))), shape=(len(rows), len(rows)))
     # what is left out is at most ``drop``, and its own rounding; a value is at most 1
-    return NearSummation(order, parts, drop * (1.0 + 1e-9) + UNIT32, n_threads)
+    return NearSummation(order, above, drop * (1.0 + 1e-9) + 2.0 * (X.shape[1] + 10) * UNIT)
 
 
 def joined(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import pytest
 from instruction_sets import each_instruction_set
 
 from fastkpca._core import boxes
-from fastkpca.products.nodal import interpolate, spread
+from fastkpca.products.grid import interpolate, spread
 
 isa = each_instruction_set(boxes)
 

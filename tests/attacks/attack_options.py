@@ -378,7 +378,6 @@ ROUTES: list[dict[str, Any]] = [
     {"features": "monomial"},
     {"features": "fourier"},
     {"products": "grid"},
-    {"products": "fourier"},
     {"products": "expansion"},
     {"products": "clusters"},
     {"max_features": 12},

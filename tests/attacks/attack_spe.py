@@ -212,7 +212,7 @@ def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any],
         if name == "gaussian":
             routes += [{"features": "monomial"}] * 2
             routes += [{"features": "fourier"}] * (2 * (d <= 3))
-            routes += [{"products": str(rng.choice(["grid", "clusters", "fourier", "expansion"]))}] * 2
+            routes += [{"products": str(rng.choice(["grid", "clusters", "expansion"]))}] * 2
     elif name == "linear":
         routes += [{"features": "monomial"}, {"features": "pivots"}]
     elif name == "polynomial":

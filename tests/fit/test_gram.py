@@ -384,7 +384,7 @@ def test_expansions_take_no_rows_whose_features_overflow():
         fk.gram(A, "polynomial", B, degree=20, products="expansion")
 
 
-@pytest.mark.parametrize("products", ["exact", "expansion", "grid", "clusters", "fourier", "pivots"])
+@pytest.mark.parametrize("products", ["exact", "expansion", "grid", "clusters", "pivots"])
 def test_products_that_overflow_say_so(products):
     n, sigma = (4000, 0.01) if products == "clusters" else (300, 0.3)
     X = np.random.default_rng(0).random((n, 2))
@@ -487,3 +487,10 @@ def test_products_by_name_plan_none_that_come_later(monkeypatch):
     X = np.random.default_rng(0).random((2000, 3))
     assert fk.gram(X, "gaussian", sigma=0.3, tol=1e-6, products="grid").shape == (2000, 2000)
     assert fk.plan(X, "gaussian", 5, sigma=0.3, products="grid").name == "grid"
+
+
+def test_pivots_are_looked_for_where_no_map_of_them_can_be_taken():
+    X = np.random.default_rng(0).random((12_000, 3))
+    kernel = fk.get_kernel("gaussian", sigma=3.0) * fk.get_kernel("linear")
+    assert fk.gram(X, kernel, tol=1e-3).products == "pivots"
+    assert fk.plan(X, kernel, 3, tol=1e-2, method="krylov").name == "pivots"

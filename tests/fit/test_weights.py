@@ -21,7 +21,7 @@ ROUTES = {
     "sum": (None, {"method": "features"}),
     "krylov": ("gaussian", {"sigma": 1.5, "method": "krylov"}),
     "krylov, tanh": ("tanh", {"scale": 0.1, "offset": 0.2, "method": "krylov"}),
-    "krylov, fast products": ("gaussian", {"sigma": 1.0, "products": "fourier"}),
+    "krylov, fast products": ("gaussian", {"sigma": 1.0, "products": "grid"}),
 }
 
 

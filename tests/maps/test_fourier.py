@@ -15,13 +15,11 @@ from reference import long_gaussian
 
 import fastkpca as fk
 from fastkpca.base import parallel
-from fastkpca.base.protocol import Summary
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.maps import fourier, transforms
 from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments, map_tile_rows, pass_tile_rows
-from fastkpca.products.fourier import FourierSummation, fourier_offer
 from fastkpca.rows.view import Rows
 from fastkpca.solve import lanczos
 from fastkpca.solve.moments import leading_pairs
@@ -409,15 +407,6 @@ def test_transforms_keep_their_bound_where_points_are_dense(half, eps):
     assert np.abs(found - exact).max() <= transforms.error_bound(half, eps)
 
 
-def test_a_zero_column_stays_zero_beside_any_other():
-    pytest.importorskip("finufft")
-    X = np.random.default_rng(1).random((50, 2))
-    U = np.zeros((50, 3))
-    U[:, 1] = 1e8
-    V = fk.gram(X, "gaussian", sigma=0.3, tol=1e-4, products="fourier") @ U
-    assert V[:, 1].all() and not V[:, [0, 2]].any()
-
-
 def certified(X, sigma, c, tol, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.errors.CertificateWarning)
@@ -579,50 +568,6 @@ def test_leading_pairs_with_a_fraction_that_the_space_cannot_hold():
         assert found.wanted == len(found.values) <= 640
         ends = found.certificate.eigenvalue_bounds
         assert (ends[:, 0] <= values[: len(ends)]).all() and (values[: len(ends)] <= ends[:, 1]).all()
-
-
-SUMS = [(1, s, t) for s in (0.02, 1.0) for t in (1e-2, 1e-7, 1e-11)]
-SUMS += [(2, s, t) for s in (0.05, 3.0) for t in (1e-2, 1e-7, 1e-11)] + [(3, 0.3, 1e-3), (3, 0.3, 1e-9)]
-
-
-@pytest.mark.parametrize(("d", "sigma", "tol"), SUMS)
-def test_products_keep_their_bound(d, sigma, tol):
-    pytest.importorskip("finufft")
-    rng = np.random.default_rng(d)
-    X, Y = attack_rows(rng, d, 200), attack_rows(rng, d, 77) - 0.3
-    rows, data = look(X)
-    others = Rows(Y).shifted(rows.shift)
-    data_y = look(others.all(), shift=False)[1]
-    for U in (rng.standard_normal((len(X), 3)), np.ones((len(X), 1)), np.eye(len(X))[:, :2]):
-        product = fourier_offer(data, data, sigma, tol).build(rows)
-        exact = long_gaussian(X, X, sigma) @ U
-        assert product.error_bound <= tol and product.symmetric
-        assert (np.abs(product.matmat(U) - exact) <= tol * np.abs(U).sum(axis=0)).all()
-        product = fourier_offer(data_y, data, sigma, tol).build(others, rows)
-        exact = long_gaussian(Y, X, sigma) @ U
-        assert product.shape == (len(Y), len(X)) and not product.symmetric
-        assert (np.abs(product.matmat(U) - exact) <= tol * np.abs(U).sum(axis=0)).all()
-        V = rng.standard_normal((len(Y), 2))
-        assert np.allclose(V.T @ product.matmat(U), product.rmatmat(V).T @ U, atol=2 * tol * 300 * len(X))
-
-
-def test_products_refuse_what_they_cannot_do(monkeypatch):
-    pytest.importorskip("finufft")
-    rows, data = look(np.random.default_rng(0).random((50, 2)))
-    assert fourier_offer(data, data, 0.3, 1e-16) is None
-    assert fourier_offer(data, data, 1e-9, 1e-3) is None
-    assert isinstance(data, Summary)
-    with pytest.raises(ValueError, match="out of reach"):
-        FourierSummation(data.box, 0.3, 1e-16, rows)
-    product = fourier_offer(data, data, 0.3, 1e-3).build(rows)
-    with pytest.raises(ValueError, match=r"\(50, k\) is needed"):
-        product.matmat(np.ones((49, 1)))
-    with pytest.raises(ValueError, match="NaN"):
-        product.matmat(np.full((50, 1), np.nan))
-    monkeypatch.setitem(sys.modules, "finufft", None)
-    assert fourier_offer(data, data, 0.3, 1e-3) is None
-    with pytest.raises(ImportError, match=r"fastkpca\[nufft\]"):
-        FourierSummation(data.box, 0.3, 1e-3, rows)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

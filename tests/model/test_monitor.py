@@ -157,11 +157,9 @@ def test_components_stored_in_float32(name, parameters, options):
 
 
 @long_double
-@pytest.mark.parametrize("products", ["grid", "fourier", "expansion"])
+@pytest.mark.parametrize("products", ["grid", "expansion"])
 def test_column_means_of_approximate_products(products):
     """They err by what the products do, and new rows are centred by them."""
-    if products == "fourier":
-        pytest.importorskip("finufft")
     X, new = rows(60, 2), rows(20, 2, seed=5)
     parameters = {"sigma": 1.0}
     model = fit(X, "gaussian", 3, parameters | {"products": products, "tol": 1e-2})

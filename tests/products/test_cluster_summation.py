@@ -15,6 +15,7 @@ from fastkpca._core import clusters as core
 from fastkpca._core import multiindex
 from fastkpca.products import clusters
 from fastkpca.products.clusters import ClusterSummation, cluster_offer, reachable
+from fastkpca.products.rates import RATE
 from fastkpca.rows.view import Rows
 
 
@@ -350,7 +351,7 @@ def test_offer():
     rows, data = look(rows_of("clustered", 20000, 5, rng))
     offer = cluster_offer(data, data, 0.3, 1e-6)
     assert offer is not None and offer.name == "clusters"
-    exact = clusters.costs(5)[0] * clusters.FLOPS * 20000.0**2 / 2
+    exact = clusters.costs(5)[0] * RATE.features * 20000.0**2 / 2
     assert offer.cost.setup_flops + offer.cost.row_flops * 20000 < 0.5 * exact
     assert offer.cost.column_flops <= offer.cost.row_flops
     summation = offer.build(rows)
@@ -360,7 +361,7 @@ def test_offer():
     plan, side = summation.pairs, summation._x
     price, terms = clusters.costs(5), clusters._terms(5)
     counted = clusters._seconds(plan, side, side, terms, price, 1.0, 1.0)[0]
-    assert 0.2 < offer.cost.row_flops * 20000 / clusters.FLOPS / counted < 5
+    assert 0.2 < offer.cost.row_flops * 20000 / RATE.features / counted < 5
     assert cluster_offer(data, data, 0.3, 1e-17) is None
     assert cluster_offer(data, data, 0.3, 1e-6, memory_limit=1e6) is None
     other = look(rng.random((3000, 5)))[1]

@@ -7,10 +7,8 @@ import pytest
 from data import look
 from reference import long_gaussian
 
-import fastkpca as fk
-from fastkpca.products import grid_plan, nodal
-from fastkpca.products.grid import GridSummation, grid_offer, piecewise
-from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
+from fastkpca.products import grid, grid_plan
+from fastkpca.products.grid import GridSummation, grid_offer
 from fastkpca.rows.view import Rows
 
 RUN = 32768  # points of the longest task
@@ -59,7 +57,7 @@ def test_the_guarantee_in_every_entry(d, tol):
             low, high = rows.min(axis=0), rows.max(axis=0)
             plan = grid_plan.plan_grid(low, high, sigma, 2.0 * n, tol, 3e5)
             for summation in (made, None if plan is None else GridSummation(sigma, plan, Rows(rows))):
-                if summation is None or (isinstance(summation, GridSummation) and summation.plan.nodes > 3e5):
+                if summation is None or summation.plan.nodes > 3e5:
                     continue
                 seen += 1
                 assert summation.error_bound <= tol, name
@@ -177,19 +175,16 @@ def test_a_grid_reaches_what_rounding_allows():
 def test_rectangular_products_and_the_adjoint(d):
     rng, sigma, tol = np.random.default_rng(4), 0.3, 1e-6
     Y = rng.random((300, d))
-    X = np.concatenate([Y[:20] + 1e-3, rng.random((100, d)), rng.random((30, d)) + 3.0, rng.random((5, d)) + 1e5])
-    rows, sources = X, Y
-    low, high = np.minimum(X.min(0), Y.min(0)), np.maximum(X[:150].max(0), Y.max(0))
-    plan = grid_plan.plan_grid(low, high, sigma, 455.0, tol, 1e7)
-    made = [(GridSummation(sigma, plan, Rows(X[:150]), Rows(Y)), X[:150]), (piecewise(sigma, tol, Rows(X), Rows(Y)), X)]
-    for summation, rows in made:
-        assert not summation.symmetric
-        assert summation.shape == (len(rows), 300)
-        assert worst(summation, rows, sources, sigma) <= summation.error_bound <= tol
-        U, V = rng.standard_normal((300, 3)), rng.standard_normal((len(rows), 3))
-        left, right = V.T @ summation.matmat(U), summation.rmatmat(V).T @ U
-        scale = np.abs(V).sum(axis=0)[:, None] * np.abs(U).sum(axis=0)
-        assert (np.abs(left - right) <= 1e-15 * scale).all()
+    X = np.concatenate([Y[:20] + 1e-3, rng.random((100, d)), rng.random((30, d)) + 3.0])
+    low, high = np.minimum(X.min(0), Y.min(0)), np.maximum(X.max(0), Y.max(0))
+    summation = GridSummation(sigma, grid_plan.plan_grid(low, high, sigma, 450.0, tol, 1e7), Rows(X), Rows(Y))
+    assert not summation.symmetric
+    assert summation.shape == (150, 300)
+    assert worst(summation, X, Y, sigma) <= summation.error_bound <= tol
+    U, V = rng.standard_normal((300, 3)), rng.standard_normal((150, 3))
+    left, right = V.T @ summation.matmat(U), summation.rmatmat(V).T @ U
+    scale = np.abs(V).sum(axis=0)[:, None] * np.abs(U).sum(axis=0)
+    assert (np.abs(left - right) <= 1e-15 * scale).all()
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -217,7 +212,6 @@ def test_linear_to_rounding():
 def test_the_same_bits_at_any_number_of_threads(d):
     rng = np.random.default_rng(7)
     X, U = rng.random((3 * RUN + 77, d)), rng.standard_normal((3 * RUN + 77, 2))
-    X[: RUN // 2, 0] += 500.0  # two islands
     for sigma in (0.1, 3.0):
         products = []
         for n_threads in (1, 2, 5):
@@ -263,63 +257,6 @@ def test_one_point_and_equal_points(d):
         assert worst(GridSummation(0.5, plan, Rows(X)), X, X, 0.5) <= 1e-9
 
 
-def test_islands_hold_the_bound_and_the_memory():
-    rng, sigma, n = np.random.default_rng(10), 0.1, 30000
-    centers = 1e5 * rng.standard_normal((6, 3))
-    X = centers[rng.integers(0, 6, n)] + rng.random((n, 3))
-    X[0], X[1] = 1e6, -1e6  # two rows alone
-    for tol in (1e-3, 1e-8):
-        summation, rows, _ = offered(X, sigma, tol)
-        assert isinstance(summation, PiecewiseSummation)
-        assert len(summation.parts) == 8
-        grids = [part[2] for part in summation.parts if isinstance(part[2], GridSummation)]
-        assert len(grids) == (6 if tol == 1e-3 else 0)  # at 1e-8 exact tiles are less work for 5000 rows
-        assert sum(grid.plan.nodes for grid in grids) < 1e6
-        i = np.concatenate([[0, 1], np.sort(rng.integers(2, n, 30))])
-        U = np.zeros((n, 32))
-        U[i, np.arange(32)] = 1.0
-        assert np.abs(summation.matmat(U) - long_gaussian(rows, rows[i], sigma)).max() <= summation.error_bound <= tol
-
-
-def test_just_beyond_the_cut_off():
-    """Chains of rows whose gaps straddle the cut-off: what is left out is at most tol."""
-    rng, sigma = np.random.default_rng(11), 1.0
-    for tol in (1e-2, 1e-6):
-        for _ in range(20):
-            gaps = cut_off(tol) * rng.choice([0.5, 0.999, 1.001, 1.9, 2.1, 30.0], 60)
-            X = np.column_stack([np.cumsum(gaps), rng.random(60)])
-            summation = piecewise(sigma, tol, Rows(X))
-            assert worst(summation, X, X, sigma) <= tol
-            count, label = labels(X, cut_off(tol) * sigma)
-            squares = ((X[:, None] - X) ** 2).sum(axis=2)
-            assert (squares[label[:, None] != label] > (cut_off(tol) * sigma) ** 2).all()
-            assert count == label.max() + 1
-
-
-def test_a_line_across_the_cube_gets_its_own_axis():
-    rng, sigma, tol = np.random.default_rng(12), 0.02, 1e-8
-    X = rng.random((20000, 1)) * np.array([1.0, 2.0, -1.0, 0.5]) + 1e-6 * rng.standard_normal((20000, 4))
-    summation, rows, _ = offered(X, sigma, tol)
-    assert isinstance(summation, PiecewiseSummation)
-    (part,) = summation.parts
-    assert isinstance(part[2], GridSummation)
-    assert part[2].plan.nodes < 1e5
-    i, U = rng.integers(0, 20000, 40), rng.standard_normal((20000, 2))
-    assert (
-        np.abs(long_gaussian(rows[i], rows, sigma) @ U - summation.matmat(U)[i]).max(0) <= tol * np.abs(U).sum(0)
-    ).all()
-
-
-def test_targets_far_from_every_source():
-    rng = np.random.default_rng(15)
-    X, Y = rng.random((400, 4)) * 0.01, 1.0 - rng.random((400, 4)) * 0.01
-    # no island has rows of both
-    with pytest.raises(ValueError, match="offers no products named 'grid'"):
-        fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3, products="grid")
-    K = fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3)
-    assert np.abs(K @ np.ones((400, 1))).max() <= 1e-3 * 400
-
-
 def test_no_blow_up_of_memory():
     X = np.random.default_rng(13).random((300, 5))
     _, data = look(X)
@@ -336,11 +273,11 @@ def test_rows_outside_the_plan_and_bad_columns():
     plan = grid_plan.plan_grid(np.zeros(2), np.full(2, 0.5), 0.3, 100.0, 1e-6, 1e6)
     with pytest.raises(ValueError, match="outside the box"):
         GridSummation(0.3, plan, Rows(X))
-    for summation in (GridSummation(0.3, plan, Rows(X / 2)), piecewise(0.3, 1e-6, Rows(X))):
-        with pytest.raises(ValueError, match="shape"):
-            summation.matmat(np.ones((49, 1)))
-        with pytest.raises(ValueError, match="NaN"):
-            summation.matmat(np.full((50, 1), np.nan))
+    summation = GridSummation(0.3, plan, Rows(X / 2))
+    with pytest.raises(ValueError, match="shape"):
+        summation.matmat(np.ones((49, 1)))
+    with pytest.raises(ValueError, match="NaN"):
+        summation.matmat(np.full((50, 1), np.nan))
 
 
 def test_what_is_not_offered():
@@ -357,7 +294,7 @@ def test_nodes_are_set_to_zero_in_pieces_that_threads_share(monkeypatch):
     made = GridSummation(0.05, plan, Rows(X), n_threads=2)
     U = np.random.default_rng(1).random((3000, 4))
     first = made.matmat(U)
-    pieces, run = [], nodal.parallel.run
-    monkeypatch.setattr(nodal.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
+    pieces, run = [], grid.parallel.run
+    monkeypatch.setattr(grid.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
     np.testing.assert_array_equal(made.matmat(U), first)  # the nodal array is that of the first product
     assert pieces[0] == 4

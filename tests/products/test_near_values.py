@@ -52,8 +52,7 @@ def test_products_have_the_same_bits_at_any_number_of_threads(rng, k):
     near = near_summation(X, 0.03, 1e-6, np.inf, np.inf)
     kept = near.matmat(U)
     assert kept.shape == (5000, k)
-    near.n_threads = 2
-    np.testing.assert_array_equal(near.matmat(U), kept)
+    np.testing.assert_array_equal(near_summation(X, 0.03, 1e-6, np.inf, np.inf, n_threads=2).matmat(U), kept)
     if k:
         exact = np.exp(-scipy.spatial.distance.cdist(X[:50], X, "sqeuclidean") / (2.0 * 0.03**2)) @ U
         assert (np.abs(kept[:50] - exact) <= near.error_bound * np.abs(U).sum(axis=0) + 1e-12).all()
@@ -62,8 +61,8 @@ def test_products_have_the_same_bits_at_any_number_of_threads(rng, k):
 def test_it_is_refused_where_it_does_not_fit_or_little_is_near_zero(rng):
     X = rng.random((3000, 3))
     near = near_summation(X, 0.03, 1e-6, np.inf, np.inf)
-    assert near_summation(X, 0.03, 1e-6, 8.0 * near.count, np.inf) is not None
-    assert near_summation(X, 0.03, 1e-6, 8.0 * near.count - 1, np.inf) is None
+    assert near_summation(X, 0.03, 1e-6, 6.0 * near.count, np.inf) is not None
+    assert near_summation(X, 0.03, 1e-6, 6.0 * (near.count - 3000) - 1, np.inf) is None
     assert near_summation(X, 5.0, 1e-6, np.inf, 1e6) is None
     assert near_summation(rng.random((1000, 40)), 0.05, 1e-6, np.inf, np.inf) is None
 
@@ -88,8 +87,8 @@ def test_exact_products_offer_it_for_a_gaussian(rng):
 
 
 def test_some_leaves_tell_that_there_are_too_many_values(rng, monkeypatch):
-    X, looked, keep = rng.random((20000, 3)), [], narrow._clusters.keep
+    X, looked, gather = rng.random((20000, 3)), [], narrow._clusters.gather
     near = near_summation(X, 0.03, 1e-6, np.inf, np.inf)
-    monkeypatch.setattr(narrow._clusters, "keep", lambda *given: looked.append(1) or keep(*given))
-    assert near_summation(X, 0.03, 1e-6, 4.0 * near.count, np.inf) is None
+    monkeypatch.setattr(narrow._clusters, "gather", lambda *given: looked.append(1) or gather(*given))
+    assert near_summation(X, 0.03, 1e-6, 3.0 * near.count, np.inf) is None
     assert len(looked) <= 20

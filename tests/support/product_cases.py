@@ -15,7 +15,7 @@ import numpy as np
 import fastkpca as fk
 
 LONG = np.longdouble
-NAMES = ("auto", "exact", "expansion", "grid", "clusters", "fourier", "pivots", "sum", "tiles")
+NAMES = ("auto", "exact", "expansion", "grid", "clusters", "pivots", "sum", "tiles")
 Exact = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

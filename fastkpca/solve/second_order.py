@@ -42,14 +42,14 @@ and the same for A - T. A row with p_i = 1 is certain and adds no error: S = N i
 
 Proof. Lemma: E exp(x (b - p) - phi(z) x^2 (1 - p) b) <= 1 where b is 1 with probability p, else 0, and |x| <= z < 1.
 That is x - (1 - p) phi x^2 <= log(1 + (exp(p x) - 1) / p). At x = 0 both sides are 0. For x > 0 the right side's
-derivative is p / (1 - (1 - p) exp(-p x)) >= 1 / (1 + (1 - p) x) >= 1 - (1 - p) x, as exp(-p x) >= 1 - p x, and
-phi >= 1/2. For x < 0 the right side is log(1 - int_0^|x| exp(-p s) ds), concave in p, at p = 1 equal to x and for
-p -> 0 to log(1 + x) >= x - phi x^2, for (x - log(1 + x)) / x^2 falls with x (Fan, Grama and Liu, Electron. J. Probab.
-20, 2015): so it is at least the mean of these with weights p and 1 - p. Now take for x the eigenvalues of eta X_i / p_i.
-All is a function of X_i, so E exp(eta X_i (b_i / p_i - 1) - eta^2 phi (1 - p_i) b_i X_i^2 / p_i^2) <= I. By Lieb's
-theorem (Tropp, Found. Comput. Math. 12, 2012, lemma 3.4) the mean of tr exp of the sum over i is at most tr exp(0) = k,
-and Markov's inequality says the rest. It is an empirical Bernstein inequality, as those of Wang and Ramdas (2024), for
-rows that are drawn or not. It bounds A as a matrix: each direction has its own error.
+derivative is p / (1 - (1 - p) exp(-p x)) >= 1 / (1 + (1 - p) x) >= 1 - (1 - p) x, as exp(-p x) >= 1 - p x, and phi >=
+1/2. For x < 0 the right side is log(1 - int_0^|x| exp(-p s) ds), concave in p, at p = 1 equal to x and for p -> 0 to
+log(1 + x) >= x - phi x^2, for (x - log(1 + x)) / x^2 falls with x (Fan, Grama and Liu, Electron. J. Probab. 20,
+2015): so it is at least the mean of these with weights p and 1 - p. Now take for x the eigenvalues of eta X_i / p_i:
+all is a function of X_i, so E exp(eta X_i (b_i / p_i - 1) - eta^2 phi (1 - p_i) b_i X_i^2 / p_i^2) <= I. By Lieb's
+theorem (Tropp, Found. Comput. Math. 12, 2012, lemma 3.4) the mean of tr exp of the sum over i is at most tr exp(0) =
+k, and Markov's inequality says the rest. It is an empirical Bernstein inequality, as those of Wang and Ramdas (2024),
+for rows that are drawn or not. It bounds A as a matrix: each direction has its own error.
 
 - The same for Z A Z, Z any fixed positive diagonal matrix: |Z y_i|^2 <= r_i |Z A Z|, so that L = sqrt(|Z A Z|) times
   the largest |Z v_i| sqrt(r_i) / p_i. For each eigenvalue there is one Z, z_i^2 = 1 / (1 + |theta_i - theta_j| / s):
@@ -280,9 +280,9 @@ def sampling(
     c, vectors = min(c, k), vectors[:, :k]
     # the error in other directions may grow with the gap, but stay below it
     expected = _expected_error(row_weights(vectors[:, :c], residual), residual, count, _logarithm(c, failure), norm)
-    scale = max(min(max(expected, 1e-3 * norm), norm), 1e-12 * float(theta[0]))
+    scale = max(min(max(expected, 1e-3 * norm), norm), 1e-12 * float(theta[:1].sum()))
     squares = 1.0 / (1.0 + np.abs(theta[:c, None] - theta) / scale)
-    weights = row_weights(vectors * np.sqrt(squares.max(axis=0)), residual)
+    weights = row_weights(vectors * np.sqrt(squares.max(axis=0, initial=0.0)), residual)
     probabilities = inclusion(weights, count)
     scales = np.sqrt(np.vstack([squares, np.ones(k)]))
     open_ = np.flatnonzero((probabilities > 0) & (probabilities < 1))
@@ -506,6 +506,6 @@ def _certificate(
         angle_bounds=angle_bounds(theta, squares, bounds, c, error),
         clusters=cluster_labels(bounds)[:c],
         outside=outside_leading(leading),
-        rounding=error,
+        rounding=float(error),
         failure_probability=leading.first.failure_probability + failure,
     )

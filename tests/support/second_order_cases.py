@@ -69,7 +69,7 @@ def _size(rng):
 
 def _made(rng, V, B, gap=None, ties=False):
     """With a spectrum whose gaps are large or small beside |B B'|."""
-    n, D = V.shape
+    D = V.shape[1]
     c = int(rng.integers(1, max(2, D // 2)))
     k = int(rng.integers(c, D + 1))
     largest = float(np.linalg.norm(B, 2)) ** 2

@@ -150,13 +150,14 @@ def test_inclusion():
     assert 0 < rare[2] <= 1e-8  # never so rare that no random number means it
 
 
-def test_errors_of_rows_are_counted(attack):
+@pytest.mark.parametrize("count", [197, 200])
+def test_errors_of_rows_are_counted(attack, count):
     """Rows of float32, or of a map that errs: with their error the intervals hold, without it they need not."""
     rng = attack.rng("row errors")
     problem = problem_of(rng, n=200)
     leading, V = problem.leading()
     r = np.einsum("ij,ij->i", problem.B, problem.B)
-    plan = so.sampling(leading, 3, V, r, 200, 1e-6)
+    plan = so.sampling(leading, 3, V, r, count, 1e-6)
     index = plan.draw(rng)
     wrong = np.outer(np.linalg.norm(V[index], axis=1), np.eye(8)[0]) * 1e-3 * np.sign(V[index, :1])
     rows, error = problem.R[index] @ V + wrong, np.linalg.norm(wrong, axis=1)

@@ -884,25 +884,3 @@ class Summation:
             Their mean, approximately.
         """
         raise NotImplementedError(f"{type(self).__name__} does not look at every kernel value; see gives_norm")
-
-    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
-        """Products with the kernel values above ``drop`` alone, kept in ``most`` bytes; None where they don't fit.
-
-        None too where more values than ``pairs`` would have to be computed to find them.
-
-        For searching, and for bounds that need no more; square case. Where products cost little because few values are
-        kept, narrow blocks and polynomials of high degree are the cheapest way to eigenvalues that lie close.
-        """
-        return None
-
-
-class NearProduct(Summation):
-    """What ``Summation.near`` returns: a symmetric matrix within N ``error_bound`` of the kernel matrix in norm.
-
-    ``count``: how many values it has. ``norm``: bound on the norm of the matrix of their sizes. ``rounding``: bound on
-    |computed K u - K u| / |u| for the matrix that is kept.
-    """
-
-    count: int = 0
-    norm: float = 0.0
-    rounding: float = 0.0

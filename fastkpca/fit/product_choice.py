@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.near import did_you_mean
-from ..base.protocol import Cost, Kernel, NearProduct, Offer, Summary, Summation
+from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..errors import rounded_up
 from ..maps.passes import map_tile_rows
@@ -82,9 +82,6 @@ class InStrips(Summation):
 
     def rmatmat(self, U: np.ndarray) -> np.ndarray:
         return self._strips(self.inner.rmatmat, U, self.shape[1])
-
-    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
-        return self.inner.near(drop, most, pairs)
 
     def _strips(self, multiply: Callable[[np.ndarray], np.ndarray], U: np.ndarray, n: int) -> np.ndarray:
         if U.shape[1] <= self.columns:

@@ -27,10 +27,9 @@ import numpy as np
 from .._core import clusters as _clusters
 from .._core import multiindex, tiles
 from ..base import parallel
-from ..base.protocol import Cost, NearProduct, Offer, Summary, Summation
+from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor
 from ..rows.view import Rows
-from .narrow import joined, near_summation
 from .rates import RATE
 from .vectors import columns_of
 
@@ -328,14 +327,6 @@ class ClusterSummation(Summation):
             return self.matmat(U)
         assert self._backward is not None
         return self._multiply(U, self._x, self._y, self._backward, transposed=True)
-
-    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
-        """As ``Summation.near``."""
-        if not self.symmetric:
-            return None
-        X = np.empty_like(self._x.rows)
-        X[self._x.order] = self._x.rows
-        return near_summation(X, self.sigma, drop, most, pairs, n_threads=self.n_threads)
 
     def _multiply(self, U: np.ndarray, sources: _Side, targets: _Side, far: _Far, *, transposed: bool) -> np.ndarray:
         U = columns_of(U, len(sources.rows))

@@ -24,11 +24,10 @@ import numpy as np
 
 from .._core import tiles as _tiles
 from ..base import parallel
-from ..base.protocol import Kernel, NearProduct, NormPass, Summation
+from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
-from .narrow import near_summation
 from .vectors import aligned, aligned_pair, columns_of, with_ones
 
 __all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
@@ -273,13 +272,6 @@ class ExactSummation(Summation):
         product, sums = self._square(self._pair, with_ones(V), r, float(grand_mean))
         self._check_finite(product, V)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
-
-    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
-        """As ``Summation.near``; of a Gaussian whose rows are here."""
-        kind, parameters = self.kernel.compiled_tile() or ("", {})
-        if not (self.symmetric and kind == "gaussian") or self.rows_x.distributed:
-            return None
-        return near_summation(self.rows_x.all(), parameters["sigma"], drop, most, pairs, n_threads=self.n_threads)
 
     def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
         U = columns_of(U, self.shape[0] if transposed else self.shape[1], finite=False)

@@ -7,6 +7,7 @@
 ``sampled``                         the same from a sample of the rows
 ``filtered``                        the same from polynomials of the matrix times random columns
 ``rest``                            the same from the entries of the matrix beyond a basis
+``second_order``                    intervals from a feature map and a pass, or sampled rows, of what it leaves out
 ``basis``                           the orthonormal basis that every iteration grows
 ``task``                            what a solver is given: a target, a budget and a matrix
 ``costs``                           what the steps of block Krylov cost

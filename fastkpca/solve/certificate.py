@@ -626,8 +626,9 @@ def feature_certificate(
     bounds = _intervals(lo, hi)
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - left_out.mu))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
-    ratio = hi[0] / max(theta[min(c, m) - 1], 1e-300)
-    scaled_residual = solved_residual * float(np.sqrt(ratio)) if solved_residual else 0.0
+    scaled_residual = 0.0
+    if solved_residual:
+        scaled_residual = solved_residual * float(np.sqrt(hi[0]) / np.sqrt(max(theta[min(c, m) - 1], 1e-300)))
     squares = np.full(m, (left_out.mu + side + scaled_residual) ** 2)
     failing = min(left_out.failure_probability + (0.0 if solved is None else solved.failure_probability), 1.0)
     return Certificate(

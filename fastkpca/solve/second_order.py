@@ -1,0 +1,511 @@
+"""Intervals of second order: what a feature map leaves out moves an eigenvalue by v' R v, and by little more.
+
+K = Phi Phi' + R, R semidefinite, |R| <= nu. Centred, the map's part is G with eigenvalues theta_1 >= theta_2 >= ...,
+V has its k first eigenvectors, B = H R H, A = V' B V = V' R V (the columns of V add up to 0). Without centring H = I;
+with weights w the matrices are W^(1/2) K W^(1/2) and W^(1/2) R W^(1/2). In the basis (V, complement)
+
+    Kc = [ Theta + A   C'    ]     G_2 <= theta_(k+1) I,     B = [ A  C' ]     0 <= B <= nu I,
+         [ C           G_2+D ]                                   [ C  D  ]
+
+so that lambda_j(Theta + A) <= lambda_j(Kc) (Cauchy's interlacing).
+
+**A known, and C'C** (a pass brings Kc V, and the residual R'R of its Ritz vectors is C'C). D <= nu I, so what lies
+beyond V is at most mu = theta_(k+1) + nu, and `certificate.ritz_certificate` does the rest: `pass_certificate`. That
+C'C <= A (nu I - A), used below, is weaker: it gave four to ten times wider intervals on real rows.
+
+**A bounded from above by X, C not known.** From nu I - B >= 0 (Schur) follows that D <= nu I - C (nu I - A)^(-1) C',
+and B^2 <= nu B gives C'C <= A (nu I - A). The eigenvalues of Kc above tau > mu are as many as those of
+Theta + A + C' (tau I - G_2 - D)^(-1) C above tau (Sylvester). With g = tau - mu, N = C'C and W = (nu I - A)^(-1) the
+last term is at most
+
+    C' (g I + C W C')^(-1) C = (g N^(-1) + W)^(-1) <= A (nu I - A) (g I + A)^(-1),
+
+as it increases with N (where something is singular, add a little and let it vanish). A + A (nu I - A) (g I + A)^(-1) =
+(g + nu) (I - g (g I + A)^(-1)) increases with A: X may take A's place. Where an eigenvalue x of X is above nu,
+x (nu - x) is below 0 and is dropped. Therefore
+
+    lambda_j(Kc) <= max(mu, lambda_j [ Theta + X   S      ]),     S^2 = the positive part of X (nu I - X).
+                                     [ S           mu - X ]
+
+No end is worse than theta_j or theta_j + nu (Weyl). (X must not be cut off at nu: A <= X and A <= nu I do not say that
+A is at most X so cut off.)
+
+**A from a sample of rows.** r_i >= R_ii are known for every row. Row i is drawn with probability p_i, independently of
+the others, after map, V, r, p and the numbers below are fixed; of the rows drawn y_i' = e_i' R V are computed. A is the
+sum of X_i = sym(v_i y_i'), v_i' the rows of V. Let T = sum over the rows drawn of X_i / p_i, let L >= |X_i| / p_i
+wherever p_i < 1, and M = sum over the rows drawn of (1 - p_i) X_i^2 / p_i^2. For any eta > 0 with z = eta L < 1, with
+probability at least 1 - k e^(-l)
+
+    T - A <= eta phi(z) M + (l / eta) I,     phi(z) = (-log(1 - z) - z) / z^2,
+
+and the same for A - T. A row with p_i = 1 is certain and adds no error: S = N is the pass.
+
+Proof. Lemma: E exp(x (b - p) - phi(z) x^2 (1 - p) b) <= 1 where b is 1 with probability p, else 0, and |x| <= z < 1.
+That is x - (1 - p) phi x^2 <= log(1 + (exp(p x) - 1) / p). At x = 0 both sides are 0. For x > 0 the right side's
+derivative is p / (1 - (1 - p) exp(-p x)) >= 1 / (1 + (1 - p) x) >= 1 - (1 - p) x, as exp(-p x) >= 1 - p x, and phi >=
+1/2. For x < 0 the right side is log(1 - int_0^|x| exp(-p s) ds), concave in p, at p = 1 equal to x and for p -> 0 to
+log(1 + x) >= x - phi x^2, for (x - log(1 + x)) / x^2 falls with x (Fan, Grama and Liu, Electron. J. Probab. 20,
+2015): so it is at least the mean of these with weights p and 1 - p. Now take for x the eigenvalues of eta X_i / p_i:
+all is a function of X_i, so E exp(eta X_i (b_i / p_i - 1) - eta^2 phi (1 - p_i) b_i X_i^2 / p_i^2) <= I. By Lieb's
+theorem (Tropp, Found. Comput. Math. 12, 2012, lemma 3.4) the mean of tr exp of the sum over i is at most tr exp(0) =
+k, and Markov's inequality says the rest. It is an empirical Bernstein inequality, as those of Wang and Ramdas (2024),
+for rows that are drawn or not. It bounds A as a matrix: each direction has its own error.
+
+- The same for Z A Z, Z any fixed positive diagonal matrix: |Z y_i|^2 <= r_i |Z A Z|, so that L = sqrt(|Z A Z|) times
+  the largest |Z v_i| sqrt(r_i) / p_i. For each eigenvalue there is one Z, z_i^2 = 1 / (1 + |theta_i - theta_j| / s):
+  the error of A in direction i may be 1 + |theta_i - theta_j| / s times that in direction j, where it does not matter,
+  since there is a gap. What counts is the error of a number then, not of a matrix. And one Z = I, for angles.
+- k is the trace of exp(0). With exp(-H), H = -log Z^2, it is tr Z^2 instead, and (l I + H) / eta replaces l / eta.
+- beta = |Z A Z| is not known. As beta <= F(beta), F(b) = |Z T Z + (error for b)|, and F increases, any b >= beta may be
+  replaced by F(b), from b = nu on.
+- eta must not depend on the sample. There are `RATES` of them, and two sides, for each Z; l has the logarithm of their
+  number, and then all hold at once: the best one is taken.
+- An error of y_i adds |Z v_i| |error| / p_i, of each row drawn.
+
+**Rounding.** The computed V is not quite orthonormal and G V not quite V Theta. With S = V'V, |S - I| <= delta and
+F = G V - V Theta, |F| <= f, the orthonormal V_o = V S^(-1/2) has V_o' G V_o within 3 delta theta_1 + 1.5 f of Theta,
+coupled with the complement by at most 1.2 f (delta <= 1/4); Ky Fan's theorem for k + 1 eigenvalues bounds G_2.
+V_o' B V_o is within 3 delta nu of V' B V. All of that is `Leading.error`, which is added at both ends (Weyl).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.rounding import UNIT, rounding_factor
+from .certificate import (
+    Bound,
+    Certificate,
+    FeatureSums,
+    RitzBlock,
+    angle_bounds,
+    cluster_labels,
+    feature_certificate,
+    ritz_certificate,
+)
+from .sampled import FEWEST, upper_share
+
+__all__ = [
+    "Leading",
+    "Sampling",
+    "SecondOrder",
+    "draws_that_pay",
+    "inclusion",
+    "known_certificate",
+    "leading_of_map",
+    "outside_leading",
+    "pass_certificate",
+    "predicted_width",
+    "row_weights",
+    "sampled_certificate",
+    "sampling",
+]
+
+RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
+"""eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""
+RARE = 1e-9  # probability below which no row is drawn: random numbers are multiples of 2^-53
+
+
+@dataclass(frozen=True)
+class Leading:
+    """What a feature map says of the leading eigenvectors, and what is known of what it leaves out.
+
+    Attributes
+    ----------
+    theta : ndarray (k,)
+        Leading eigenvalues of the map's centred Gram matrix, descending, above 0.
+    beyond : float
+        The next one.
+    norm : Bound
+        nu, on what the map leaves out.
+    error : float
+        For rounding, at both ends.
+    first : Certificate
+        Of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
+    """
+
+    theta: np.ndarray
+    beyond: float
+    norm: Bound
+    error: float
+    first: Certificate
+
+    @property
+    def mu(self) -> float:
+        """Bound on the eigenvalues of the centred matrix beyond the k vectors."""
+        return self.beyond + self.norm.mu
+
+
+@dataclass(frozen=True)
+class SecondOrder:
+    """Eigenvalues and intervals of second order.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray (c,)
+    rotation : ndarray (k, min(c, k))
+        The eigenvectors are V times this.
+    certificate : Certificate
+        For c eigenvalues.
+    gained : bool
+        False: the intervals are those of first order, and so are the vectors.
+    """
+
+    eigenvalues: np.ndarray
+    rotation: np.ndarray
+    certificate: Certificate
+    gained: bool
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which rows will be drawn, and how often: all that has to be fixed before.
+
+    Attributes
+    ----------
+    scales : ndarray (c + 1, k)
+        The diagonals of Z, the last one 1.
+    probabilities : ndarray (n,)
+        Each row is drawn with its own, independently.
+    reach : ndarray (c + 1,)
+        max |Z v_i| sqrt(r_i) / p_i over the rows with p_i < 1; 0 where there are none.
+    failure : float
+        Probability with which a bound on A fails.
+    """
+
+    scales: np.ndarray
+    probabilities: np.ndarray
+    reach: np.ndarray
+    failure: float
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Numbers of the rows drawn, ascending. Once: a second draw needs a failure of its own."""
+        return np.flatnonzero(rng.random(len(self.probabilities)) < self.probabilities)
+
+
+def leading_of_map(values: np.ndarray, c: int, gram: np.ndarray, sums: FeatureSums, unit: float = UNIT) -> Leading:
+    """Of a map with the eigenvalues ``values``, for vectors H Phi Q Theta^(-1/2).
+
+    Parameters
+    ----------
+    values : ndarray (D,)
+        As of `feature_certificate`.
+    c : int
+        How many intervals will be wanted.
+    gram : ndarray (k, k)
+        V'V as computed. Where the map's rank is less than k, those vectors count whose eigenvalue is above 1e-8 of the
+        first.
+    sums : FeatureSums
+    unit : float
+        Unit roundoff of the vectors as they are stored.
+    """
+    D = len(values)
+    k = int(np.count_nonzero(values[: len(gram)] > np.sqrt(UNIT) * max(values[:1], default=0.0)))
+    first = feature_certificate(values, max(k, c) + 1, sums)
+    norm, theta, beyond = sums.left_out, values[:k], float(max(values[k], 0.0)) if k < D else 0.0
+    if k == 0:
+        return Leading(theta, beyond, norm, first.rounding, first)
+    side, size = first.rounding, float(theta[0]) + first.rounding
+    delta = float(np.linalg.norm(gram[:k, :k] - np.eye(k))) + np.sqrt(k) * rounding_factor(sums.n) * UNIT
+    # of V = X Q Theta^(-1/2) + (rounding), X = H Phi: X'X Q = Q Theta within `side`, so G V = V Theta within f
+    vectors = (rounding_factor(D) + 8.0) * UNIT * np.sqrt(k * sums.kernel_trace / theta[-1]) + np.sqrt(k) * unit
+    f = (1.0 + np.sqrt(size / theta[-1])) * side + 2.0 * size * vectors
+    error = (k + 1) * (side + 3.0 * delta * size + 1.5 * f) + 1.2 * f + (3.0 * delta + 2.0 * vectors) * norm.mu
+    return Leading(theta, beyond, norm, float(error) if delta <= 0.25 else np.inf, first)
+
+
+def outside_leading(leading: Leading) -> Bound:
+    """On the eigenvalues of the centred matrix outside the map's k vectors, or outside a larger space."""
+    return Bound(leading.mu + leading.error, leading.norm.form, leading.norm.failure_probability)
+
+
+def pass_certificate(leading: Leading, ritz: RitzBlock, c: int) -> Certificate:
+    """Intervals from a pass: ``ritz`` is of the map's k vectors, or of more, and their products.
+
+    The vectors are those of ``ritz``. In float32 its ``product_error`` has the error of float32 entries.
+    """
+    found = ritz_certificate(ritz, len(ritz.theta), outside=outside_leading(leading))
+    if ritz.errors is None:
+        return leading.first.first(c)
+    error = found.rounding + ritz.errors.residual
+    return _certificate(leading, ritz.theta, ritz.residual_gram, found.eigenvalue_bounds, c, error, 0.0)
+
+
+def known_certificate(leading: Leading, c: int, A: np.ndarray, error: float = 0.0) -> SecondOrder:
+    """Intervals from A = V' R V alone, within ``error``. `pass_certificate` is better where the products are there."""
+    k = len(leading.theta)
+    B = error * np.eye(k)
+    return _second_order(leading, c, A, B, np.tile([-np.inf, np.inf], (k, 1)), 0.0)
+
+
+def row_weights(vectors: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """|v_i| sqrt(r_i): how much a row may matter."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", vectors, vectors) * residual))
+
+
+def inclusion(weights: np.ndarray, count: int) -> np.ndarray:
+    """Probabilities in proportion to the weights, but at most 1, that add up to ``count`` at most."""
+    falling = np.sort(weights)[::-1]
+    tail = falling[::-1].cumsum()[::-1]
+    certain = np.arange(len(weights))
+    # so many rows for certain, and of the others none above 1
+    enough = np.flatnonzero((certain < count) & ((count - certain) * falling <= tail))
+    if count >= np.count_nonzero(weights) or not len(enough):
+        return (weights > 0).astype(float)
+    h = int(enough[0])
+    return np.where(weights > 0, np.clip((count - h) * (weights / tail[h]), RARE, 1.0), 0.0)
+
+
+def sampling(
+    leading: Leading, c: int, vectors: np.ndarray, residual: np.ndarray, count: int, failure: float
+) -> Sampling:
+    """The draws of about ``count`` rows that serve the first c eigenvalues best.
+
+    Parameters
+    ----------
+    leading : Leading
+    c : int
+    vectors : ndarray (n, k)
+        All rows of V.
+    residual : ndarray (n,)
+        r_i, upper bounds of the diagonal of what the map leaves out.
+    count : int
+    failure : float
+    """
+    theta = leading.theta
+    k, norm = len(theta), leading.norm.mu
+    c, vectors = min(c, k), vectors[:, :k]
+    # the error in other directions may grow with the gap, but stay below it
+    expected = _expected_error(row_weights(vectors[:, :c], residual), residual, count, _logarithm(c, failure), norm)
+    scale = max(min(max(expected, 1e-3 * norm), norm), 1e-12 * float(theta[:1].sum()))
+    squares = 1.0 / (1.0 + np.abs(theta[:c, None] - theta) / scale)
+    weights = row_weights(vectors * np.sqrt(squares.max(axis=0, initial=0.0)), residual)
+    probabilities = inclusion(weights, count)
+    scales = np.sqrt(np.vstack([squares, np.ones(k)]))
+    open_ = np.flatnonzero((probabilities > 0) & (probabilities < 1))
+    reach = np.zeros(c + 1)
+    if len(open_):
+        lengths = np.sqrt(vectors[open_] ** 2 @ (scales**2).T)
+        reach = (lengths * (np.sqrt(residual[open_]) / probabilities[open_])[:, None]).max(axis=0)
+    return Sampling(scales, probabilities, reach, failure)
+
+
+def sampled_certificate(
+    leading: Leading,
+    c: int,
+    plan: Sampling,
+    index: np.ndarray,
+    vectors: np.ndarray,
+    rows: np.ndarray,
+    row_error: np.ndarray | float = 0.0,
+) -> SecondOrder:
+    """Intervals from sampled rows of R V.
+
+    Parameters
+    ----------
+    leading : Leading
+    c : int
+        As of ``plan``.
+    plan : Sampling
+    index : ndarray (s,)
+        The rows drawn.
+    vectors, rows : ndarray (s, k)
+        v_i and y_i = K_i V - phi_i' (Phi' V) of these rows.
+    row_error : ndarray (s,) or float
+        Bound on the norm of the error of a y_i.
+    """
+    theta, norm = leading.theta, leading.norm.mu
+    k = len(theta)
+    if k == 0 or not norm > 0.0:
+        return known_certificate(leading, c, np.zeros((k, k)))
+    p = plan.probabilities[index][:, None]
+    v, y = vectors[:, :k], rows[:, :k]
+    A = (v / p).T @ y
+    A = (A + A.T) / 2
+    y_error = row_error + rounding_factor(len(index)) * UNIT * np.linalg.norm(y, axis=1)
+    ell = _logarithm(len(plan.scales) - 1, plan.failure)
+    ends = np.tile([-np.inf, np.inf], (k, 1))
+    B = np.zeros((k, k))
+    for j, (scale, reach) in enumerate(zip(plan.scales, plan.reach)):
+        M, more = _variance(v * scale / p, y * scale, 1.0 - p, y_error)
+        outer = np.outer(scale, scale)
+        ZAZ = A * outer
+        squares = scale * scale
+        ells = ell + np.log(squares.sum()) - np.log(squares)
+        rates, b = RATES / max(reach * np.sqrt(norm), 1e-280), norm
+
+        for _ in range(30):  # b, from nu downwards
+            z = (rates * (reach * np.sqrt(b)))[:, None, None]
+            usable = rates[z[:, 0, 0] < 1.0][:, None, None]
+            found = usable * _phi(z[: len(usable)]) * M + np.diag(ells) / usable + more * np.eye(k)
+            if reach == 0.0:  # no row was left to chance
+                found = more * np.eye(k)[None]
+            last, b = b, min(b, max(float(np.linalg.eigvalsh(ZAZ + found)[:, -1].min()), 0.0))
+            if not b < 0.99 * last:
+                break
+        flat = j == len(plan.scales) - 1
+        B = found[np.argmin(np.linalg.eigvalsh(found)[:, -1] if flat else found[:, j, j])] / outer
+        if not flat:
+            low, high = _ends(leading, A, B)
+            ends[j] = low[j], high[j]
+    return _second_order(leading, c, A, B, ends, plan.failure)
+
+
+def predicted_width(
+    leading: Leading,
+    c: int,
+    weights: np.ndarray,
+    residual: np.ndarray,
+    count: int | None,
+    failure: float,
+    size: float | None = None,
+) -> float:
+    """About the width that ``count`` rows bring, or a pass: None.
+
+    Parameters
+    ----------
+    leading : Leading
+        With any bound on what the map leaves out, such as another sample is expected to give.
+    c : int
+    weights : ndarray (n,)
+        `row_weights` of the first c vectors. Where only their sum is known: equal ones.
+    residual : ndarray (n,)
+    count : int, optional
+    failure : float
+    size : float, optional
+        About |A|; by default half of its bound, which is twice as much or more.
+    """
+    theta, norm = leading.theta, leading.norm.mu
+    k = len(theta)
+    c, size = min(c, k), norm / 2.0 if size is None else min(size, norm / 2.0)
+    if c == 0:
+        return norm
+    error = 0.0 if count is None else _expected_error(weights, residual, count, _logarithm(c, failure), norm, size)
+    low, high = _ends(leading, size * np.eye(k), error * np.eye(k))
+    return float((np.minimum(high, theta + norm) - np.maximum(low, theta))[:c].max()) + 2.0 * leading.error
+
+
+def draws_that_pay(share: float, failure: float, most: int, width: Callable[[float], float]) -> int:
+    """How many draws for nu bring a width within 5 % of that by ``most`` draws.
+
+    Parameters
+    ----------
+    share : float
+        About nu over the trace; 0 where nothing is known.
+    failure : float
+    most : int
+    width : callable
+        From a bound on nu over the trace: `predicted_width`, or the bound itself.
+    """
+    counts = np.append(np.arange(FEWEST, most, FEWEST), most)
+    widths = np.array([width(float(upper_share(share, int(count), failure))) for count in counts])
+    return int(counts[np.argmax(widths <= 1.05 * widths[-1])])
+
+
+def _logarithm(c: int, failure: float) -> float:
+    """l, but for log tr Z^2, with which all the bounds on A fail together with this probability at most."""
+    return float(np.log(2.0 * (c + 1) * len(RATES) / failure))
+
+
+def _phi(z: np.ndarray) -> np.ndarray:
+    """(-log(1 - z) - z) / z^2, or for small z a little more, for that cancels."""
+    large = np.maximum(z, 1e-3)
+    return np.where(z < 1e-3, 0.5 + z / 3.0 + z * z, (-np.log1p(-large) - large) / large**2)
+
+
+def _expected_error(
+    weights: np.ndarray, residual: np.ndarray, count: int, ell: float, norm: float, size: float | None = None
+) -> float:
+    """Of v' R v, if |y_i|^2 is in proportion to r_i, as far as nu |A| allows."""
+    p = inclusion(weights, count)
+    open_ = (p > 0) & (p < 1)
+    if not open_.any() or not norm > 0.0:
+        return 0.0
+    size = norm if size is None else size
+    p, w = p[open_], weights[open_]
+    variance = norm * size / float(residual.sum()) * float(((1.0 - p) / p * w * w).sum())
+    z = RATES[RATES * np.sqrt(size / norm) < 1.0] * np.sqrt(size / norm)
+    rates = z / (float((w / p).max()) * np.sqrt(size))
+    return float((rates * _phi(z) * variance + ell / rates).min())
+
+
+def _variance(
+    v: np.ndarray, y: np.ndarray, open_: np.ndarray, row_error: np.ndarray | float
+) -> tuple[np.ndarray, float]:
+    """M >= sum (1 - p_i) sym(v_i y_i')^2 for v_i already divided by p_i, and what errors of y_i add to the bound on A.
+
+    4 sym(v y')^2 = |v|^2 y y' + |y|^2 v v' + v'y (v y' + y v'). With an error e of y it is at most
+    1.01 times that and 101 sym(v e')^2 <= 101 |v|^2 |e|^2.
+    """
+    vv, yy, vy = (np.einsum("ij,ij->i", a, b)[:, None] for a, b in ((v, v), (y, y), (v, y)))
+    weight = open_ / 4.0
+    cross = (v * (weight * vy)).T @ y
+    M = (y * (weight * vv)).T @ y + (v * (weight * yy)).T @ v + cross + cross.T
+    lengths = np.sqrt(vv[:, 0])
+    M = 1.01 * (M + M.T) / 2 + 101.0 * float((open_[:, 0] * (lengths * row_error) ** 2).sum()) * np.eye(v.shape[1])
+    return M, float((lengths * row_error).sum())
+
+
+def _ends(leading: Leading, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of k eigenvalues where A is known within B, without `Leading.error`."""
+    Theta, norm, mu = np.diag(leading.theta), leading.norm.mu, leading.mu
+    low = np.linalg.eigvalsh(Theta + A - B)[::-1]
+    x, Q = np.linalg.eigh(A + B)
+    x = np.maximum(x, 0.0)
+    S = (Q * np.sqrt(np.maximum(x * (norm - x), 0.0))) @ Q.T
+    X = (Q * x) @ Q.T
+    high = np.linalg.eigvalsh(np.block([[Theta + X, S], [S, mu * np.eye(len(x)) - X]]))[::-1][: len(x)]
+    return low, np.maximum(high, mu)
+
+
+def _second_order(
+    leading: Leading, c: int, A: np.ndarray, B: np.ndarray, ends: np.ndarray, failure: float
+) -> SecondOrder:
+    """From -B <= A' - A <= B for the true A', and better ends of some eigenvalues."""
+    k = len(leading.theta)
+    values, rotation = (x[..., ::-1] for x in np.linalg.eigh(np.diag(leading.theta) + A))
+    low, high = _ends(leading, A, B)
+    ends = np.column_stack([np.maximum(ends[:, 0], low), np.minimum(ends[:, 1], high)])
+    ends += np.array([-1.0, 1.0]) * leading.error
+    # of V x: |(A' - A) x|^2 within V, and x' C'C x <= nu x' A' x beyond
+    inside = float(np.linalg.eigvalsh(B).max(initial=0.0))
+    gram = leading.norm.mu * (rotation.T @ (A + B) @ rotation) + inside**2 * np.eye(k)
+    found = _certificate(leading, values, gram, ends, c, leading.error, failure)
+    gained = found.width < leading.first.first(c).width
+    if not gained:
+        values, rotation, found = leading.theta, np.eye(k), leading.first.first(c)
+    values = np.append(values, np.zeros(max(c - k, 0)))[:c]
+    return SecondOrder(np.clip(values, *found.eigenvalue_bounds.T), rotation[:, :c], found, gained)
+
+
+def _certificate(
+    leading: Leading,
+    values: np.ndarray,
+    gram: np.ndarray,
+    ends: np.ndarray,
+    c: int,
+    error: float,
+    failure: float,
+) -> Certificate:
+    """Where the intervals of both orders overlap; of vectors with these Ritz values and this R'R."""
+    first = leading.first.eigenvalue_bounds
+    m = min(len(first), max(len(values), c))
+    bounds, k = first[:m].copy(), min(len(values), m)
+    bounds[:k, 0] = np.maximum(bounds[:k, 0], ends[:k, 0])
+    bounds[:k, 1] = np.minimum(bounds[:k, 1], ends[:k, 1])
+    # an eigenvalue is no smaller than the next
+    bounds[:, 0] = np.maximum.accumulate(bounds[::-1, 0])[::-1]
+    bounds[:, 1] = np.maximum(np.minimum.accumulate(bounds[:, 1]), bounds[:, 0])
+    theta, squares = np.zeros(m), np.diag(np.full(m, np.inf))
+    theta[:k], squares[:k, :k] = values[:k], gram[:k, :k]
+    return Certificate(
+        eigenvalue_bounds=bounds[:c],
+        angle_bounds=angle_bounds(theta, squares, bounds, c, error),
+        clusters=cluster_labels(bounds)[:c],
+        outside=outside_leading(leading),
+        rounding=float(error),
+        failure_probability=leading.first.failure_probability + failure,
+    )

@@ -1,0 +1,74 @@
+"""Attack the intervals of second order: at delta = 0.05 few problems of any family may break them, of a pass none.
+
+    python tests/attacks/attack_second_order.py [--problems 20000] [--passes 2000] [--failure 0.05] [--seed 0]
+
+tests/solve/test_second_order.py runs a fraction; tests/support/second_order_cases.py has the families.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import second_order_cases as cases
+
+
+def attack_samples(problems, failure, seed):
+    """Family by family; the share of the worst."""
+    worst = 0.0
+    for i, (name, family) in enumerate(cases.FAMILIES.items()):
+        started, misses, widths = time.perf_counter(), 0, []
+        for case in range(problems):
+            rng = np.random.default_rng([seed, i, case])
+            missed, width = cases.sampled_misses(rng, family(rng), failure)
+            misses += missed
+            widths.append(width)
+        worst = max(worst, misses / problems)
+        print(
+            f"{name:14} {problems} problems, failure {failure:g}: {misses} missed ({100 * misses / problems:.3f} %), "
+            f"median width {np.median(widths):.2f} of first order, gained {np.mean(np.array(widths) < 1):.0%}, "
+            f"{time.perf_counter() - started:.0f} s",
+            flush=True,
+        )
+    return worst
+
+
+def attack_passes(problems, seed):
+    """How many intervals of passes and of V'RV miss."""
+    total = 0
+    for i, (name, family) in enumerate(cases.FAMILIES.items()):
+        misses, widths = 0, []
+        for case in range(problems // len(cases.FAMILIES)):
+            rng = np.random.default_rng([seed, 100 + i, case])
+            problem = family(rng)
+            true, slack = problem.true, 10.0 ** rng.uniform(0, 1)
+            for single in (False, True):
+                found, leading, _ = cases.passed(problem, single, slack)
+                misses += cases.missed(found.eigenvalue_bounds, true, true[0])
+                widths.append(found.width / leading.first.first(problem.c).width)
+            misses += cases.missed(cases.known(problem, slack)[0].certificate.eigenvalue_bounds, true, true[0])
+        total += misses
+        print(f"{name:14} {len(widths)} passes: {misses} missed, median width {np.median(widths):.2g} of first order")
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, default=20000, help="of all families")
+    parser.add_argument("--passes", type=int, default=2000)
+    parser.add_argument("--failure", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    missed = attack_passes(given.passes, given.seed)
+    worst = attack_samples(given.problems // len(cases.FAMILIES), given.failure, given.seed)
+    if missed or worst > given.failure:
+        sys.exit(f"{missed} passes miss; the sampled intervals fail with probability {worst:.3g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""Intervals of second order: proved inequalities, dense references, planted worst cases, and a share of the attack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import second_order_cases as cases
+
+from fastkpca.solve import second_order as so
+from fastkpca.solve.certificate import Bound, FeatureSums, feature_certificate
+
+
+def outside(bounds, true):
+    return cases.missed(bounds, true, float(true[0]))
+
+
+def problem_of(rng, n=120, D=12, q=4, c=3, k=8, scale=0.01, center=True):
+    """A map with eigenvalues 1, 1/2, 1/3, ... and |R| about ``scale``."""
+    V = np.linalg.qr(rng.standard_normal((n, D)) - 0.0)[0]
+    if center:
+        V = np.linalg.qr(V - V.mean(axis=0))[0]
+    B = rng.standard_normal((n, q))
+    return cases.Problem(V / np.sqrt(np.arange(1.0, D + 1)), B * np.sqrt(scale) / np.linalg.norm(B, 2), c, k, center)
+
+
+@pytest.mark.parametrize("z", [1e-3, 0.1, 0.5, 0.9, 0.999])
+def test_the_lemma_of_the_sampled_form(z):
+    """E exp(x (b - p) - phi(z) x^2 (1 - p) b) <= 1 for |x| <= z and any probability p."""
+    phi = (-np.log1p(-z) - z) / z**2
+    x = np.linspace(-z, z, 1001)[:, None]
+    p = np.append(np.linspace(0, 1, 401), 10.0 ** -np.arange(3, 10))
+    mean = (1 - p) * np.exp(-p * x) + p * np.exp((1 - p) * (x - phi * x * x))
+    assert mean.max() <= 1 + 1e-12
+    phi *= 0.99  # there is nothing to spare
+    assert ((1 - p) * np.exp(-p * x) + p * np.exp((1 - p) * (x - phi * x * x))).max() > 1 + 1e-12
+
+
+@pytest.mark.parametrize("family", cases.FAMILIES)
+def test_sampled_intervals_fail_no_more_often_than_they_say(attack, family):
+    problems = attack.count(2500, least=40)
+    found = [
+        cases.sampled_misses(rng, cases.FAMILIES[family](rng), 0.05)
+        for rng in (attack.rng(f"second order {family}", case) for case in range(problems))
+    ]
+    assert sum(missed for missed, _ in found) <= 0.01 * problems
+    assert min(width for _, width in found) < 0.9
+
+
+def test_the_attack_sees_an_error_that_is_too_small(attack):
+    """A hundred expected failures are none that the bounds speak of: l is near 0 then."""
+    rngs = [attack.rng("too small", case) for case in range(30)]
+    assert sum(cases.sampled_misses(rng, cases.hidden_rows(rng), 100.0)[0] for rng in rngs) > 10
+
+
+@pytest.mark.parametrize("family", cases.FAMILIES)
+def test_intervals_of_a_pass_never_miss(attack, family):
+    for case in range(attack.count(250, least=8)):
+        rng = attack.rng(f"pass {family}", case)
+        problem, slack = cases.FAMILIES[family](rng), 10.0 ** rng.uniform(0, 1)
+        true = problem.true
+        for single in (False, True):
+            found, leading, _ = cases.passed(problem, single, slack)
+            assert not outside(found.eigenvalue_bounds, true), (case, single)
+            assert found.width <= leading.first.first(problem.c).width
+        assert not outside(cases.known(problem, slack)[0].certificate.eigenvalue_bounds, true), case
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_the_order_of_the_intervals(attack, center):
+    """First order |R|; A alone |R| |A| / gap; a pass less than that. Its Ritz values are within their own interval."""
+    problem = problem_of(attack.rng("order"), q=40, center=center)
+    true = problem.true
+    passed, leading, _ = cases.passed(problem, single=False)
+    known = cases.known(problem)[0]
+    first = leading.first.first(3)
+    single = cases.passed(problem, single=True)[0]
+    assert passed.width < 0.7 * known.certificate.width < 0.05 * first.width
+    assert passed.width < single.width < 1e-3
+    for found in (first, passed, known.certificate, single):
+        assert not outside(found.eigenvalue_bounds, true)
+    assert known.gained and abs(known.eigenvalues - true[:3]).max() < 0.1 * abs(leading.theta[:3] - true[:3]).max()
+
+
+def test_the_worst_remainder_reaches_the_upper_end():
+    """B = nu times a projector is what A, nu and theta leave open: no smaller end is right."""
+    n, a, nu, theta = 40, 0.3, 1.0, np.array([5.0, 1.0])
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((n, 3)))[0]
+    b = np.sqrt(a) * Q[:, 0] + np.sqrt(1 - a) * Q[:, 1]  # the second direction has the map's next eigenvalue
+    problem = cases.Problem(Q[:, :2] * np.sqrt(theta), np.sqrt(nu) * b[:, None], 1, 1, center=False)
+    found, _, _ = cases.known(problem)
+    np.testing.assert_allclose(found.certificate.eigenvalue_bounds[0, 1], problem.true[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_angles(attack, sample):
+    """The rotated vectors are within their angles of the true ones, and nearer than the map's own."""
+    rng = attack.rng("angles")
+    problem = problem_of(rng, n=300)
+    true = np.linalg.eigh(problem.cut(problem.Phi @ problem.Phi.T + problem.R))[1][:, ::-1][:, :3]
+    known, _, V = cases.known(problem)
+    found = cases.sampled(rng, problem, 1e-2, 250)[0] if sample else known
+    U = V @ found.rotation
+    assert len(set(found.certificate.clusters)) == 3
+    sine = np.linalg.norm(U - true * np.einsum("ij,ij->j", true, U), axis=0)
+    assert (sine <= np.sin(found.certificate.angle_bounds) + 1e-12).all()
+    assert (found.certificate.angle_bounds < np.pi / 4).all()
+    if not sample:
+        map_sine = np.linalg.norm(V[:, :3] - true * np.einsum("ij,ij->j", true, V[:, :3]), axis=0)
+        assert sine.max() < map_sine.max()
+
+
+def test_all_rows_are_the_pass_and_more_rows_are_never_much_worse(attack):
+    rng = attack.rng("rows")
+    problem = problem_of(rng, n=400)
+    known, leading, V = cases.known(problem)
+    known, size, widths = known.certificate.width, float(np.linalg.norm(V.T @ problem.R @ V, 2)), []
+    for count in (20, 100, 200, 320, 400):
+        r = np.einsum("ij,ij->i", problem.B, problem.B)
+        plan = so.sampling(leading, 3, V, r, count, 1e-2)
+        index = plan.draw(rng)
+        assert abs(len(index) - count) <= 5 * np.sqrt(count) and plan.probabilities.sum() <= count + 1e-6
+        found = so.sampled_certificate(leading, 3, plan, index, V[index], problem.R[index] @ V)
+        widths.append(found.certificate.width)
+        assert found.certificate.failure_probability == (1e-2 if found.gained else 0.0)
+        predicted = so.predicted_width(leading, 3, so.row_weights(V[:, :3], r), r, count, 1e-2, size)
+        assert widths[-1] / 5 < predicted < 5 * widths[-1] or count == 400
+    np.testing.assert_allclose(widths[-1], known, rtol=1e-6)
+    assert (np.diff(widths) <= 0.1 * widths[0]).all() and widths[-1] < 0.05 * widths[0]
+
+
+def test_the_prediction_for_a_pass(attack):
+    """Half of the bound stands for |A|: no less than what a pass brings, and less than a sample."""
+    problem = problem_of(attack.rng("prediction"), n=300)
+    leading, V = problem.leading()
+    r = np.einsum("ij,ij->i", problem.B, problem.B)
+    weights = so.row_weights(V[:, :3], r)
+    by_pass, by_half, by_few = (so.predicted_width(leading, 3, weights, r, s, 1e-6) for s in (None, 250, 120))
+    passed = cases.passed(problem, single=False)[0].width
+    assert passed < by_pass < by_half < by_few <= leading.first.width + 3 * leading.error
+
+
+def test_inclusion():
+    weights = np.array([100.0, 1.0, 1.0, 1.0, 1.0, 0.0])
+    np.testing.assert_allclose(so.inclusion(weights, 3), [1, 0.5, 0.5, 0.5, 0.5, 0])
+    np.testing.assert_allclose(so.inclusion(weights, 1), weights / weights.sum(), rtol=1e-12)
+    for count in (5, 6, 10**6):
+        assert (so.inclusion(weights, count) == [1, 1, 1, 1, 1, 0]).all()
+    assert (so.inclusion(np.zeros(3), 2) == 0).all()
+    rare = so.inclusion(np.array([1.0, 1.0, 1e-300]), 1)
+    assert 0 < rare[2] <= 1e-8  # never so rare that no random number means it
+
+
+@pytest.mark.parametrize("count", [197, 200])
+def test_errors_of_rows_are_counted(attack, count):
+    """Rows of float32, or of a map that errs: with their error the intervals hold, without it they need not."""
+    rng = attack.rng("row errors")
+    problem = problem_of(rng, n=200)
+    leading, V = problem.leading()
+    r = np.einsum("ij,ij->i", problem.B, problem.B)
+    plan = so.sampling(leading, 3, V, r, count, 1e-6)
+    index = plan.draw(rng)
+    wrong = np.outer(np.linalg.norm(V[index], axis=1), np.eye(8)[0]) * 1e-3 * np.sign(V[index, :1])
+    rows, error = problem.R[index] @ V + wrong, np.linalg.norm(wrong, axis=1)
+    silent = so.sampled_certificate(leading, 3, plan, index, V[index], rows)
+    told = so.sampled_certificate(leading, 3, plan, index, V[index], rows, error)
+    assert outside(silent.certificate.eigenvalue_bounds, problem.true)
+    assert not outside(told.certificate.eigenvalue_bounds, problem.true)
+
+
+def test_where_nothing_is_gained_the_first_order_stays(attack):
+    """mu above the eigenvalues that are asked for, or a few rows: theta and theta + |R|, and the map's own vectors."""
+    rng = attack.rng("nothing gained")
+    problem = problem_of(rng, n=100)
+    leading, V = problem.leading(slack=1e3)
+    first = leading.first.first(3)
+    r = np.einsum("ij,ij->i", problem.B, problem.B)
+    plan = so.sampling(leading, 3, V, r, 3, 1e-6)
+    index = plan.draw(rng)
+    found = so.sampled_certificate(leading, 3, plan, index, V[index], problem.R[index] @ V)
+    assert not found.gained
+    np.testing.assert_array_equal(found.certificate.eigenvalue_bounds, first.eigenvalue_bounds)
+    np.testing.assert_array_equal(found.rotation, np.eye(8)[:, :3])
+    # all rows: the lower ends gain although mu is above everything
+    whole = cases.known(problem, slack=1e3)[0].certificate.eigenvalue_bounds
+    assert (whole[:, 0] > first.eigenvalue_bounds[:, 0]).all()
+    assert (whole[:, 1] <= first.eigenvalue_bounds[:, 1]).all()
+
+
+def test_nothing_left_out(attack):
+    rng = attack.rng("exact map")
+    problem = problem_of(rng, n=60, scale=0.0)
+    for found in (cases.sampled(rng, problem, 1e-6, 10)[0], cases.known(problem)[0]):
+        assert not outside(found.certificate.eigenvalue_bounds, problem.true)
+        assert found.certificate.width < 1e-11
+    assert not outside(cases.passed(problem, False)[0].eigenvalue_bounds, problem.true)
+
+
+@pytest.mark.parametrize("c", [1, 3, 6])
+def test_more_vectors_than_the_map_has_directions(attack, c):
+    """Rank 3, k = 8: vectors of eigenvalues that are rounding are left alone, and all c intervals are there."""
+    rng = attack.rng("rank")
+    given = problem_of(rng, n=60, D=3)
+    problem = cases.Problem(np.hstack([given.Phi, np.zeros((60, 6))]), given.B, c, 8)
+    leading, V = problem.leading()
+    assert V.shape[1] == len(leading.theta) == 3
+    for found in (cases.sampled(rng, problem, 1e-6, 30)[0], cases.known(problem)[0]):
+        assert found.certificate.eigenvalue_bounds.shape == (c, 2) and len(found.eigenvalues) == c
+        assert found.rotation.shape == (3, min(c, 3))
+        assert not outside(found.certificate.eigenvalue_bounds, problem.true)
+        assert (found.certificate.angle_bounds[3:] == np.pi / 2).all()
+    found = cases.passed(problem, False)[0]
+    assert len(found.eigenvalue_bounds) == c and not outside(found.eigenvalue_bounds, problem.true)
+
+
+def test_two_rows_and_rows_that_leave_nothing_out(attack):
+    rng = attack.rng("two rows")
+    problem = cases.Problem(np.array([[1.0], [-1.0]]), np.array([[0.3], [0.1]]), 1, 1)
+    for count in (1, 2):
+        found = cases.sampled(rng, problem, 1e-2, count)[0]
+        assert not outside(found.certificate.eigenvalue_bounds, problem.true)
+    problem = problem_of(rng, n=80)
+    problem.B[10:] = 0.0  # r_i = 0: never drawn, and nothing is missed
+    leading, V = problem.leading()
+    plan = so.sampling(leading, 3, V, (problem.B**2).sum(axis=1), 10, 1e-6)
+    assert (plan.draw(rng) == np.arange(10)).all()
+    found = cases.sampled(rng, problem, 1e-6, 10)[0]
+    assert not outside(found.certificate.eigenvalue_bounds, problem.true)
+    nothing = so.leading_of_map(np.zeros(2), 1, np.zeros((2, 2)), FeatureSums(5, 0.0, 1.0, 1.0))
+    empty = so.sampling(nothing, 1, np.zeros((5, 2)), np.full(5, 0.2), 3, 1e-6)
+    none = np.zeros((0, 2))
+    found = so.sampled_certificate(nothing, 1, empty, np.zeros(0, int), none, none)
+    assert not found.gained and found.certificate.eigenvalue_bounds[0, 1] >= 1.0
+
+
+def test_rounding_of_the_maps_vectors_is_counted(attack):
+    """The smallest of the map's eigenvalues is 1e-7 of the largest: its vector is far from exact."""
+    rng = attack.rng("wide spectrum")
+    V = cases._vectors(rng, 150, 6)
+    problem = cases.Problem(V * 10.0 ** -np.arange(0, 4.1, 0.7), 1e-6 * rng.standard_normal((150, 4)), 5, 6)
+    turned = cases.Problem(problem.Phi @ np.linalg.qr(rng.standard_normal((6, 6)))[0], problem.B, 5, 5)
+    for found in (cases.known(turned)[0].certificate, cases.passed(turned, False)[0]):
+        assert not cases.missed(found.eigenvalue_bounds, turned.true, 1.0)
+    assert 1e-15 < turned.leading()[0].error < 1e-8
+
+
+def test_draws_that_pay():
+    def bound(share):
+        return share
+
+    assert so.draws_that_pay(0.5, 1e-6, 4096, bound) <= 4096 // 2  # the truth is large: more draws tell little more
+    assert so.draws_that_pay(0.0, 1e-6, 4096, bound) == 4096  # any draw halves what is not yet excluded
+    assert so.draws_that_pay(1e-3, 1e-6, 4096, lambda share: 1.0) == 512  # the width hangs on something else
+    assert so.draws_that_pay(1e-3, 1e-6, 100, bound) == 100
+
+
+def test_probabilities_add_up(attack):
+    problem = problem_of(attack.rng("failures"))
+    leading, V = problem.leading(form="sampled", failure=1e-3)
+    assert leading.norm == Bound(leading.norm.mu, "sampled", 1e-3)
+    plan = so.sampling(leading, 3, V, (problem.B**2).sum(axis=1), 115, 1e-4)
+    index = plan.draw(attack.rng("failures", 1))
+    found = so.sampled_certificate(leading, 3, plan, index, V[index], problem.R[index] @ V)
+    assert found.gained and found.certificate.failure_probability == pytest.approx(1.1e-3)
+    assert so.known_certificate(leading, 3, V.T @ problem.R @ V).certificate.failure_probability == 1e-3
+    assert so.outside_leading(leading).failure_probability == 1e-3
+
+
+def test_first_order_intervals_of_more_eigenvalues_than_the_map_has_do_not_overflow():
+    found = feature_certificate(np.array([1e10]), 2, FeatureSums(10, 1e10, 1.0, 1e10))
+    assert np.isfinite(found.eigenvalue_bounds).all()

@@ -17,7 +17,7 @@ from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from . import footprint
 from .candidates import components_held, dense_candidate, feature_candidate, feature_candidates, krylov_candidates
-from .look import NOTHING_SEEN, Look, further_seconds, look_further
+from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_seconds, look_further
 from .problem import Problem
 
 __all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
@@ -87,8 +87,10 @@ def _may_change(problem: Problem, candidates: list[Candidate]) -> bool:
 
 
 def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
-    """Whether a look costs little beside the best price. What block Krylov takes nobody knows before the first one."""
-    known = [x for x in candidates if look.level or x.method != "krylov"]
+    """Whether a look costs little beside the best price that is known. What block Krylov takes nobody knows before the
+    first look, and how many pivots are needed nobody before one at pivots."""
+    unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
+    known = [x for x in candidates if not (unknown.get(x.method) or unknown.get(x.name))]
     return seconds < np.inf and seconds <= LOOKING * _best_seconds(known)
 
 

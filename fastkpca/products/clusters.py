@@ -439,7 +439,7 @@ def _grouped(pairs: np.ndarray, x: _Side, y: _Side, same: bool) -> list[_Near]:
         with_itself = same and bool((partners == node).any())
         if with_itself:
             partners = partners[partners != node]
-        start, stop = joined(y.start[partners], y.stop[partners])
+        start, stop = _joined(y.start[partners], y.stop[partners])
         first, last = int(x.start[node]), int(x.stop[node])
         for i in range(first, last, STRIP):
             rows = slice(i, min(last, i + STRIP))
@@ -587,3 +587,11 @@ def _seconds(
 
 def _tree_seconds(n: int, d: int) -> float:
     return 1e-9 * n * (8.0 + 2.0 * d) * max(1.0, np.log2(n / LEAF))
+
+
+def _joined(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Runs in ascending order, those that touch made one."""
+    if not len(start):
+        return start, stop
+    apart = start[1:] != stop[:-1]
+    return start[np.append(True, apart)], stop[np.append(apart, True)]

@@ -17,7 +17,7 @@ from ..base.rounding import UNIT, rounding_factor
 from ..products.vectors import add_tall_product, aligned_columns, tall_inner, tall_product
 from .certificate import RitzBlock
 
-__all__ = ["Basis", "RitzPairs", "inner", "symmetric", "times", "without_means"]
+__all__ = ["Basis", "RitzPairs", "Space", "inner", "symmetric", "times", "without_means"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""
@@ -261,6 +261,29 @@ class RitzPairs:
     def squares(self) -> np.ndarray:
         """Of the norms of the residuals."""
         return self.residual_gram.diagonal()
+
+
+@dataclass
+class Space:
+    """A basis, and how it grows.
+
+    Attributes
+    ----------
+    basis : Basis
+    block, widest : int
+        Columns of a pass now, and at most.
+    columns : int
+        Most columns of the basis.
+    """
+
+    basis: Basis
+    block: int
+    widest: int
+    columns: int
+
+    @property
+    def full(self) -> bool:
+        return self.basis.size + self.block > self.columns
 
 
 def _panels(n: int, columns: int) -> list[slice]:

@@ -13,19 +13,19 @@ What differs comes in from outside: the matrix (``operators``), the first block,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..base.rounding import UNIT
-from .basis import Basis, RitzPairs
+from .basis import RitzPairs, Space
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .costs import Expenses, look_seconds, step_seconds
 from .operators import Operator
 from .proofs import Proofs, gap_behind
 from .task import SolverTarget
 
-__all__ = ["Certifier", "Judge", "Search", "Space", "grow", "relative_width"]
+__all__ = ["Certifier", "Judge", "Search", "grow", "relative_width"]
 
 GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
@@ -43,29 +43,6 @@ MOSTLY = 1e3
 """Times rounding that intervals may be which grow from one look to the next because of it."""
 PACE, SLOW = 3, 0.8
 """Passes whose widths tell the pace, and by what factor each narrows where that is too slow to wait for more."""
-
-
-@dataclass
-class Space:
-    """A basis, and how it grows.
-
-    Attributes
-    ----------
-    basis : Basis
-    block, widest : int
-        Columns of a pass now, and at most.
-    columns : int
-        Most columns of the basis.
-    """
-
-    basis: Basis
-    block: int
-    widest: int
-    columns: int
-
-    @property
-    def full(self) -> bool:
-        return self.basis.size + self.block > self.columns
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
@@ -169,7 +146,8 @@ class Judge:
         nothing is known."""
         if self.before is None or len(self.before.theta) >= len(self.ritz.theta):
             return np.inf
-        fallen = float(self.expected_mu(self.before.theta)[-1] - self.expected_mu(self.ritz.theta)[-1])
+        before, now = (float(self.expected_mu(x.theta)[-1]) for x in (self.before, self.ritz))
+        fallen = before - now if now < np.inf else 0.0
         return max(fallen, 0.0) / (len(self.ritz.theta) - len(self.before.theta))
 
     def predicted_width(self, mu: float) -> float:
@@ -235,10 +213,8 @@ class Search(Judge):
         if self.looks == LOOK and not self.factorises and self._looks_flat():
             self.flat = True
             return True
-        self.low = next((x for x in LOW if self.predicted_width(x * theta[c - 1]) * self.rate <= goal / 1.5), LOW[-1])
-        # the norm rides along with a pass, and may prove what the trace does not
-        self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         if self.count(theta) is None:
+            self.A.measures = True
             return False
         after = max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         width = self.predicted_width(min(after, 0.999 * float(theta[c - 1])))
@@ -246,6 +222,9 @@ class Search(Judge):
         self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
         if len(self.history) > 1:
             self.rate *= min(self.rate / rate, 1.0)  # passes narrow the faster, the more there were
+        self.low = next((x for x in LOW if self.predicted_width(x * theta[c - 1]) * self.rate <= goal / 1.5), LOW[-1])
+        # the norm rides along with a pass, and may prove what the trace does not
+        self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
         if self.factorises and float(self.expected_mu(theta)[-1]) > theta[c - 1]:
             gap = gap_behind(theta, self.ritz.squares, c)

@@ -17,10 +17,10 @@ import numpy as np
 
 from ..base.parallel import Progress
 from ..errors import rounded_up
-from .basis import Basis
+from .basis import Basis, Space
 from .certificate import Certificate
 from .costs import Expenses, column_limit, default_block_size, widest_block
-from .eigen import Certifier, Judge, Search, Space, grow, relative_width
+from .eigen import Certifier, Judge, Search, grow, relative_width
 from .operators import CentredProducts, InFloat32
 from .proofs import OF_EXPLORATIONS, OF_START, Exploration, Factorisation, Proof, Proofs, RandomStart, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget

@@ -13,10 +13,10 @@ import numpy as np
 from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Moments, OperatorMoments
 from ..base.room import DEFAULT_MEMORY
-from .basis import Basis
+from .basis import Basis, Space
 from .certificate import Certificate, cluster_labels
 from .costs import MOST_COLUMNS, Expenses
-from .eigen import Certifier, Space, grow
+from .eigen import Certifier, grow
 from .operators import MomentOperator
 from .proofs import (
     LARGEST_FORMED,

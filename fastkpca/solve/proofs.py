@@ -16,12 +16,13 @@ the vectors have converged and nothing else is missing. To add one, write a clas
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..products.rates import RATE
+from .basis import Space
 from .beyond import (
     deterministic_bound,
     exploration_bound,
@@ -34,10 +35,10 @@ from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, s
 from .operators import CentredProducts, MomentOperator
 from .random_start import GaussianStart, separated_bound
 from .rest import Rest
+from .task import SolverBudget
 
-if TYPE_CHECKING:
-    from .eigen import Certifier, Space
-    from .task import SolverBudget
+Certifier = Any
+"""`eigen.Certifier`, which asks for proofs: its basis, the Ritz pairs of its last look, its target and its costs."""
 
 __all__ = ["Exploration", "Factorisation", "FormedMatrix", "Proof", "Proofs", "RandomStart", "Sums", "gap_behind"]
 

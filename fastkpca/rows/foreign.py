@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataChangedError
-from .sources import LARGEST_PAGE, PAGE_BYTES, ChunkedSource, FileSource, SequentialSource, Source, TableSource, page_rows
+from .sources import (
+    LARGEST_PAGE,
+    PAGE_BYTES,
+    ChunkedSource,
+    FileSource,
+    SequentialSource,
+    Source,
+    TableSource,
+    page_rows,
+)
 from .view import EXACT, refuse_not_finite
 
 __all__ = [

@@ -66,10 +66,14 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
 
 def _temporary(target: Path) -> tuple[Path, int]:
     """A new file beside ``target``, locked as long as it is open: so ``_sweep`` knows that it is in use."""
+    # not tempfile: its files are private to the user, these get the permissions of any new file, or from the first
+    # byte on no more than those of the file that they replace
+    mode = 0o666
+    with contextlib.suppress(FileNotFoundError):
+        mode = stat.S_IMODE(target.stat().st_mode) | stat.S_IWUSR  # which ``_sweep`` asks for
     while True:
         path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-        # not tempfile: its files are private to the user, these get the permissions of any new file
-        handle = os.open(path, _NEW_FILE, 0o666)
+        handle = os.open(path, _NEW_FILE, mode)
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks: nothing is swept there
                 fcntl.flock(handle, fcntl.LOCK_EX)

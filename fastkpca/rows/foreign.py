@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataChangedError
-from .sources import PAGE_BYTES, ChunkedSource, FileSource, SequentialSource, Source, TableSource, page_rows
+from .sources import (
+    LARGEST_PAGE,
+    PAGE_BYTES,
+    ChunkedSource,
+    FileSource,
+    SequentialSource,
+    Source,
+    TableSource,
+    page_rows,
+)
 from .view import EXACT, refuse_not_finite
 
 __all__ = [
@@ -324,8 +333,14 @@ def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) 
 
 def _by_row_groups(file: Any) -> Iterator[Any]:
     """The batches of a ``ParquetFile``: asked for all row groups at once it would keep them all."""
+    rows = _batch_rows(file.metadata.num_columns)
     for group in range(file.num_row_groups):
-        yield from file.iter_batches(1 << 16, row_groups=[group], use_threads=False)
+        yield from file.iter_batches(rows, row_groups=[group], use_threads=False)
+
+
+def _batch_rows(n_columns: int) -> int:
+    """Rows of a batch of a few megabytes."""
+    return min(LARGEST_PAGE, 4 * page_rows(n_columns))
 
 
 def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Any]:
@@ -334,7 +349,8 @@ def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[An
     A scan by Arrow reads ahead of a slow reader by up to 1 GiB, and of Parquet fetches whole files beforehand: so
     Parquet is read file by file, or by row groups where the files are not of the same columns.
     """
-    options: dict[str, Any] = {"batch_size": 1 << 16, "columns": columns}
+    rows = _batch_rows(len(dataset.schema.names if columns is None else columns))
+    options: dict[str, Any] = {"batch_size": rows, "columns": columns}
     try:
         fragments = list(dataset.get_fragments())
     except ValueError:  # a filtered dataset does not tell what it is made of

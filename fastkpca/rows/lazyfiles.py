@@ -103,6 +103,11 @@ class Hdf5:
     def load(self, var: str) -> Source | np.ndarray:
         """The array of that path."""
         data = self._datasets[var]
+        if data.is_virtual or data.external:
+            raise DataFileError(
+                f"{self.name}: the numbers of {var!r} lie in other files that it names, which are not read; copy them "
+                "into one file by h5py, or give its dataset to fastkpca.kpca"
+            )
         return _source(self.name, _Transposed(data) if self.matlab and data.ndim == 2 else data)
 
 

@@ -241,6 +241,18 @@ def test_permissions(tmp_path):
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o604
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no permission bits")
+def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
+    path = tmp_path / "model.kpca"
+    path.write_bytes(b"secret")
+    path.chmod(0o600)
+    with atomic(path, overwrite=True) as file:
+        file.write(b"another secret")
+        file.flush()
+        assert {x.stat().st_mode & 0o777 for x in tmp_path.iterdir()} == {0o600}
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_same_content_same_bytes(tmp_path):
     for name in ("x", "y"):
         files.write(tmp_path / name, {"a": 0.1}, {"b": np.arange(5)})

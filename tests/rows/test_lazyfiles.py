@@ -118,6 +118,26 @@ def test_labels_beside_the_rows(tmp_path):
     assert table.labels.tolist() == WORDS.tolist()
 
 
+@pytest.mark.parametrize("kind", ["external", "virtual", "external labels"])
+def test_an_hdf5_file_does_not_read_other_files(kind, tmp_path):
+    X[:1000].tofile(tmp_path / "private.bin")
+    hdf5(tmp_path / "private.h5", X=X)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        if kind == "virtual":
+            layout = h5py.VirtualLayout(X.shape, X.dtype)
+            layout[:] = h5py.VirtualSource(tmp_path / "private.h5", "X", X.shape)
+            file.create_virtual_dataset("X", layout)
+        else:
+            name, shape = ("y", (1000,)) if kind == "external labels" else ("X", (1000, 4))
+            outside = [(str(tmp_path / "private.bin"), 0, h5py.h5f.UNLIMITED)]
+            file.create_dataset(name, shape, X.dtype, external=outside)
+            if name == "y":
+                file["X"] = X[:1000]
+    label = "y" if kind == "external labels" else None
+    with pytest.raises(DataFileError, match=r"x.h5: the numbers of '[Xy]' lie in other files"):
+        tables.read(tmp_path / "x.h5", label_column=label)
+
+
 def test_scattered_columns_of_a_memory_map_are_not_loaded(tmp_path):
     np.save(tmp_path / "x.npy", X)
     table = tables.read(tmp_path / "x.npy", columns=["4", "1"])

@@ -19,6 +19,7 @@ __all__ = [
     "DataFileError",
     "KernelContractError",
     "KernelParameterError",
+    "LimitsWarning",
     "ModelFileError",
     "NoRouteError",
     "NoVarianceError",
@@ -138,6 +139,10 @@ class CertificateWarning(UserWarning):
 
 class ComponentsWarning(UserWarning):
     """Fewer components than asked for carry variance, so fewer are returned."""
+
+
+class LimitsWarning(UserWarning):
+    """Control limits are exceeded more often than asked for; the text says why, and what rows would help."""
 
 
 class PluginWarning(UserWarning):

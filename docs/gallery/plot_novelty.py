@@ -31,7 +31,7 @@ def ring(n):
 
 X = ring(1000)
 model = fk.kpca(X, "gaussian", 12, sigma=0.5)
-limits = fk.kpca_limits(model, ring(1000), confidence=0.99, t2="empirical", spe="empirical")
+limits = fk.kpca_limits(model, ring(1000), confidence=0.99)
 print(limits)
 
 side = np.linspace(-1.8, 1.8, 151)

@@ -16,15 +16,14 @@ from scipy import special
 from ..base import parallel
 from ..base.checks import check_choice, check_flag, check_numbers, is_number
 from ..base.rounding import EPS
+from ..errors import LimitsWarning, warn_caller
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
-__all__ = ["Limits", "finite", "kpca_limits", "kpca_spe", "kpca_t2", "squared_errors", "t_squared"]
+__all__ = ["Limits", "OrderStatistic", "finite", "kpca_limits", "kpca_spe", "kpca_t2", "squared_errors", "t_squared"]
 
-EXCEEDING_ROWS = 10
-"""Limits are empirical by default where so many of the given rows lie beyond them."""
 CALIBRATION_ROWS = 4096
 """At most so many training rows are used for limits: each costs N kernel values."""
 
@@ -38,10 +37,14 @@ class Limits:
     t2, spe : float
         A row is beyond the limit where its value is larger.
     confidence : float
-        Of each limit by itself: rows like the calibration rows stay below it with about this probability.
-    t2_method, spe_method : str
+        Asked for: new rows like the calibration rows stay below each limit, or below both where ``joint``, with this
+        probability at least; where a method is "largest", with the smaller one that a `LimitsWarning` told.
+    t2_method, spe_method : {"empirical", "largest", "F", "chi2", "box"}
+        "largest": the calibration rows were too few to prove the confidence, and the limit is the largest value.
     n_calibration : int
         Number of rows that the limits were made from.
+    joint : bool
+        The confidence is that of both limits together.
     """
 
     t2: float
@@ -50,12 +53,14 @@ class Limits:
     t2_method: str
     spe_method: str
     n_calibration: int
+    joint: bool = False
 
     def exceeded(self, *, t2: Any = None, spe: Any = None) -> np.ndarray:
         """True for rows beyond a limit, shape (m,): of either statistic where both are given.
 
-        Rows like the training rows are flagged with probability 1 - confidence by one statistic, and with at most
-        2 (1 - confidence) by both. Raises ValueError where the shapes of the two differ, or a value is NaN.
+        New rows like the calibration rows are flagged with probability at most 1 - confidence by one statistic, and by
+        both with at most 2 (1 - confidence), or 1 - confidence where the limits are ``joint``. Raises ValueError where
+        the shapes of the two differ, or a value is NaN.
         """
         if t2 is None and spe is None:
             raise TypeError("give t2=kpca_t2(model, X), spe=kpca_spe(model, X), or both")
@@ -207,6 +212,7 @@ def kpca_limits(
     confidence: float = 0.99,
     t2: str = "auto",
     spe: str = "auto",
+    joint: bool = False,
     diagonal: Any = None,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
@@ -217,19 +223,22 @@ def kpca_limits(
     ----------
     model : KPCAModel
     X : array_like (m, d), optional
-        Rows from normal operation, best rows that the model was not made of: its training rows lie nearer to its
-        components than new rows do, so that limits made of them are too narrow. By default, for models that hold their
-        training rows, at most 4096 of these.
+        Rows from normal operation that the model was not made of: its training rows lie nearer to its components than
+        new rows do, so that limits made of them are too narrow. By default, for models that hold their training rows,
+        at most 4096 of these.
     confidence : float
-        Between 0 and 1: share of normal rows below each limit.
-    t2 : {"auto", "F", "chi2", "empirical"}
-        "auto": "empirical" from 10 / (1 - confidence) rows on (200 rows for 0.95, 1000 for 0.99), else "F".
+        Between 0 and 1: share of normal rows below each limit. The limits never fall as it rises.
+    t2 : {"auto", "empirical", "F", "chi2"}
+        "auto": "empirical", and where the rows are too few for that the largest value, with a warning. "empirical":
+        the order statistic of the rows X; at least confidence / (1 - confidence) rows (99 for 0.99).
         "F": c (N^2 - 1) / (N (N - c)) F(c, N - c), for a new row of normally distributed scores whose means and
         variances are estimated from N rows (of a model that is not centred, whose means are zero,
-        c N / (N - c + 1) F(c, N - c + 1)); "chi2": chi^2(c), its limit for large N; "empirical": from the rows X.
-    spe : {"auto", "box", "empirical"}
-        "auto": "empirical" from as many rows on, else "box".
-        "box": g chi^2(h) with the mean g h and the variance 2 g^2 h of the SPE of X; "empirical": from the rows X.
+        c N / (N - c + 1) F(c, N - c + 1)); "chi2": chi^2(c), its limit for large N.
+    spe : {"auto", "empirical", "box"}
+        "auto", "empirical": as for ``t2``. "box": g chi^2(h) with the mean g h and the variance 2 g^2 h of their SPE.
+    joint : bool
+        Whether ``confidence`` is the share of normal rows below both limits, instead of below each. "empirical" then
+        needs 2 / (1 - confidence) - 1 rows (199 for 0.99).
     diagonal : array_like (m,), optional
         As for ``kpca_spe``.
     n_threads : int, optional
@@ -242,7 +251,12 @@ def kpca_limits(
     Raises
     ------
     ValueError
-        Rows are needed and the model holds none; too few of them for an empirical limit at this confidence.
+        Rows are needed and the model holds none; too few of them for t2="empirical" or spe="empirical".
+
+    Warns
+    -----
+    LimitsWarning
+        The rows are too few for "auto", or the model was made of them.
 
     Notes
     -----
@@ -250,7 +264,16 @@ def kpca_limits(
     "F" never, or several times as often as stated (``benchmarks/reproduce/limits.py``); "empirical" assumes nothing. It
     is the order statistic number ceil((m + 1) confidence) of the m rows: a new row of the same distribution, used for
     neither model nor limit, exceeds it with probability at most 1 - confidence, whatever the distribution is (Vovk,
-    Gammerman & Shafer 2005).
+    Gammerman & Shafer 2005). That is over all draws of the m rows. With those at hand it is a number around that, with
+    the standard deviation of about ((1 - confidence) / m)^(1/2).
+
+    Where both limits are empirical, joint ones are the order statistics of one number k for both. It is the smallest k
+    for which fewer than (m + 1) (1 - confidence) - 1 of the rows, or as many, reach either statistic's; or
+    ceil((m + 1) (1 + confidence) / 2), with half of the rate for each, where that is less. Let a(k) be how many of the
+    rows and the new one have a number above k in the order of either statistic among these m + 1. The k* for which a is
+    first at most (m + 1) (1 - confidence) treats all m + 1 alike, so that the new row is one of these with probability
+    at most 1 - confidence. The new row raises a number by at most one, so that k is at least k*. Other joint limits
+    have the confidence (1 + confidence) / 2 each.
 
     F: Tracy, Young & Mason, Multivariate control charts for individual observations, Journal of Quality Technology
     1992. Box: Box, Some theorems on quadratic forms, Annals of Mathematical Statistics 1954; Nomikos & MacGregor,
@@ -262,36 +285,45 @@ def kpca_limits(
     >>> import numpy as np, fastkpca as fk
     >>> rng = np.random.default_rng(0)
     >>> model = fk.kpca(rng.standard_normal((500, 3)), "gaussian", 10, sigma=2.0)
-    >>> limits = fk.kpca_limits(model, rng.standard_normal((300, 3)), confidence=0.95, t2="empirical")
+    >>> limits = fk.kpca_limits(model, rng.standard_normal((300, 3)), confidence=0.95)
     >>> X = [[0.0, 0.0, 0.0], [5.0, 5.0, 5.0]]
     >>> limits.exceeded(t2=fk.kpca_t2(model, X), spe=fk.kpca_spe(model, X)).tolist()
     [False, True]
     """
     model = check_model(model)
-    check_choice(t2, "t2", ("auto", "F", "chi2", "empirical"))
-    check_choice(spe, "spe", ("auto", "box", "empirical"))
+    check_choice(t2, "t2", ("auto", "empirical", "F", "chi2"))
+    check_choice(spe, "spe", ("auto", "empirical", "box"))
+    joint = check_flag(joint, "joint")
     if not (is_number(confidence) and 0 < confidence < 1):
         raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
     confidence = float(confidence)
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
     scores, errors, _ = squared_errors(model, given, diagonal, n_threads, progress)
-    m = len(errors)
-    weights = given.rows.tile_weights(0, m)
-    weights = np.ones(m) if weights is None else weights
-    enough = float(weights.sum()) * (1.0 - confidence) >= EXCEEDING_ROWS - 1e-9
-    t2 = ("empirical" if enough else "F") if t2 == "auto" else t2
-    spe = ("empirical" if enough else "box") if spe == "auto" else spe
-    if t2 == "empirical":
-        t2_limit = _order_statistic(finite(t_squared(model, scores), "T^2"), weights, confidence, "t2")
+    weights = given.rows.tile_weights(0, len(errors))
+    order = OrderStatistic(np.ones(len(errors)) if weights is None else weights, confidence, joint)
+    squares = finite(t_squared(model, scores), "T^2")
+    if joint and {t2, spe} <= {"auto", "empirical"}:
+        order.lower(squares, errors)
+    if t2 in ("auto", "empirical"):
+        t2_limit, t2 = order.limit(squares, t2)
     elif t2 == "F":
-        t2_limit = _f_limit(model, confidence)
+        t2_limit = _f_limit(model, order.each)
     else:
-        t2_limit = _chi_squared_quantile(confidence, model.n_components)
-    if spe == "empirical":
-        spe_limit = _order_statistic(errors, weights, confidence, "spe")
+        t2_limit = _chi_squared_quantile(order.each, model.n_components)
+    if spe in ("auto", "empirical"):
+        spe_limit, spe = order.limit(errors, spe)
     else:
-        spe_limit = _box(errors, weights, confidence)
-    return Limits(t2_limit, spe_limit, confidence, t2, spe, m)
+        spe_limit = _box(errors, order.weights, order.each)
+    if X is None or _holds(model, given.rows):
+        warn_caller(
+            f"these limits are made of rows that the model was made of. It fits them better than new rows, of which "
+            f"more than {100 * (1 - confidence):.3g} % may lie beyond; give kpca_limits(model, X) rows that it has "
+            "not seen",
+            LimitsWarning,
+        )
+    if "largest" in (t2, spe):
+        order.warn()
+    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(errors), joint)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -383,19 +415,81 @@ def _f_limit(model: KPCAModel, confidence: float) -> float:
     return float(limit)
 
 
-def _order_statistic(values: np.ndarray, weights: np.ndarray, confidence: float, name: str) -> float:
-    """The value that a new one of the same distribution exceeds with probability at most 1 - confidence."""
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order])  # rows up to this value
-    m = float(below[-1])
-    place = (m + 1) * confidence - 1e-9
-    if place > m:
-        need = int(np.ceil(confidence / (1.0 - confidence) - 1e-9))
-        raise ValueError(
-            f"{name}='empirical' at confidence {confidence:g} needs at least {need} rows, and there are {m:g}; give "
-            "more rows, a lower confidence, or another limit"
+class OrderStatistic:
+    """Order statistics of rows with weights: which one keeps the rate of false alarms.
+
+    Attributes
+    ----------
+    each, rate : float
+        Confidence of each limit by itself, and its rate of false alarms: half of that of both.
+    place : float
+        How many of the rows lie at or below the limit.
+    """
+
+    def __init__(self, weights: np.ndarray, confidence: float, joint: bool = False):
+        self.weights, self.confidence, self.joint = weights, confidence, joint
+        self.count = float(weights.sum())
+        self.rate = (1.0 - confidence) / (2.0 if joint else 1.0)
+        self.each = min(1.0 - self.rate, 1.0 - EPS) if joint else confidence
+        self.place = (self.count + 1.0) * self.each - 1e-9
+
+    def lower(self, *statistics: np.ndarray) -> None:
+        """The number that serves both statistics, where that is less (see the notes of ``kpca_limits``)."""
+        places = np.max([self._places(values) for values in statistics], axis=0)
+        order = np.argsort(-places, kind="stable")
+        beyond = np.cumsum(self.weights[order]) > (self.count + 1.0) * (1.0 - self.confidence) - 1.0 + 1e-9
+        reached = places[order[int(np.argmax(beyond))]] if beyond.any() else 0.0
+        self.place = min(self.place, float(np.nextafter(reached, np.inf)))
+
+    def _places(self, values: np.ndarray) -> np.ndarray:
+        """How many of the rows lie at or below each of the values."""
+        order = np.argsort(values, kind="stable")
+        below = np.cumsum(self.weights[order])
+        return np.asarray(below[np.searchsorted(values[order], values, side="right") - 1])
+
+    @property
+    def few(self) -> str:
+        """What to say where there are too few rows."""
+        need = int(np.ceil(1.0 / self.rate - 1.0 - 1e-9))
+        both = " for both together" if self.joint else ""
+        return f"limits at confidence {self.confidence:g}{both} need at least {need} rows, and there are {self.count:g}"
+
+    @property
+    def most(self) -> float:
+        """The confidence that so many rows prove, of both where ``joint``."""
+        return max(1.0 - (2.0 if self.joint else 1.0) / (self.count + 1.0), 0.0)
+
+    def limit(self, values: np.ndarray, method: str) -> tuple[float, str]:
+        """(the limit, how it was found): the largest value where the rows are too few, or an error where the method is
+        "empirical"."""
+        order = np.argsort(values, kind="stable")
+        below = np.cumsum(self.weights[order])
+        if self.place <= below[-1]:
+            return float(values[order[int(np.searchsorted(below, self.place))]]), "empirical"
+        if method == "empirical":
+            raise ValueError(f"'empirical' {self.few}; give more rows, a lower confidence, or another limit")
+        return float(values[order[-1]]), "largest"
+
+    def warn(self) -> None:
+        """Say that the largest values were taken."""
+        warn_caller(
+            f"{self.few}: they prove limits for {100 * self.most:.4g} % at most, and the largest values were taken; "
+            "give more rows or a lower confidence",
+            LimitsWarning,
         )
-    return float(values[order[int(np.searchsorted(below, place))]])
+
+
+def _holds(model: KPCAModel, rows: Rows) -> bool:
+    """Whether the model was made of all of these rows, and holds them."""
+    landmarks = model.projector.landmarks
+    if landmarks is None or not model.projector.grows_with_n or model.kernel.by_number:
+        return False
+    held = np.ascontiguousarray(landmarks)
+    if not (held == rows.tile(0, 1).astype(held.dtype)).all(axis=1).any():
+        return False
+    given = np.ascontiguousarray(rows.all(), dtype=held.dtype)
+    as_one = np.dtype((np.void, held.itemsize * held.shape[1]))  # each row a value
+    return bool(np.isin((given + 0.0).view(as_one), (held + 0.0).view(as_one)).all())
 
 
 def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:

@@ -116,10 +116,10 @@ def fit_ridge(
     few = few[weights[few] > EPS]  # scores of what weighs less are rounding
     counts = weights[few] if n <= TRIAL_ROWS else np.ones(len(few))
     sample = np.asarray(scores[few], dtype=np.float64)
-    origin = sample.mean(axis=0)
+    origin = (sample.min(axis=0) + sample.max(axis=0)) / 2.0  # copies move it no more than weights do, nor the unit
     unit = float(np.abs(sample - origin).max())
-    if unit > 0.0 and (sample != sample[0]).any():
-        unit *= median_distance(np.unique((sample - origin) / unit, axis=0))
+    if unit > 0.0:
+        unit *= median_distance(np.unique(np.round((sample - origin) / unit, 9), axis=0))
         sample = (sample - origin) / unit
         kept, copy_of = np.unique(_near(sample, sample).argmax(axis=1), return_inverse=True)
     else:

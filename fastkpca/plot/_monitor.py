@@ -88,7 +88,8 @@ def monitor(
     else:
         axes = given_axes(ax, len(charts), "charts")
     for one, (name, values, limit, method) in zip(axes, charts):
-        _draw(one, place, values, limit, f"{100 * limits.confidence:g} % limit ({method})", name)
+        of_both = " of both" if limits.joint else ""
+        _draw(one, place, values, limit, f"{100 * limits.confidence:g} % limit{of_both} ({method})", name)
         if x is None:
             whole_numbers(one)
     axes[-1].set_xlabel(x_label)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,19 +12,20 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import ComponentsWarning, silenced
-from ..model.novelty import kpca_spe, kpca_t2
+from ..model.novelty import OrderStatistic, kpca_spe, kpca_t2
 from ..model.result import KPCAModel
 from .base import KernelEstimator
 from .decomposition import KernelPCA
 
 __all__ = ["KernelPCANovelty"]
 
-FOLDS = 5
-"""Of contamination="auto"."""
 COLUMNS = ("n_features_in_", "feature_names_in_")
 """What scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
+LEFT_OUT = 0.2
+"""Share of the rows that it is found by, or as many as prove it."""
+FEWEST = 10
 
 
 class KernelPCANovelty(OutlierMixin, KernelEstimator):
@@ -45,11 +45,13 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         'spe': squared distance from the components (Hoffmann 2007). 't2': Hotelling's T^2, the distance from the mean
         within them. 'both': the sum of both, each over its mean on the training rows.
     contamination : 'auto' or float, default='auto'
-        'auto': the limit is the one that 5 % of rows left out exceed, found by fits to four fifths of the rows. A
-        number in (0, 0.5]: this share of the training rows lies beyond the limit, as in scikit-learn's own detectors.
-        They lie nearer to their own components than new rows do, so that more than this share of new rows is flagged.
-        For another rate of false alarms set ``offset_`` after the fit, to minus a limit of ``fastkpca.kpca_limits`` on
-        ordinary rows that ``fit`` has not seen.
+        'auto': new ordinary rows lie beyond the limit with probability 5 % at most, whatever their distribution. The
+        components are those of four fifths of the rows, drawn at random, and the limit is the order statistic of the
+        others; 19 at least are left out, or half of the rows, where a `LimitsWarning` tells the larger probability. A
+        number in (0, 0.5]: the components are those of all rows, and this share of them lies beyond the limit, as in
+        scikit-learn's own detectors. They lie nearer to their own components than new rows do, so that more than this
+        share of new rows is flagged. For another rate of false alarms set ``offset_`` after the fit, to minus a limit
+        of ``fastkpca.kpca_limits`` on ordinary rows that ``fit`` has not seen.
     tol : float, default=1e-4
         As for ``KernelPCA``, like the following.
     random_state : int, RandomState instance or None, default=None
@@ -137,14 +139,19 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         if self._precomputed:
             raise ValueError("KernelPCANovelty needs k(x, x) of new rows, which a precomputed matrix does not hold")
         X = self._validated(X, reset=True)
-        if X.shape[0] < 2 * FOLDS:
-            raise ValueError(f"Found array with {X.shape[0]} sample(s); KernelPCANovelty needs {2 * FOLDS} at least")
+        n = X.shape[0]
+        if n < FEWEST:
+            raise ValueError(f"Found array with {n} sample(s); KernelPCANovelty needs {FEWEST} at least")
         if self.contamination == "auto":
-            fold = np.random.default_rng(0).permutation(X.shape[0]) % FOLDS
-            left_out = [self._fitted(X[fold != i])._statistic(X[fold == i]) for i in range(FOLDS)]
-            limit = np.quantile(np.concatenate(left_out), 1 - FALSE_ALARMS, method="higher")
-            self._fit_components(X)
-            self.offset_ = -float(limit)
+            count = min(max(round(LEFT_OUT * n), round(1.0 / FALSE_ALARMS) - 1), n // 2)
+            left_out = np.zeros(n, dtype=bool)
+            left_out[np.random.default_rng(0).permutation(n)[:count]] = True
+            self._fit_components(X[~left_out])
+            order = OrderStatistic(np.ones(count), 1.0 - FALSE_ALARMS)
+            limit, how = order.limit(self._statistic(X[left_out]), "auto")
+            if how == "largest":
+                order.warn()
+            self.offset_ = -limit
         else:
             self._fit_components(X)
             self.offset_ = float(np.percentile(-self._statistic(X), 100.0 * float(self.contamination)))
@@ -198,10 +205,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     def model_(self) -> KPCAModel:
         return self.pca_.model_
 
-    def _fitted(self, X: Any) -> KernelPCANovelty:
-        return copy.copy(self)._fit_components(X)
-
-    def _fit_components(self, X: Any) -> KernelPCANovelty:
+    def _fit_components(self, X: Any) -> None:
         shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
         pca = KernelPCA(self.n_components, **{name: vars(self)[name] for name in shared})
         pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
@@ -214,7 +218,6 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         if self.statistic == "both":
             t2, spe = self._parts(X)
             self.means_ = float(t2.mean()), max(float(spe.mean()), np.finfo(np.float64).tiny)
-        return self
 
     def _parts(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         threads = self._n_threads()

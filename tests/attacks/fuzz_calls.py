@@ -313,6 +313,7 @@ class Calls:
     def limits(self, rng: np.random.Generator) -> Any:
         X, model = self.new_rows(rng), self.model(rng)
         given = {"confidence": pick(rng, [0.95, 0.5, 0.0, 1.0, -1, np.nan, "a"])} if rng.random() < 0.5 else {}
+        given |= {"joint": pick(rng, [True, 1])} if rng.random() < 0.3 else {}
         return X, lambda: fk.kpca_limits(model, X, **given)
 
     def importance(self, rng: np.random.Generator) -> Any:

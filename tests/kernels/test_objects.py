@@ -42,7 +42,7 @@ def test_strings_are_what_their_matrix_is(method, center):
     np.testing.assert_allclose(fk.kpca_project(model, every[:80]), model.score, atol=1e-9)
     spe = fk.kpca_spe(there, K[80:, :80], diagonal=np.diag(K)[80:])
     np.testing.assert_allclose(fk.kpca_spe(model, every[80:]), spe, atol=1e-6)
-    assert fk.kpca_limits(model, every[80:], t2="chi2").n_calibration == 20
+    assert fk.kpca_limits(model, every[80:], t2="chi2", spe="box").n_calibration == 20
 
 
 class Shared:

@@ -10,6 +10,7 @@ import pytest
 from reference import long_gaussian
 
 import fastkpca as fk
+from fastkpca.errors import LimitsWarning
 from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.maps.monomial import PolynomialMap
@@ -248,7 +249,7 @@ def test_types_threads_files_and_progress(tmp_path):
         fk.save(model, tmp_path / "m.kpca", overwrite=True)
         loaded = fk.load(tmp_path / "m.kpca")
         assert np.array_equal(fk.kpca_spe(loaded, X), one[0])
-        assert fk.kpca_limits(loaded, X) == fk.kpca_limits(model, X)
+        assert fk.kpca_limits(loaded, X + 0.01) == fk.kpca_limits(model, X + 0.01)
         seen = []
         fk.kpca_spe(model, X, progress=lambda stage, done, total, seen=seen: seen.append((done, total)))
         assert seen and seen[-1][0] == seen[-1][1]
@@ -280,7 +281,7 @@ def test_precomputed():
         fk.kpca_spe(model, k, diagonal=np.r_[np.ones(9), np.nan])
     with pytest.raises(ValueError, match="precomputed"):
         fk.kpca_limits(model)
-    assert fk.kpca_limits(model, k, diagonal=np.ones(10)).n_calibration == 10
+    assert fk.kpca_limits(model, k, confidence=0.9, diagonal=np.ones(10)).n_calibration == 10
 
 
 def test_an_indefinite_kernel_is_not_clamped():
@@ -304,18 +305,23 @@ def test_bad_input():
     for confidence in (0, 1, 1.5, True, "high", np.nan):
         with pytest.raises(ValueError, match="confidence"):
             fk.kpca_limits(model, X, confidence=confidence)
-    with pytest.raises(ValueError, match="at least 99 rows"):
-        fk.kpca_limits(model, X, t2="empirical")
+    with pytest.raises(ValueError, match="at least 99 rows, and there are 50"):
+        fk.kpca_limits(model, X + 1, t2="empirical", spe="box")
+    with pytest.raises(ValueError, match="at least 199 rows, and there are 50"):
+        fk.kpca_limits(model, X + 1, spe="empirical", t2="F", joint=True)
+    with pytest.raises(TypeError, match="joint"):
+        fk.kpca_limits(model, X + 1, joint="yes")
+    limits = fk.kpca_limits(model, X + 1, confidence=0.9)
     with pytest.raises(ValueError, match="'F', 'chi2'"):
         fk.kpca_limits(model, X, t2="normal")
     with pytest.raises(TypeError, match="give t2="):
-        fk.kpca_limits(model, X).exceeded()
+        limits.exceeded()
     with pytest.raises(TypeError, match="positional"):  # by place SPE alone would be compared with the limit of T^2
-        fk.kpca_limits(model, X).exceeded(fk.kpca_spe(model, X))
+        limits.exceeded(fk.kpca_spe(model, X))
     with pytest.raises(ValueError, match=r"the shapes differ: t2 \(1,\) and spe \(2,\); give both of the same rows"):
-        fk.kpca_limits(model, X).exceeded(t2=[1.0], spe=[1.0, 2.0])
+        limits.exceeded(t2=[1.0], spe=[1.0, 2.0])
     with pytest.raises(ValueError, match="spe contains NaN, which is neither above nor below a limit"):
-        fk.kpca_limits(model, X).exceeded(t2=[1.0, 2.0], spe=[1.0, np.nan])
+        limits.exceeded(t2=[1.0, 2.0], spe=[1.0, np.nan])
     features = fit(X, "gaussian", 2, {"sigma": 2.0, "features": "monomial"})
     with pytest.raises(ValueError, match="holds no training rows"):
         fk.kpca_limits(features)
@@ -345,12 +351,14 @@ def test_parametric_limits_where_scores_are_normal(confidence):
     error = 4 * np.sqrt(confidence * (1 - confidence) * (1 / 6000 + 1 / 1500))
     model = fk.kpca(X, "linear", 3, method="dense")
     for t2 in ("F", "chi2"):
-        limits = fk.kpca_limits(model, confidence=confidence, t2=t2)
+        with pytest.warns(LimitsWarning, match="rows that the model was made of"):
+            limits = fk.kpca_limits(model, confidence=confidence, t2=t2)
         assert limits.n_calibration == 1500
         assert abs(np.mean(fk.kpca_t2(model, new) > limits.t2) - (1 - confidence)) < error
         assert abs(np.mean(fk.kpca_spe(model, new) > limits.spe) - (1 - confidence)) < error
     few = fk.kpca(rows(12, 8), "linear", 3, method="dense")
-    assert fk.kpca_limits(few, t2="F").t2 > 1.5 * fk.kpca_limits(few, t2="chi2").t2
+    f, chi2 = (fk.kpca_limits(few, new, t2=t2).t2 for t2 in ("F", "chi2"))
+    assert f > 1.5 * chi2
 
 
 def test_the_empirical_limit_is_the_order_statistic():
@@ -368,7 +376,8 @@ def test_a_model_of_few_rows_and_all_components():
     X = rows(8, 3)
     model = fk.kpca(X, "gaussian", 7, sigma=1.0, method="dense")
     assert (fk.kpca_spe(model, X) < 1e-12).all()  # nothing is left out
-    limits = fk.kpca_limits(model)
+    with pytest.warns(LimitsWarning):
+        limits = fk.kpca_limits(model)
     assert np.isfinite(limits.t2) and limits.spe >= 0
     assert isinstance(model.projector, SampleProjector)
 
@@ -420,18 +429,67 @@ def test_intervals_scale_with_the_kernel():
     np.testing.assert_allclose(widths[1], 2.0 * widths[0], rtol=1e-9)
 
 
-def test_limits_are_empirical_where_there_are_enough_rows():
-    """Ten rows beyond the limit are enough; a weighted row counts as its weight."""
+def test_limits_are_order_statistics_and_say_where_rows_are_too_few():
     rng = np.random.default_rng(0)
     X, others = rng.standard_normal((300, 3)), rng.standard_normal((1000, 3))
     model = fk.kpca(X, "gaussian", 8, sigma=2.0)
-    for rows, confidence, enough in ((1000, 0.99, True), (999, 0.99, False), (200, 0.95, True), (199, 0.95, False)):
-        limits = fk.kpca_limits(model, others[:rows], confidence=confidence)
-        assert (limits.t2_method, limits.spe_method) == (("empirical", "empirical") if enough else ("F", "box"))
-        same = fk.kpca_limits(model, others[:rows], confidence=confidence, t2=limits.t2_method, spe=limits.spe_method)
-        assert limits == same
+    for joint, fewest in ((False, 99), (True, 199)):
+        limits = fk.kpca_limits(model, others[:fewest], joint=joint)
+        assert (limits.t2_method, limits.spe_method, limits.joint) == ("empirical", "empirical", joint)
+        assert limits == fk.kpca_limits(model, others[:fewest], t2="empirical", spe="empirical", joint=joint)
+        with pytest.warns(
+            LimitsWarning, match=f"at least {fewest} rows, and there are {fewest - 1}: they prove limits"
+        ):
+            limits = fk.kpca_limits(model, others[: fewest - 1], joint=joint)
+        assert (limits.t2_method, limits.spe_method) == ("largest", "largest")
+        assert limits.t2 == fk.kpca_t2(model, others[: fewest - 1]).max()
     mixed = fk.kpca_limits(model, others, spe="box")
     assert (mixed.t2_method, mixed.spe_method) == ("empirical", "box")
-    for weight, method in ((1.0, "box"), (4.0, "empirical")):
-        weighted = fk.kpca(X, "gaussian", 3, sigma=2.0, sample_weight=np.full(300, weight), method="dense")
-        assert fk.kpca_limits(weighted).spe_method == method
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.LimitsWarning")
+@pytest.mark.parametrize("options", [{}, {"joint": True}, {"joint": True, "spe": "box"}, {"t2": "F"}], ids=str)
+@pytest.mark.parametrize("n", [1, 2, 50, 300])
+def test_limits_never_fall_as_confidence_rises(n, options):
+    """Below 1000 rows those of 99 % were F and box, and half of those of 98.5 %."""
+    X, held_out = (np.exp(rows(m, 4, seed=s)) for m, s in ((200, 0), (n + 1, 1)))
+    model = fk.kpca(X, "gaussian", 4, sigma=1.0)
+    found = [
+        fk.kpca_limits(model, held_out, confidence=confidence, **options)
+        for confidence in (1e-9, 0.1, 0.5, 0.9, 0.95, 0.98, 0.985, 0.99, 0.995, 0.999, 1 - 1e-12)
+    ]
+    assert (np.diff([(x.t2, x.spe) for x in found], axis=0) >= 0).all()
+
+
+def test_the_rows_of_the_model_itself_get_a_word():
+    X, other = rows(120, 3), rows(120, 3, seed=1)
+    for given in (X, X.astype(np.float32)):
+        model = fit(given, "gaussian", 3, {"sigma": 1.0, "method": "dense"})
+        for same in (None, given, given[::-1], given[:100]):
+            with pytest.warns(LimitsWarning, match="made of rows that the model was made of"):
+                fk.kpca_limits(model, same, confidence=0.9)
+        for new in (other, np.vstack([X[:100], other])):
+            assert fk.kpca_limits(model, new, confidence=0.9).n_calibration == len(new)
+
+
+@pytest.mark.parametrize("population", ["normal", "lognormal", "alike", "opposed"])
+@pytest.mark.parametrize(("n", "confidence"), [(19, 0.9), (30, 0.9), (200, 0.9), (200, 0.99)])
+def test_joint_limits_keep_the_rate_of_both(population, n, confidence):
+    """T^2 and SPE of rows of the linear kernel with one component are squares of their two columns."""
+    rng = np.random.default_rng(0)
+
+    def draw(m):
+        a, b = rng.standard_normal((2, m))
+        b = {"alike": a, "opposed": np.sign(a) * (3.0 - np.minimum(np.abs(a), 3.0))}.get(population, b)
+        x = np.column_stack([3.0 * a, b])
+        return np.sign(x) * np.expm1(np.abs(x)) if population == "lognormal" else x
+
+    model = fk.kpca([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]], "linear", 1, method="dense")
+    new = draw(4000)
+    t2, spe = fk.kpca_t2(model, new), fk.kpca_spe(model, new)
+    rates = []
+    for _ in range(60):
+        limits = fk.kpca_limits(model, draw(n), confidence=confidence, joint=True)
+        rates.append(limits.exceeded(t2=t2, spe=spe).mean())
+    error = 4 * np.std(rates) / np.sqrt(60)
+    assert 0.2 * (1 - confidence) < np.mean(rates) + error and np.mean(rates) - error <= 1 - confidence

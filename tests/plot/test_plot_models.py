@@ -48,8 +48,11 @@ def limits():
     return Limits(10.0, 0.5, 0.99, "F", "box", 100)
 
 
-def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model):
-    own = fk.kpca_limits(model, confidence=0.9)
+@pytest.mark.parametrize(
+    ("joint", "text"), [(False, "90 % limit (empirical)"), (True, "90 % limit of both (empirical)")]
+)
+def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model, joint, text):
+    own = fk.kpca_limits(model, X + 0.01, confidence=0.9, joint=joint)
     t2, spe = fk.kpca_t2(model, X), fk.kpca_spe(model, X)
     axes = plot.monitor(own, t2, spe)
     assert axes.shape == (2,)
@@ -61,7 +64,7 @@ def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model):
         assert beyond.get_label() == f"{np.count_nonzero(values > limit)} beyond it"
         assert ax.get_ylim()[0] < values.min() and ax.get_ylim()[1] > max(values.max(), limit)
         fits(ax)
-    assert axes[1].get_xlabel() == "row" and "90 %" in axes[0].get_legend().get_texts()[1].get_text()
+    assert axes[1].get_xlabel() == "row" and axes[0].get_legend().get_texts()[1].get_text() == text
 
 
 def test_monitor_of_one_statistic_on_axes_and_times_of_the_caller(limits):

@@ -136,10 +136,12 @@ def test_every_script_says_what_it_does_and_can_be_scaled_down(script):
 
 
 def test_limits(run):
-    """Order statistics keep the rate of false alarms; F and box do not."""
-    text = run("limits.py", "--draws", "2", "--new", "1000")
-    (least_f, _, least_t2, least_box, least_spe), (most_f, _, most_t2, _, most_spe) = (
-        line(text, name) for name in ("least", "most")
-    )
+    """Order statistics keep the rate of false alarms, of one statistic and of both; F and box do not."""
+    text = run("limits.py", "--draws", "2", "--samples", "8", "--new", "1000")
+    over, excess = line(text, "most over the bound")
+    assert over < 3 and excess < 5
+    assert len(re.findall(r"^(?:normal|heavy tails|lognormal|mixture), \d+ ", text, re.MULTILINE)) == 24
+    asked = np.repeat([10.0, 5.0, 1.0, 0.1], 3)
+    assert (np.abs(np.array(line(text, "lognormal, 2000")) - asked) < asked).all()
+    (least_f, _, least_box), (most_f, _, _) = (line(text, name) for name in ("least", "most "))
     assert least_f < 0.1 and most_f > 4 and least_box < 0.3
-    assert 0.3 < least_t2 and 0.3 < least_spe and most_t2 < 2 and most_spe < 2

@@ -116,7 +116,7 @@ def fits(X: np.ndarray, folder: Path) -> dict[str, Callable[[], Any]]:
 def models(X: np.ndarray, folder: Path) -> dict[str, Callable[[], Any]]:
     """Calls on a model that all threads share."""
     model = fk.kpca(X, "gaussian", 3, sigma=2.0)
-    limits = fk.kpca_limits(model, X)
+    limits = fk.kpca_limits(model, X + 0.1, confidence=0.9)
     few = X[:4]
     return {
         "KPCAModel": lambda: (list(model), model.in_units_of_rows(X)),
@@ -125,7 +125,7 @@ def models(X: np.ndarray, folder: Path) -> dict[str, Callable[[], Any]]:
         "kpca_denoise": lambda: fk.kpca_denoise(model, few),
         "kpca_t2": lambda: fk.kpca_t2(model, X),
         "kpca_spe": lambda: fk.kpca_spe(model, X, bounds=True),
-        "kpca_limits": lambda: fk.kpca_limits(model, X),
+        "kpca_limits": lambda: fk.kpca_limits(model, X + 0.1, confidence=0.9),
         "Limits.exceeded": lambda: limits.exceeded(spe=fk.kpca_spe(model, few)),
         "kpca_contributions": lambda: fk.kpca_contributions(model, few, train=X).values,
         "kpca_importance": lambda: fk.kpca_importance(model, X, method="permutation", rng=1).share,

@@ -14,10 +14,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fastkpca as fk
+from fastkpca.errors import LimitsWarning
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.LimitsWarning")
 @parametrize_with_checks(
     [
         KernelPCANovelty(),
@@ -47,6 +49,26 @@ def test_auto_flags_about_one_in_twenty_new_ordinary_rows(statistic):
         assert novelty.predict([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]]).tolist() == [-1, -1, 1]
 
 
+@pytest.mark.parametrize("statistic", ["spe", "t2", "both"])
+@pytest.mark.parametrize("parameters", [{}, {"n_components": 3}, {"kernel": "linear"}], ids=str)
+def test_auto_keeps_its_rate_for_heavy_tails(statistic, parameters):
+    """Limits of fits to other rows, with other components, were exceeded by 0 to 57 % of new rows."""
+    flagged = []
+    for seed in range(12):
+        X, new = np.exp(np.random.default_rng(seed).standard_normal((2, 1000, 12)))
+        novelty = KernelPCANovelty(statistic=statistic, **parameters).fit(X[:200])
+        flagged.append(np.mean(novelty.predict(new) == -1))
+    assert abs(np.mean(flagged) - 0.05) < 4 * np.std(flagged) / np.sqrt(12)
+
+
+def test_auto_says_where_rows_are_too_few():
+    X = ring(40, 0)
+    assert KernelPCANovelty(2).fit(X[:38]).model_.n_samples == 19
+    with pytest.warns(LimitsWarning, match="need at least 19 rows, and there are 15: they prove limits for 93.75 %"):
+        novelty = KernelPCANovelty(2).fit(X[:30])
+    assert novelty.model_.n_samples == 15
+
+
 def test_contamination_is_a_share_of_the_training_rows():
     X = ring(500, 0)
     novelty = KernelPCANovelty(10, gamma=2.0, contamination=0.1)
@@ -56,10 +78,10 @@ def test_contamination_is_a_share_of_the_training_rows():
 
 def test_scores_are_those_of_the_model():
     X, X_new = ring(300, 0), ring(50, 1)
-    novelty = KernelPCANovelty(8, gamma=2.0).fit(X)
+    novelty = KernelPCANovelty(8, gamma=2.0, contamination=0.1).fit(X)
     model = fk.kpca(X, "gaussian", 8, gamma=2.0, method="dense")
     np.testing.assert_allclose(novelty.score_samples(X_new), -fk.kpca_spe(model, X_new), rtol=1e-3)
-    both = KernelPCANovelty(8, gamma=2.0, statistic="both").fit(X)
+    both = KernelPCANovelty(8, gamma=2.0, statistic="both", contamination=0.1).fit(X)
     expected = sum(f(model, X_new) / f(model, X).mean() for f in (fk.kpca_t2, fk.kpca_spe))
     np.testing.assert_allclose(both.score_samples(X_new), -expected, rtol=1e-2)
     pca = KernelPCA(8, kernel="rbf", gamma=2.0).fit(X)

@@ -127,7 +127,7 @@ def rows_again(X: Array, folder: Path) -> None:
     model = fk.kpca(X, "gaussian", 5, sigma=2.0)
     assert_type(fk.kpca_preimage(model, model.score[:4], method="fixed-point"), Array)
     assert_type(fk.kpca_denoise(model, X[:4]), Array)
-    limits = fk.kpca_limits(model, confidence=0.99)
+    limits = fk.kpca_limits(model, X + 0.1, confidence=0.9, joint=True)
     assert_type(limits, Limits)
     assert_type(fk.kpca_t2(model, X), Array)
     spe, interval = fk.kpca_spe(model, X, bounds=True)
@@ -168,7 +168,7 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     axes = plot.accuracy([model])
     axes = plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"))
     axes = plot.candidates(model.plan)
-    limits = fk.kpca_limits(model, X)
+    limits = fk.kpca_limits(model, X + 0.1, confidence=0.9)
     assert_type(plot.monitor(limits, fk.kpca_t2(model, X), spe=fk.kpca_spe(model, X), x_label="hour"), Array)
 
 

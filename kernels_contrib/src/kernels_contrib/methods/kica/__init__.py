@@ -144,7 +144,8 @@ def kica(
     Raises
     ------
     ValueError
-        X has NaN, infinity, a constant column, too few rows, or a rank below c.
+        X has NaN, infinity, a constant column, one whose largest number is not between 1e-300 and 1e300, too few rows,
+        or a rank below c.
 
     Examples
     --------

@@ -7,7 +7,6 @@
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
 ``parity``       products along an axis with a matrix of even and odd columns; C beside it
 ``pivots``       pivoted Cholesky: rejection in a block, factor and solve, residual diagonals
-``scratch``      memory of temporary arrays that is used again: no loop, but as close to the machine
 ``symmetric``    a symmetric matrix that is held: sums, a centred copy in float32, eigenvalues; C beside it
 ``tiles``        exact tiles of the four built-in kernels and the products with them; C beside it
 ``truncation``   error bounds of the truncated Gaussian expansion, and the order from them

@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.scratch import Reuse
 from ..base import parallel
 from ..errors import DataChangedError
 from .sinks import Sink
@@ -221,7 +220,7 @@ def _leaf(
     blocks = [read() for read in reads] or blocks  # what fails here is no failure of ours
     try:
         over = shared.over
-        with _one_at_a_time if over.alone else nullcontext(), Reuse():
+        with _one_at_a_time if over.alone else nullcontext():
             rows, seen = shared.rows(first, cuts, weights, blocks)
             return over.pack(parallel.tree_reduce(lambda j: over.task(rows, i + j), count, over.combine)), seen
     except (MemoryError, OSError):
@@ -267,7 +266,7 @@ def _pairs(
     first, second = range(0, len(X), step), range(0, len(other), step)
     results = {}
     try:
-        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads(), Reuse():
+        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
             for i, a in enumerate(first):
                 I = slice(a, a + step)
                 vectors_x = _rows_of(x, I)
@@ -341,7 +340,7 @@ class _Scores:
         self.task, self.table, self.name, self.alone, self.sums = task, table, name, alone, sums
 
     def __call__(self, block: Any, first: int, stop: int, chunk: int) -> np.ndarray:
-        with _one_at_a_time if self.alone else nullcontext(), parallel.blas_threads(), Reuse():
+        with _one_at_a_time if self.alone else nullcontext(), parallel.blas_threads():
             rows = self.table(block, stop - first)
             if chunk in self.sums and self.sums[chunk] != _watched(chunk, rows, 0).share:
                 raise _changed(self.name, first, len(rows))

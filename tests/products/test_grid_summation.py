@@ -7,6 +7,7 @@ import pytest
 from data import look
 from reference import long_gaussian
 
+import fastkpca as fk
 from fastkpca.products import grid, grid_plan
 from fastkpca.products.grid import GridSummation, grid_offer
 from fastkpca.rows.view import Rows
@@ -298,3 +299,10 @@ def test_nodes_are_set_to_zero_in_pieces_that_threads_share(monkeypatch):
     monkeypatch.setattr(grid.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
     np.testing.assert_array_equal(made.matmat(U), first)  # the nodal array is that of the first product
     assert pieces[0] == 4
+
+
+def test_no_grid_for_rows_that_fill_little_of_their_box():
+    X = np.random.default_rng(16).random((3000, 3)) + 20.0 * np.eye(3)[np.arange(3000) % 3]
+    data = look(X)[1]
+    assert grid_offer(data, data, 0.5, 1e-6) is None  # millions of nodes, nearly all of them empty
+    assert fk.gram(X, "gaussian", sigma=0.5, tol=1e-6).error_bound <= 1e-6

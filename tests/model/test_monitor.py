@@ -449,14 +449,13 @@ def test_limits_are_order_statistics_and_say_where_rows_are_too_few():
 
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.LimitsWarning")
 @pytest.mark.parametrize("options", [{}, {"joint": True}, {"joint": True, "spe": "box"}, {"t2": "F"}], ids=str)
-@pytest.mark.parametrize("n", [1, 2, 50, 300])
+@pytest.mark.parametrize("n", [2, 50, 300])
 def test_limits_never_fall_as_confidence_rises(n, options):
-    """Below 1000 rows those of 99 % were F and box, and half of those of 98.5 %."""
-    X, held_out = (np.exp(rows(m, 4, seed=s)) for m, s in ((200, 0), (n + 1, 1)))
-    model = fk.kpca(X, "gaussian", 4, sigma=1.0)
+    """Where rows were few, F and box came next: 104.6 at 96.6 %, 38.9 at 98.5 %."""
+    model, held_out = fk.kpca(rows(400, 4), "gaussian", 20, sigma=2.0), rows(n, 4, seed=1)
     found = [
         fk.kpca_limits(model, held_out, confidence=confidence, **options)
-        for confidence in (1e-9, 0.1, 0.5, 0.9, 0.95, 0.98, 0.985, 0.99, 0.995, 0.999, 1 - 1e-12)
+        for confidence in (1e-9, 0.1, 0.5, 0.9, 0.95, 0.966, 0.985, 0.99, 0.995, 0.999, 1 - 1e-12)
     ]
     assert (np.diff([(x.t2, x.spe) for x in found], axis=0) >= 0).all()
 

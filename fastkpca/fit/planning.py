@@ -623,6 +623,9 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     seconds = _feature_seconds(problem, offer, kept=kept > 0.0)
     left = Room(features=_most_pivots(problem) if pivots else 0, kept=kept)
+    fewest = min(problem.target.n_components or 1, problem.rank)
+    if pivots and left.features < fewest and not obstacle:
+        obstacle = f"{readable_size(limit)} have room for {left.features} pivots, and c asks for {fewest} at least"
     return Candidate("features", offer.name, seconds, memory, D, obstacle, offer, left)
 
 

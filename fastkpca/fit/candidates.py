@@ -222,6 +222,9 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
     seconds = _feature_seconds(problem, offer, kept=kept > 0.0)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
+    fewest = min(problem.target.n_components or 1, problem.rank)
+    if pivots and most < fewest and not obstacle:
+        obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
     misses = offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
     return Candidate(
         "features", offer.name, seconds, memory, D, obstacle, offer, Room(features=most, kept=kept), misses=misses

@@ -92,8 +92,8 @@ def number_kept(
     positive, c = int((eigenvalues > floor).sum()), target.c
     if positive == 0:
         largest = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
-        outside = target.given_map and float(np.max(above)) > 10 * floor
-        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), largest)
+        unseen = largest if float(np.max(above)) > 10 * floor else 0.0
+        raise NoVarianceError(_no_variance(kernel, n_samples, unseen), largest)
     if c is None:
         return positive
     if (wanted := target.n_components) is not None:
@@ -118,12 +118,13 @@ def number_kept(
     return int(enough[0]) + 1
 
 
-def _no_variance(kernel: Kernel, n_samples: int, *, outside: bool) -> str:
-    """``outside``: the rows lie where the feature map of another model is nearly zero."""
-    if outside:
+def _no_variance(kernel: Kernel, n_samples: int, unseen: float) -> str:
+    """``unseen``: where more than rounding may be left out, the largest eigenvalue that there may be."""
+    if unseen:
         why = (
-            "their features are nearly zero in the feature map, which was made for the rows of another model; make "
-            "the first model from rows that span the range"
+            f"none was found, and eigenvalues of up to {rounded_up(unseen)} are left out; give a feature map more "
+            "features (max_features, memory_limit), other landmarks, or as like= a model made from rows that span the "
+            "range, or take another method"
         )
     else:
         of_matrix = kernel.by_number and kernel.unguarded().listed() is None

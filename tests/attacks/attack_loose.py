@@ -1,9 +1,10 @@
 """Attack the sampled bound: at delta = 0.05 at most 5 % of the problems of any family may break it.
 
-    python tests/attacks/attack_loose.py [--problems 20000] [--calls 20000] [--failure 0.05] [--seed 0] [--moved]
+    python tests/attacks/attack_loose.py [--problems 20000] [--calls 20000] [--failure 0.05] [--seed 0] [--routes 200]
+        [--moved]
 
-First the bound alone, then kpca with few features and that failure_probability. With --moved pivots go to means of
-rows, also where the rows are few.
+First the bound alone, then kpca with few features and that failure_probability, then --routes calls of each other route
+whose bounds rest on random numbers. With --moved pivots go to means of rows, also where the rows are few.
 
 tests/attacks/test_attack_loose.py runs a fraction; tests/support/loose_cases.py has the families.
 """
@@ -19,8 +20,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import loose_cases as cases
+import narrow_cases
 
 from fastkpca.fit import offers
+from fastkpca.solve.proofs import Factorisation
 
 
 def attack_bound(problems, failure, seed):
@@ -65,18 +68,46 @@ def attack_calls(calls, failure, seed):
     return worst
 
 
+def attack_routes(calls, failure, seed):
+    """Pivots that move to means of many rows; moments held as operators; exact products of narrow Gaussians."""
+    Factorisation.price = lambda *_: np.inf  # of few rows all entries prove it for certain
+    worst = 0.0
+    for name, attack in {
+        "pivots of many rows": lambda rng, case: cases.many_misses(cases.many_rows(rng), case, failure),
+        "moments": lambda rng, case: cases.moment_misses(rng, case, failure),
+        "narrow": lambda rng, case: _narrow_misses(rng, case, failure),
+    }.items():
+        started, misses, probabilistic = time.perf_counter(), 0, 0
+        for case in range(calls):
+            missed, may_fail = attack(np.random.default_rng([seed, 200, case]), case)
+            misses += missed
+            probabilistic += may_fail
+        worst = max(worst, misses / max(probabilistic, 1))
+        seconds = time.perf_counter() - started
+        print(f"{name:28} {probabilistic} probabilistic of {calls}, {misses} missed, {seconds:.0f} s", flush=True)
+    return worst
+
+
+def _narrow_misses(rng, case, failure):
+    """Exact products of a narrow Gaussian, whose bounds come from random blocks."""
+    missed, model = narrow_cases.broken(narrow_cases.narrow_problem(rng, int(rng.integers(600, 1200))), case, failure)
+    return missed, model.failure_probability > 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=20000)
     parser.add_argument("--calls", type=int, default=20000)
     parser.add_argument("--failure", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--routes", type=int, default=200)
     parser.add_argument("--moved", action="store_true")
     given = parser.parse_args()
     if given.moved:
         offers.MEANS_FROM = 0
     worst = attack_bound(given.problems, given.failure, given.seed)
     worst = max(worst, attack_calls(given.calls, given.failure, given.seed))
+    worst = max(worst, attack_routes(given.routes, given.failure, given.seed))
     if worst > given.failure:
         sys.exit(f"the bound fails more often than promised: {worst}")
 

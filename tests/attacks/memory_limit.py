@@ -11,6 +11,7 @@ prediction times a factor:
     1        the least limit that the plan accepts for this route
     2, 8     room into which a route may grow (a longer basis, more pivots)
     0.5, 0.1 less than it needs: the plan refuses, or finds another route within the limit
+    0        the least limit at all that the plan accepts, found by bisection: a part of a route may get by with less
 
 used / limit should never pass 1.1. used / predicted far below one would mean that the plan refuses what would fit.
 """
@@ -147,6 +148,20 @@ def small(X, options: dict) -> tuple:
     return X[:200], few
 
 
+def least(planned, accepted: int) -> int:
+    """The smallest limit that is not refused, to a hundredth."""
+    refused = 0
+    while accepted - refused > 0.01 * accepted:
+        limit = (accepted + refused) // 2
+        try:
+            planned(limit)
+        except ValueError:
+            refused = limit
+        else:
+            accepted = limit
+    return accepted
+
+
 def one(number: int, factor: float, n_threads: int) -> dict:
     import ctypes
     import gc
@@ -167,9 +182,12 @@ def one(number: int, factor: float, n_threads: int) -> dict:
         except ValueError:  # no such product, or map, for so few rows
             same = {k: v for k, v in same.items() if k not in ("products", "features")}
             fk.kpca(few, kernel, 3, n_threads=n_threads, **same)
-        plan = fk.plan(X, kernel, c, memory_limit="1000GB", **options)
-        predicted = plan.chosen.memory
-        limit = int(predicted * factor * 1.0001) + 1
+
+        def planned(limit) -> float:
+            return fk.plan(X, kernel, c, memory_limit=limit, **options).chosen.memory
+
+        predicted = planned("1000GB")
+        limit = int(predicted * factor * 1.0001) + 1 if factor else least(planned, int(predicted * 1.0001) + 1)
         result = {"predicted": predicted / 1e6, "limit": limit / 1e6}
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
@@ -228,7 +246,8 @@ def main() -> None:
                 line += f"{found['limit']:>10.2f}{found['used']:>9.1f}{share:>11.2f}"
                 if "error" in found:
                     refused += 1
-                    print(f"{line}{'':>11}  refused{': ' + found['error'] if factor >= 1 else ''}", flush=True)
+                    why = f": {found['error']}" if factor >= 1 or not factor else ""
+                    print(f"{line}{'':>11}  refused{why}", flush=True)
                 else:
                     print(
                         f"{line}{found['used'] / found['own']:>11.2f}  {found['plan']} {found['features'] or ''}",

@@ -237,6 +237,23 @@ def test_a_smaller_limit_is_a_smaller_route_or_a_refusal():
     assert "none" in seen and len(seen) >= 2
 
 
+def test_a_limit_that_leaves_no_room_for_as_many_pivots_as_components_is_refused():
+    """It was accepted, and the fit said that the rows do not vary."""
+    X = np.random.default_rng(0).standard_normal((1000, 4))
+    asked = {"features": "pivots", "sigma": 2.0, "tol": 1e-3}
+    with pytest.raises(
+        ValueError, match=r"have room for [012] pivots, and c asks for 3 at least\); raise memory_limit"
+    ):
+        fk.kpca(X, "gaussian", 3, memory_limit=4_400_000, **asked)
+
+
+def test_a_map_that_sees_no_variance_does_not_say_that_there_is_none():
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    with pytest.raises(fk.errors.NoVarianceError, match="none was found, and .* are left out; .* landmarks") as raised:
+        fk.kpca(X, "gaussian", 1, sigma=2.0, landmarks=np.full((1, 4), 1e3))
+    assert raised.value.bound > fk.kpca(X, "gaussian", 1, sigma=2.0).eigenvalues[0]
+
+
 @pytest.mark.parametrize("d", [60_000_000, 2_200_000_000])
 def test_the_default_limit_holds_for_the_look_at_the_rows(d):
     X = np.broadcast_to(np.int8(1), (3, d))  # takes no memory itself

@@ -9,6 +9,9 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
+import scipy.spatial
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning
@@ -189,6 +192,101 @@ CALLS = {
         samples_after_a_pilot,
     )
 }
+
+
+# Many rows: pivots move to means of rows ----------------------------------------------------------------------------
+
+
+def many_rows(rng):
+    """At least 16384 rows with few landmarks: some a small cluster far off, or a few rows that count far more."""
+    n, kind = int(rng.integers(16384, 18000)), int(rng.integers(5))
+    most = int(rng.integers(4, 40))
+    X = rng.standard_normal((n, 2)) * np.exp(rng.uniform(-1, 0, 2))
+    sigma = float(np.exp(rng.uniform(-0.7, 1.0)))
+    if kind == 1:
+        X[: int(rng.integers(2, 60))] += 12.0 * sigma
+    if kind == 2:
+        X = X[rng.integers(0, 300, n)]
+    if kind == 3:
+        X = rng.random((n, 3)) * sigma * 3.0
+    if kind == 4:
+        X = rng.standard_normal((n, 6))
+        X[: int(rng.integers(1, 4))] *= 30.0
+        return Call(X, "polynomial", {"degree": 2, "offset": 1.0, "max_features": most})
+    return Call(X, "gaussian", {"sigma": sigma, "max_features": most})
+
+
+def many_misses(given, seed, failure):
+    """`call_misses` where a factor L of the matrix, K = L L' + (a trace that is known), is found without fastkpca."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = given.options | {"failure_probability": failure}
+        model = fk.kpca(given.X, given.kernel, 3, rng=seed, **options)
+    X = given.X - model.shift
+    L, left = _factor(X, given)
+    Phi = model.projector.map.features(X)
+    n = len(X)
+    residual = scipy.sparse.linalg.LinearOperator(
+        (n, n), matvec=lambda x: L @ (L.T @ x) - Phi @ (Phi.T @ x), dtype=float
+    )
+    largest = float(scipy.sparse.linalg.eigsh(residual, 1, which="LA", tol=1e-8, v0=np.ones(n) + X[:, 0])[0][0])
+    centred = L - L.mean(axis=0)
+    true = np.linalg.eigvalsh(centred.T @ centred)[::-1][:3]
+    slack = left + 1e-9 * true[0]
+    low, high = model.eigenvalue_bounds.T
+    true = true[: len(low)]
+    wrong = (low > true + slack).any() or (true > high + slack).any()
+    missed = largest > model.info["residual_norm"] + slack
+    return bool(wrong or missed), model.failure_probability > 0
+
+
+def _factor(X, given):
+    """(L, at most what it leaves of the trace): by so many random pivots that little is left."""
+
+    def block(A, B):
+        if given.kernel == "polynomial":
+            return (A @ B.T + given.options["offset"]) ** given.options["degree"]
+        squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
+        return np.exp(-np.maximum(squares, 0.0) / (2.0 * given.options["sigma"] ** 2))
+
+    rng = np.random.default_rng(0)
+    diagonal = np.array([block(x[None], x[None])[0, 0] for x in X]) if given.kernel == "polynomial" else np.ones(len(X))
+    L, left = np.zeros((len(X), 0)), diagonal.copy()
+    while left.sum() > 1e-9 * diagonal.sum() and L.shape[1] < 1600:
+        P = np.unique(rng.choice(len(X), 100, p=left / left.sum()))
+        rest = block(X, X[P]) - L @ L[P].T
+        values, vectors = np.linalg.eigh((rest[P] + rest[P].T) / 2)
+        keep = values > 1e-12 * diagonal.max()
+        L = np.hstack([L, rest @ (vectors[:, keep] / np.sqrt(values[keep]))])
+        left = np.maximum(diagonal - (L**2).sum(axis=1), 1e-16 * diagonal)
+    return L, float(left.sum())
+
+
+# Moments that are held as operators ---------------------------------------------------------------------------------
+
+
+def moment_misses(rng, seed, failure):
+    """Fourier maps of three axes, whose eigensolver may prove by random columns that it has missed nothing."""
+    n, kind = int(rng.integers(900, 1500)), int(rng.integers(4))
+    X = rng.random((n, 3))
+    if kind == 1:
+        X = rng.random((9, 3))[rng.integers(9, size=n)] + 0.02 * rng.standard_normal((n, 3))
+    if kind == 2:
+        X = np.concatenate([X[: n // 2], X[: n // 2] + [2.0, 0.0, 0.0]])
+    if kind == 3:
+        X = np.indices((10, 10, 10)).reshape(3, -1).T / 9.0
+    asked = {"sigma": float(rng.uniform(0.09, 0.16)), "tol": 10.0 ** rng.uniform(-6, -2), "features": "fourier"}
+    c = int(rng.choice([1, 3, 8]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fk.kpca(X, "gaussian", c, rng=seed, failure_probability=failure, memory_limit="500MB", **asked)
+    K = np.exp(-0.5 * scipy.spatial.distance.cdist(X, X, "sqeuclidean") / asked["sigma"] ** 2)
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    true = scipy.linalg.eigvalsh(K, subset_by_index=[len(X) - c, len(X) - 1])[::-1]
+    low, high = model.eigenvalue_bounds.T
+    true, slack = true[: len(low)], 1e-13 * len(X) * true[0]
+    return bool((low > true + slack).any() or (true > high + slack).any()), model.failure_probability > 0
 
 
 def call_misses(given, seed, failure):

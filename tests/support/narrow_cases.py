@@ -42,7 +42,7 @@ def narrow_problem(rng: np.random.Generator, n: int) -> dict:
     return {"family": family, "X": X, "sigma": sigma, "tol": tol, "c": c}
 
 
-def broken(case: dict, rng: int) -> tuple[bool, fk.KPCAModel]:
+def broken(case: dict, rng: int, failure: float = 1e-6) -> tuple[bool, fk.KPCAModel]:
     """Whether an interval misses the eigenvalue of LAPACK by more than that may be off; and the model."""
     X, sigma = case["X"], case["sigma"]
     K = np.exp(-0.5 * scipy.spatial.distance.cdist(X / sigma, X / sigma, "sqeuclidean"))
@@ -52,9 +52,8 @@ def broken(case: dict, rng: int) -> tuple[bool, fk.KPCAModel]:
     exact = scipy.linalg.eigvalsh(K, subset_by_index=[n - c, n - 1])[::-1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = fk.kpca(
-            X, "gaussian", c, sigma=sigma, tol=case["tol"], method="krylov", products="auto", max_passes=40, rng=rng
-        )
+        asked = {"tol": case["tol"], "max_passes": 40, "rng": rng, "failure_probability": failure}
+        model = fk.kpca(X, "gaussian", c, sigma=sigma, method="krylov", products="auto", **asked)
     slack = 1e-13 * n * exact[0]
     low, high = model.eigenvalue_bounds.T
     exact = exact[: len(low)]

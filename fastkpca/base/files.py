@@ -20,6 +20,7 @@ import hashlib
 import json
 import math
 import os
+import stat
 import struct
 from collections.abc import Mapping
 from typing import Any, BinaryIO
@@ -127,8 +128,11 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {path!r}; give the name of a file, as a string or a Path")
     name = str(path)
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
+    with open(path, "rb", opener=_without_waiting) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelFileError(f"{name} is a pipe or a device; give the name of a model file")
+        size = status.st_size
         header_length = _read_prefix(file, size, name)
         # before the JSON is looked at: an altered file is then called altered, whatever the alteration made of it
         _verify_checksum(file, size, name)
@@ -148,6 +152,11 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]
                 raise ModelFileError(f"{name}: array {entry['name']!r} holds bytes that are not booleans")
             arrays[entry["name"]] = array.astype(array.dtype.newbyteorder("="), copy=False)
     return header, arrays
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """``os.open`` that does not wait until somebody writes into a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _aligned(offset: int) -> int:

@@ -43,6 +43,7 @@ class _Refused(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     options = _parser().parse_all(arguments)
     stdout: Any = sys.stdout
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
@@ -65,6 +66,39 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _say("error", _described(error))
         return 1
+
+
+class _ClosedStream(io.StringIO):
+    """In the place of a standard stream that is closed."""
+
+    buffer: Any
+
+    def __init__(self, name: str):
+        super().__init__()
+        self._name = name
+
+    def write(self, text: str) -> int:
+        raise _Refused(f"{self._name} is closed: what belongs there is lost; open it, if only as /dev/null")
+
+    def read(self, size: int | None = -1) -> str:
+        raise _Refused(f"{self._name} is closed; give the name of a file")
+
+
+def _open_closed_streams() -> None:
+    """Python leaves closed standard streams out; the next files that are opened would get their numbers, and what is
+    printed would get lost, or into other files."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which gets the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = _ClosedStream("standard input")
+        sys.stdin.buffer = sys.stdin
+    if sys.stdout is None:
+        sys.stdout = _ClosedStream("standard output")
+    if sys.stderr is None:  # print would take standard output instead
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _described(error: Exception) -> str:
@@ -90,6 +124,7 @@ def _in_words_of_the_command(text: str) -> str:
     text = re.sub(r"\bmax_features=(\d+)", r"--max-features \1", text).replace("max_features", "--max-features")
     text = re.sub(r"\btol=([0-9][0-9.e+-]*)", r"--tol \1", text)
     text = text.replace("fastkpca.plan shows", "'fastkpca plan' shows")
+    text = re.sub(r"\bn_threads is (.*), or None for all processors", r"--threads is \1", text)
     text = text.replace("give c of at most", "give -c of at most").replace("or None for all", "or -c all")
     return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
 
@@ -526,7 +561,7 @@ def _fitted(table: Any, settings: dict[str, Any], scores_at: str | None, progres
 
     from ..rows import scorefiles
 
-    with _columns_of_missing_values(table):
+    with _columns_of_the_file(table):
         model = fk.kpca(
             table.X,
             **settings,
@@ -547,22 +582,33 @@ def _plan(options: argparse.Namespace) -> None:
     with _progress(not options.quiet) as progress:
         table = _read(options, progress, options.label_column)
         settings["c"] = _components(table, options)
-        with _columns_of_missing_values(table):
+        with _columns_of_the_file(table):
             chosen = fk.plan(table.X, **settings)
     print(_in_words_of_the_command(str(chosen)))
 
 
 @contextlib.contextmanager
-def _columns_of_missing_values(table: Any, needs: int = 1) -> Iterator[None]:
-    """Where rows are refused that hold NaN or infinity: all columns that do, by name, with how many."""
+def _columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
+    """Columns in warnings and errors of the library by the numbers and names that the file gives them. Where rows are
+    refused that hold NaN or infinity: all columns that do, with how many."""
     from ..rows import tables
 
+    def renamed(message: Warning | str) -> str:
+        def labels(found: re.Match[str]) -> str:
+            numbers = [int(j) for j in found[1].split(", ")]
+            return ", ".join(map(table.label, numbers)) if max(numbers) < len(table.places) else found[0]
+
+        return re.sub(r"\bcolumn (\d+(?:, \d+)*)", labels, str(message))
+
+    show = warnings.showwarning
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *place, **options: show(renamed(message), *place, **options)
+            yield
     except ValueError as error:
         columns, n_others = tables.faults(table)
         if not columns:
-            raise
+            raise _Refused(renamed(str(error))) from error
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
         raise _Refused(
             f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first (--drop-missing drops "
@@ -584,7 +630,7 @@ def _project(options: argparse.Namespace) -> None:
         if not options.quiet:
             _note_of_order(table.names, model.feature_names, options.file)
         place = scorefiles.score_place(_beside(options.output or "-"))
-        with _columns_of_missing_values(table, model.n_features):
+        with _columns_of_the_file(table, model.n_features):
             scores = fk.kpca_project(model, table.X, out=place, progress=progress)
     assert write_scores is not None
     every = scorefiles.among_all(scores, table.kept, _beside(options.output or "-"))

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tokenize import TokenError
@@ -58,22 +60,36 @@ class Npz:
         result = {}
         refusing = data_file_errors(self.name, self.errors, "is not a readable .npz file")
         with refusing, zipfile.ZipFile(self.path) as archive:
-            for member in archive.namelist():
-                if not member.endswith(".npy"):
+            members = archive.infolist()
+            names = [member.filename.removesuffix(".npy") for member in members]
+            name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+            if count > 1:
+                raise ValueError(f"it has several members called {name!r}")
+            for name, member in zip(names, members):
+                if member.filename == name:
                     continue
                 with archive.open(member) as file:
                     version = np.lib.format.read_magic(file)
                     known = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
                     if version not in known:
-                        raise ValueError(f"{member} has version {version}")
+                        raise ValueError(f"{member.filename} has version {version}")
                     shape, _, dtype = known[version](file)
+                    end = file.tell() + math.prod(shape) * dtype.itemsize
+                if end > member.file_size:
+                    raise ValueError(f"{member.filename} has {member.file_size} bytes, too few for its shape {shape}")
                 if dtype.kind in "biuf":
-                    result[member.removesuffix(".npy")] = shape
+                    result[name] = shape
         return result
 
     def load(self, var: str) -> Any:
         with np.load(self.path, allow_pickle=False) as archive:
-            return archive[var]
+            try:
+                return archive[var]
+            except MemoryError as error:
+                raise DataFileError(
+                    f"{self.name}: the array {var!r} does not fit into memory ({error}); write it into an .npy file, "
+                    "which is read as it is needed"
+                ) from None
 
 
 class Mat:

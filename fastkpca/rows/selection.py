@@ -35,6 +35,8 @@ class Table:
         The column that names all rows of the file, where one was asked for: numbers, or strings as they stand there.
     n_rows : int
         Of X.
+    places : list of int
+        Numbers, from 0, that the d columns have in the file.
     kept : ndarray of bool, or None
         Which rows of the file those of X are; None: all.
     lines : callable, or None
@@ -47,8 +49,14 @@ class Table:
     notes: list[str] = field(default_factory=list)
     identifiers: np.ndarray | None = None
     n_rows: int = field(kw_only=True)
+    places: list[int] = field(kw_only=True)
     kept: np.ndarray | None = None
     lines: Callable[[np.ndarray], list[int]] | None = None
+
+    def label(self, j: int) -> str:
+        """What errors call column j of X: its number in the file, from 1, and its name."""
+        name = self.names[j] if self.names else ""
+        return f"column {self.places[j] + 1}" + (f" ({name!r})" if name else "")
 
 
 class Chosen(NamedTuple):

@@ -139,7 +139,7 @@ def _from_array(X: Any, selection: ColumnSelection) -> Table:
     else:
         file = file_source(X, name)
         rows = X[:, taken] if file is None else file[:, taken]
-    return Table(rows, None, labels, identifiers=identifiers, n_rows=X.shape[0])
+    return Table(rows, None, labels, identifiers=identifiers, n_rows=X.shape[0], places=taken)
 
 
 def _loaded(X: Any) -> np.ndarray:
@@ -155,7 +155,7 @@ def faults(table: Table) -> tuple[str, int]:
         counts = counts + np.count_nonzero(~np.isfinite(tile), axis=0)
     bad = np.flatnonzero(counts)
     how_many = np.atleast_1d(counts)
-    texts = [f"{column_label(i, table.names)}: {how_many[i]} row{'s' * int(how_many[i] > 1)}" for i in bad.tolist()]
+    texts = [f"{table.label(i)}: {how_many[i]} row{'s' * int(how_many[i] > 1)}" for i in bad.tolist()]
     return listed(texts, 8), rows.n_features - len(texts)
 
 
@@ -213,7 +213,7 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: ColumnSel
         raise DataFileError(f"{selection.file}: not numeric: {named}{advice}")
     labels, identifiers = (None if i is None else file.column(i) for i in beside)
     names = [file.names[i] for i in taken]
-    return Table(file.rows(taken), names, labels, selection.notes, identifiers, n_rows=file.shape[0])
+    return Table(file.rows(taken), names, labels, selection.notes, identifiers, n_rows=file.shape[0], places=taken)
 
 
 _Archive = Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr

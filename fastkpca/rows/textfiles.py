@@ -50,6 +50,10 @@ _SPELLINGS = [
 """Of missing values, as pandas takes them: as they stand in the file."""
 _WITH_COMMA = re.compile(r"[+-]?(\d[\d.]*)?,\d+([eE][+-]?\d+)?")
 _WITH_POINT = re.compile(r"[+-]?\d[\d.]*(,\d*)?([eE][+-]?\d+)?")
+_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
+"""The first line of a file that names the separator for Excel."""
+_QUOTED_COMMA = re.compile(r'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"')
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 _SWAPPED = str.maketrans(",.", ".,")
 _INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 
@@ -78,14 +82,19 @@ class TextFile:
 
         self.notes: list[str] = []
         self.needs, self.allow_missing = 1, False
+        self.above = 0
         sample = self._first_lines()
+        mark = _SEPARATOR.fullmatch(sample[0][1].rstrip("\r\n"))
+        if mark:
+            self.above = sample[0][0]
+            sample = self._first_lines()
         with data_file_errors(name, (csv.Error,), "is not a table"):
-            self.delimiter = _detect_delimiter([line for _, line in sample], decimal)
+            self.delimiter = mark[1] if mark else _detect_delimiter([line for _, line in sample], decimal)
         # line ends of old Macs, which pandas is not asked to know
         self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for _, line in sample)
         rows = [self._cells_of(line) for _, line in sample]
-        self.header_line, self.names = 0, None
+        self.header_line, self.names = self.above, None
         if self._has_header(rows, sample[0][0]) if header is None else header:
             self.header_line = sample[0][0]
             self.names = [cell.strip() for cell in self._split(sample[0][1])]
@@ -174,6 +183,7 @@ class TextFile:
             notes,
             None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
             n_rows=X.shape[0],
+            places=taken,
             lines=self._lines_of,
         )
 
@@ -309,8 +319,8 @@ class TextFile:
                 yield X.to_numpy(), [table[i].to_numpy() for i in beside]
 
     def _numpy_block(self, taken: list[int], beside: dict[int, type]) -> _Block:
-        if object in beside.values():
-            raise ValueError("numpy reads numbers alone")
+        if object in beside.values() or self.delimiter == self.decimal:
+            raise ValueError("numpy reads numbers alone, and commas of one kind")
         lines = (self._with_points(line) for number, line in self._lines() if number != self.header_line)
         table = np.loadtxt(lines, delimiter=self.delimiter, quotechar='"', comments=None, ndmin=2)
         X = table if taken == list(range(self.n_columns)) else table[:, taken]
@@ -342,7 +352,7 @@ class TextFile:
         with self._decompressing(), self._open() as file:
             blank = self._blank
             for number, line in enumerate(file, 1):
-                if _is_data(line, blank, "#"):
+                if number > self.above and _is_data(line, blank, "#"):
                     yield number, line
 
     def _split(self, line: str) -> list[str]:
@@ -467,7 +477,9 @@ class TextFile:
     def _decimal_hint(self, text: str) -> str:
         """What may be meant by a field, as it stands in the file, that is no number; "" where nothing comes to mind."""
         text = text.strip()
-        if self.decimal == "." and self.delimiter != "," and _WITH_COMMA.fullmatch(text):
+        if self.decimal == "." and _THOUSANDS.fullmatch(text):
+            return " (a thousands comma? take it out; or a decimal comma? --decimal , reads it as that)"
+        if self.decimal == "." and _WITH_COMMA.fullmatch(text):
             return " (a decimal comma? --decimal , reads it)"
         if self.decimal == "," and "." in text and _WITH_POINT.fullmatch(text):
             return " (a thousands point, or a decimal point? with --decimal , no number may hold a point)"
@@ -542,7 +554,8 @@ def _detect_delimiter(lines: list[str], decimal: str) -> str | None:
             return 1
 
     typical = {}
-    for delimiter in ("\t", ";", *"," * (decimal != ",")):
+    commas = decimal != "," or any(map(_QUOTED_COMMA.search, lines))
+    for delimiter in ("\t", ";", *"," * commas):
         counts = [fields(line, delimiter) for line in lines]
         if min(counts) == max(counts) > 1:
             return delimiter

@@ -265,6 +265,7 @@ def test_kernels_and_version(run):
         (("fit", "x.csv", "--columns", "a,b", "-c", "0"), "c"),
         (("fit", "x.csv", "--columns", "a,b", "-c", "1000"), "1000"),
         (("fit", "x.csv", "--columns", "a,b", "--method", "magic"), "magic"),
+        (("fit", "x.csv", "--columns", "a,b", "--threads", "0"), "--threads is 0; give a positive whole number\n"),
         (("fit", "x.csv", "--columns", "a,b", "--scores", "s.xlsx"), "which 's.xlsx' does not end with"),
         (("fit", "x.csv", "--columns", "a,b", "--plot", "s.xyz"), "which 's.xyz' does not end with"),
         (("fit", "x.csv", "--columns", "a,b", "-o", "no/m.kpca"), "the folder of 'no/m.kpca' does not exist"),
@@ -962,6 +963,49 @@ def test_errors_of_the_library_speak_of_options(run, here, X):
     assert code == 1 and "give -c of at most 3, or -c all" in err
     code, _, err = run("fit", "x.npy", "--kernel", "zzz")
     assert code == 1 and "'fastkpca kernels' lists every name" in err
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv without names", "npy"])
+def test_columns_in_warnings_are_numbered_and_named_as_in_the_file(run, here, X, kind):
+    X[:, 2] *= 1e6
+    if kind == "npy":
+        np.save("x.npy", np.c_[np.arange(len(X)), X])
+    else:
+        lines = [f"row{i}," + ",".join(map(repr, row)) for i, row in enumerate(X.tolist())]
+        (here / "x.csv").write_text("\n".join(["name,a,b,c,d"] * (kind == "csv") + lines) + "\n")
+    small = "column 2 ('a'), column 3 ('b'), column 5 ('d')" if kind == "csv" else "column 2, column 3, column 5"
+    for command in ("fit", "plan"):
+        code, _, err = run(command, f"x.{kind[:3]}", "--id", 1, "-c", 2)
+        assert code == 0 and f"that of column 4{' (' * (kind == 'csv')}" in err and f"range of {small}, so" in err
+    if kind == "csv":
+        code, _, err = run("fit", "x.csv", "--id", "name", "--sigma", "1,2,3,4", "--standardize", "-c", 2)
+        assert code == 0 and err == ""
+    X[3, 3] = np.nan
+    np.save("x.npy", X)
+    code, _, err = run("fit", "x.npy", "--skip-columns", 1)
+    assert code == 1 and "infinities in column 4: 1 row;" in err
+
+
+def test_streams_that_are_closed(run, here, table, capsys, monkeypatch):
+    assert run("fit", table, *FIT, "--label-column", "kind", "-o", "m.kpca", "--quiet")[0] == 0
+    for arguments in (("project", "m.kpca", table, "--skip-columns", "kind"), ("info", "m.kpca"), ("kernels",)):
+        monkeypatch.setattr(sys, "stdout", None)
+        assert cli.main(list(arguments)) == 1
+        assert "error: standard output is closed" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", None)
+    code, _, err = run("fit", "-")
+    assert code == 1 and "error: standard input is closed" in err
+    monkeypatch.setattr(sys, "stderr", None)
+    code, out, _ = run("fit", "nothing.csv")  # else the error would stand among the scores
+    sys.stderr.close()
+    assert (code, out) == (1, "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pipes with names")
+def test_a_pipe_is_no_model(run, here):
+    os.mkfifo("m.kpca")
+    code, _, err = run("info", "m.kpca")
+    assert code == 1 and "m.kpca is a pipe or a device" in err
 
 
 def test_widths_for_each_column(run, here):

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -475,6 +476,34 @@ def test_commas_that_separate_columns_are_no_decimal_commas(text):
     assert tables.read(text('"a, cm"\n1,2\n3\n'), decimal=",").X.tolist() == [[1.2], [3.0]]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quoted_decimal_commas_between_commas(text, reader, end):
+    """As spreadsheets on the web write them for Germans."""
+    lines = ["a,b,name", '"1,5",2,x', '3,"-2,5e3",y', '"0,25","7",z']
+    path = text(end.join(lines))
+    table = tables.read(path, decimal=",", id_column="name")
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [3, -2500], [0.25, 7]])
+    refused(path, r"for example '1,5' \(a decimal comma\? --decimal , reads it\)", id_column="name")
+    path = text(end.join(line.rpartition(",")[0] for line in lines))
+    np.testing.assert_array_equal(tables.read(path, decimal=",").X, table.X)
+
+
+@pytest.mark.parametrize("content", ['a,b\n"125,730",1\n"99,100",2\n', "a;b\n125,730;1\n1,099,100;2\n"])
+def test_thousands_commas_are_not_called_decimal_commas(text, reader, content):
+    refused(text(content), r"'125,730' \(a thousands comma\? take it out; or a decimal comma\? --decimal , reads it as")
+
+
+@pytest.mark.parametrize("separator", [";", ",", "\t", "|"])
+@pytest.mark.parametrize("header", ["a{0}b\n", ""])
+def test_a_first_line_that_names_the_separator(text, reader, separator, header):
+    lines = f"sep={separator}\n{header}1{separator}2.5\n# a comment\n3{separator}4.5\n".format(separator)
+    table = tables.read(text(lines))
+    assert table.X.tolist() == [[1, 2.5], [3, 4.5]] and table.names == (["a", "b"] if header else None)
+    refused(text(lines + f"x{separator}1\n"), f"line {6 if header else 5}, column 1")
+    table = tables.read(text(lines), id_column="1")
+    assert table.identifiers.tolist() == ["1", "3"] and table.X.tolist() == [[2.5], [4.5]]
+
+
 def test_a_range_is_of_numbers(text):
     path = text("id,2019,2020,2021\n7,1,2,3\n9,1,2,5\n")
     refused(path, "has no column 2019-2021; a range is of numbers of columns, here 2-4$", columns=["2019-2021"])
@@ -759,6 +788,28 @@ def test_npz(tmp_path):
     refused(path, r"no table of rows and columns; it has y \(3\)")
     np.savez(path)
     refused(path, "holds no array of real numbers")
+
+
+def npy_header(shape):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("other", ["X", "X.npy"])
+def test_members_of_an_npz_that_may_be_taken_for_each_other(tmp_path, other):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        for name, n in (("X.npy", 3), (other, 2)):
+            archive.writestr(name, npy_header((n, 2)) + bytes(16 * n))
+    refused(tmp_path / "x.npz", "several members called 'X'")
+
+
+@pytest.mark.parametrize("shape", [(3_000_000_000, 1000), (5, 3)])
+def test_a_member_of_an_npz_with_a_shape_beyond_its_bytes(tmp_path, shape):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("X.npy", npy_header(shape) + bytes(80))
+    refused(tmp_path / "x.npz", r"X.npy has \d+ bytes, too few for its shape")
 
 
 def test_damaged_npz(tmp_path, attack):

@@ -28,7 +28,7 @@ from .._core import moments as _moments
 from ..base.rounding import EPS
 from ..errors import KernelParameterError
 from .caching import cached_property
-from .checks import is_number
+from .checks import as_float
 from .differences import central_difference
 from .near import did_you_mean
 
@@ -300,7 +300,7 @@ class Kernel:
         name = self.width_parameter
         if name is None or (value := self.__dict__.get(name)) is None:
             return
-        if not (is_number(value) and 0.0 < value < np.inf):
+        if not 0.0 < (as_float(value) or 0.0) < np.inf:
             given = spelled.get(name, name)
             label = f"{type(self).__name__}: {name} is {value!r}" + f" (from {given})" * (given != name)
             raise KernelParameterError(f"{label}; give a positive number, or one for each column")

@@ -164,7 +164,7 @@ def kpca_update(
     more.info["radius"] = max(data.radius, float(model.info.get("radius", 0.0)))
     weighted = rows.weights is not None or model.weight_sum is not None
     return _solved(
-        (model, more),
+        [model, more],
         total,
         n_samples=model.n_samples + rows.n_samples,
         weight_sum=total.count if weighted else None,
@@ -212,7 +212,7 @@ def _sum_of_bounds(bounds: Sequence[Bound]) -> Bound:
 
 
 def _solved(
-    models: tuple[KPCAModel, ...],
+    models: list[KPCAModel],
     moments: Moments,
     *,
     left_out: Bound,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import check_choice, check_count, check_tol, is_number
+from ..base.checks import as_float, check_choice, check_count, check_tol
 from ..base.protocol import Kernel
 from ..errors import PreimageWarning, warn_caller
 from ..kernels import guarded
@@ -260,7 +260,7 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
 def _check_alpha(alpha: Any) -> None:
     if alpha is None:
         return
-    if not (is_number(alpha) and 0 < alpha < np.inf):
+    if not 0.0 < (as_float(alpha) or 0.0) < np.inf:
         raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
 
 

@@ -211,7 +211,7 @@ class GramOperator(_RealOperator):
             index = np.arange(self.shape[0])[rows if isinstance(rows, (slice, tuple)) else np.asarray(rows)]
             if np.ndim(index) > 1:
                 raise IndexError(f"an array of {np.ndim(index)} dimensions")
-        except (IndexError, ValueError) as error:
+        except (IndexError, OverflowError, ValueError) as error:
             need = f"a number, a slice, or numbers or truth values of the {self.shape[0]} rows"
             raise IndexError(f"K[rows]: {error}; give {need}") from error
         chosen = np.atleast_1d(index)

@@ -422,7 +422,7 @@ FLAGS = {
     "averaged", "shuffle", "fit_inverse_transform", "remove_zero_eig", "copy_X", "semidefinite", "progress", "center",
     "standardize", "density", "positive_semidefinite",
 }  # fmt: skip
-OR_NONE = {"center", "standardize", "density"}
+OR_NONE = {"center", "standardize", "density", "semidefinite", "positive_semidefinite"}
 
 
 def is_flag(name: str, value: Any) -> bool:
@@ -725,6 +725,7 @@ class RightCalls:
         drawn = name in self.plots and rng.random() < 0.2
 
         def call() -> Any:
+            warnings.filterwarnings("ignore", "n_components=")  # scikit-learn's own words, of its Nystroem
             try:
                 answer = function(**given)
                 if drawn:
@@ -734,7 +735,7 @@ class RightCalls:
             except Exception as error:
                 error.add_note(f"{name}: " + ", ".join(f"{k}={v!r:.60}" for k, v in given.items() if v is not right[k]))
                 raise
-            assert not wrong, f"{wrong} taken for truth values"
+            assert not wrong, f"taken for truth values: {[(x, given[x]) for x in wrong]}"
             return answer
 
         return name, call

@@ -134,7 +134,7 @@ def test_rows_of_the_matrix_and_all_of_it(X):
     np.testing.assert_allclose(np.asarray(square.centered()), H @ K @ H, atol=1e-13)
     F = fk.features(X, "polynomial", degree=2)
     np.testing.assert_allclose(np.asarray(F) @ np.asarray(F.T), (1.0 + X @ X.T) ** 2, atol=1e-10)
-    for wrong in (178, [0, 178], "a", 1.5, (0, 1), [[0]], [True]):
+    for wrong in (178, [0, 178], 10**19, "a", 1.5, (0, 1), [[0]], [True]):
         with pytest.raises(IndexError, match=r"K\[rows\]"):
             square[wrong]
 

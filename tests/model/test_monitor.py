@@ -277,7 +277,7 @@ def test_precomputed():
         fk.kpca_spe(model, k)
     with pytest.raises(ValueError, match=r"shape \(9,\)"):
         fk.kpca_spe(model, k, diagonal=np.ones(9))
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match="contains NaN or infinity .first at row 9"):
         fk.kpca_spe(model, k, diagonal=np.r_[np.ones(9), np.nan])
     with pytest.raises(ValueError, match="precomputed"):
         fk.kpca_limits(model)

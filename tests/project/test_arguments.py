@@ -94,6 +94,7 @@ def test_numpys_truth_values_are_truth_values(tmp_path):
         ("max_passes", lambda x: fk.kpca(X, "gaussian", 2, max_passes=x)),
         ("n_bootstrap", lambda x: fk.kpca_uncertainty(MODEL, X, n_bootstrap=x)),
         ("tol", lambda x: fk.kpca_preimage(MODEL, MODEL.score[:1], tol=x)),
+        ("alpha", lambda x: fk.kpca_preimage(MODEL, MODEL.score[:1], method="ridge", alpha=x)),
         ("regularization", lambda x: klda.klda(X, Y, "gaussian", sigma=1.0, regularization=x)),
         ("gamma", lambda x: KernelPCA(2, kernel="rbf", gamma=x).fit(X)),
         ("factor", lambda x: x * fk.get_kernel("linear")),

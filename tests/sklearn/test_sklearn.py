@@ -638,7 +638,7 @@ def test_names_of_columns_reach_the_model_and_the_kernel(tmp_path):
 
 def test_every_parameter_of_theirs_with_its_default():
     theirs, ours = Theirs().get_params(), KernelPCA().get_params()
-    assert set(ours) - set(theirs) == {"method", "memory_limit", "max_features"}
+    assert set(ours) - set(theirs) == {"method", "memory_limit", "max_features", "failure_probability"}
     for name in theirs:
         assert ours[name] == theirs[name], name
     given = {"fit_inverse_transform": True}  # ours has inverse_transform only then

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ def solve(problem: Problem, plan: Plan) -> Solution:
     failed is counted, as it may have led to the next one.
     """
     check_range(problem)
-    left, given_up, failed = plan.ways, {}, 0.0
+    left, failed = plan.ways, 0.0
+    given_up: dict[str, Any] = {}
     while True:
         way, left = left[0], left[1:]
         left = [x for x in left if x.method != way.method]  # another map would miss as well

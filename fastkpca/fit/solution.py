@@ -92,7 +92,7 @@ def number_kept(
     positive, c = int((eigenvalues > floor).sum()), target.c
     if positive == 0:
         largest = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
-        unseen = largest if float(np.max(above)) > 10 * floor else 0.0
+        unseen = largest if kernel.positive_semidefinite and float(np.max(above)) > 10 * floor else 0.0
         raise NoVarianceError(_no_variance(kernel, n_samples, unseen), largest)
     if c is None:
         return positive

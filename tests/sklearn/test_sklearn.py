@@ -391,7 +391,7 @@ def test_solver_names_and_methods():
 def test_tol_says_what_is_reached_and_zero_is_silent():
     X = DIGITS[:2100]  # LAPACK is no way out at this size
     with pytest.warns(CertificateWarning, match="tol=0 asks for the best"):
-        KernelPCA(2, kernel="rbf", gamma=1.0, max_iter=1).fit(np.vstack([X, 0.99 * X])[:2100])
+        KernelPCA(2, kernel="rbf", gamma=1.0, max_iter=1, memory_limit="20MB").fit(np.vstack([X, 0.99 * X])[:2100])
     with pytest.warns(CertificateWarning):
         KernelPCA(2, kernel="rbf", gamma=0.05, tol=1e-15).fit(X[:300])
     KernelPCA(2, kernel="rbf", gamma=0.05).fit(X[:300])

@@ -460,7 +460,7 @@ class RightCalls:
         model = fk.kpca(X, "gaussian", 3, sigma=1.5)
         summed = fk.kpca(X, "polynomial", 2, degree=2, method="features", keep_moments=True)
         passes_of = fk.kpca(X, "gaussian", 2, sigma=1.5, method="krylov")
-        limits, which = fk.kpca_limits(model, X + 0.01), fk.kpca_importance(model, X)
+        limits, which = fk.kpca_limits(model, X + 0.01, confidence=0.9), fk.kpca_importance(model, X)
         choice = fk.kpca_select(X, "gaussian", [1, 2], folds=2)
         sure = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=0)
         discriminant = klda.klda(X, y, "gaussian", sigma=1.5)

@@ -391,7 +391,7 @@ def test_solver_names_and_methods():
 def test_tol_says_what_is_reached_and_zero_is_silent():
     X = DIGITS[:2100]  # LAPACK is no way out at this size
     with pytest.warns(CertificateWarning, match="tol=0 asks for the best"):
-        KernelPCA(2, kernel="rbf", gamma=1.0, max_iter=1, memory_limit="20MB").fit(np.vstack([X, 0.99 * X])[:2100])
+        KernelPCA(2, kernel="rbf", gamma=1.0, max_iter=1, memory_limit="40MB").fit(np.vstack([X, 0.99 * X])[:2100])
     with pytest.warns(CertificateWarning):
         KernelPCA(2, kernel="rbf", gamma=0.05, tol=1e-15).fit(X[:300])
     KernelPCA(2, kernel="rbf", gamma=0.05).fit(X[:300])
@@ -740,7 +740,7 @@ def test_all_components_of_many_rows_are_announced_with_their_cost(monkeypatch):
             KernelPCA(10, kernel="rbf").fit(X)
     begun.clear()
     with pytest.raises(ValueError, match="n_components=None asks for every component of 2500 rows.*memory_limit"):
-        KernelPCA(kernel="laplacian", gamma=5.0, memory_limit="20MB").fit(X)
+        KernelPCA(kernel="laplacian", gamma=5.0, memory_limit="40MB").fit(X)
     assert not begun
 
 

@@ -20,6 +20,13 @@ RNG = np.random.default_rng(7)
 X = RNG.standard_normal((40, 3))
 Y = np.arange(40) % 3
 MODEL = fk.kpca(X, "gaussian", 2, sigma=1.5)
+
+
+def limits():
+    """Of other rows than the model was made of."""
+    return fk.kpca_limits(MODEL, X + 0.01, confidence=0.9)
+
+
 HUGE = 10**400
 
 
@@ -210,7 +217,7 @@ def test_a_path_with_a_zero_byte():
         lambda ax: plot.accuracy([MODEL], ax=ax),
         lambda ax: plot.importance(MODEL, X, ax),
         lambda ax: plot.biplot(MODEL, X, ax),
-        lambda ax: plot.monitor(fk.kpca_limits(MODEL, X + 0.01, confidence=0.9), np.ones(3), ax=ax),
+        lambda ax: plot.monitor(limits(), np.ones(3), ax=ax),
         lambda ax: plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"), ax),
         lambda ax: plot.selection(fk.kpca_select(X, "gaussian", [1], folds=2), ax),
         lambda ax: plot.save(ax, "never.svg"),
@@ -235,9 +242,9 @@ def test_pictures_are_drawn_on_axes(draw):
         (lambda: plot.scores(MODEL, np.ma.masked_equal(Y, 0)), ValueError, "labels are missing .* row 0"),
         (lambda: plot.scores(MODEL, label_name=3), TypeError, "label_name is 3; give text"),
         (lambda: plot.scores(MODEL.score * 1j), TypeError, "scores is an array of the type complex128"),
-        (lambda: plot.monitor(fk.kpca_limits(MODEL, X + 0.01, confidence=0.9), [1j]), TypeError, "t2 is an array of the type complex128"),
-        (lambda: plot.monitor(fk.kpca_limits(MODEL, X + 0.01, confidence=0.9), [1.0], x=["a"]), TypeError, "x is an array"),
-        (lambda: plot.monitor(fk.kpca_limits(MODEL, X + 0.01, confidence=0.9), [1.0], x=[np.datetime64("NaT")]), ValueError, "misses times"),
+        (lambda: plot.monitor(limits(), [1j]), TypeError, "t2 is an array of the type complex128"),
+        (lambda: plot.monitor(limits(), [1.0], x=["a"]), TypeError, "x is an array"),
+        (lambda: plot.monitor(limits(), [1.0], x=[np.datetime64("NaT")]), ValueError, "misses times"),
         (lambda: plot.save(plot.scree(MODEL), "never.abc"), ValueError, "no format that matplotlib writes"),
         (lambda: testing.check_kernel("linear", skip=None), TypeError, "skip is None; give a list of names of checks"),
         (lambda: testing.check_kernel("linear", skip="check_dtype"), TypeError, "skip is 'check_dtype'; give a list"),

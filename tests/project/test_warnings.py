@@ -18,6 +18,7 @@ from fastkpca.base import files
 from fastkpca.errors import (
     CertificateWarning,
     ComponentsWarning,
+    LimitsWarning,
     PluginWarning,
     PreimageWarning,
     ScalesWarning,
@@ -61,6 +62,7 @@ CALLS = {
     "kpca_update": (CertificateWarning, lambda: fk.kpca_update(model_with_moments(), X, tol=1e-15)),
     "kpca_preimage": (PreimageWarning, preimages),
     "kpca_denoise": (PreimageWarning, denoised),
+    "kpca_limits": (LimitsWarning, lambda: fk.kpca_limits(fk.kpca(X, "gaussian", 3, sigma=1.0))),
     "ranges of columns": (ScalesWarning, lambda: fk.kpca(X * [1.0, 1e4, 1.0], "gaussian", 2)),
     "ranges of columns, plan": (ScalesWarning, lambda: fk.plan(X * [1.0, 1e4, 1.0], "gaussian", 2)),
     "pca": (ComponentsWarning, lambda: fk.pca(X, 5)),

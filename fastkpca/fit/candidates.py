@@ -61,8 +61,6 @@ HELD_COLUMNS, DEAR_COLUMNS = 33, 32
 them."""
 READ_RATE = 1e10
 """Bytes in a second."""
-OVERRATED = 1.3
-"""Factor by which a few rows may make lambda_1 / tr K too large before the tolerance of a map allows for it."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
@@ -166,7 +164,7 @@ def _residual_allowed(tol: float, share: float, first: float) -> float:
     What a map leaves out, and the errors of its transforms, may take half of tol; the rest makes up for a share that is
     a little too large.
     """
-    return min(0.5 * tol * min(share, OVERRATED * first), 1.0)
+    return min(0.5 * tol * min(share, first), 1.0)
 
 
 def _no_map(problem: Problem, largest: int) -> Candidate:

@@ -229,7 +229,7 @@ def leading_pairs(
     block = min(NARROW_BLOCK if n < WIDE else 2 * NARROW_BLOCK, n)
     columns = min(n, max(min(MOST_COLUMNS, int(0.5 * memory / (8.0 * n))), target.c + 4 * block))
     space = Space(Basis(n, rng, reserve=columns, n_threads=A.n_threads), block, block, columns)
-    expenses = Expenses(SolverBudget(passes=4 * columns // block), None)
+    expenses = Expenses(SolverBudget(passes=max(columns // block, 1)), None)
     X = rng.standard_normal((n, block))
     proofs: list[Proof] = [Sums(), FormedMatrix()]
     if target.probabilistic:

@@ -7,7 +7,6 @@ import os
 import random
 import threading
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +106,7 @@ def fits(X: np.ndarray, folder: Path) -> dict[str, Callable[[], Any]]:
     }
     for method in ("dense", "features", "krylov"):
         calls[f"kpca, {method}"] = lambda method=method: fk.kpca(X, "gaussian", 3, sigma=1.0, method=method)
-    by_transform = ["fourier"] if find_spec("finufft") else []
-    for products in ("grid", "expansion", "exact", *by_transform):
+    for products in ("grid", "expansion", "exact"):
         calls[f"gram, {products}"] = lambda products=products: gram(square, sigma=0.3, tol=1e-6, products=products)
     return calls
 

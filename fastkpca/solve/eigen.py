@@ -288,15 +288,29 @@ class Certifier(Judge):
         Inner products at the last look.
     certificate : Certificate
         The best one then; ``is_done``: it is narrow enough.
+
+    Parameters
+    ----------
+    searched : ndarray, optional
+        Ritz values of a search, of which the basis holds a few vectors only: to plan by.
     """
 
     block: RitzBlock
     certificate: Certificate
     is_done = False
 
-    def __init__(self, A: Operator, space: Space, target: SolverTarget, expenses: Expenses, proofs: Proofs):
+    def __init__(
+        self,
+        A: Operator,
+        space: Space,
+        target: SolverTarget,
+        expenses: Expenses,
+        proofs: Proofs,
+        searched: np.ndarray | None = None,
+    ):
         super().__init__(A, space, target, expenses)
         self.proofs = proofs
+        self._searched = np.empty(0) if searched is None else searched
 
     def ends(self) -> bool:
         self.proofs.appended(self)
@@ -320,11 +334,22 @@ class Certifier(Judge):
         self._check_pace()
         return False
 
+    def eigenvalues(self) -> np.ndarray:
+        """About the largest ones: Ritz values of the basis, or those of the search where these are larger, as both are
+        lower bounds."""
+        theta, searched = self.ritz.theta, self._searched
+        if len(searched) <= len(theta):
+            searched = np.append(searched, np.full(len(theta) - len(searched), -np.inf))
+        found = searched.copy()
+        found[: len(theta)] = np.maximum(theta, searched[: len(theta)])
+        return found
+
     def hope(self) -> float:
         """A bound on the rest as low as the Ritz values suggest."""
-        theta, c, m = self.ritz.theta, self.c, self.basis.size
-        hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
-        return min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
+        values, c, m = self.eigenvalues(), self.c, self.basis.size
+        hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
+        hope = max(hope, float(values[m])) if len(values) > m else hope
+        return min(hope, 0.9 * max(float(self.ritz.theta[c - 1]), 0.0))
 
     def info(self) -> MatrixInfo:
         return self.A.info(self.basis.size)

@@ -156,7 +156,7 @@ def block_krylov(
     if target.probabilistic:
         proofs.append(Exploration(OF_EXPLORATIONS * target.failure, A.n, budget.passes))
     _prepare_norm(A, searched)
-    judge = Certifier(A, space, target, expenses, Proofs(proofs))
+    judge = Certifier(A, space, target, expenses, Proofs(proofs), None if searched is None else searched.ritz.theta)
     grow(A, space.basis.orthonormal(X), space, judge, expenses)
     _with_norm_of_whole_space(judge)
     return _result(judge, history)

@@ -201,10 +201,12 @@ class Sums(Proof):
 
     def price(self, run: Certifier) -> float:
         """Each new column lowers them by at most about the smallest guard value, and by less than those before it."""
-        theta, c, b = run.ritz.theta, run.c, run.space.block
+        theta, c, b, values = run.ritz.theta, run.c, run.space.block, run.eigenvalues()
         guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), 0.9 * float(theta[c - 1])
-        room = min(run.space.columns, run.A.n - 1) - len(theta)
-        hoped = run.expected_mu(np.concatenate([theta, np.full(max(room, 0), guard)]))[len(theta) - 1 :]
+        room = max(min(run.space.columns, run.A.n - 1) - len(theta), 0)
+        further = np.minimum(np.maximum(values[len(theta) :], 0.0), guard)
+        further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
+        hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
         fall = run.fall()
         columns = max(2.0 * low[0], (hoped[0] - enough) / fall if fall > 0.0 else np.inf) if len(low) else np.inf
@@ -266,6 +268,7 @@ class Exploration(Proof):
         self.first: int | None = None
         """Columns before the random block, while an exploration goes on."""
         self.starts = self.steps = self.expected = self.attempts = 0
+        self.wanted = np.inf
 
     def begin(self, run: Certifier) -> np.ndarray:
         X = run.basis.orthonormal(run.basis.rng.standard_normal((run.A.n, run.space.block)))
@@ -299,7 +302,7 @@ class Exploration(Proof):
         steps = max(lanczos_steps(self.order, b, self._failure / self.stops, eps), EXPLORING_PASSES)
         if run.basis.size + steps * b > min(space.columns, A.n - 1) or steps > budget.passes - run.expenses.passes:
             return np.inf
-        self.expected = int(steps)
+        self.expected, self.wanted = int(steps), wanted
         columns = run.basis.size + 0.5 * steps * b
         return steps * (budget.pass_seconds + step_seconds(A.n, columns, b) + look_seconds(columns))
 
@@ -307,7 +310,7 @@ class Exploration(Proof):
         if self.first is None or self.steps < 1 or run.A.lowest is None:
             return None
         largest = max(run.basis.largest_beyond(self.first), 0.0)
-        if self.steps >= 2 and largest > 0.9 * run.ritz.theta[run.c - 1]:
+        if self.steps >= 2 and largest > self.wanted:
             self.first = None  # it had been missed, and is in the space now: look again beyond it
             return None
         error = run.A.error(run.basis.size)
@@ -334,7 +337,7 @@ class Factorisation(Proof):
 
     def _gap(self, run: Certifier) -> tuple[int, float] | None:
         """(Ritz vectors, bound beyond them) that leave intervals narrow; None where there are none."""
-        theta, squares, c, tol = run.ritz.theta, run.ritz.squares, run.c, run.target.tol
+        theta, squares, c, tol = run.eigenvalues()[: run.basis.size], run.ritz.squares, run.c, run.target.tol
         gap = gap_behind(theta, squares, c)
         if gap.width <= 0.9 * tol * theta[0]:
             return gap.columns, gap.bound

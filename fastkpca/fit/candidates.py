@@ -304,18 +304,22 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
 
     Approximate ones take time to plan: they are left out where no product costs enough for that, or ``most_seconds``,
-    those of another route, are less than what block Krylov takes beside its products.
+    those of another route, are less than what block Krylov takes beside its products. None where even the fewest passes
+    would take longer than ``most_seconds``.
     """
     kernel, data, target = problem.kernel, problem.data, problem.target
     named = target.products not in ("auto", "exact")
     if named and not look.level:
         return []  # the error that they may have follows from the largest eigenvalue
+    if target.method == "auto" and most_seconds <= KRYLOV_OVERHEAD + PASS_OVERHEAD * (1.0 + LAST):
+        return []  # its calls alone take longer
     exact = _exact_products(problem)
     candidate = _krylov_candidate(problem, look, exact)
-    free = _krylov_candidate(problem, look, replace(exact, setup=0.0, once=0.0)).seconds
-    worth = look.share(1) > 0.0 and data.n_samples > SMALL and free < most_seconds
-    if target.products == "exact" or not (named or worth):
-        return [candidate]
+    if not named:
+        free = replace(exact, setup=0.0, once=0.0)
+        worth = target.products == "auto" and look.share(1) > 0.0 and data.n_samples > SMALL
+        if not (worth and _krylov_candidate(problem, look, free).seconds < most_seconds):
+            return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
     allowed = PRODUCT_SHARE * target.tol * look.share(1) * float(kernel.diagonal(data.sample).mean())
     ways = products_for(
@@ -426,7 +430,7 @@ def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected)
     """
     n, steps, columns = problem.data.n_samples, max(expected.search, 1.0), expected.columns
     # the columns grow from one block to all
-    seconds = steps * (step_seconds(n, 0.5 * columns, block) + 0.25 * look_seconds(columns))
+    seconds = steps * (step_seconds(n, 0.5 * columns, block) + 0.25 * look_seconds(columns, certified=False))
     seconds += LAST * (step_seconds(n, columns, int(columns)) / 2.0 + look_seconds(columns))
     if expected.proved:
         return seconds

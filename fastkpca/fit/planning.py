@@ -87,27 +87,32 @@ def _may_change(problem: Problem, candidates: list[Candidate]) -> bool:
 
 
 def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
-    """Whether a look costs little beside the best price that is known. What block Krylov takes nobody knows before the
+    """Whether a look costs little beside the best price that is known."""
+    return seconds < np.inf and seconds <= LOOKING * _best_seconds(_known(candidates, look))
+
+
+def _known(candidates: list[Candidate], look: Look) -> list[Candidate]:
+    """Those with a price that is more than the lowest there may be: what block Krylov takes nobody knows before the
     first look, and how many pivots are needed nobody before one at pivots."""
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
-    known = [x for x in candidates if not (unknown.get(x.method) or unknown.get(x.name))]
-    return seconds < np.inf and seconds <= LOOKING * _best_seconds(known)
+    return [x for x in candidates if not (unknown.get(x.method) or unknown.get(x.name))]
 
 
 def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
     rows = problem.rows
-    best, reason = _choose(candidates, problem)
+    best, reason = _choose(candidates, problem, look)
     if rows.sequential and best.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
-    return Plan(best.method, best.name, reason, tuple(candidates), _lapack_instead(dense_candidate(problem)))
+    otherwise = _lapack_instead(dense_candidate(problem)) if best.method != "dense" else ""
+    return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 
 
 def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
     assert problem.given_map is not None
     candidate = feature_candidate(problem, problem.given_map, components_held(problem, None))
-    _choose([candidate], problem)  # refuses what is not possible
+    _choose([candidate], problem, NOTHING_SEEN)  # refuses what is not possible
     own = problem.target.max_features is not None
     reason = "the landmarks" if own else "the feature map of the model given as like"
     return Plan(candidate.method, candidate.name, reason, (candidate,))
@@ -126,8 +131,8 @@ def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
     return min(near, key=lambda x: x.seconds, default=best)
 
 
-def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:
-    """The best of them, and why it is."""
+def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[Candidate, str]:
+    """The best of them, and why it is: of those with a known price, if there are any."""
     target, n = problem.target, problem.data.n_samples
     method, without_maps = target.method, problem.kernel.without_maps
     possible = [x for x in candidates if not x.obstacle]
@@ -147,7 +152,7 @@ def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, s
         )
     # a map whose rounding misses tol is followed by another way
     after = min((x.seconds for x in possible if x.method != "features"), default=0.0)
-    best = min(possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
+    best = min(_known(possible, look) or possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
     best = _exact_instead(best, possible)
     others = [x for x in possible if x is not best]
     if method != "auto" and not others:

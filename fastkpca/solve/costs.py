@@ -29,6 +29,8 @@ EVALUATION_COLUMNS = 18
 """What evaluating the kernel values costs, in columns of a product with them."""
 HELD_GUARDS = 8
 """Columns of a block beyond c where no values are evaluated."""
+LOOK_CALLS = 4e-4
+"""Seconds of a look at Ritz pairs, beside what it computes."""
 MOST_COLUMNS = 640
 """Columns of a basis beyond which Rayleigh-Ritz costs more than a restart, of few components."""
 
@@ -81,9 +83,9 @@ def step_seconds(n: int, columns: float, block: int) -> float:
     return 8.0 * n * columns * block / RATE.multiplications
 
 
-def look_seconds(columns: float) -> float:
-    """Predicted seconds of Rayleigh-Ritz and the certificate on so many columns."""
-    return 40.0 * columns**3 / RATE.eigen
+def look_seconds(columns: float, *, certified: bool = True) -> float:
+    """Predicted seconds of Rayleigh-Ritz on so many columns, and of the certificate."""
+    return LOOK_CALLS + (16.0 if certified else 5.0) * columns**3 / RATE.eigen
 
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:

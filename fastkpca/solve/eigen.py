@@ -98,7 +98,7 @@ class Judge:
         self.before = self.ritz if self.looks else None
         self.ritz = self.basis.ritz()
         self.looks += 1
-        self.expenses.seconds += look_seconds(self.basis.size)
+        self.expenses.seconds += self.look_seconds(self.basis.size)
         self._spent, self._seen = self.expenses.seconds, self.basis.size
         self.c = min(self.count(self.ritz.theta) or self.basis.size, self.basis.size)
         return self._is_enough()
@@ -108,7 +108,7 @@ class Judge:
         self._waits -= 1
         if self.space.full or self.expenses.over or self.basis.room == 0 or not self.basis.is_krylov:
             return True
-        dear = self.expenses.seconds - self._spent >= 0.5 * look_seconds(size)
+        dear = self.expenses.seconds - self._spent >= 0.5 * self.look_seconds(size)
         return self._waits <= 0 and (dear or size >= GROWN * self._seen)
 
     def _is_enough(self) -> bool:
@@ -121,7 +121,10 @@ class Judge:
     def pass_seconds(self) -> float:
         """Of the next pass, with what is done with it."""
         size, b = self.basis.size + self.space.block, self.space.block
-        return self.expenses.budget.pass_seconds + step_seconds(self.A.n, size, b) + look_seconds(size)
+        return self.expenses.budget.pass_seconds + step_seconds(self.A.n, size, b) + self.look_seconds(size)
+
+    def look_seconds(self, columns: int) -> float:
+        return look_seconds(columns, certified=self.A.certain)
 
     # what is seen --------------------------------------------------------------------------------------------
 

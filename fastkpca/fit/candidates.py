@@ -43,9 +43,9 @@ FEWEST_PASSES = 4.0
 """Of block Krylov, where nothing is known of the spectrum: on most sets no fewer will do."""
 MOST_PASSES = 40.0
 """As far as predictions go."""
-LAST = 1.5
-"""Passes in float64; those before are a search in float32, twice as fast."""
-KRYLOV_OVERHEAD, PASS_OVERHEAD = 2e-3, 1.5e-3
+LAST, CONFIRMING = 1.5, 0.5
+"""Passes in float64, and how many of the search they save; those before are in float32, twice as fast."""
+KRYLOV_OVERHEAD, PASS_OVERHEAD = 5e-4, 6e-4
 """Seconds of block Krylov, and of each of its passes, that no count shows: calls, and small matrices."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
@@ -362,15 +362,18 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     values = _values_kept(problem, memory, held=in_memory is not None) if exact else 0.0
     extra = 0.0 if held else values  # values in float64 are held in two parts, of which one serves the search
     values = values if memory + extra <= limit else 0.0
-    expected = _expected(look, n, k, block, problem, norm=exact)
     # a pass in float32 takes half as long, and over values that it keeps the first one alone makes these
     single = 0.5 if exact and (held or in_memory is None) else 1.0
-    makes = 1.0 if values and in_memory is None else expected.search
     later = min(single * way.once, 2.0 * n * n * block / RATE.multiplications)
-    seconds = way.seconds(single * makes + LAST) + (expected.search - makes) * later
-    seconds += _algebra_seconds(problem, way, block, expected) + KRYLOV_OVERHEAD
-    seconds += PASS_OVERHEAD * (expected.search + LAST)
-    seconds *= 1.0 if expected.proved else UNPROVED
+
+    def seconds_of(expected: Expected) -> float:
+        makes = 1.0 if values and in_memory is None else expected.search
+        seconds = way.seconds(single * makes + LAST) + (expected.search - makes) * later
+        seconds += _algebra_seconds(problem, way, block, expected) + KRYLOV_OVERHEAD
+        seconds += PASS_OVERHEAD * (expected.search + LAST)
+        return seconds * (1.0 if expected.proved else UNPROVED)
+
+    seconds = min(seconds_of(x) for x in _expected(look, n, k, block, problem, norm=exact))
     memory += min(extra, values)
     left = replace(_krylov_room(problem, way, k, memory), values=values)
     return Candidate("krylov", way.name, seconds, memory, 0, obstacle, way, left)
@@ -385,14 +388,14 @@ def _krylov_obstacle(problem: Problem, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm: bool) -> Expected:
+def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm: bool) -> list[Expected]:
     """What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products
-    measure."""
+    measure, after some more passes; or otherwise, as soon as the vectors have converged."""
     target, trace = problem.target, problem.kernel.positive_semidefinite
     shares, beyond = look.spectrum(n)
     first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
     if not last > 0.0:
-        return Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)  # nothing is known
+        return [Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)]  # nothing is known
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares = np.append(shares, np.full(max(most - len(shares), 0), beyond))
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
@@ -401,10 +404,11 @@ def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm:
     by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
     mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
     low = np.flatnonzero(mu <= LOW * last)
-    passes = _converging(look, n, k, block, target.tol)
-    search = min(max(passes - LAST, (low[0] + 1) / block if len(low) else 0.0, 1.0), MOST_PASSES)
+    converging = max(_converging(look, n, k, block, target.tol) - CONFIRMING, 1.0)
     exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
-    return Expected(search, min(search * block, most), bool(len(low)), max(exploring, EXPLORING_PASSES))
+    exploring = max(exploring, EXPLORING_PASSES)
+    ways = [(converging, False)] + ([(max(converging, (low[0] + 1) / block), True)] if len(low) else [])
+    return [Expected(min(x, MOST_PASSES), min(x * block, most), proved, exploring) for x, proved in ways]
 
 
 def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:

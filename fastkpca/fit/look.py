@@ -30,7 +30,7 @@ LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2
 """A further look is the next of these."""
 OF_PIVOTS = 1
 """The first of them that looks at pivots."""
-CALLS_SECONDS = 3e-4
+CALLS_SECONDS = 3e-5
 """Of a look, beside what it computes."""
 
 

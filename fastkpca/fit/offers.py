@@ -130,7 +130,7 @@ def _sampled_rank(look: Look, n: int, target: Target, fewer: float) -> Counted |
     enough = left * upper_share(probe.largest_share(ranks / fewer, draws), draws, failure) <= wanted
     flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
     i, j = np.unravel_index(np.argmin(flops), flops.shape)
-    certain = 2.0 * n * float(probe.rank(wanted)) ** 2
+    certain = 2.0 * n * min(float(probe.rank(wanted)), float(n)) ** 2
     return Counted(int(ranks[j]), int(draws[i, 0])) if flops.min() < 0.8 * certain else None
 
 

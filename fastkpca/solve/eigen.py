@@ -37,7 +37,7 @@ GROWN = 1.15
 """Factor by which a basis has grown since the last look, from which on another is due whatever it costs."""
 MOST_WAITING = 10
 """Passes without a look."""
-LOOK = 2
+LOOK = 3
 """Passes after which a spectrum may look flat."""
 MOSTLY = 1e3
 """Times rounding that intervals may be which grow from one look to the next because of it."""
@@ -233,7 +233,7 @@ class Search(Judge):
             gap = gap_behind(theta, self.ritz.squares, c)
             self.behind = gap.columns + 1 if gap.width <= goal * theta[0] else 0
             return self.behind > 0
-        if width * self.rate > goal:
+        if self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
             return False
         # a few more columns may lower the bound on the rest as well
         self.extra += 1

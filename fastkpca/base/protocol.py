@@ -150,7 +150,10 @@ class Cost:
         weight is evaluated once and multiplies every column); None: as ``row_flops``.
     moment_flops : float, optional
         For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
-        then what a row of a product with one column takes, and ``setup_flops`` includes ten eigenvectors. None: D^2.
+        then what a row of a product with one column takes. None: D^2.
+    product_flops, moment_size : float
+        Of a map with ``moment_flops``: for a product of its second moment with one column, and the order of that
+        moment, which may be less than D.
     quick_flops : float, optional
         The same, of a map with ``quick_moments``: what these add for a row, as flops of compiled loops. None: D^2.
     column_memory : float
@@ -171,6 +174,8 @@ class Cost:
     residual: float = 0.0
     column_flops: float | None = None
     moment_flops: float | None = None
+    product_flops: float = 0.0
+    moment_size: float = 0.0
     quick_flops: float | None = None
     column_memory: float = 0.0
     rounding: float = 0.0

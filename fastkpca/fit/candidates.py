@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.lapack import takes_all
 from ..base.near import with_near
-from ..base.protocol import Offer
+from ..base.protocol import Cost, Offer
 from ..model.plan import Candidate, Room, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
@@ -30,9 +30,10 @@ from ..solve.costs import (
     rest_bytes,
     step_seconds,
 )
+from ..solve.moments import narrow_block
 from ..solve.proofs import EXPLORING_PASSES
 from . import footprint
-from .look import Look
+from .look import NOTHING_SEEN, Look
 from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
@@ -70,6 +71,8 @@ QUICK_MORE = 4
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
+LOOKS = 0.4
+"""Looks at Ritz pairs for each block of few columns."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
@@ -111,7 +114,7 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
     if not offers:
         return [_no_map(problem, largest)] if target.method == "features" and look.level else []
     hold = components_held(problem, look)
-    return [feature_candidate(problem, x, hold) for x in offers]
+    return [feature_candidate(problem, x, hold, look) for x in offers]
 
 
 def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
@@ -192,7 +195,7 @@ def _too_many(offer: Offer, n: int, forced: str) -> str:
     return f"has {D} features, and {n} rows have {n - 1} components at most: {without}method='dense' takes the matrix"
 
 
-def feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
+def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NOTHING_SEEN) -> Candidate:
     """A map with its price, and memory for so many components."""
     D, limit, each = offer.cost.n_features, problem.budget.memory, _score_bytes(problem)
     pivots = offer.name == "pivots"
@@ -218,7 +221,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
-    seconds = _feature_seconds(problem, offer, kept=kept > 0.0)
+    seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
@@ -259,12 +262,13 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> float:
+def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool = False) -> float:
     n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / RATE.features + 4 * d / RATE.rows)
-        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / RATE.features + OVERHEAD
+        seconds += offer.cost.setup_flops / RATE.features + OVERHEAD
+        return seconds + _iterated_seconds(problem, offer.cost, look)
     form = again = offer.cost.row_flops / RATE.features
     if kept:
         again = 0.0
@@ -274,6 +278,17 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     moment = D * D / RATE.squares if quick is None else quick / RATE.products
     seconds = n * (form + again + moment + 2.0 * D * k / RATE.multiplications + 4 * d / RATE.rows)
     return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + OVERHEAD
+
+
+def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
+    """Of the eigenvectors of a second moment that is held as an operator."""
+    size, k = int(cost.moment_size), _components_timed(problem)
+    block = narrow_block(size)
+    expected = _expected(look, problem.data.n_samples, k, block, problem, norm=True)
+    passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
+    columns = min(passes * block, size)
+    algebra = passes * (step_seconds(size, 0.5 * columns, block) + LOOKS * look_seconds(0.7 * columns))
+    return passes * (block * cost.product_flops / RATE.features) + algebra
 
 
 # block Krylov ------------------------------------------------------------------------------------------------

@@ -92,8 +92,9 @@ def further_seconds(kernel: Kernel, data: Summary, look: Look) -> float:
     if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].sample):
         return inf
     size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
-    values = size.rows**2 + size.pivots * size.sample
-    return CALLS_SECONDS + values * value + eigen_seconds(size.rows, 0) + size.sample * size.pivots**2 / RATE.squares
+    # pivots of a quarter of the sample, of half, and of all of it
+    of_pivots = 1.75 * size.sample * (size.pivots * value + size.pivots**2 / RATE.squares)
+    return CALLS_SECONDS + size.rows**2 * value + eigen_seconds(size.rows, 0) + of_pivots
 
 
 def look_further(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False, n_threads: int = 1) -> Look:

@@ -42,7 +42,6 @@ __all__ = [
     "Compressed",
     "Product",
     "compressed_moment",
-    "expected_cost",
     "expected_directions",
     "expected_error",
 ]
@@ -134,21 +133,6 @@ def _rounding(size: float, terms: Iterable[int]) -> float:
 
 def _expected_functions(reach: float) -> float:
     return 2.0 / pi * reach + 7.0
-
-
-def expected_cost(half: tuple[int, ...], reaches: list[float]) -> float:
-    """About what it costs to find ten eigenpairs, in flops of matrix products, at tolerances near 1e-6."""
-    k = expected_directions(reaches)
-    if len(half) < 3 or k <= 0.7 * MOST_FORMED[3]:
-        # formed, or multiplied with in the plane: 7 ms for 310, 23 for 770, 60 for 1250, 200 for 2200 were measured
-        return 1e8 + 1.5e3 * k**2
-    product, functions, points = 0.0, prod(_expected_functions(reach) for reach in reaches), 1.0
-    for reach, m in zip(reversed(reaches), reversed(half)):
-        product += 2.4 * functions * points * (4 * m + 1)
-        points *= 4 * m + 1
-        functions /= _expected_functions(reach)
-    # where directions are many the spectrum is flatter, and the iteration longer
-    return 1e8 + (0.85 + k / 7000.0) * COLUMNS * (product + 48.0 * COLUMNS * k)
 
 
 class _Axis(NamedTuple):

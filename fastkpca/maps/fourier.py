@@ -27,7 +27,7 @@ import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
 from ..base.caching import cached_property
-from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
+from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import compressed, transforms
@@ -47,6 +47,9 @@ LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
+FFT_FLOPS, DIRECTION_FLOPS = 5.0, 350.0
+"""Of a product with a column: for each number of its transform and logarithm of their count, and for each direction that
+stands for many modes."""
 DENSE_LINE, FLAT = 1024, 8e-3
 """The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
@@ -877,22 +880,15 @@ def _expected_rounding(data: Summary, half: tuple[int, ...], periods: np.ndarray
     return rounding(float(counts @ (counts - 1.0)) / (len(places) * others))
 
 
-def _expected_setup(half: tuple[int, ...], reaches: list[float], tol: float) -> float:
-    """Flops of BLAS that ten eigenvectors take, about."""
+def _expected_product(half: tuple[int, ...], reaches: list[float], tol: float) -> tuple[float, float]:
+    """Flops of a product of the second moment with a column, and its order: of fewer directions, where these do."""
     d, D, grid = len(half), prod(2 * m + 1 for m in half), float(prod(4 * m + 1 for m in half))
-    # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
-    product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     directions = compressed.expected_directions(reaches)
-    # the more eigenvalues are alike, the more columns until their squares tell that none was missed
-    steps = max(60.0, 0.115 * directions) if d < 3 else 250.0
     few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
     if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= FORMED_SHARE * tol:
-        return compressed.expected_cost(half, reaches)
-    if d > 1 and D >= 4000:
-        # two levels (``nested``): .06 s for 5e3 modes of two axes, .45 s for 1.5e4; of three axes 1 s for 8e4, 8 s for
-        # 2.7e5 were measured, uniform data and ten components
-        return 2.8e9 * (D / 4.8e3) ** 1.75 if d == 2 else 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
-    return steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D
+        size = directions if d < 3 else 2.0 * directions  # as measured
+        return DIRECTION_FLOPS * directions, size
+    return FFT_FLOPS * grid * log(grid + 2.0), float(D)
 
 
 def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
@@ -920,16 +916,18 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
     modes = transforms.gaussian_mean_modes(rates, half)
     column = transforms.cost(half, eps, reach, n, COLUMNS, modes) / (n * COLUMNS)
-    setup = _expected_setup(half, [m * r for m, r in zip(half, reach)], tol)
+    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)], tol)
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(
         n_features=D,
         row_flops=column,
-        setup_flops=BLAS_FLOPS * setup,
+        setup_flops=FFT_FLOPS * grid * log(grid + 2.0),
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis,
         residual=tol,
         moment_flops=row,
+        product_flops=product,
+        moment_size=size,
         rounding=rounding,
     )
     box = data.box

@@ -783,6 +783,8 @@ class RankProbe:
         the largest eigenvalue of what is left, over its trace.
     n_samples : float
         All rows, of which these are a sample.
+    of_fewer : tuple of ndarray
+        The same curve on a quarter of the sample, and on half of it: more rows need more pivots.
     """
 
     curve: np.ndarray
@@ -790,6 +792,7 @@ class RankProbe:
     exhausted: bool
     beside: tuple[tuple[int, float, float], ...] = ()
     n_samples: float = np.inf
+    of_fewer: tuple[np.ndarray, ...] = ()
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
@@ -812,6 +815,23 @@ class RankProbe:
         return self.n_samples / self.n_rows * np.log(left / tol) / -np.log1p(-share)
 
     def _rank_of_curve(self, tol: float) -> float:
+        return float(np.ceil(self._rank_of_sample(tol) * self._growth(tol)))
+
+    def _growth(self, tol: float) -> float:
+        """Pivots for all rows over those for the sample.
+
+        Each doubling of the rows adds about as many as the one before, on rows with tails, or a part of that part, on
+        rows in a box, whose numbers of pivots have a limit.
+        """
+        reached = max(tol, *(float(x[-1]) for x in (self.curve, *self.of_fewer)))
+        if len(self.of_fewer) < 2 or not 0.0 < reached < 1.0:
+            return 1.0
+        quarter, half, whole = (np.count_nonzero(x > reached) for x in (*self.of_fewer, self.curve))
+        added, before = max(whole - half, 0), max(half - quarter, 1)
+        doublings = np.arange(1.0, np.log2(max(self.n_samples / self.n_rows, 1.0)) + 1.0)
+        return 1.0 + added / max(whole, 1) * float(np.sum(min(added / before, 1.0) ** doublings))
+
+    def _rank_of_sample(self, tol: float) -> float:
         below = np.flatnonzero(self.curve <= tol)
         if len(below):
             return float(below[0])
@@ -931,11 +951,23 @@ def probe_rank(
     candidates = _Candidates(S, diagonal, np.ones(n), shares)
     selection = _select(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads)
     curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
+    fewer = [_curve(kernel, S[:: n // m], tol, max_probe, n_threads) for m in (n // 4, n // 2) if shares is not None and m]
     if len(others) < n // 2:
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
     seen_beside = _look_beside(kernel, S, others[spread], selection, rng, n_threads) if beside else ()
-    return RankProbe(curve, n, selection.exhausted, seen_beside, float(summary.n_samples))
+    return RankProbe(curve, n, selection.exhausted, seen_beside, float(summary.n_samples), tuple(fewer))
+
+
+def _curve(kernel: Kernel, S: np.ndarray, tol: float, max_probe: int, n_threads: int) -> np.ndarray:
+    """Residual trace over trace after 0, 1, 2, ... pivots."""
+    diagonal, n = _diagonal(kernel, S), len(S)
+    trace = float(diagonal.sum())
+    if not trace > 0.0:
+        return np.zeros(1)
+    candidates = _Candidates(S, diagonal, np.ones(n), None)
+    rng = np.random.default_rng(0)
+    return _select(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads).trace / trace
 
 
 def _sampled_less(share: float, n: int) -> float:

@@ -406,7 +406,8 @@ class Certifier(Judge):
         if self.target.fraction is not None and self.count(theta - certificate.rounding) is None:
             return False  # more components are still to come
         rounding, history = 2 * certificate.rounding, self.history
-        grew = len(history) >= 3 and history[-1][1] > history[-2][1] > history[-3][1]
+        # (they grow with the columns, too, while an exploration goes on)
+        grew = len(history) >= 3 and history[-1][1] > history[-2][1] > history[-3][1] and not self.proofs.is_exploring
         near = certificate.width < 2 * rounding or (grew and certificate.width < MOSTLY * rounding)
         return rounding > 0.1 * self.target.tol * theta[0] and near
 

@@ -28,7 +28,7 @@ from .proofs import (
 )
 from .task import SolverBudget, SolverTarget
 
-__all__ = ["LeadingPairs", "entry_defect", "kernel_trace", "leading_axes", "leading_pairs", "principal_axes"]
+__all__ = ["LeadingPairs", "entry_defect", "kernel_trace", "leading_axes", "leading_pairs", "narrow_block", "principal_axes"]
 
 NARROW_BLOCK = 6
 """Columns of a block where a product takes a fraction of a millisecond."""
@@ -226,7 +226,7 @@ def leading_pairs(
     """
     rng, n = np.random.default_rng(rng), A.n
     memory = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    block = min(NARROW_BLOCK if n < WIDE else 2 * NARROW_BLOCK, n)
+    block = narrow_block(n)
     columns = min(n, max(min(MOST_COLUMNS, int(0.5 * memory / (8.0 * n))), target.c + 4 * block))
     space = Space(Basis(n, rng, reserve=columns, n_threads=A.n_threads), block, block, columns)
     expenses = Expenses(SolverBudget(passes=max(columns // block, 1)), None)
@@ -249,6 +249,11 @@ def leading_pairs(
         expenses.passes,
         space.basis.size,
     )
+
+
+def narrow_block(n: int) -> int:
+    """Columns of a block of an operator of order n: a product costs little beside what is done with it."""
+    return min(NARROW_BLOCK if n < WIDE else 2 * NARROW_BLOCK, n)
 
 
 def _one_more(count: int | None) -> int | None:

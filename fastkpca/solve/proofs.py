@@ -111,7 +111,7 @@ class Proofs:
 
     def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
         """The certificate after the cheapest proof, where that is one to be carried out now."""
-        limit = run.expenses.budget.seconds - run.expenses.seconds
+        limit = run.expenses.budget.seconds  # what has been spent is spent: a proof is the last of the costs
         exploring = self.exploration if self.is_exploring else None
         if exploring is not None and not last and exploring.steps < exploring.expected:
             return best

@@ -153,7 +153,7 @@ class Cost:
         then what a row of a product with one column takes. None: D^2.
     product_flops, moment_size : float
         Of a map with ``moment_flops``: for a product of its second moment with one column, and the order of that
-        moment, which may be less than D.
+        moment, where it is less than D.
     quick_flops : float, optional
         The same, of a map with ``quick_moments``: what these add for a row, as flops of compiled loops. None: D^2.
     column_memory : float

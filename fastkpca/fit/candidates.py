@@ -30,6 +30,7 @@ from ..solve.costs import (
     rest_bytes,
     step_seconds,
 )
+from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.proofs import EXPLORING_PASSES
 from . import footprint
@@ -38,7 +39,14 @@ from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
-__all__ = ["components_held", "dense_candidate", "feature_candidate", "feature_candidates", "krylov_candidates"]
+__all__ = [
+    "KRYLOV_CALLS",
+    "components_held",
+    "dense_candidate",
+    "feature_candidate",
+    "feature_candidates",
+    "krylov_candidates",
+]
 
 FEWEST_PASSES = 4.0
 """Of block Krylov, where nothing is known of the spectrum: on most sets no fewer will do."""
@@ -48,6 +56,8 @@ LAST, CONFIRMING = 1.5, 0.5
 """Passes in float64, and how many of the search they save; those before are in float32, twice as fast."""
 KRYLOV_OVERHEAD, PASS_OVERHEAD = 5e-4, 6e-4
 """Seconds of block Krylov, and of each of its passes, that no count shows: calls, and small matrices."""
+KRYLOV_CALLS = KRYLOV_OVERHEAD + PASS_OVERHEAD * (1.0 + LAST)
+"""Seconds below which no run of block Krylov comes."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
 LOW = 0.85
@@ -282,7 +292,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool =
 
 def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
     """Of the eigenvectors of a second moment that is held as an operator."""
-    size, k = int(cost.moment_size), _components_timed(problem)
+    size, k = int(cost.moment_size or cost.n_features), _components_timed(problem)
     block = narrow_block(size)
     expected = _expected(look, problem.data.n_samples, k, block, problem, norm=True)
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
@@ -319,15 +329,12 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
 
     Approximate ones take time to plan: they are left out where no product costs enough for that, or ``most_seconds``,
-    those of another route, are less than what block Krylov takes beside its products. None where even the fewest passes
-    would take longer than ``most_seconds``.
+    those of another route, are less than what block Krylov takes beside its products.
     """
     kernel, data, target = problem.kernel, problem.data, problem.target
     named = target.products not in ("auto", "exact")
     if named and not look.level:
         return []  # the error that they may have follows from the largest eigenvalue
-    if target.method == "auto" and most_seconds <= KRYLOV_OVERHEAD + PASS_OVERHEAD * (1.0 + LAST):
-        return []  # its calls alone take longer
     exact = _exact_products(problem)
     candidate = _krylov_candidate(problem, look, exact)
     if not named:
@@ -336,21 +343,22 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         if not (worth and _krylov_candidate(problem, look, free).seconds < most_seconds):
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
-    allowed = PRODUCT_SHARE * target.tol * look.share(1) * float(kernel.diagonal(data.sample).mean())
+    share = min(look.share(1), look.first(data.n_samples))
+    allowed = PRODUCT_SHARE * target.tol * share * float(kernel.diagonal(data.sample).mean())
     ways = products_for(
         kernel,
         data,
         data,
         allowed if allowed > 0 else None,
         square=True,
-        columns=_components_timed(problem) + 10,
+        columns=_components_timed(problem) + SPARE,  # they begin with a random block
         name=target.products,
         pivots=target.method == "krylov",
         n_threads=problem.budget.n_threads,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )
-    return [_krylov_candidate(problem, look, way) for way in ways]
+    return [_krylov_candidate(problem, look, exact if way.name == "exact" else way) for way in ways]
 
 
 def _exact_products(problem: Problem) -> Way:
@@ -439,7 +447,7 @@ def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
     more = np.arange(int(MOST_PASSES / 2.0))  # further blocks
     after = np.append(shares, beyond)[np.minimum((more + 1) * block, len(shares))]
     gain = 2.0 * np.arccosh(1.0 + 2.0 * np.maximum(last - after, 1e-12 * last) / np.maximum(after - least, 1e-3 * last))
-    return float(np.min(1.0 + 2.0 * more + wanted / gain))
+    return float(np.min(1.0 + 2.0 * more + wanted / np.maximum(gain, 1e-6)))
 
 
 def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected) -> float:

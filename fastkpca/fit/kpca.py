@@ -38,7 +38,7 @@ def kpca(
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
-    max_passes: int = 20,
+    max_passes: int = 30,
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,

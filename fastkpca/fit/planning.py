@@ -16,7 +16,14 @@ from ..base import room
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from . import footprint
-from .candidates import components_held, dense_candidate, feature_candidate, feature_candidates, krylov_candidates
+from .candidates import (
+    KRYLOV_CALLS,
+    components_held,
+    dense_candidate,
+    feature_candidate,
+    feature_candidates,
+    krylov_candidates,
+)
 from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_seconds, look_further
 from .problem import Problem
 
@@ -66,9 +73,10 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
 def _candidates(problem: Problem, look: Look) -> list[Candidate]:
     target = problem.target
     candidates = [] if target.method in ("features", "krylov") else [dense_candidate(problem)]
+    lapack = _best_seconds(candidates)
     if target.method in ("auto", "features"):
         candidates += feature_candidates(problem, look, _best_seconds(candidates))
-    if target.method in ("auto", "krylov"):
+    if target.method == "krylov" or (target.method == "auto" and lapack > KRYLOV_CALLS):
         candidates += krylov_candidates(problem, look, _best_seconds(candidates))
     return candidates
 

@@ -64,7 +64,7 @@ class Options:
     landmarks: Any = None
     guaranteed: bool = False
     failure_probability: float | None = None
-    max_passes: int = 20
+    max_passes: int = 30
     center: bool | None = None
     standardize: bool | None = None
 
@@ -93,7 +93,7 @@ class Budget:
 
     memory: int
     n_threads: int
-    max_passes: int = 20
+    max_passes: int = 30
     capped: bool = False
     report: parallel.Progress | None = None
 

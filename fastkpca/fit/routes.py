@@ -17,7 +17,7 @@ from .solution import Solution
 
 __all__ = ["solve"]
 
-FOLLOWING = 4.0
+FOLLOWING = 10.0
 """Times what a run that missed tol has cost, that another may."""
 FEATURES_MAY_TAKE = 4.0
 """Times the seconds that are predicted for a feature map: its price is known less well than that of LAPACK."""

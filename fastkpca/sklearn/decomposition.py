@@ -555,7 +555,7 @@ class KernelPCA(KernelTransformer):
             "tol": exact if self.tol == 0 else float(min(self.tol, 0.5)),
             "max_features": self.max_features,
             "failure_probability": self.failure_probability,
-            "max_passes": 20 if self.max_iter is None else self.max_iter,
+            "max_passes": 30 if self.max_iter is None else self.max_iter,
             "memory_limit": self.memory_limit,
             "n_threads": self._n_threads(),
             "rng": seed,

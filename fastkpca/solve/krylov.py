@@ -25,7 +25,7 @@ from .operators import CentredProducts, InFloat32
 from .proofs import OF_EXPLORATIONS, OF_START, Exploration, Factorisation, Proof, Proofs, RandomStart, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
-__all__ = ["KrylovResult", "block_krylov"]
+__all__ = ["SPARE", "KrylovResult", "block_krylov"]
 
 DEFAULT_BUDGET = SolverBudget()
 SPARE, LEAST_SPARE = 25, 8

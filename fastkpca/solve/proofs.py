@@ -310,7 +310,7 @@ class Exploration(Proof):
         if self.first is None or self.steps < 1 or run.A.lowest is None:
             return None
         largest = max(run.basis.largest_beyond(self.first), 0.0)
-        if self.steps >= 2 and largest > self.wanted:
+        if self.steps >= 2 and largest > max(self.wanted, 0.9 * run.ritz.theta[run.c - 1]):
             self.first = None  # it had been missed, and is in the space now: look again beyond it
             return None
         error = run.A.error(run.basis.size)

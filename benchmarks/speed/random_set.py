@@ -1,4 +1,4 @@
-"""Two versions on problems that nobody has tuned anything on: seconds, time for planning, and time at looser tolerances.
+"""Two versions on problems that nobody has tuned anything on: seconds, planning, and time at looser tolerances.
 
     python benchmarks/speed/random_set.py [--against PYTHON] [--cases 250] [--seed 0] [--seconds 3] [--loosen]
 
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import common
@@ -136,7 +137,7 @@ def main() -> None:
                 text += f", width {now['width']:.1e} {before['width']:.1e}"
         if options.loosen:
             times = [new(options.seed, i, tol).get("seconds", np.inf) for tol in TOLERANCES]
-            looser += [b / a for a, b in zip(times, times[1:]) if max(a, b) < np.inf]
+            looser += [b / a for a, b in pairwise(times) if max(a, b) < np.inf]
             text += "; tol " + " ".join(f"{tol:.0e} {x:.4f}" for tol, x in zip(TOLERANCES, times))
         print(text, flush=True)
     show("this version over the other", ratios)

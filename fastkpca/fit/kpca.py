@@ -16,7 +16,7 @@ from ..model.project import write_scores
 from ..model.result import KPCAModel
 from ..rows.values import check_out
 from .planning import advice_if_slow, make_plan, threads_within, warn_if_slow
-from .problem import Options, Problem, prepare
+from .problem import Ask, Problem, prepare
 from .routes import solve
 from .solution import Solution
 
@@ -165,14 +165,9 @@ def kpca(
     >>> model.score.shape
     (1000, 3)
     """
-    started = time.perf_counter()
-    options = Options(
-        kpca, kernel, kernel_parameters, c, tol, method, features, products,
-        memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
-        max_features, landmarks, guaranteed, failure_probability, max_passes, center, standardize,
-    )  # fmt: skip
+    ask, started = Ask.of(kpca, locals()), time.perf_counter()
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        problem = prepare(X, options, report, keeps_scores=return_scores and out is None)
+        problem = prepare(X, ask, report, keeps_scores=return_scores and out is None)
         _check_place(problem, out)
         with naming(problem.kernel):
             chosen = make_plan(problem)
@@ -257,12 +252,8 @@ def plan(
     >>> fk.plan(X, "polynomial", 3, degree=2).method
     'features'
     """
-    options = Options(
-        plan, kernel, kernel_parameters, c, tol, method, features, products,
-        memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
-        max_features, landmarks, guaranteed, failure_probability, center=center, standardize=standardize,
-    )  # fmt: skip
-    problem = prepare(X, options, keeps_scores=return_scores)
+    ask = Ask.of(plan, locals())
+    problem = prepare(X, ask, keeps_scores=return_scores)
     with parallel.blas_threads():
         made = make_plan(problem)
     return replace(made, advice=advice_if_slow(problem, made))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -34,15 +34,15 @@ from ..rows.view import Rows
 from . import footprint
 from .target import Target
 
-__all__ = ["Budget", "Options", "Problem", "check_range", "prepare", "summarize_for"]
+__all__ = ["Ask", "Budget", "Problem", "check_range", "prepare", "summarize_for"]
 
 WIDE = 1000.0
 """Times that the range of one column may be that of another before there is a warning."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """The arguments of a call of ``kpca`` or ``plan`` beside the rows, as the user gave them."""
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What a call of ``kpca`` or ``plan`` asks for, beside the rows: its arguments, as the user gave them."""
 
     function: Any
     """Whose arguments they are, for the texts of errors."""
@@ -67,6 +67,11 @@ class Options:
     max_passes: int = 30
     center: bool | None = None
     standardize: bool | None = None
+
+    @classmethod
+    def of(cls, function: Any, given: dict[str, Any]) -> Ask:
+        """From the arguments of ``function`` by their names, of which X and those that are not asked here are left."""
+        return cls(function=function, **{x.name: given[x.name] for x in fields(cls) if x.name in given})
 
     @property
     def budgeted(self) -> bool:
@@ -186,20 +191,20 @@ class Problem:
         return largest
 
 
-def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:
+def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:
     """Check the arguments, convert and summarise the rows, and resolve the kernel's parameters."""
-    method = _method(options)
-    randomness = Randomness(options.rng)
-    kernel, X = _kernel(options).bind(X)
-    threads = parallel.threads_for(kernel, options.n_threads)
-    memory, capped = room.memory_within(check_memory_limit(options.memory_limit), threads)
-    rows = _rows(X, options, memory / 4)
-    like = options.like
-    c = like.n_components if like is not None and options.c is None else options.c
+    method = _method(ask)
+    randomness = Randomness(ask.rng)
+    kernel, X = _kernel(ask).bind(X)
+    threads = parallel.threads_for(kernel, ask.n_threads)
+    memory, capped = room.memory_within(check_memory_limit(ask.memory_limit), threads)
+    rows = _rows(X, ask, memory / 4)
+    like = ask.like
+    c = like.n_components if like is not None and ask.c is None else ask.c
     _check_look(rows, memory, capped)
     memory -= rows.copied
-    center = _of_like(options, "center", True, like is None or like.center)
-    scale = _scale(options, kernel)
+    center = _of_like(ask, "center", True, like is None or like.center)
+    scale = _scale(ask, kernel)
     shift_by = None if like is None else like.shift
     rows, data = summarize_for(
         kernel, rows, centred=center, randomness=randomness, n_threads=threads, shift_by=shift_by, scale=scale
@@ -207,51 +212,51 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     check_enough(rows.n_samples)
     names = column_names(X) or (None if like is None else like.feature_names)
     kernel = kernel.resolve(data if names is None else replace(data, feature_names=names))
-    if options.standardize is None and like is None:
+    if ask.standardize is None and like is None:
         warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)
-    given_map, most = _given_map(options, kernel, rows, data, c)
-    passes = check_count(options.max_passes, "max_passes")
+    given_map, most = _given_map(ask, kernel, rows, data, c)
+    passes = check_count(ask.max_passes, "max_passes")
     return Problem(
         rows=rows,
         kernel=kernel,
         data=data,
         target=Target(
             c,
-            check_tol(1e-6 if options.tol is None else options.tol),
+            check_tol(1e-6 if ask.tol is None else ask.tol),
             method,
-            options.features,
-            options.products,
+            ask.features,
+            ask.products,
             given_map=given_map is not None,
             max_features=most,
-            tol_is_required=options.tol is not None or not options.budgeted,
-            failure_probability=check_failure_probability(options.failure_probability, guaranteed=options.guaranteed),
+            tol_is_required=ask.tol is not None or not ask.budgeted,
+            failure_probability=check_failure_probability(ask.failure_probability, guaranteed=ask.guaranteed),
             center=center,
         ),
         budget=Budget(memory, threads, passes, capped, report),
         randomness=randomness,
         keeps_scores=keeps_scores and not rows.distributed,
-        keeps_moments=options.keep_moments,
+        keeps_moments=ask.keep_moments,
         given_map=given_map,
         feature_names=names,
     )
 
 
 def _given_map(
-    options: Options, kernel: Kernel, rows: Rows, data: Summary, c: int | float | None
+    ask: Ask, kernel: Kernel, rows: Rows, data: Summary, c: int | float | None
 ) -> tuple[Offer | None, int | None]:
     """The map of ``like`` or of the landmarks, or None; and the largest number of features, or None."""
-    like = options.like
-    if options.budgeted and kernel.without_maps:
+    like = ask.like
+    if ask.budgeted and kernel.without_maps:
         raise ValueError(
             f"max_features and landmarks ask for a feature map, and {kernel!r} {kernel.without_maps}, so it has "
             "none; leave them out"
         )
-    if options.landmarks is not None:
-        pivots = landmark_rows(options.landmarks, kernel, rows, data)
+    if ask.landmarks is not None:
+        pivots = landmark_rows(ask.landmarks, kernel, rows, data)
         most = _check_max_features(len(pivots), "the number of landmarks", c, rows.n_samples)
         return _offer_of(PivotMap(kernel, pivots, entry_error=entry_error_of(kernel, data)), "pivots"), most
-    most = _check_max_features(options.max_features, "max_features", c, rows.n_samples)
+    most = _check_max_features(ask.max_features, "max_features", c, rows.n_samples)
     return (None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)), most
 
 
@@ -281,21 +286,21 @@ def summarize_for(
     )
 
 
-def _of_like(options: Options, name: str, default: bool, of_like: bool) -> bool:
+def _of_like(ask: Ask, name: str, default: bool, of_like: bool) -> bool:
     """An option that ``like`` brings along where it is given: what it says otherwise is an error."""
-    asked = {"center": options.center, "standardize": options.standardize}[name]
+    asked = {"center": ask.center, "standardize": ask.standardize}[name]
     if asked is None:
-        return default if options.like is None else of_like
+        return default if ask.like is None else of_like
     check_flag(asked, name)
-    if options.like is not None and bool(asked) != of_like:
+    if ask.like is not None and bool(asked) != of_like:
         raise ValueError(f"{name}={asked} was asked for, and the model given as like was made with {name}={of_like}")
     return bool(asked)
 
 
-def _scale(options: Options, kernel: Kernel) -> bool | np.ndarray:
+def _scale(ask: Ask, kernel: Kernel) -> bool | np.ndarray:
     """What the columns are divided by: the scale of ``like``, True for their standard deviations, or False."""
-    scale = None if options.like is None else options.like.scale
-    if not _of_like(options, "standardize", False, scale is not None):
+    scale = None if ask.like is None else ask.like.scale
+    if not _of_like(ask, "standardize", False, scale is not None):
         return False
     if not kernel.takes_points:
         raise ValueError(f"standardize=True scales columns of numbers, and {kernel!r} is not about these; leave it out")
@@ -325,16 +330,16 @@ def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None)
     )
 
 
-def _rows(X: Any, options: Options, room: float) -> Rows:
+def _rows(X: Any, ask: Ask, room: float) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
     rows = as_rows(X, at_least=2, room=room)
-    if options.sample_weight is not None:
-        rows = rows.weighted(check_weights(options.sample_weight, rows.n_samples))
-    if options.like is not None:
-        check_columns(options.like.n_features, rows.n_features)
-        check_names(options.like.feature_names, X)
+    if ask.sample_weight is not None:
+        rows = rows.weighted(check_weights(ask.sample_weight, rows.n_samples))
+    if ask.like is not None:
+        check_columns(ask.like.n_features, rows.n_features)
+        check_names(ask.like.feature_names, X)
     if rows.counted:  # else when they were read
-        check_c(options.c, rows.n_samples)
+        check_c(ask.c, rows.n_samples)
     return rows
 
 
@@ -353,28 +358,28 @@ def _check_look(rows: Rows, limit: float, capped: bool) -> None:
         raise ValueError(f"{text}; raise memory_limit")
 
 
-def _method(options: Options) -> str:
+def _method(ask: Ask) -> str:
     """The method asked for; the name of a feature map or of a product implies one."""
-    method, features, products = options.method, options.features, options.products
-    check_flag(options.keep_moments, "keep_moments")
-    check_flag(options.return_scores, "return_scores")
-    check_flag(options.guaranteed, "guaranteed")
-    if options.landmarks is not None and (options.max_features is not None or options.like is not None):
-        other = "like" if options.max_features is None else "max_features"
+    method, features, products = ask.method, ask.features, ask.products
+    check_flag(ask.keep_moments, "keep_moments")
+    check_flag(ask.return_scores, "return_scores")
+    check_flag(ask.guaranteed, "guaranteed")
+    if ask.landmarks is not None and (ask.max_features is not None or ask.like is not None):
+        other = "like" if ask.max_features is None else "max_features"
         raise ValueError(f"landmarks= are the features, and {other}= asks for others; drop one")
-    if options.landmarks is not None and features not in ("auto", "pivots"):
+    if ask.landmarks is not None and features not in ("auto", "pivots"):
         raise ValueError(f"landmarks= make a map of pivots, and features={features!r} was asked for; drop one")
-    if options.max_features is not None and options.like is not None:
+    if ask.max_features is not None and ask.like is not None:
         raise ValueError("like= brings its feature map, and max_features= asks for another; drop one")
-    if options.like is not None:
-        feature_projector(options.like)
+    if ask.like is not None:
+        feature_projector(ask.like)
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
     check_choice(method, "method", ("auto", "dense", "features", "krylov"))
     need = "'auto', or the name of a feature map, as in 'pivots'"
     check_name(features, "features", f"{need} (the number of components is c, that of features max_features)")
     check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
-    if options.budgeted and products != "auto":
+    if ask.budgeted and products != "auto":
         raise ValueError(
             f"products={products!r} needs no features, and max_features= or landmarks= was given; drop one"
         )
@@ -385,10 +390,10 @@ def _method(options: Options) -> str:
     asked = (
         (f"features={features!r}", features != "auto", "features"),
         (f"products={products!r}", products != "auto", "krylov"),
-        ("like=", options.like is not None, "features"),
-        (f"max_features={options.max_features!r}", options.max_features is not None, "features"),
-        ("landmarks=", options.landmarks is not None, "features"),
-        ("keep_moments=True", options.keep_moments, "features"),
+        ("like=", ask.like is not None, "features"),
+        (f"max_features={ask.max_features!r}", ask.max_features is not None, "features"),
+        ("landmarks=", ask.landmarks is not None, "features"),
+        ("keep_moments=True", ask.keep_moments, "features"),
     )
     for text, given, forced in asked:
         if given and method not in ("auto", forced):
@@ -444,15 +449,15 @@ def entry_error_of(kernel: Kernel, data: Summary) -> float:
     return kernel.entry_error(data, np.dtype(np.float64)) or 0.0
 
 
-def _kernel(options: Options) -> Kernel:
+def _kernel(ask: Ask) -> Kernel:
     """The kernel that was asked for, or that of ``like``, where what is asked for beside it does not contradict it."""
-    kernel, parameters = options.kernel, options.kernel_parameters
-    if options.like is None:
-        return given_kernel("gaussian" if kernel is None else kernel, parameters, options.function)
-    held = guarded(options.like.kernel)
+    kernel, parameters = ask.kernel, ask.kernel_parameters
+    if ask.like is None:
+        return given_kernel("gaussian" if kernel is None else kernel, parameters, ask.function)
+    held = guarded(ask.like.kernel)
     if kernel is None and not parameters:
         return held
-    asked = given_kernel(type(held.unguarded()) if kernel is None else kernel, parameters, options.function)
+    asked = given_kernel(type(held.unguarded()) if kernel is None else kernel, parameters, ask.function)
     values = held.get_parameters()
     same = type(asked.unguarded()) is type(held.unguarded())
     if not same or any(values[name] != value for name, value in asked.get_parameters().items() if value is not None):

@@ -48,8 +48,8 @@ LARGEST = 1 << 21
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
 FFT_FLOPS, DIRECTION_FLOPS = 5.0, 350.0
-"""Of a product with a column: for each number of its transform and logarithm of their count, and for each direction that
-stands for many modes."""
+"""Of a product with a column: for each number of its transform and logarithm of their count; and for each direction
+that stands for many modes."""
 DENSE_LINE, FLAT = 1024, 8e-3
 """The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""

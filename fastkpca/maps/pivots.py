@@ -826,7 +826,7 @@ class RankProbe:
         reached = max(tol, *(float(x[-1]) for x in (self.curve, *self.of_fewer)))
         if len(self.of_fewer) < 2 or not 0.0 < reached < 1.0:
             return 1.0
-        quarter, half, whole = (np.count_nonzero(x > reached) for x in (*self.of_fewer, self.curve))
+        quarter, half, whole = (int(np.count_nonzero(x > reached)) for x in (*self.of_fewer, self.curve))
         added, before = max(whole - half, 0), max(half - quarter, 1)
         doublings = np.arange(1.0, np.log2(max(self.n_samples / self.n_rows, 1.0)) + 1.0)
         return 1.0 + added / max(whole, 1) * float(np.sum(min(added / before, 1.0) ** doublings))
@@ -951,7 +951,8 @@ def probe_rank(
     candidates = _Candidates(S, diagonal, np.ones(n), shares)
     selection = _select(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads)
     curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
-    fewer = [_curve(kernel, S[:: n // m], tol, max_probe, n_threads) for m in (n // 4, n // 2) if shares is not None and m]
+    parts = (4, 2) if shares is not None and n >= 4 else ()
+    fewer = [_curve(kernel, S[::part], tol, max_probe, n_threads) for part in parts]
     if len(others) < n // 2:
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)

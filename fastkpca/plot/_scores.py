@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -374,6 +375,6 @@ def check_components(components: Any, available: int, *, counts: Sequence[int] =
 
 def check_number_of(i: Any, available: int, what: str) -> int:
     """A column's number; ValueError where there is no such."""
-    if isinstance(i, (bool, np.bool_, np.ndarray)) or i not in range(available):
+    if isinstance(i, (bool, np.bool_)) or not isinstance(i, Real) or i not in range(available):
         raise ValueError(f"there is no {what}, counted from 0")
     return int(i)

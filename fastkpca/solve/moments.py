@@ -28,7 +28,15 @@ from .proofs import (
 )
 from .task import SolverBudget, SolverTarget
 
-__all__ = ["LeadingPairs", "entry_defect", "kernel_trace", "leading_axes", "leading_pairs", "narrow_block", "principal_axes"]
+__all__ = [
+    "LeadingPairs",
+    "entry_defect",
+    "kernel_trace",
+    "leading_axes",
+    "leading_pairs",
+    "narrow_block",
+    "principal_axes",
+]
 
 NARROW_BLOCK = 6
 """Columns of a block where a product takes a fraction of a millisecond."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 import fastkpca as fk
 from fastkpca import plot
@@ -196,3 +197,9 @@ def test_long_names_in_a_biplot_stay_within_the_axes():
         boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
         assert len(boxes) == 4
         assert all(box.x0 > inside.x0 - 1 and box.x1 < inside.x1 + 1 for box in boxes)
+
+
+@pytest.mark.parametrize("wrong", [scipy.sparse.eye_array(2).tocsr(), np.zeros(1), "1", True])
+def test_a_component_that_is_no_number_is_refused(which, wrong):
+    with pytest.raises((TypeError, ValueError), match="component"):
+        plot.importance(which, component=wrong)

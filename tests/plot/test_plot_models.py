@@ -399,6 +399,16 @@ def test_candidates_are_bars_with_the_chosen_one_marked(X):
         plot.candidates(X)
 
 
+def test_candidates_on_an_axis_that_was_logarithmic(X):
+    import matplotlib.pyplot as plt
+
+    ax = plt.figure().subplots()
+    ax.set_yscale("log")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plot.candidates(fk.plan(X, "gaussian", 2), ax=ax).get_yscale() == "linear"
+
+
 def test_candidates_of_real_plans_fit(X, model):
     for plan in (model, fk.plan(X, "gaussian", 3), fk.plan(np.tile(X, (200, 1)), "polynomial", None, degree=3)):
         ax = plot.candidates(plan)

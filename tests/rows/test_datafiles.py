@@ -858,7 +858,7 @@ def test_mat_kinds(tmp_path):
 
 @pytest.mark.parametrize("row", [-1, 30, 10**8])
 def test_a_sparse_matrix_with_rows_out_of_range(tmp_path, row):
-    S = sp.random_array((30, 8), density=0.3, rng=0, format="csc")
+    S = sp.random(30, 8, density=0.3, random_state=0, format="csc")
     S.indices[5] = row
     scipy.io.savemat(tmp_path / "x.mat", {"S": S})
     refused(tmp_path / "x.mat", r"'S' that cannot be read: indices must be")

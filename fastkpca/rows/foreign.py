@@ -320,6 +320,10 @@ def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) 
     if hasattr(X, "count_rows"):  # Scanner
         return SequentialSource(name, X.to_batches, convert, X.count_rows())
     if is_arrow(X) and hasattr(X, "slice"):  # Table, RecordBatch
+        if not hasattr(X, "shape"):  # a RecordBatch of pyarrow 15
+            import pyarrow
+
+            X = pyarrow.Table.from_batches([X])
 
         def read(start: int, stop: int) -> np.ndarray:
             return from_arrow(_part(X, start, stop), name, start)

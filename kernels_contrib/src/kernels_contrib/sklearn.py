@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.sklearn.base import KernelEstimator, KernelTransformer  # first: it says what to install
+from fastkpca.sklearn import KernelEstimator, KernelTransformer  # first: it says what to install
 
 # isort: split
 from scipy.sparse import issparse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.checks import check_name, check_numbers
-from ..model.novelty import Limits
+from ..model.limits import Limits
 from ..rows.foreign import is_missing
 from ._figure import BLUE, GREY, RED, given_axes, key_above, new_axes, open_frame, plain_numbers, whole_numbers
 

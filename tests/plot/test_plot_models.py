@@ -12,7 +12,7 @@ import pytest
 import fastkpca as fk
 from fastkpca import plot
 from fastkpca.fit.krylov import widths
-from fastkpca.model.novelty import Limits
+from fastkpca.model.limits import Limits
 from fastkpca.model.plan import Candidate, Plan
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")

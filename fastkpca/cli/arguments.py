@@ -69,6 +69,12 @@ def _number_of_components(text: str) -> int | float | None:
     return fraction
 
 
+def _confidence(text: str) -> float:
+    if not is_number(_value(text)) or not 0.0 < float(text) < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1, as in 0.99")
+    return float(text)
+
+
 def _bytes(text: str) -> int | None:
     from ..base.checks import check_memory_limit
 
@@ -180,6 +186,11 @@ EXAMPLES = {
   fastkpca project model.kpca new.csv > scores.csv
   fastkpca project model.kpca people.csv --id name --scores scores.csv
   fastkpca project matern.kpca new.csv --plugins fastkpca-kernels-contrib""",
+    "monitor": """examples:
+  fastkpca fit normal.csv --standardize --limits 0.99 -o model.kpca
+  fastkpca monitor model.kpca new.csv --plot chart.png
+  fastkpca monitor model.kpca new.csv --id time --limits 0.999 -o rows.csv
+  fastkpca monitor model.kpca new.csv --normal normal.csv""",
     "info": """example:
   fastkpca info model.kpca""",
     "kernels": """examples:
@@ -229,6 +240,12 @@ def parser_of(runs: Mapping[str, Callable[[argparse.Namespace], int | None]]) ->
     _add_input(project, labels=False)
     _add_common(project)
 
+    monitor = add("monitor", "alarms: new rows beyond the limits of a model (exit code 3)", "MODEL", "FILE")
+    _add_monitor(monitor)
+    _add_plugins(monitor)
+    _add_input(monitor, labels=False)
+    _add_common(monitor)
+
     info = add("info", "what a model file holds", "MODEL")
     _add_plugins(info)
 
@@ -241,6 +258,18 @@ def parser_of(runs: Mapping[str, Callable[[argparse.Namespace], int | None]]) ->
 
     _add_demo(add("demo", "fit real data, write and check the results"))
     return parser
+
+
+def _add_monitor(monitor: argparse.ArgumentParser) -> None:
+    text = "share of normal rows below both limits, as in .99; by default that of the limits that the model keeps"
+    monitor.add_argument("--limits", type=_confidence, metavar="C", help=text)
+    text = "rows of normal operation that the model was not made of: the limits are made of these"
+    monitor.add_argument("--normal", metavar="FILE", help=text)
+    monitor.add_argument("--alarms", type=int, default=20, metavar="N", help="explain the first N alarms (20)")
+    text = "write T2, SPE and what is beyond a limit of every row: .csv; - is standard output"
+    monitor.add_argument("-o", "--output", metavar="FILE", help=text)
+    text = f"draw the charts: {' '.join(PICTURES)}; over --id where that holds times or names"
+    monitor.add_argument("--plot", metavar="FILE", help=text)
 
 
 def _add_demo(demo: argparse.ArgumentParser) -> None:
@@ -308,4 +337,6 @@ def _add_output(fit: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
     )
     out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy; - is standard output")
+    text = "keep control limits in the model, for 'fastkpca monitor': a third of the rows, at most 4096, are held back"
+    out.add_argument("--limits", type=_confidence, metavar="C", help=f"{text} from the fit; C as in 0.99")
     out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(PICTURES)}")

@@ -18,6 +18,7 @@ from .arguments import parser_of
 from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
 from .fit import run_fit, run_plan, summary
 from .inputs import columns_of_the_file, note_of_order, read_table, rereadable_input
+from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
@@ -115,6 +116,7 @@ RUNS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "fit": run_fit,
     "plan": run_plan,
     "project": _project,
+    "monitor": run_monitor,
     "info": _info,
     "kernels": _kernels,
     "demo": _demo,

@@ -8,13 +8,13 @@ import io
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
-from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS, PICTURES
+from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import columns_of_the_file, read_table
-from .outputs import beside, check_outputs, row_names, score_writer
+from .monitor import calibrated
+from .outputs import beside, check_outputs, check_picture, row_names, score_writer
 
 __all__ = ["run_fit", "run_plan", "summary"]
 
@@ -27,10 +27,9 @@ def run_fit(options: argparse.Namespace) -> None:
         raise Refused("a model is written into a file; give -o NAME.kpca")
     check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
     write_scores = score_writer(options.scores, options)
-    if options.plot is not None:
-        if Path(options.plot).suffix.lower() not in PICTURES:
-            raise Refused(f"plots are written as {', '.join(PICTURES)}, which {options.plot!r} does not end with")
-        plot.require_matplotlib()
+    check_picture(options.plot)
+    if options.limits is not None and options.output is None:
+        raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
     settings = _settings(options)
 
     import fastkpca as fk
@@ -39,12 +38,18 @@ def run_fit(options: argparse.Namespace) -> None:
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with progress_bars(not options.quiet) as progress:
         table = read_table(options, progress, options.label_column)
+        held = None
+        if options.limits is not None:
+            table, held = _held_back(table, options)
         settings["c"] = _components(table, options)
         start = time.perf_counter()
         with warnings.catch_warnings():
             if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
                 warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
             model = _fitted(table, settings, options.scores or options.plot or mat, progress)
+            if held is not None:
+                with columns_of_the_file(held):
+                    model = model.with_limits(calibrated(model, held.X, options.limits))
         seconds = time.perf_counter() - start
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
@@ -52,9 +57,13 @@ def run_fit(options: argparse.Namespace) -> None:
         if write_scores is not None:
             progress(f"writing {options.scores}", 0, 0)
             scores = scorefiles.among_all(model.score, table.kept, beside(options.scores))
+            if held is not None:
+                scores[held.kept] = fk.kpca_project(model, held.X)
             write_scores(scores, options.force, row_names(table, options))
         if options.plot is not None:
-            plot.save(plot.scores(model, table.labels), options.plot, overwrite=options.force)
+            named = options.label_column or ""
+            drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
+            plot.save(drawn, options.plot, overwrite=options.force)
     if not options.quiet:
         report = sys.stderr if options.scores == "-" else sys.stdout
         print(summary(model, seconds), file=report)
@@ -65,6 +74,27 @@ def run_fit(options: argparse.Namespace) -> None:
         if plugin is not None:
             line = f"fastkpca project {options.output} FILE --plugins {plugin}"
             print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
+
+
+def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
+    """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096."""
+    import numpy as np
+
+    from ..model.novelty import CALIBRATION_ROWS
+    from ..rows import tables
+
+    n = table.n_rows
+    if n < 3:
+        raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
+    held = np.zeros(n, dtype=bool)
+    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, CALIBRATION_ROWS)]] = True
+    if not options.quiet:
+        say(
+            "note",
+            f"{held.sum()} of {n} rows, chosen at random, are held back from the fit: the limits are made of them",
+        )
+    name = "standard input" if options.file == "-" else options.file
+    return tables.only(table, ~held, name), tables.only(table, held, name)
 
 
 def _distribution(kernel: str) -> str | None:
@@ -182,5 +212,7 @@ def summary(model: Any, seconds: float | None = None) -> str:
             "explained",
             f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of {model.explained_of}",
         )
+    if model.limits is not None:
+        line("limits", model.limits)
     line("intervals", f"{model.bounds_text}, at most {width:.1e} of the largest eigenvalue wide")
     return out.getvalue().rstrip("\n")

@@ -7,11 +7,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from .arguments import PICTURES
 from .console import Refused
 
-__all__ = ["beside", "check_outputs", "row_names", "score_writer"]
+__all__ = ["beside", "check_outputs", "check_picture", "row_names", "score_writer"]
 
 
 def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
@@ -27,6 +29,16 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: b
             raise Refused(f"the output {path!r} is the same file as {taken[str(target)]}")
         taken[str(target)] = f"the output {path!r}"
         check_target(path, overwrite=force)
+
+
+def check_picture(path: str | None) -> None:
+    """Before any work: a plot can be drawn, and written in the format of its ending."""
+    if path is not None:
+        from .. import plot
+
+        if Path(path).suffix.lower() not in PICTURES:
+            raise Refused(f"plots are written as {', '.join(PICTURES)}, which {path!r} does not end with")
+        plot.require_matplotlib()
 
 
 def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:

@@ -69,6 +69,12 @@ def _number_of_components(text: str) -> int | float | None:
     return fraction
 
 
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def _confidence(text: str) -> float:
     if not is_number(_value(text)) or not 0.0 < float(text) < 1.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1, as in 0.99")
@@ -265,7 +271,7 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument("--limits", type=_confidence, metavar="C", help=text)
     text = "rows of normal operation that the model was not made of: the limits are made of these"
     monitor.add_argument("--normal", metavar="FILE", help=text)
-    monitor.add_argument("--alarms", type=int, default=20, metavar="N", help="explain the first N alarms (20)")
+    monitor.add_argument("--alarms", type=_whole, default=20, metavar="N", help="explain the first N alarms (20)")
     text = "write T2, SPE and what is beyond a limit of every row: .csv; - is standard output"
     monitor.add_argument("-o", "--output", metavar="FILE", help=text)
     text = f"draw the charts: {' '.join(PICTURES)}; over --id where that holds times or names"

@@ -50,10 +50,11 @@ def run_monitor(options: argparse.Namespace) -> int:
         plot.save(plot.monitor(limits, t2, spe, x=labels, x_label=name), options.plot, overwrite=options.force)
     _write(options, table, np.column_stack([t2, spe]), limits)
     if not options.quiet:
-        print(report, file=sys.stderr if options.output == "-" else sys.stdout)
+        stream = sys.stderr if options.output == "-" else sys.stdout
+        print(report, file=stream)
         for what, path in (("rows written to", options.output), ("chart written to", options.plot)):
             if path not in (None, "-"):
-                print(f"{what:<18}{path}")
+                print(f"{what:<18}{path}", file=stream)
     return _ALARM if len(alarms) else 0
 
 

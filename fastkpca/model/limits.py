@@ -57,11 +57,14 @@ class Limits:
 
     def __str__(self) -> str:
         both = "both" if self.joint else "each"
+        share = f"{100 * self.confidence:g} %"
+        means = f"{share} of normal rows are below {both}"
+        if "largest" in (self.t2_method, self.spe_method):
+            means = f"meant for {share}, which takes more rows"
+        of_whom = " that the model was made of" if self.of_training else ""
         return (
-            f"T2 {self.t2:.4g} ({self.t2_method}), SPE {self.spe:.4g} ({self.spe_method}): {100 * self.confidence:g} % "
-            f"of normal rows are below {both}; made from {self.n_calibration} rows"
-            + " that the model was made of"
-            * self.of_training
+            f"T2 {self.t2:.4g} ({self.t2_method}), SPE {self.spe:.4g} ({self.spe_method}) of {self.n_calibration} rows"
+            f"{of_whom}: {means}"
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -6,6 +6,7 @@ have seen, by the command line from file to file, over random splits; and other 
 Of each set the normal rows are shuffled and cut: the first part is the file that ``fastkpca fit --limits`` reads (it
 holds a third of it back for the limits), the rest is monitored. ``alarms`` is the share of that rest beyond a
 limit, its mean over the splits with the standard error; at most ``asked`` is promised, on average over splits.
+``sigma`` is over the default one, that of the median distance.
 ``found`` is the share of the other rows beyond a limit: malignant tumours; another cultivar; rows of which one column
 was moved by four standard deviations.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from setting import data, header, table
 
+import fastkpca as fk
 from fastkpca.cli import main as fastkpca
 
 
@@ -50,6 +52,7 @@ SETS = {  # rows, rows in the file of the fit, confidence
     "uci protein": (lambda: shifted("uci_protein.npz"), 1500, 0.99),
     "uci kin40k": (lambda: shifted("uci_kin40k.npz"), 1500, 0.99),
 }
+WIDTHS = 1, 4
 
 
 def run(*arguments: str) -> None:
@@ -59,10 +62,10 @@ def run(*arguments: str) -> None:
         raise SystemExit(f"fastkpca {' '.join(arguments)} ended with {code}")
 
 
-def share(folder: Path, X: np.ndarray, *options: str) -> float:
+def share(folder: Path, X: np.ndarray) -> float:
     """Share of the rows that ``fastkpca monitor`` finds beyond a limit."""
     np.save(folder / "new.npy", X)
-    run("monitor", str(folder / "m.kpca"), str(folder / "new.npy"), "-o", str(folder / "rows.csv"), *options)
+    run("monitor", str(folder / "m.kpca"), str(folder / "new.npy"), "-o", str(folder / "rows.csv"), "--alarms", "0")
     beyond = np.loadtxt(folder / "rows.csv", delimiter=",", skiprows=1, ndmin=2)[:, 3:]
     return float(beyond.any(axis=1).mean())
 
@@ -70,27 +73,30 @@ def share(folder: Path, X: np.ndarray, *options: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--splits", type=int, default=60)
-    parser.add_argument("--fit", nargs="*", default=["-c", "10"], help="further options of fastkpca fit")
     options = parser.parse_args()
     header("reproduce: alarms of fastkpca monitor")
     lines = []
     for name, (rows, n, confidence) in SETS.items():
         normal, other = rows()
-        alarms, found = [], []
+        found = np.empty((options.splits, len(WIDTHS), 2))
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             for split in range(options.splits):
                 X = normal[np.random.default_rng(split).permutation(len(normal))]
                 np.save(folder / "normal.npy", X[:n])
-                more = ["--standardize", "--limits", str(confidence), "--seed", str(split), *options.fit]
-                run("fit", str(folder / "normal.npy"), "-o", str(folder / "m.kpca"), *more)
-                alarms.append(share(folder, X[n : n + 1000], "--alarms", "0"))
-                found.append(share(folder, other, "--alarms", "0"))
-        error = np.std(alarms, ddof=1) / np.sqrt(len(alarms))
-        rate = f"{100 * np.mean(alarms):.2f} +- {100 * error:.2f}"
-        asked, of_others = f"{100 * (1 - confidence):g}", f"{100 * np.mean(found):.0f}"
-        lines.append([name, n - n // 3, n // 3, asked, rate, of_others])
-    table(["rows", "fitted", "held back", "asked (%)", "alarms (%)", "found (%)"], lines)
+                model = str(folder / "m.kpca")
+                fit = ["fit", str(folder / "normal.npy"), "-o", model, "--limits", str(confidence)]
+                fit += ["--standardize", "-c", "10", "--seed", str(split)]
+                run(*fit)
+                median = fk.load(model).kernel.sigma
+                for i, width in enumerate(WIDTHS):
+                    run(*fit, "--sigma", str(width * median))
+                    found[split, i] = share(folder, X[n : n + 1000]), share(folder, other)
+        means, errors = 100 * found.mean(axis=0), 100 * found.std(axis=0, ddof=1) / np.sqrt(options.splits)
+        for width, mean, error in zip(WIDTHS, means, errors):
+            rate = f"{mean[0]:.2f} +- {error[0]:.2f}"
+            lines.append([name, n - n // 3, n // 3, width, f"{100 * (1 - confidence):g}", rate, f"{mean[1]:.0f}"])
+    table(["rows", "fitted", "held back", "sigma", "asked (%)", "alarms (%)", "found (%)"], lines)
 
 
 if __name__ == "__main__":

@@ -241,6 +241,7 @@ def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns
     drawn.barh(np.arange(len(order)), percent, color=BLUE, height=0.72)
     bars(drawn, [which.names[i] for i in order])
     drawn.set_xlim(right=1.4 * max(float(percent.max()), 1.0))
+    drawn.set_xticks([x for x in drawn.get_xticks() if x <= 100.0 or x <= percent.max()])
     for place, (i, length) in enumerate(zip(order, percent)):
         text = f"best at {which.values[row, i]:.4g}" if length >= 1.0 else ""
         drawn.annotate(text, (length, place), (4, 0), textcoords="offset points", va="center", fontsize="small")

@@ -12,6 +12,7 @@ ORDER = [
     "denoise_digits",
     "faces",
     "novelty",
+    "monitoring",
     "accuracy",
     "nystroem",
     "convergence",

@@ -52,7 +52,7 @@ def random_case(rng: np.random.Generator) -> Case:
     d = int(rng.integers(1, 4))
     centres = rng.standard_normal((k, d)) * rng.choice([0.0, 1.0, 3.0, 10.0])
     X = centres[rng.integers(k, size=n)] + rng.choice([0.02, 0.1, 0.3, 1.0]) * rng.standard_normal((n, d))
-    weights = rng.choice([1.0, 2.0, 5.0], n) if rng.random() < 0.3 else rng.random(n) + 0.1
+    weights = rng.choice([1.0, 2.0, 5.0], n) if rng.random() < 0.3 else rng.random(n) + 0.3
     kernels = [
         fk.get_kernel("gaussian", sigma=float(rng.choice([0.3, 1.0, 3.0]))),
         fk.get_kernel("linear"),
@@ -97,7 +97,9 @@ def attack_spectral(case: Case, method: str) -> bool:
     assert model.least_cost <= costs.min() + 1e-12, (model.least_cost, costs.min())
     N = np.sqrt(w / degrees)[:, None] * K * np.sqrt(w / degrees)
     exact = np.linalg.eigvalsh(N)[::-1][: len(model.eigenvalues)]
-    assert (model.eigenvalue_bounds[:, 0] <= exact + 1e-13).all() and (exact <= model.eigenvalue_bounds[:, 1] + 1e-13).all()
+    assert (model.eigenvalue_bounds[:, 0] <= exact + 1e-13).all() and (
+        exact <= model.eigenvalue_bounds[:, 1] + 1e-13
+    ).all()
     as_good = others[costs <= own]
     if len(as_good):
         farthest = difference(model.labels, as_good, volumes, k).max()

@@ -25,12 +25,16 @@ from .base import FittedMethod
 from .functions import KernelFunction, function
 from .options import FitOptions
 from .partition import ENOUGH, Product, certificate, filled, frame, indicators, partition
-from .products import Products, products_for, training_rows
+from .products import Products, products_for, quick_gram, training_rows
 
 __all__ = ["KMeansModel", "assign", "group_count", "kernel_kmeans"]
 
 COMPONENTS = 2
 """Leading components for each group, among which groups are looked for first: k - 1 hold the best of all subspaces."""
+MISSED = 1e-4
+"""Share of the trace that a map may miss: certificates are about per cents of the cost."""
+FEW_ROWS = 10_000
+"""Rows up to which exact products take less than a second each."""
 FEWEST_ROWS = 4
 """Rows below which there is nothing to cluster."""
 
@@ -72,6 +76,8 @@ class Grouping(FittedMethod):
         Group of each training row; empty in a model from a file.
     """
 
+    made_by = "kernel_kmeans() or spectral_clustering()"
+
     cost_bounds: np.ndarray = field(metadata=stored.array("2"))
     least_cost: float = field(metadata=stored.number(least=0.0))
     differing: float = field(metadata=stored.number(least=0.0))
@@ -79,6 +85,11 @@ class Grouping(FittedMethod):
     sizes: np.ndarray = field(metadata=stored.array("k", least=0.0))
     labels: np.ndarray = field(metadata=stored.in_file(lambda record, name, known: np.empty(0, dtype=np.intp), None))
     info: dict[str, Any] = field(metadata=stored.info("method"))
+
+    @property
+    def counted(self) -> str:
+        """What ``differing`` is a share of."""
+        return "rows"
 
     @property
     def n_groups(self) -> int:
@@ -93,17 +104,17 @@ class Grouping(FittedMethod):
     @property
     def verdict(self) -> str:
         """The certificate in words."""
-        k, what = self.n_groups, "rows" if self.info.get("counted", "rows") == "rows" else self.info["counted"]
+        best = f"that of the best clustering into {self.n_groups} groups"
         if self.least_cost > 0.0:
-            cost = f"its cost is at most {100 * self.above_least:.2g} % above that of the best clustering into {k} groups"
+            cost = f"its cost is at most {100 * self.above_least:.2g} % above {best}"
         else:
-            cost = f"nothing is proved about the cost of the best clustering into {k} groups: the bound on it is zero"
+            cost = f"nothing is proved about {best}: the bound on its cost is zero"
         if self.differing < 1.0:
-            rows = f"any that costs no more differs in at most {100 * self.differing:.2g} % of the {what}"
+            rows = f"any that costs no more differs in at most {100 * self.differing:.2g} % of the {self.counted}"
         elif self.gap[0] > 0.0:
             rows = "others that cost no more may look quite different: the groups overlap too much for a proof"
         else:
-            rows = f"nothing is proved about others that cost no more: no gap follows the first {k} groups"
+            rows = f"nothing is proved about others that cost no more: no gap follows the first {self.n_groups} groups"
         return f"{cost}; {rows}"
 
     def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
@@ -121,8 +132,6 @@ class KMeansModel(Grouping):
     function : KernelFunction
         For each group j, <phi(x), m_j> - |m_j|^2 / 2, with means about that of all rows: the largest is the nearest.
     """
-
-    made_by = "kernel_kmeans()"
 
     kernel: Kernel = field(metadata=stored.object_of(Kernel))
     function: KernelFunction = field(metadata=function("k"))
@@ -190,7 +199,7 @@ def kernel_kmeans(
     k : int
         Number of groups, from 2 to N - 1.
     tol : float, optional
-        The part of the trace of K that a feature map may miss. By default 1e-6; where ``max_features`` says what may be
+        The part of the trace of K that a feature map may miss. By default 1e-4; where ``max_features`` says what may be
         spent, whatever comes of it: the interval around the cost says how good that is.
     method : {"auto", "features", "gram"}
         Through a feature map, a pass over the rows in each iteration; through products with K; or a map where one is
@@ -231,7 +240,7 @@ def kernel_kmeans(
     k, max_iterations = group_count(k, n), check_count(max_iterations, "max_iterations")
     weights = row_weights(sample_weight, n)
     options = FitOptions(
-        kernel, kernel_parameters, method, 1e-6 if tol is None else tol, max_features, n_threads, rng
+        kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng
     )
     products = _products(X, options, budget=tol is None and max_features is not None)
     if not products.kernel.positive_semidefinite:
@@ -248,7 +257,7 @@ def kernel_kmeans(
     found = certificate(
         space.remainder,
         costs,
-        space.eigenvalues[k - 2 : k],
+        space.eigenvalues[k - 2 : k] + np.array([0.0, space.missed]),
         (groups.labels, weights, groups.sizes),
         frame(space.points, weights, _centred(products, weights), space.eigenvalues[:, 1], space.error),
         groups.between - space.error - space.missed,
@@ -268,18 +277,16 @@ def kernel_kmeans(
 
 
 def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
-    """K of the rows; with a ``budget`` through a map of at most so many features, whatever it misses."""
-    if not budget or options.method == "gram":
-        return products_for(X, options)
-    features = fk.features(
-        X,
-        options.kernel,
-        max_features=options.max_features,
-        n_threads=options.n_threads,
-        rng=options.rng,
-        **options.parameters,
-    )
-    return Products(X, features.kernel, features=features, n_threads=options.n_threads)
+    """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` whatever that misses."""
+    given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
+    if budget and options.method != "gram":
+        features = fk.features(X, options.kernel, max_features=options.max_features, **given)
+        return Products(X, features.kernel, features=features, n_threads=options.n_threads)
+    if options.method != "features":
+        gram = quick_gram(X, options.kernel, **given)
+        if options.method == "gram" or gram.products != "exact" or X.shape[0] <= FEW_ROWS:
+            return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
+    return products_for(X, options)
 
 
 @dataclass(frozen=True)
@@ -316,10 +323,10 @@ def _of_features(products: Products, weights: np.ndarray, k: int, options: FitOp
     """From the second moment of a feature map.
 
     With Phi the rows' features, a cost is |(I - Q) Phi|_F^2 (Q of ``partition``) plus that of what the map leaves out,
-    which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm, so a square
-    root of a cost, of the trace, and of the least of all |(I - Q) Phi|_F^2, which is ``remainder``, by r. Sums and the
-    eigensolver round as in kpca; a part of K that is not semidefinite, of norm and trace at most b, moves a cost by
-    (k + 1) b.
+    which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm, and so by
+    r the square roots of a cost, of the trace, and of the least of all |(I - Q) Phi|_F^2, which is ``remainder``. Sums
+    and the eigensolver round as in kpca; a part of K that is not semidefinite, of norm and trace at most b, moves a
+    cost by (k + 1) b.
     """
     features, n = products.features, products.n_samples
     moments = features.moments(weights)

@@ -1,22 +1,23 @@
 """Spectral clustering and diffusion maps: the random walk between rows, with intervals around its eigenvalues.
 
-Rows have similarities K_ij >= 0 and weights a_i. With q = K a (densities) and r = K (a q^-alpha), the walk goes from row i to
-row j with probability K_ij a_j q_j^-alpha / r_i (Coifman, Lafon 2006; alpha = 0: Shi, Malik 2000). It has the eigenvalues
-of the symmetric
+Rows have similarities K_ij >= 0 and weights a_i. With q = K a (densities) and r = K (a q^-alpha), the walk goes from
+row i to row j with probability K_ij a_j q_j^-alpha / r_i (Coifman, Lafon 2006; alpha = 0: Shi, Malik 2000). It has the
+eigenvalues of the symmetric
 
     N = sqrt(w) sqrt(w)' o K,    w = a q^-alpha / r    (alpha = 0: D^-1/2 K D^-1/2, with the degrees D),
 
 which is the uncentred kernel matrix of rows with weights w: what kpca gives intervals for. Its first eigenvector is the
 root of the volumes a q^-alpha r, with the eigenvalue 1. Computed sums q and r err by factors within 1 +- e; then N is
-S N' S for the computed N' and a diagonal S, which moves each eigenvalue by a factor within the range of S^2 (Ostrowski).
+S N' S for the computed N' and a diagonal S, which moves each eigenvalue by a factor in the range of S^2 (Ostrowski).
 
 In the space of sqrt(volume) a normalised cut is k - tr(Q N) for the Q of ``partition`` (Dhillon, Guan, Kulis 2004), so
 the proofs there hold word by word for A = N without its first eigenvector, with volumes as weights: no clustering has a
-normalised cut below the sum of 1 - lambda_i, i = 2 to k (an infimum that Shi and Malik relax to).
+normalised cut below the sum of 1 - lambda_i, i = 2 to k.
 
-With u_i the eigenvectors of N, the functions psi_i = u_i sqrt(V) / sqrt(volume) (V: all volumes) are the walk's; psi_1 = 1. Of a
-new row, psi_i(x) = sum_j k(x, x_j) a_j q_j^-alpha psi_ij / (lambda_i r(x)), where the sum is sqrt(lambda_i V) times the score of
-kpca, and r(x) = sum_i sqrt(lambda_i) (u_i . sqrt(volume)) score_i(x), to which only eigenvalues of 1 contribute.
+With u_i the eigenvectors of N, the functions psi_i = u_i sqrt(V) / sqrt(volume) (V: all volumes) are the walk's, and
+psi_1 = 1. Of a new row, psi_i(x) = sum_j k(x, x_j) a_j q_j^-alpha psi_ij / (lambda_i r(x)), where the sum is
+sqrt(lambda_i V) times the score of kpca, and r(x) = sum_i sqrt(lambda_i) (u_i . sqrt(volume)) score_i(x), to which only
+eigenvalues of 1 contribute.
 """
 
 from __future__ import annotations
@@ -38,13 +39,10 @@ from .base import Projection
 from .clustering import Grouping, group_count, row_weights
 from .functions import ComponentFunction, function
 from .partition import certificate, frame, means, nearest, partition
-from .products import training_rows
+from .products import quick_gram, training_rows
 
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "spectral_clustering"]
 
-PRODUCT_TOL = 1e-10
-"""Error of a product that is not exact, over the largest k(x, x): eigenvalues are wanted to 1e-6 of 1, of degrees that
-are a thousandth of the number of rows."""
 MOST_GROUPS = 10
 """Groups among which a number is chosen where none is given."""
 BEYOND = 2
@@ -56,6 +54,11 @@ LOOKED_AT = 64
 def _gaps(bounds: np.ndarray) -> np.ndarray:
     """Intervals (m - 1, 2) around the differences of successive eigenvalues."""
     return np.column_stack([np.maximum(bounds[:-1, 0] - bounds[1:, 1], 0.0), bounds[:-1, 1] - bounds[1:, 0]])
+
+
+def _no_coordinates(record: Any, name: str, known: stored.Known) -> np.ndarray:
+    """What a file says of the training rows: the number of coordinates."""
+    return np.empty((0, known["k"] - 1))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -84,7 +87,7 @@ class DiffusionModel(Projection):
     time: float = field(metadata=stored.number(least=0.0))
     function: ComponentFunction = field(metadata=function("k"))
     least_sum: float = field(metadata=stored.number())
-    coordinates: np.ndarray = field(metadata=stored.in_file(lambda record, name, known: np.empty((0, known["k"] - 1)), None))
+    coordinates: np.ndarray = field(metadata=stored.in_file(_no_coordinates, None))
     info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
@@ -116,8 +119,6 @@ class SpectralModel(Grouping):
         Of the groups, in coordinates 2 to k.
     """
 
-    made_by = "spectral_clustering()"
-
     eigenvalues: np.ndarray = field(metadata=stored.array("e"))
     eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
     kernel: Kernel = field(metadata=stored.object_of(Kernel))
@@ -129,6 +130,11 @@ class SpectralModel(Grouping):
     def gaps(self) -> np.ndarray:
         """Intervals (m - 1, 2) around the gaps between successive eigenvalues."""
         return _gaps(self.eigenvalue_bounds)
+
+    @property
+    def counted(self) -> str:
+        """What ``differing`` is a share of."""
+        return "rows by volume"
 
     @property
     def cut(self) -> float:
@@ -150,8 +156,8 @@ def _quotients(function: ComponentFunction, X: Any, least: float, n_threads: int
     if not (values[:, -1] > least).all():
         row = int(np.argmin(values[:, -1]))
         raise ValueError(
-            f"row {row} of X is similar to none of the training rows (their similarities sum to less than is resolved), so "
-            "it has no place among them; leave it out, or take a wider kernel"
+            f"row {row} of X is similar to none of the training rows, as far as {function.components.n_components} "
+            "components tell; leave it out, or take a wider kernel or more components"
         )
     return values[:, :-1] / values[:, -1:]
 
@@ -214,18 +220,14 @@ def _entry_error(gram: Any) -> float:
 
 
 def _similarities(X: Any, kernel: Any, n_threads: int | None, rng: Any, parameters: dict[str, Any]) -> Any:
-    """Products with K: exact, or a fast one with an error that does no harm; refused where values are negative."""
-    gram = fk.gram(X, kernel, n_threads=n_threads, rng=rng, **parameters)
-    if gram.products == "exact" and gram.kernel.takes_points:
-        tol = PRODUCT_TOL * float(np.abs(gram.diagonal()).max())
-        if gram.error_bound < tol:
-            gram = fk.gram(X, gram.kernel.unbound(), tol=tol, n_threads=n_threads, rng=rng)
+    """Products with K; refused where values are negative."""
+    gram = quick_gram(X, kernel, n_threads=n_threads, rng=rng, **parameters)
     rows = np.unique(np.linspace(0, gram.shape[0] - 1, LOOKED_AT).astype(np.intp))
     least = float(gram[rows].min())
     if least < -1e-12 * float(np.abs(gram.diagonal()).max()):
         raise ValueError(
-            f"{gram.kernel!r} has negative values on these rows (down to {least:.3g}), which are no similarities; take a "
-            "kernel without, such as the Gaussian, or kernel_kmeans"
+            f"{gram.kernel!r} has negative values on these rows (down to {least:.3g}), which are no similarities; take "
+            "a kernel without, such as the Gaussian, or kernel_kmeans"
         )
     return gram
 
@@ -255,15 +257,13 @@ def _walk(X: Any, gram: Any, c: int, alpha: float, sample_weight: Any, options: 
     scale = n / weights.sum()  # kpca wants weights that sum to more than one
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComponentsWarning)
-        model = fk.kpca(
-            X, gram.kernel.unbound(), min(c, n), center=False, sample_weight=scale * weights, **options
-        )
+        model = fk.kpca(X, gram.kernel.unbound(), min(c, n), center=False, sample_weight=scale * weights, **options)
     bounds = model.eigenvalue_bounds / scale
     bounds = bounds + np.abs(bounds) * 2.0 * relative * np.array([-1.0, 1.0])
     if not bounds[0, 0] <= 1.0 <= bounds[0, 1]:
         raise ValueError(
-            f"the first eigenvalue of the random walk is {bounds[0, 0]:.6g} to {bounds[0, 1]:.6g} instead of 1: some values of "
-            f"{gram.kernel!r} are negative on these rows; take a kernel without, such as the Gaussian"
+            f"the first eigenvalue of the random walk is {bounds[0, 0]:.6g} to {bounds[0, 1]:.6g} instead of 1: some "
+            f"values of {gram.kernel!r} are negative on these rows; take a kernel without, such as the Gaussian"
         )
     bounds = np.minimum(bounds, 1.0)  # the eigenvalues of a random walk
     eigenvalues = np.clip(model.eigenvalues / scale, bounds[:, 0], bounds[:, 1])
@@ -346,11 +346,13 @@ def spectral_clustering(
     gram = _similarities(X, kernel, n_threads, rng, kernel_parameters)
     walk = _walk(X, gram, most + BEYOND, 0.0, sample_weight, options)
     bounds = np.vstack([walk.bounds, np.tile([-1.0, walk.bounds[-1, 1]], (most + BEYOND - len(walk.bounds), 1))])
-    info = {"method": walk.model.plan.method, "products": gram.products, "counted": "rows by volume"}
+    info = {"method": walk.model.plan.method, "products": gram.products}
     if k is None:
         k, info["number"] = _number_of_groups(bounds, most)
     if len(walk.bounds) < k:
-        raise ValueError(f"the rows have only {len(walk.bounds)} different places under {gram.kernel!r}; take a smaller k")
+        raise ValueError(
+            f"the rows have only {len(walk.bounds)} different places under {gram.kernel!r}; take a smaller k"
+        )
     points = walk.psi[:, 1:k]
     labels = partition(points, walk.volumes, k, Randomness(rng).generator)
     volumes = np.bincount(labels, walk.volumes, minlength=k)
@@ -402,6 +404,12 @@ def _cut(walk: _Walk, labels: np.ndarray, volumes: np.ndarray) -> tuple[float, f
     return max(cut - error, 0.0), max(cut, 0.0) + error
 
 
+def _check_number(name: str, value: Any, most: float) -> None:
+    number = as_float(value)
+    if number is None or not 0.0 <= number <= most or np.isinf(number):
+        raise ValueError(f"{name} is {value!r}; give a number from 0" + (" to 1" if most == 1.0 else ""))
+
+
 def diffusion_map(
     X: Any,
     kernel: Any = "gaussian",
@@ -419,8 +427,8 @@ def diffusion_map(
 ) -> DiffusionModel:
     """Diffusion map (Coifman, Lafon 2006): coordinates in which distances are those of a random walk between the rows.
 
-    Coordinate i is lambda_(i+1)^time psi_(i+1), for the eigenvalues and eigenfunctions of the walk; the constant psi_1 is
-    left out, and each psi_i has the mean square 1 by volume.
+    Coordinate i is lambda_(i+1)^time psi_(i+1), for the eigenvalues and eigenfunctions of the walk; the constant psi_1
+    is left out, and each psi_i has the mean square 1 by volume.
 
     Parameters
     ----------
@@ -461,12 +469,9 @@ def diffusion_map(
     X = training_rows(X, "diffusion_map")
     n, c = X.shape[0], check_count(c, "c")
     if n < 4 or c >= n:
-        raise ValueError(f"X has {n} rows and c is {c}; a diffusion map needs at least 4 rows, and c below their number")
-    values = {"time": as_float(time), "alpha": as_float(alpha)}
-    for name, value in values.items():
-        most = np.inf if name == "time" else 1.0
-        if value is None or not 0.0 <= value <= most or np.isinf(value):
-            raise ValueError(f"{name} is {time if name == 'time' else alpha!r}; give a number from 0" + " to 1" * (most == 1.0))
+        raise ValueError(f"X has {n} rows, c is {c}; a diffusion map needs at least 4 rows, and c below their number")
+    _check_number("time", time, np.inf)
+    _check_number("alpha", alpha, 1.0)
     options = {"tol": tol, "method": method, "max_features": max_features, "n_threads": n_threads, "rng": rng}
     gram = _similarities(X, kernel, n_threads, rng, kernel_parameters)
     walk = _walk(X, gram, c + 1, float(alpha), sample_weight, options)

@@ -17,9 +17,8 @@ For every mu > 0, tr(P'(A - mu P)) is at most S(mu), the sum of the k - 1 larges
     eps := k - 1 - (tr(P A) - S(mu)) / mu >= k - 1 - tr(P'P) = k - tr(Q'Q) = k - sum_ij a_ij b_ij,
     a_ij = m_ij / w(C_i),   b_ij = m_ij / w(C'_j),   m_ij = w(C_i and C'_j).
 
-mu is free: the smallest eps counts. A is known from above: let U have q orthonormal columns, R = (I - U U') A U, and let
-no eigenvalue of A outside the span of U be above beyond. For every rho > 0 the blocks off the diagonal are at most
-R'R / rho in the one and rho in the other, so with rho = |R|
+mu is free: the smallest eps counts. A is known from above: let U have q orthonormal columns, R = (I - U U') A U, and
+x'Ax <= beyond |x|^2 for all x with U'x = 0. For every rho > 0, 2 x'R y <= |R y|^2 / rho + rho |x|^2, so with rho = |R|
 
     A <= U (U'A U + rho I) U' + (beyond + rho) (I - U U'),    beyond <= lambda_1 + ... + lambda_(q+1) - tr(U'A U),
 
@@ -27,13 +26,13 @@ the latter by Ky Fan again. So S(mu) takes the eigenvalues of a matrix of order 
 beyond + rho as often as needed.
 
 (That a bound on eps bounds how many rows differ is Meila 2006, 2018; the constants are derived here.) Let eps < 1/2. In
-row i sum_j a_ij b_ij <= max_j b_ij, as
-the a_ij sum to one, so max_j b_ij >= 1 - eps_i with sum eps_i <= eps. Each of these maxima is above 1/2, so each is in a
-column of its own: number the columns such that it is b_ii. In the same way sum_j (1 - max_i a_ij) <= eps, with a maximum
-above 1/2 in each column, and a row of its own for each. These are the same pairs: if column j had it in row i != j,
-then a_ij > 1/2 and b_ij <= 1 - b_jj, and row i would fall short of 1 by at least a_ij b_jj > b_jj / 2, row j by at least
-1 - b_jj, together 1 - b_jj / 2 >= 1/2 > eps. Let a_ii = 1 - alpha_i, b_ii = 1 - beta_i, A = sum alpha_i <= eps,
-B = sum beta_i <= eps. Off the diagonal sum a_ij b_ij <= (sum a_ij) (sum b_ij) = A B, and sum alpha_i beta_i <= A B, so
+row i sum_j a_ij b_ij <= max_j b_ij, as the a_ij sum to one, so max_j b_ij >= 1 - eps_i with sum eps_i <= eps. Each of
+these maxima is above 1/2, so each is in a column of its own: number the columns such that it is b_ii. In the same way
+sum_j (1 - max_i a_ij) <= eps, with a maximum above 1/2 in each column, and a row of its own for each. These are the
+same pairs: if column j had it in row i != j, then a_ij > 1/2 and b_ij <= 1 - b_jj, and row i would fall short of 1 by
+at least a_ij b_jj > b_jj / 2, row j by at least 1 - b_jj, together 1 - b_jj / 2 >= 1/2 > eps. Let a_ii = 1 - alpha_i,
+b_ii = 1 - beta_i, A = sum alpha_i <= eps, B = sum beta_i <= eps. Off the diagonal sum a_ij b_ij <= (sum a_ij) (sum
+b_ij) = A B, and sum alpha_i beta_i <= A B, so
 
     eps >= k - sum (1 - alpha_i) (1 - beta_i) - A B >= A + B - 2 A B.
 
@@ -43,8 +42,8 @@ with A and with B, both below 1/2. With x = t / p this is eps >= (2 x - x^2) / (
 
     t <= p x,    x = (2 - eps - sqrt((2 - eps)^2 - 4 eps)) / 2    (eps / 2 and a little; 1/2 at eps = 1/2).
 
-For 1/2 <= eps < 1 the first step is left: sum eps_i <= eps < 1, so two maxima b_ij >= 1 - eps_i are never in one column,
-whose sum is one; the same of the a_ij, where it reads t W = sum w(C_i) alpha_i <= p W eps: t <= p eps.
+For 1/2 <= eps < 1 the first step is left, for the columns: sum_j (1 - max_i a_ij) <= eps < 1, and two of these maxima
+are never in one row, whose sum is one. So they match the parts, t W <= sum w(C_i) (1 - a_ij) <= p W eps: t <= p eps.
 """
 
 from __future__ import annotations
@@ -254,8 +253,8 @@ def _seeds(Z: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator)
         chances = weights * np.where(squares > least, squares, 0.0)
         if not chances.sum() > 0.0:
             raise ValueError(
-                f"the rows have only {len(centres)} different images under this kernel, which is fewer than {k} groups; "
-                "take a smaller k, or check X"
+                f"the rows have only {len(centres)} different images under this kernel, fewer than {k} groups; take a "
+                "smaller k, or check X"
             )
         found = []
         for row in rng.choice(len(Z), size=trials, p=chances / chances.sum()):

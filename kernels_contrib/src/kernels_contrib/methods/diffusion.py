@@ -332,12 +332,10 @@ def spectral_clustering(
     >>> import numpy as np
     >>> from kernels_contrib.diffusion import spectral_clustering
     >>> rng = np.random.default_rng(0)
-    >>> angle = rng.uniform(0, 2 * np.pi, 300)
-    >>> radius = np.repeat([1.0, 3.0], 150)
-    >>> X = (radius * np.array([np.cos(angle), np.sin(angle)])).T
+    >>> X = np.concatenate([rng.normal(m, 0.2, (100, 2)) for m in (0, 1, 3)])
     >>> model = spectral_clustering(X, "gaussian", sigma=0.3)
     >>> np.bincount(model.labels).tolist(), model.info["number"]
-    ([150, 150], 'proved to have the largest gap')
+    ([100, 100, 100], 'proved to have the largest gap')
     """
     X = training_rows(X, "spectral_clustering")
     n = X.shape[0]

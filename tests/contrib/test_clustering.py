@@ -257,10 +257,35 @@ def test_the_same_at_any_number_of_threads(name):
 
 
 @pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
-@pytest.mark.parametrize("k", [1, 0, 320, 1000])
+@pytest.mark.parametrize("k", [0, 320, 1000])
 def test_numbers_of_groups_out_of_range(fit, k):
     with pytest.raises(ValueError, match=r"k is \d+"):
         fit(X, "gaussian", k)
+
+
+@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
+def test_one_group_is_all_rows(fit, tmp_path):
+    model = fit(X, "gaussian", 1, sigma=SIGMA)
+    assert not model.labels.any() and model.differing == 0.0
+    assert 0 <= model.cost_bounds[1] - model.least_cost < 1e-5 * len(X)
+    save(model, tmp_path / "m.kpca")
+    assert not load(tmp_path / "m.kpca").predict(X[:5]).any()
+
+
+def test_pieces_that_nothing_joins():
+    """The eigenvalue 1 as often as there are pieces: any basis of its eigenvectors may come."""
+    far = np.concatenate([X[TRUE == 0] + 100.0 * i for i in range(3)])
+    pieces = np.repeat(np.arange(3), 80)
+    model = spectral_clustering(far, "gaussian", sigma=SIGMA, max_groups=5)
+    assert model.n_groups == 3 and difference(model.labels, pieces[None], np.ones(240), 3)[0] == 0.0
+    assert model.differing < 1e-6 and model.cut < 1e-6
+    np.testing.assert_array_equal(model.predict(far + 0.01), model.labels)
+    walk = diffusion_map(far, "gaussian", 2, sigma=SIGMA)
+    np.testing.assert_allclose(walk.project(far[::7]), walk.coordinates[::7], atol=1e-4)
+    means = np.stack([walk.coordinates[pieces == i].mean(axis=0) for i in range(3)])
+    assert np.abs(walk.coordinates - means[pieces]).max() < 1e-4
+    spread = np.linalg.norm(means[:, None] - means[None], axis=2)
+    np.testing.assert_allclose(spread[np.triu_indices(3, 1)], np.sqrt(6), rtol=1e-3)  # three equal volumes
 
 
 def test_more_groups_than_different_rows():
@@ -274,7 +299,7 @@ def test_more_groups_than_different_rows():
 
 def test_few_rows_and_rows_that_are_equal():
     for fit in (kernel_kmeans, spectral_clustering):
-        with pytest.raises(ValueError, match="3 rows; clustering needs at least 4"):
+        with pytest.raises(ValueError, match="n_samples=3 rows; clustering needs at least 4"):
             fit(X[:3], "gaussian", 2)
         with pytest.raises(ValueError):
             fit(np.ones((10, 2)), "gaussian", 2, sigma=1.0)

@@ -43,9 +43,9 @@ def group_count(k: Any, n_samples: int) -> int:
     """k, a number of groups of so many rows."""
     k = check_count(k, "k")
     if n_samples < FEWEST_ROWS:
-        raise ValueError(f"X has {n_samples} rows; clustering needs at least {FEWEST_ROWS}")
-    if not 2 <= k < n_samples:
-        raise ValueError(f"k is {k}; {n_samples} rows have 2 to {n_samples - 1} groups")
+        raise ValueError(f"X has n_samples={n_samples} rows; clustering needs at least {FEWEST_ROWS}")
+    if not k < n_samples:
+        raise ValueError(f"k is {k}; {n_samples} rows have 1 to {n_samples - 1} groups")
     return k
 
 
@@ -104,11 +104,11 @@ class Grouping(FittedMethod):
     @property
     def verdict(self) -> str:
         """The certificate in words."""
-        best = f"that of the best clustering into {self.n_groups} groups"
+        best = f"the best clustering into {self.n_groups} groups"
         if self.least_cost > 0.0:
-            cost = f"its cost is at most {100 * self.above_least:.2g} % above {best}"
+            cost = f"its cost is at most {100 * self.above_least:.2g} % above that of {best}"
         else:
-            cost = f"nothing is proved about {best}: the bound on its cost is zero"
+            cost = f"nothing is proved about the cost of {best}: the bound on it is zero"
         if self.differing < 1.0:
             rows = f"any that costs no more differs in at most {100 * self.differing:.2g} % of the {self.counted}"
         elif self.gap[0] > 0.0:
@@ -197,7 +197,7 @@ def kernel_kmeans(
     kernel : str, Kernel, object with ``block``, or callable
         Positive semidefinite.
     k : int
-        Number of groups, from 2 to N - 1.
+        Number of groups, from 1 to N - 1.
     tol : float, optional
         The part of the trace of K that a feature map may miss. By default 1e-4; where ``max_features`` says what may be
         spent, whatever comes of it: the interval around the cost says how good that is.
@@ -257,7 +257,7 @@ def kernel_kmeans(
     found = certificate(
         space.remainder,
         costs,
-        space.eigenvalues[k - 2 : k] + np.array([0.0, space.missed]),
+        space.eigenvalues[max(k - 2, 0) : k] + np.array([0.0, space.missed]),
         (groups.labels, weights, groups.sizes),
         frame(space.points, weights, _centred(products, weights), space.eigenvalues[:, 1], space.error),
         groups.between - space.error - space.missed,
@@ -413,7 +413,7 @@ def _lloyd(products: Products, weights: np.ndarray, labels: np.ndarray, space: _
     if features is None:
         features = products.features
     lengths = np.einsum("ij,ij->i", space.points, space.points)
-    for iteration in range(most + 1):
+    for iteration in range(most):
         B, sizes = indicators(labels, weights, k)
         if features is None:
             G, columns = products.gram @ B, B
@@ -425,8 +425,8 @@ def _lloyd(products: Products, weights: np.ndarray, labels: np.ndarray, space: _
         if found is not None and not between > found.between:
             break
         gained = np.inf if found is None else between - found.between
-        found = _Groups(labels, sizes, between, columns, mean + squares / 2.0, iteration)
-        if not gained > ENOUGH * max(space.total[0] - between, space.error) or iteration == most:
+        found = _Groups(labels, sizes, between, columns, mean + squares / 2.0, iteration + 1)
+        if not gained > ENOUGH * max(space.total[0] - between, space.error) or iteration == most - 1:
             break
         G = squares - 2.0 * (G - mean)
         after = np.argmin(G, axis=1)

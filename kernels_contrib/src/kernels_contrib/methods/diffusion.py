@@ -115,16 +115,16 @@ class SpectralModel(Grouping):
     eigenvalue_bounds : ndarray (m, 2)
         An interval around each.
     kernel : Kernel
-    centres : ndarray (k, k - 1)
-        Of the groups, in coordinates 2 to k.
+    centres : ndarray (k, k)
+        Of the groups, in the coordinates psi_1 to psi_k.
     """
 
     eigenvalues: np.ndarray = field(metadata=stored.array("e"))
     eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
     kernel: Kernel = field(metadata=stored.object_of(Kernel))
-    function: ComponentFunction = field(metadata=function("k"))
+    function: ComponentFunction = field(metadata=function("f"))
     least_sum: float = field(metadata=stored.number())
-    centres: np.ndarray = field(metadata=stored.array("kf"))
+    centres: np.ndarray = field(metadata=stored.array("kg"))
 
     @property
     def gaps(self) -> np.ndarray:
@@ -175,6 +175,9 @@ class _Walk:
         w, a q^-alpha, r, and a q^-alpha r.
     bounds : ndarray (m, 2)
     psi : ndarray (N, m)
+        The first is constant.
+    turn : ndarray (m, m)
+        That makes it so: eigenvalues that intervals do not tell from 1 have one space of eigenvectors.
     relative : float
         Of the weights: e.
     """
@@ -188,18 +191,18 @@ class _Walk:
     eigenvalues: np.ndarray
     bounds: np.ndarray
     psi: np.ndarray
+    turn: np.ndarray
     relative: float
 
     def function(self, columns: slice, factors: np.ndarray | float) -> tuple[ComponentFunction, float]:
         """Of coordinates (these columns of psi, times factors) and r(x); and what r(x) has to exceed."""
         roots, total = np.sqrt(self.eigenvalues), self.volumes.sum()
-        weights = np.zeros((len(roots), len(roots) + 1))
-        np.fill_diagonal(weights, np.sqrt(total) / roots)
-        weights[:, -1] = roots * (self.volumes @ self.psi) / np.sqrt(total)
-        error = np.abs(np.asarray(self.model.score, dtype=np.float64) @ weights[:, -1] - self.sums).max()
-        kept = np.column_stack([weights[:, :-1][:, columns] * factors, weights[:, -1]])
-        constant = np.zeros(kept.shape[1])
-        return ComponentFunction(components=self.model, weights=kept, constant=constant), float(10.0 * error)
+        of_sum = roots * (self.turn @ (self.volumes @ self.psi)) / np.sqrt(total)
+        error = np.abs(np.asarray(self.model.score, dtype=np.float64) @ of_sum - self.sums).max()
+        of_psi = (np.sqrt(total) / roots)[:, None] * self.turn
+        weights = np.column_stack([of_psi[:, columns] * factors, of_sum])
+        constant = np.zeros(weights.shape[1])
+        return ComponentFunction(components=self.model, weights=weights, constant=constant), float(10.0 * error)
 
     def product(self, U: np.ndarray) -> np.ndarray:
         """N without its first eigenvector, times U."""
@@ -270,7 +273,17 @@ def _walk(X: Any, gram: Any, c: int, alpha: float, sample_weight: Any, options: 
     volumes = start * sums
     score = np.asarray(model.score, dtype=np.float64)
     psi = score / np.sqrt(eigenvalues) * (np.sqrt(volumes.sum()) / sums)[:, None]
-    return _Walk(gram, model, weights, start, sums, volumes, eigenvalues, bounds, psi, relative)
+    turn = _turn(volumes @ psi / volumes.sum(), int(np.sum(bounds[:, 1] >= bounds[0, 0])))
+    return _Walk(gram, model, weights, start, sums, volumes, eigenvalues, bounds, psi @ turn, turn, relative)
+
+
+def _turn(constant: np.ndarray, m: int) -> np.ndarray:
+    """A reflection among the first m axes that takes the constant function, of these coordinates, to the first."""
+    axis = np.zeros(len(constant))
+    axis[:m] = constant[:m] / max(float(np.linalg.norm(constant[:m])), 1e-300)
+    axis[0] -= 1.0
+    square = float(axis @ axis)
+    return np.eye(len(axis)) - (2.0 / square * np.outer(axis, axis) if square > 1e-20 else 0.0)
 
 
 def spectral_clustering(
@@ -289,7 +302,7 @@ def spectral_clustering(
 ) -> SpectralModel:
     """Spectral clustering (Shi, Malik 2000), with a certificate about every other clustering.
 
-    k-means on coordinates 2 to k of the random walk between the rows, weighted by volume (weight times degree).
+    k-means on coordinates 1 to k of the random walk between the rows, weighted by volume (weight times degree).
     Eigenvalues have intervals. No clustering into k groups has a normalised cut below the sum of 1 - lambda_i, i = 2 to
     k, of which lower ends are known.
 
@@ -300,7 +313,7 @@ def spectral_clustering(
     kernel : str, Kernel, object with ``block``, or callable
         Without negative values.
     k : int, optional
-        Number of groups, from 2 to N - 1. Default: the number from 2 to ``max_groups`` after which the gap between
+        Number of groups, from 1 to N - 1. Default: the number from 2 to ``max_groups`` after which the gap between
         eigenvalues is the largest; ``info["number"]`` says whether the intervals prove that it is.
     max_groups : int
     tol : float, optional
@@ -351,7 +364,7 @@ def spectral_clustering(
         raise ValueError(
             f"the rows have only {len(walk.bounds)} different places under {gram.kernel!r}; take a smaller k"
         )
-    points = walk.psi[:, 1:k]
+    points = walk.psi[:, :k]
     labels = partition(points, walk.volumes, k, Randomness(rng).generator)
     volumes = np.bincount(labels, walk.volumes, minlength=k)
     ends = _cut(walk, labels, volumes)
@@ -364,7 +377,7 @@ def spectral_clustering(
         frame(walk.psi[:, 1 : k + 1], walk.volumes, walk.product, bounds[1:, 1], walk.product_error),
         k - 1 - ends[1],
     )
-    function, least_sum = walk.function(slice(1, k), 1.0)
+    function, least_sum = walk.function(slice(0, k), 1.0)
     return SpectralModel(
         cost_bounds=np.array(ends),
         least_cost=found.least,

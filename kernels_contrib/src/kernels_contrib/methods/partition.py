@@ -92,7 +92,7 @@ class Certificate:
     differing : float
         Share of the weight in which a clustering that costs no more may differ; 1.0 where nothing is known.
     gap : ndarray (2,)
-        Interval of lambda_(k-1) - lambda_k.
+        Interval of lambda_(k-1) - lambda_k; zero for one part.
     """
 
     least: float
@@ -195,17 +195,20 @@ def certificate(
     costs : tuple of float
         Ends of the cost of this clustering.
     bounds : ndarray (2, 2)
-        Intervals around the eigenvalues k - 1 and k.
+        Intervals around the eigenvalues k - 1 and k; of no matter for one part.
     clustering : labels (N,), weights (N,), sizes (k,)
     frame : Frame
     between : float
         Lower end of tr(P'A) for every C' that costs no more, that of C among them.
     """
     labels, weights, sizes = clustering
+    least = min(max(remainder, 0.0), costs[1])
+    if len(sizes) == 1:  # there is no other
+        return Certificate(least, 0.0, np.zeros(2))
     gap = np.array([bounds[0, 0] - bounds[1, 1], bounds[0, 1] - bounds[1, 0]])
     eps = _least_eps(frame, labels, weights, sizes, between)
     differing = share_that_may_differ(eps, float(sizes.max() / sizes.sum()))
-    return Certificate(min(max(remainder, 0.0), costs[1]), differing, gap)
+    return Certificate(least, differing, gap)
 
 
 def indicators(labels: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

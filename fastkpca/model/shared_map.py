@@ -15,7 +15,7 @@ from .feature_projector import FeatureProjector
 from .result import KPCAModel, check_model
 from .stored import restore_map
 
-__all__ = ["check_mergeable", "feature_projector", "map_for_rows", "takes_farther_rows", "widest_map"]
+__all__ = ["check_mergeable", "feature_projector", "map_for_rows", "widest_map"]
 
 OF_THE_ROWS = {"radius", "entry_error", "margin", "predicted", "reached", "bounds"}
 """What a map's state says of the rows that it was made for, and not of the features themselves."""
@@ -42,19 +42,6 @@ def feature_projector(model: KPCAModel) -> FeatureProjector:
 def map_for_rows(model: KPCAModel, kernel: Kernel, data: Summary) -> FeatureMap:
     """The model's features, with error bounds that hold for these rows too; ValueError where there are none."""
     return feature_projector(model).map.widened(kernel, data, float(model.info.get("radius", 0.0)))
-
-
-def takes_farther_rows(model: KPCAModel) -> bool:
-    """Whether rows twice as far from the shift as those of the model may share its map."""
-    radius, d = 2.0 * float(model.info.get("radius", 0.0)), model.n_features
-    origin, kind = np.zeros(d), np.dtype(np.float64)
-    box = np.array([origin - radius, origin + radius])
-    farther = Summary(1, d, kind, model.shift, box, radius, None, origin, origin[None], np.zeros(1, dtype=np.int64))
-    try:
-        map_for_rows(model, guarded(model.kernel), farther)
-    except ValueError:
-        return False
-    return True
 
 
 def check_mergeable(models: Sequence[Any]) -> list[KPCAModel]:

@@ -36,7 +36,6 @@ from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, leading
 from ..model.rows import float_type, new_rows
-from ..model.shared_map import takes_farther_rows
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
@@ -383,17 +382,19 @@ class KernelPCA(KernelTransformer):
         }
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             if first:
-                settings |= {
-                    "tol": tol if self.max_features is None else None,
-                    "max_features": self.max_features,
-                    "memory_limit": self.memory_limit,
-                    "rng": self._seed(),
-                    "keep_moments": True,
-                    "return_scores": False,
-                }
-                model = kpca(X, kernel, self.n_components, method="features", **settings)
-                if not takes_farther_rows(model):  # Fourier features hold within the box of their rows
-                    model = kpca(X, kernel, self.n_components, features="pivots", **settings)
+                model = kpca(
+                    X,
+                    kernel,
+                    self.n_components,
+                    tol=tol if self.max_features is None else None,
+                    max_features=self.max_features,
+                    method="features",
+                    memory_limit=self.memory_limit,
+                    rng=self._seed(),
+                    keep_moments=True,
+                    return_scores=False,
+                    **settings,
+                )
             else:
                 assert self.model_ is not None
                 model = kpca_update(self.model_, X, c=self._number, tol=tol, **settings)

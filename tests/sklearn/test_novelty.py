@@ -174,7 +174,7 @@ def test_partial_fit_takes_every_component_or_a_fraction_of_the_first_rows():
 
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
 def test_partial_fit_takes_rows_far_outside_those_of_the_first_call(gamma):
-    """Fourier features, which the plan takes here, are right in the box of their rows alone."""
+    """Fourier features, which a fit in one go takes here, are right in the box of their rows alone."""
     rng = np.random.default_rng(0)
     first, far = rng.uniform(size=(400, 2)), rng.uniform(-3, 8, (100, 2))
     of_fourier = fk.kpca(first, "gaussian", 3, gamma=gamma, features="fourier", keep_moments=True)

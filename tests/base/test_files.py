@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tracemalloc
 
-import fake_plugins
 import numpy as np
 import pytest
 from places import ROOT
@@ -626,19 +625,13 @@ class Product(Kernel):
 
 
 @pytest.fixture
-def plugin(tmp_path, monkeypatch):
+def plugin(tmp_path, plugins):
     """A distribution acme-kernels 1.0 with the kernel "product" in the module acme_files, and a model file of it."""
-    fake_plugins.write(
-        tmp_path, "acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE}, group=registry.GROUP
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins("acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE})
     X = np.random.default_rng(0).standard_normal((30, 3))
     fk.save(fk.kpca(X, "product", 2, scale=2.0), tmp_path / "m")
     fk.save(fk.kpca(X, fk.get_kernel("product") + fk.get_kernel("linear"), 2), tmp_path / "sum")
-    yield tmp_path
-    sys.modules.pop("acme_files", None)
-    registry.KERNELS.loaded.clear()
-    registry.KERNELS.scanned.clear()
+    return tmp_path
 
 
 def test_no_plugin_is_imported_unless_allowed(plugin):

@@ -45,15 +45,13 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 """Some rows of X, and what stands beside them: the label column and the identifiers, where they are asked for."""
 
 SMALL_FILE = 1 << 22
-"""Bytes up to which numpy reads a file before pandas would be imported."""
+"""Bytes up to which numpy reads a file faster than pandas is imported; users of larger ones are told of pandas."""
 _SAMPLE_LINES = 50
 _SAMPLE_CHARACTERS = 1 << 19
 """After which no further line is looked at first: those of 100,000 columns are as long as that."""
 _UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
 """What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
-_LARGE_FILE = 1 << 24
-"""Bytes from which the user is told that pandas would read faster."""
 _SPELLINGS = [
     word + end for x in sorted(MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"} for end in ("", " ")
 ]
@@ -271,7 +269,7 @@ class TextFile:
         try:
             import pandas
         except ImportError:
-            if size > _LARGE_FILE:
+            if size > SMALL_FILE:
                 notes.append("with pandas installed, files of this size are read several times faster")
             try:
                 yield self._numpy_block(taken, beside)

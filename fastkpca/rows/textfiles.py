@@ -47,6 +47,7 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file faster than pandas is imported; users of larger ones are told of pandas."""
 _SAMPLE_LINES = 50
+"""Lines that are looked at first, to see how the file is made."""
 _SAMPLE_CHARACTERS = 1 << 19
 """After which no further line is looked at first: those of 100,000 columns are as long as that."""
 _UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}

@@ -22,6 +22,7 @@ __all__ = ["RationalQuadratic"]
 MOST_OCTAVES = 500
 """Of rows over a unit in which their squares are finite."""
 LEAST_ORDER, LARGEST_ORDER = 1e-12, 1e100
+"""Of alpha: between them no power leaves float64."""
 
 
 class RationalQuadratic(Kernel):

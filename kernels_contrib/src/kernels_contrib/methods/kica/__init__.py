@@ -46,6 +46,7 @@ SAME = 2e-3
 LARGEST = 1e300
 """Number in X, and its inverse the smallest that a column's largest may be."""
 LEAST_REGULARIZATION, LARGEST_REGULARIZATION = 1e-8, 1e8
+"""Of kappa: below, canonical correlations are all one to rounding; beyond, no dependence is left."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -377,4 +377,4 @@ def check_number_of(i: Any, available: int, what: str) -> int:
     """A column's number; ValueError where there is no such."""
     if isinstance(i, (bool, np.bool_)) or not isinstance(i, Real) or i not in range(available):
         raise ValueError(f"there is no {what}, counted from 0")
-    return int(i)
+    return int(float(i))

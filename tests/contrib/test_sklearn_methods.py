@@ -135,3 +135,9 @@ def test_what_would_be_ignored_is_an_error(estimator):
         estimator().fit(X, np.zeros(len(X)))
     with pytest.raises(ValueError, match="y is None"):
         estimator().fit(X, None)
+
+
+@pytest.mark.parametrize("estimator", [KernelLogisticRegression(C=10**400), KLDA(regularization=10**400)])
+def test_numbers_beyond_float64_are_refused_in_words(estimator):
+    with pytest.raises(ValueError, match="The '(C|regularization)' parameter of .* is a number beyond float64's"):
+        estimator.fit(X, Y)

@@ -612,7 +612,8 @@ def test_every_parameter_of_theirs_with_its_default():
 @pytest.mark.parametrize(
     "given",
     [{"n_components": 0}, {"n_components": 1.5}, {"gamma": -1}, {"tol": -1}, {"eigen_solver": "x"}, {"alpha": "a"},
-     {"kernel": "unknown"}, {"kernel": 3}, {"random_state": "x"}, {"method": "lapack"}],
+     {"kernel": "unknown"}, {"kernel": 3}, {"random_state": "x"}, {"method": "lapack"},
+     {"alpha": 10**400, "fit_inverse_transform": True}, {"tol": 10**400}],
 )  # fmt: skip
 def test_errors_are_of_their_class(given):
     from sklearn.utils._param_validation import InvalidParameterError

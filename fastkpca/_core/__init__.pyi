@@ -1,5 +1,4 @@
 from . import boxes as boxes
-from . import clusters as clusters
 from . import moments as moments
 from . import multiindex as multiindex
 from . import parity as parity

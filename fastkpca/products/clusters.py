@@ -1,7 +1,7 @@
 """Gaussian products by clusters: far pairs of rows skipped, near pairs exact.
 
-Rows are cut into the leaves of a k-d tree (scipy's), each with the box of its rows. A pair of leaves is skipped where the
-kernel is at most tol at the distance of their boxes; the values of all other pairs are computed, in compiled tiles.
+Rows are cut into the leaves of a k-d tree (scipy's), each with the box of its rows. A pair of leaves is skipped where
+the kernel is at most tol at the distance of their boxes; the values of all other pairs are computed, in compiled tiles.
 Both directions are treated alike: with one set of rows the product is symmetric.
 """
 
@@ -47,7 +47,8 @@ class _Leaves:
 
     def __init__(self, X: np.ndarray, leaf: int, sample_of: float = 1.0):
         tree = scipy.spatial.cKDTree(X, leafsize=leaf, balanced_tree=False)
-        first, nodes = [], [tree.tree]
+        first: list[int] = []
+        nodes = [tree.tree]
         while nodes:
             node = nodes.pop()
             if node.split_dim < 0:
@@ -202,9 +203,10 @@ class ClusterSummation(Summation):
         for rows, left, runs, right in parallel.run(task, count, n_threads=self.n_threads, stage="near pairs"):
             if left is not None:
                 V[rows] += left
-            first = 0
-            for run in runs if right is not None else ():
-                V[run] += right[first : (first := first + run.stop - run.start)]
+            if right is not None:
+                parts = np.split(right, np.cumsum([run.stop - run.start for run in runs[:-1]]))
+                for run, part in zip(runs, parts, strict=True):
+                    V[run] += part
         product = np.empty_like(V)
         product[targets.order] = V
         return product

@@ -50,12 +50,10 @@ LEAST = {1: 2500, 2: 600, 3: 2500}
 MOST_FORMED = {1: 1600, 2: 150, 3: 400}
 """Directions up to which the moment is formed. Of more than one axis, products on the grid are cheap."""
 MOST = {1: 1600, 2: 3000, 3: 60_000}
-"""Directions that are kept, at most. Beyond, FFTs are as fast with one axis, and with two ``nested``."""
+"""Directions that are kept, at most. Beyond, FFTs are as fast with one axis."""
 MOST_PAIRS = 1 << 23
 """Numbers in the table of products of two functions by axis."""
 REMAINDER = 1e-14
-COLUMNS = 100
-"""That an iteration multiplies, about."""
 
 
 @dataclass(frozen=True)

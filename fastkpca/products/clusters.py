@@ -7,7 +7,7 @@ Both directions are treated alike: with one set of rows the product is symmetric
 
 from __future__ import annotations
 
-from math import ceil, log, sqrt
+from math import ceil, isqrt, log, sqrt
 
 import numpy as np
 import scipy  # scipy.spatial is loaded where it is used first
@@ -17,26 +17,30 @@ from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..rows.view import Rows
-from .rates import RATE, entry_rate
+from .rates import CLUSTERS, RATE, entry_rate
 from .vectors import columns_of
 
 __all__ = ["ClusterSummation", "cluster_offer"]
 
-LEAST_LEAF, LEAF, LEAVES, MOST_LEAVES = 8, 64, 32, 4096
-"""Rows of a leaf at most, where there are many and few, and when that is: leaves of few rows, and of so many that their
-pairs fill memory. By ``benchmarks/speed/fast_products.py``: leaves of 128 rows take 1.05 to 1.3 times as long."""
-TOGETHER = 8  # neighbouring leaves whose common box is looked at before their own
-SLOWER, CALL = 1.1, 2e-5  # times the seconds of a value in larger tiles, and seconds of a leaf: by the same script
-SETUP = 2e-7, 4e-7  # seconds of a row, and of a pair of leaves, before the first product: by the same script
-STRIP = 2048, 1 << 16  # rows of a leaf, and of its partners, in one call of the compiled loops: a quarter of a second
-WASTE = 1.2  # values that a group of neighbouring leaves may compute with the partners of all, over those of each
-WORTH = 0.55  # of all pairs at most: in eight coordinates and more a sample shows a quarter too few near pairs
-FEW = 64  # rows whose distances to a sample's, and leaves whose pairs, tell what can be skipped
+LEAF, MOST_LEAVES = 64, 4096
+"""Rows of a leaf where rows are many, and leaves, about, from which on a leaf has more: their pairs have to stay in
+memory. Of 2e4 to 1e5 uniform and clustered rows in 2 to 10 coordinates, leaves of 128 rows took 1 to 1.4 times as long
+as these."""
+TOGETHER, WASTE = 8, 1.2
+"""Neighbouring leaves whose common box is looked at before their own; and how many times as many values as they need
+these may compute in order to be one task."""
+STRIP = 2048, 1 << 16
+"""Rows of a leaf, and of its partners, in one call of the compiled loops: a quarter of a second."""
+WORTH = 0.55
+"""Share of the pairs that an offer computes, at most: in eight coordinates and more, where boxes are wide, those of a
+sample show a quarter too few."""
+FEW = 64
+"""Rows whose distances to a sample's tell whether leaves are worth a look, and leaves whose pairs tell the share."""
 
 
 def _leaf(n: int) -> int:
     """Rows of a leaf of n rows."""
-    return max(LEAST_LEAF, min(LEAF, n // LEAVES), n // MOST_LEAVES)
+    return max(min(LEAF, isqrt(n)), n // MOST_LEAVES)
 
 
 class _Leaves:
@@ -243,9 +247,9 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     if share > WORTH:
         return None
     values, rows = n * m * (0.5 if same else 1.0) / entry_rate(d), n + (0 if same else m)
-    first = SLOWER * share * values + CALL * n / _leaf(n)
+    first = CLUSTERS.values * share * values + CLUSTERS.leaf * n / _leaf(n)
     leaves = float(n // _leaf(n) + 1) * (m // _leaf(m) + 1)
-    setup = SETUP[0] * rows + SETUP[1] * share * leaves
+    setup = CLUSTERS.row * rows + CLUSTERS.pair * share * leaves
     cost = Cost(
         row_flops=RATE.features * first / n,
         column_flops=RATE.features * 2.0 * share * m / RATE.products,

@@ -122,9 +122,10 @@ def _copy(stream: Any, copy: Any, name: str) -> None:
     while block := stream.read(1 << 20):
         room -= len(block)
         if room < 0:
+            folder = os.path.dirname(copy.name)
             raise Refused(
-                f"{name} has not ended after {readable_size(size)}, half of what {os.path.dirname(copy.name)} has left, where "
-                "it is copied, since it is read repeatedly; give a file, or TMPDIR another folder"
+                f"{name} has not ended after {readable_size(size)}, half of what {folder} has left, "
+                "where it is copied, since it is read repeatedly; give a file, or TMPDIR another folder"
             )
         copy.write(block)
 

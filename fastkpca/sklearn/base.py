@@ -23,6 +23,7 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
+from sklearn.utils.validation import _check_sample_weight
 
 from ..base import parallel
 from ..base.protocol import Kernel
@@ -30,10 +31,15 @@ from ..errors import UnknownKernelError
 from ..rows.convert import as_csr
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
-__all__ = ["KernelEstimator", "KernelTransformer"]
+__all__ = ["KernelEstimator", "KernelTransformer", "checked_weights"]
 
 DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
 """A parameter with this value may not have been given by anybody: a kernel that does not have it is no error."""
+
+
+def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """One weight for each row, as scikit-learn checks them; None where none are given."""
+    return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
 
 
 class KernelEstimator(BaseEstimator):

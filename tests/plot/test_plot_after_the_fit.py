@@ -201,7 +201,7 @@ def test_long_names_in_a_biplot_stay_within_the_axes():
         assert all(box.x0 > inside.x0 - 1 and box.x1 < inside.x1 + 1 for box in boxes)
 
 
-@pytest.mark.parametrize("wrong", [scipy.sparse.eye_array(2).tocsr(), np.zeros(1), "1", True])
+@pytest.mark.parametrize("wrong", [scipy.sparse.csr_array(np.eye(2)), np.zeros(1), "1", True])
 def test_a_component_that_is_no_number_is_refused(which, wrong):
     with pytest.raises((TypeError, ValueError), match="component"):
         plot.importance(which, component=wrong)

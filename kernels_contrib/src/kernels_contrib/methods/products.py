@@ -15,20 +15,20 @@ import scipy.sparse as sp
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.kernels import Kernel
-from fastkpca.maps.passes import feature_moments
-from fastkpca.rows.convert import as_rows
-from fastkpca.rows.sources import nearest_and_rest
-from fastkpca.rows.view import Rows, holds_more
+from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from .functions import FeatureFunction, SampleFunction
 from .options import FitOptions
 
-__all__ = ["HELD", "Products", "class_moments", "products_for", "small_features", "training_rows"]
+__all__ = ["HELD", "Products", "class_moments", "products_for", "quick_gram", "small_features", "training_rows"]
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
 DRAFT_ROWS = 8192
 """Rows that a map is chosen on where one pass over all of them will show what it misses anyway."""
+PRODUCT_TOL = 1e-10
+"""Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
+seldom less than a thousandth of the number of rows."""
 HELD = 512 << 20
 """Bytes up to which an (N, D) matrix of features is held rather than formed again for each product."""
 
@@ -116,6 +116,17 @@ def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) ->
     if features.shape[1] > max_features:
         features = fk.features(X, kernel, max_features=max_features, **(options | {"features": "pivots"}))
     return features
+
+
+def quick_gram(X: Any, kernel: Any, **options: Any) -> Any:
+    """``fastkpca.gram``: exact where the kernel has no fast product, else one whose error is ``PRODUCT_TOL``."""
+    gram = fk.gram(X, kernel, **options)
+    if gram.products == "exact" and gram.kernel.takes_points:
+        tol = PRODUCT_TOL * float(np.abs(gram.diagonal()).max())
+        if gram.error_bound < tol:
+            known = {name: value for name, value in options.items() if name in ("n_threads", "rng")}
+            gram = fk.gram(X, gram.kernel.unbound(), tol=tol, **known)
+    return gram
 
 
 def products_for(X: Any, options: FitOptions, *, draft: bool = False) -> Products:

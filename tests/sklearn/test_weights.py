@@ -74,7 +74,12 @@ def test_routing_hands_weights_to_the_step():
 
 @pytest.mark.parametrize(
     ("weights", "text"),
-    [(np.ones(3), "sample_weight"), (-np.ones(80), "negative|weight"), (np.full(80, np.nan), "NaN"), (0 * COUNTS, "weight|sample")],
+    [
+        (np.ones(3), "sample_weight"),
+        (-np.ones(80), "negative|weight"),
+        (np.full(80, np.nan), "NaN"),
+        (0 * COUNTS, "weight|sample"),
+    ],
 )
 def test_wrong_weights_are_refused(weights, text):
     with pytest.raises(ValueError, match=text):

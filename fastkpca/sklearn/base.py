@@ -29,6 +29,7 @@ from ..base import parallel
 from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
 from ..rows.convert import as_csr
+from ..rows.foreign import columns_of_words
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
 __all__ = ["KernelEstimator", "KernelTransformer", "checked_weights"]
@@ -103,10 +104,15 @@ class KernelEstimator(BaseEstimator):
     def _validated(self, X: Any, *, reset: bool) -> Any:
         X = as_csr(X) if sp.issparse(X) and X.ndim == 2 else X  # scikit-learn converts it unseen
         try:
-            from sklearn.utils.validation import validate_data
-        except ImportError:  # before scikit-learn 1.6
-            return self._validate_data(X, accept_sparse="csr", reset=reset)
-        return validate_data(self, X, accept_sparse="csr", reset=reset)
+            try:
+                from sklearn.utils.validation import validate_data
+            except ImportError:  # before scikit-learn 1.6
+                return self._validate_data(X, accept_sparse="csr", reset=reset)
+            return validate_data(self, X, accept_sparse="csr", reset=reset)
+        except ValueError as error:  # of words scikit-learn tells the first one, and not its column
+            if "could not convert" not in str(error) or not hasattr(X, "dtypes"):
+                raise
+            raise ValueError(f"{error}: X {columns_of_words(X)}") from error
 
     def _kernel_of(
         self,

@@ -5,7 +5,7 @@ K itself is never formed: ``matmat`` is Phi (Phi' U), or ``fastkpca.gram(X, kern
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +18,23 @@ from fastkpca.kernels import Kernel
 from fastkpca.maps.passes import feature_moments
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import nearest_and_rest
+from fastkpca.rows.values import check_weights
 from fastkpca.rows.view import Rows, holds_more
 
-from .functions import FeatureFunction, SampleFunction
+from .functions import FeatureFunction, KernelFunction, SampleFunction
+from .labels import real_targets
 from .options import FitOptions
 
-__all__ = ["HELD", "Products", "class_moments", "products_for", "small_features", "training_rows"]
+__all__ = [
+    "HELD",
+    "Products",
+    "class_moments",
+    "need_semidefinite",
+    "products_for",
+    "regression_on",
+    "small_features",
+    "training_rows",
+]
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
@@ -31,6 +42,15 @@ DRAFT_ROWS = 8192
 """Rows that a map is chosen on where one pass over all of them will show what it misses anyway."""
 HELD = 512 << 20
 """Bytes up to which an (N, D) matrix of features is held rather than formed again for each product."""
+
+
+def need_semidefinite(kernel: Kernel, purpose: str) -> None:
+    """Raise ValueError for a kernel that is not known to be positive semidefinite."""
+    if not kernel.positive_semidefinite:
+        raise ValueError(
+            f"{kernel!r} is not positive semidefinite, and {purpose} measures lengths in the space of such a kernel; "
+            "take another one (a kernel of your own says that it is with positive_semidefinite = True)"
+        )
 
 
 def training_rows(X: Any, purpose: str) -> Any:
@@ -85,6 +105,17 @@ class Products:
         n, d = self.features.shape
         return self.features @ np.eye(d) if 8 * n * d <= HELD else None
 
+    def held_product(self) -> Callable[[np.ndarray], np.ndarray]:
+        """U -> K U, for many products: with the features formed once, where they fit."""
+        Phi = None if self.features is None else self.held_features()
+        return self.matmat if Phi is None else lambda U: Phi @ (Phi.T @ U)
+
+    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> KernelFunction:
+        """f(x) = sum_j coefficients_j k(x, x_j) - constant, with K as it is multiplied by."""
+        if self.features is None:
+            return self.function(coefficients, constant)
+        return self.feature_function(self.features.T @ coefficients, constant)
+
     def function(self, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
         kernel = self.kernel.unbound()
@@ -133,6 +164,18 @@ def products_for(X: Any, options: FitOptions, *, draft: bool = False) -> Product
                 raise
     gram = fk.gram(X, options.kernel, n_threads=options.n_threads, rng=options.rng, **options.parameters)
     return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
+
+
+def regression_on(
+    X: Any, t: Any, sample_weight: Any, options: FitOptions, purpose: str
+) -> tuple[Products, np.ndarray, np.ndarray]:
+    """K, the targets (N, k) and the weights (N,) of a regression, checked."""
+    X = training_rows(X, purpose)
+    targets, weights = real_targets(t, X.shape[0]), check_weights(sample_weight, X.shape[0])
+    products = products_for(X, options)
+    if not products.kernel.by_number:
+        need_semidefinite(products.kernel, purpose)
+    return products, targets, np.ones(len(targets)) if weights is None else np.asarray(weights, dtype=np.float64)
 
 
 def _mapped(X: Any, options: FitOptions) -> Any:

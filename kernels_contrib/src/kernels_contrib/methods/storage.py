@@ -12,18 +12,22 @@ from fastkpca.errors import ModelFileError
 from fastkpca.state import load_state, save_state
 
 from .base import FittedMethod
+from .cca import CCAModel
 from .components import RegressionModel
 from .kbda import KBDAModel
 from .kica import KICAModel
 from .klda import KLDAModel
 from .logistic import LogisticModel
 from .perceptron import PerceptronModel
+from .permutation import PermutationTest
+from .pls import PLSModel
+from .ridge import RidgeModel
 
 __all__ = ["load", "save"]
 
 MODELS: dict[str, type[FittedMethod]] = {
     cls.__name__: cls for cls in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)
-}
+} | {cls.__name__: cls for cls in (CCAModel, PLSModel, PermutationTest, RidgeModel)}
 KIND = "kernels_contrib:"
 DISTRIBUTION = "fastkpca-kernels-contrib"
 

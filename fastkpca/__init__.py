@@ -10,6 +10,7 @@ The house, from the roof down. Each room imports only rooms of lower floors, and
     fit        from rows to a model: check, plan, run one route, certify; gram() and features()
     state      model files for what other methods return
     model      the fitted model: project, save, pre-images, novelty, export
+    methods    what the authors of methods build on: rows, arguments, systems, files
     testing    checks for the authors of kernels
     kernels    kernels, their registry, and the guard around those from outside
     solve      eigenvalues, linear systems, and intervals around what they find
@@ -59,7 +60,7 @@ if not _TYPE_CHECKING:
 
     def __getattr__(name: str):
         """Submodules are imported when they are first asked for; other libraries' names say what they are here."""
-        if name in ("plot", "sklearn", "state", "testing"):
+        if name in ("methods", "plot", "sklearn", "state", "testing"):
             return _import_module(f"fastkpca.{name}")
         text = f"fastkpca has no attribute {name!r}"
         if name in ("KernelPCA", "Nystroem"):

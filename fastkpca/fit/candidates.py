@@ -148,6 +148,9 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
             # sums of fewer products make more features worth their price
             quick = problem.kernel.quick_map(data, residual, QUICK_MORE * largest)
             offers += [] if quick is None or any(x.name == quick.name for x in offers) else [quick]
+        if problem.keeps_moments and target.features == "auto":
+            # moments that are no matrix belong to the box of these rows: what will be merged or updated takes any rows
+            offers = [x for x in offers if x.cost.moment_flops is None] or offers
         fit = [x for x in offers if not _too_many(x, data.n_samples, target.features)]
         if fit or target.method != "features" or residual >= 1.0:
             return offers

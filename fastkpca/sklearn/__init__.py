@@ -1,9 +1,9 @@
 """scikit-learn's interface: ``KernelPCA``, ``KernelPCANovelty`` and ``Nystroem`` with scikit-learn's parameters and
-attributes."""
+attributes. ``KernelEstimator`` and ``KernelTransformer`` are for authors of estimators on other methods."""
 
-from .base import KernelEstimator as _needs_scikit_learn  # noqa: F401  its absence is told in words
+from .base import KernelEstimator, KernelTransformer  # first: the absence of scikit-learn is told in words
 from .decomposition import KernelPCA
 from .kernel_approximation import Nystroem
 from .novelty import KernelPCANovelty
 
-__all__ = ["KernelPCA", "KernelPCANovelty", "Nystroem"]
+__all__ = ["KernelEstimator", "KernelPCA", "KernelPCANovelty", "KernelTransformer", "Nystroem"]

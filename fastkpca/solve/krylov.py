@@ -281,7 +281,9 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
         text += f", tol is {tol:g}"
     ways = ["more passes (max_passes) help"] if short or _still_falls(judge.history) else []
     if positive and 2 * certificate.rounding > 0.8 * tol * theta[0]:
-        ways = ["the products are approximate, and their own error is more than tol allows: products='exact' helps"]
+        ways = ["that is rounding in float64; a larger tol helps"]
+        if A.matrix.product.error_bound:
+            ways = ["the products are approximate, and their own error is more than tol allows: products='exact' helps"]
     if alternative:
         ways.append(alternative)
     return f"{text}; {', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"

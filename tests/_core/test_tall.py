@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastkpca._core import tiles
-from fastkpca.products.vectors import LARGE_PAGE, LARGEST_IN_HEAP, LINE, aligned, aligned_columns, aligned_pair
+from fastkpca.products.vectors import aligned_columns
 
 SETS = ["baseline", "avx2", "avx512"]
 
@@ -13,21 +13,6 @@ def _columns(rng, n, m, layout):
     A = aligned_columns(n, m) if layout == "aligned" else np.empty((n, m), order="F" if layout == "columns" else "C")
     A[...] = rng.standard_normal((n, m))
     return A
-
-
-def test_arrays_begin_with_a_line_and_large_ones_with_a_large_page():
-    for count, dtype, start in [(3, np.float32, LINE), (1000, np.float64, LINE), (LARGE_PAGE, np.float32, LARGE_PAGE)]:
-        array = aligned(count, dtype)
-        assert array.shape == (count,) and array.dtype == dtype
-        assert array.ctypes.data % start == 0
-
-
-def test_a_pair_is_one_block_where_the_heap_keeps_that():
-    for count, together in [(1000, True), (LARGE_PAGE, True), (LARGEST_IN_HEAP // 8, False)]:
-        first, second = aligned_pair(count, np.float32)
-        assert first.shape == second.shape == (count,)
-        assert (first.base is second.base) == together
-        assert first.ctypes.data % (LARGE_PAGE if first.nbytes > 2 * LARGE_PAGE else LINE) == 0
 
 
 @pytest.mark.parametrize("instructions", SETS)
@@ -72,10 +57,3 @@ def test_other_lengths_are_refused():
         tiles.tall_inner(A, X)
     with pytest.raises(ValueError, match="is not the shape of a product"):
         tiles.add_tall_product(A, np.eye(2), X)
-
-
-@pytest.mark.parametrize("n", [1, 7, 8, 1797])
-def test_columns_begin_at_lines_of_the_cache(n):
-    A = aligned_columns(n, 3)
-    assert A.shape == (n, 3) and A.strides[0] == 8
-    assert all(A[:, j].ctypes.data % 64 == 0 for j in range(3))

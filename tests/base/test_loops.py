@@ -197,25 +197,6 @@ def test_calls_side_by_side_give_their_results_in_order():
     parallel.side_by_side(lambda: together.wait(60), lambda: together.wait(60), n_threads=2)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 6, 7, 10, 11])
-@pytest.mark.parametrize("multiplications", [0.0, 1e7, 1e12])
-def test_columns_are_nearly_equal_parts_of_all(k, multiplications):
-    parts = parallel.columns(k, multiplications)
-    assert [j for part in parts for j in range(k)[part]] == list(range(k))
-    sizes = [part.stop - part.start for part in parts]
-    assert min(sizes) >= 1 and max(sizes) - min(sizes) <= 1
-    assert len(parts) == min(k, 1 if multiplications == 0.0 else 4)
-
-
-@pytest.mark.parametrize("n", [0, 1, 5, 1023, 2047, 2048, 4097, 100_000])
-@pytest.mark.parametrize("multiplications", [0, 1 << 21, 1 << 23, 1e12])
-def test_shares_are_equal_and_even_in_number(n, multiplications):
-    parts = parallel.shares(n, multiplications)
-    assert np.concatenate([np.arange(n)[part] for part in parts]).tolist() == list(range(n))
-    if len(parts) > 1:
-        assert len(parts) in (2, 4) and min(p.stop - p.start for p in parts) > n / len(parts) - 64 * len(parts)
-
-
 @pytest.mark.parametrize("line", range(1, 40))
 def test_an_interrupt_after_any_line_leaves_no_thread(line):
     """The interpreter's own way to strike: a tracer, at each line of the pool and its loops in the caller's thread."""
@@ -245,15 +226,3 @@ def test_an_interrupt_after_any_line_leaves_no_thread(line):
     assert not ours()
     both = threading.Barrier(2)  # a thread helps the next loop too: neither task ends without the other
     assert list(parallel.run(lambda i: both.wait(5) >= 0, 2, n_threads=2)) == [True, True]
-
-
-def test_even_rows_make_an_even_number_of_nearly_equal_tiles():
-    for step in (64, 1000, 1024, 8192):
-        for n in (1, 63, 64, 65, 1000, 1025, 5000, 30_000, 50_000, 100_001, 10_000_000):
-            rows = parallel.even_rows(n, step)
-            tiles = [min(rows, n - start) for start in range(0, n, rows)]
-            assert rows <= step and (rows == step or rows % 16 == 0)
-            if n <= step:
-                assert len(tiles) == 1
-            elif step >= 1000 and n <= 50_000:  # of more tiles one more is no loss
-                assert len(tiles) % 2 == 0 and sum(tiles[::2]) - sum(tiles[1::2]) <= rows // 2

@@ -11,7 +11,6 @@ from data import look
 from sklearn.datasets import load_digits
 
 import fastkpca as fk
-from fastkpca.base import parallel
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import candidates
@@ -64,9 +63,6 @@ def test_a_run_that_is_left_gives_what_lapack_gives(unsuspecting, n_threads):
     assert fk.KPCAModel.from_state(*model.state()).plan == model.plan
     assert model.info["krylov_tried"] == fk.kpca(FLAT, **ASKED).info["krylov_tried"] <= 8
     np.testing.assert_array_equal(model.eigenvalues, fk.kpca(FLAT, **ASKED, method="dense").eigenvalues)
-
-
-TAILS = np.random.default_rng(2).standard_normal((2500, 6))
 
 
 @pytest.mark.parametrize(("seed", "c", "sigma", "tol"), [(1, 80, 4.0, 1e-8), (2, 100, 5.0, 5e-9)])
@@ -170,25 +166,8 @@ def test_a_run_that_hardly_gets_there_is_priced_as_one_that_is_left_for_lapack()
     assert fk.plan(X, "gaussian", 10, tol=1e-9, sigma=0.2).chosen.method == "dense"
 
 
-def _clusters(n, d, seed):
-    rng = np.random.default_rng(seed)
-    which, centres, widths = rng.choice(10, n, p=rng.dirichlet(np.full(10, 0.7))), rng.random((10, d)), rng.random(10)
-    return centres[which] + (0.01 + 0.09 * widths[which, None]) * rng.standard_normal((n, d))
-
-
 def test_approximate_products_are_planned_where_they_may_win():
     X = np.random.default_rng(0).random((10_000, 3))
     asked = {"kernel": "gaussian", "c": 10, "sigma": 0.05, "tol": 1e-6}
     names = {x.name for x in fk.plan(X, **asked).candidates if x.method == "krylov"}
     assert {"exact", "clusters"} <= names
-
-
-def test_the_parts_of_a_look_are_shared_by_threads(monkeypatch):
-    X = np.random.default_rng(0).random((3000, 5))
-    data, kernel, pieces, run = look(X)[1], fk.get_kernel("gaussian", sigma=1.0), [], parallel.run
-    monkeypatch.setattr(parallel, "run", lambda task, n, **k: pieces.append((n, k["n_threads"])) or run(task, n, **k))
-    looks = [look_at(kernel, data, n_threads=n) for n in (1, 2, 3)]
-    assert (2, 2) in pieces and (2, 3) in pieces
-    for seen in looks[1:]:
-        np.testing.assert_array_equal(seen.shares, looks[0].shares)
-        np.testing.assert_array_equal(seen.probe.curve, looks[0].probe.curve)

@@ -11,7 +11,6 @@ from sklearn.datasets import load_wine
 
 import fastkpca as fk
 from fastkpca.fit import gram as gram_module
-from fastkpca.kernels import gaussian
 
 KERNELS = [
     ("linear", {}),
@@ -480,13 +479,6 @@ def test_dense_moments_are_a_sum_over_the_rows():
     Phi = F.map.features(np.ascontiguousarray(X - F.shift))
     Phi = Phi - Phi.mean(axis=0)
     np.testing.assert_allclose(F.moments().dense(), Phi.T @ Phi, atol=1e-10)
-
-
-def test_products_by_name_plan_none_that_come_later(monkeypatch):
-    monkeypatch.setattr(gaussian, "cluster_offer", lambda *_: pytest.fail("planned, and not asked for"))
-    X = np.random.default_rng(0).random((2000, 3))
-    assert fk.gram(X, "gaussian", sigma=0.3, tol=1e-6, products="grid").shape == (2000, 2000)
-    assert fk.plan(X, "gaussian", 5, sigma=0.3, products="grid").name == "grid"
 
 
 def test_pivots_are_looked_for_where_no_map_of_them_can_be_taken():

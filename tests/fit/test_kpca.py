@@ -15,10 +15,8 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
-from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.kernels.gaussian import median_distance
-from fastkpca.products.rates import RATE, value_seconds
 from fastkpca.solve.operators import CentredProducts
 
 ROUNDING = 1e-12
@@ -711,34 +709,6 @@ def test_progress_ends_at_its_total(method):
     assert last and all(done == total for done, total in last.values())
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [{"kernel": "polynomial", "degree": 4}, {"kernel": "gaussian", "sigma": 3.0, "tol": 1e-2}],
-)
-def test_monomials_are_priced_by_the_sums_that_differ(kernel):
-    """By these alone, and not by all products of two features; with moments that are kept, by all."""
-    X = np.random.default_rng(0).standard_normal((200_000, 6))
-    prices = []
-    for keep in (False, True):
-        way = fk.plan(X, c=5, method="features", features="monomial", keep_moments=keep, **kernel).chosen
-        prices.append(way.seconds - way.offer.cost.row_flops * len(X) / RATE.features)
-        D, quick = way.n_features, way.offer.cost.quick_flops
-    sums = quick / 2.0
-    assert D < sums < 0.7 * D * (D + 1) / 2
-    assert prices[0] < 0.6 * prices[1]
-    assert prices[1] - prices[0] == pytest.approx(len(X) * (D**2 / RATE.squares - quick / RATE.products))
-
-
-def test_lapack_is_priced_with_the_values_of_its_kernel():
-    """Those of a kernel without compiled tiles take as long as ``block`` does."""
-    X = np.random.default_rng(0).random((600, 5))
-    kernels = (fk.get_kernel("gaussian", sigma=1.0), fk.get_kernel("gaussian", sigma=1.0) + fk.get_kernel("tanh"))
-    prices = [fk.plan(X, kernel, 3, method="dense").chosen.seconds for kernel in kernels]
-    values = [value_seconds(kernel, 5) for kernel in kernels]
-    assert values[1] > 2.0 * values[0]
-    assert prices[1] - prices[0] == pytest.approx(0.5 * 600**2 * (values[1] - values[0]))
-
-
 def test_a_map_that_turns_out_far_larger_than_products_cost_is_left_before_its_pass(monkeypatch):
     from fastkpca.fit import features
     from fastkpca.kernels import gaussian
@@ -821,16 +791,3 @@ def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
         exact = float(w @ np.diagonal(K) - w @ K @ w / w.sum())
         low, high = (x * (weights.sum() - 1) for x in model.total_variance_bounds)
         assert low <= exact <= high and high - low <= 1e-9 * exact
-
-
-@pytest.mark.parametrize("order", "CF")
-def test_signs_of_many_scores_are_changed_in_pieces_that_threads_share(monkeypatch, order):
-    score = np.array(np.random.default_rng(0).random((100_000, 8)), order=order)
-    signs = np.array([1.0, -1.0] * 4)
-    pieces, run = [], fit_components.parallel.run
-    monkeypatch.setattr(fit_components.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
-    for n_threads in (1, 2):
-        flipped = score.copy(order="K")
-        fit_components._flip(flipped, signs, n_threads)
-        np.testing.assert_array_equal(flipped, score * signs)
-    assert pieces == [4, 4]

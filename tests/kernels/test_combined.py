@@ -11,11 +11,10 @@ import reference
 from data import look
 
 import fastkpca as fk
-from fastkpca.base.protocol import Cost, FeatureMap
+from fastkpca.base.protocol import FeatureMap
 from fastkpca.errors import KernelParameterError, PluginError
 from fastkpca.kernels import (
     Kernel,
-    Offer,
     ProductKernel,
     ScaledKernel,
     SumKernel,
@@ -26,7 +25,6 @@ from fastkpca.kernels import (
 from fastkpca.maps.combined import ColumnMap, ScaledMap, SumMap, TensorMap
 from fastkpca.maps.monomial import PolynomialMap
 from fastkpca.maps.passes import pass_tile_rows, product_tile_rows
-from fastkpca.products.rates import RATE, pass_seconds
 from fastkpca.rows.view import Columns
 
 G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
@@ -284,7 +282,6 @@ def only_map(kernel, data, tol, max_features=5000, name=None):
     return next((x for x in offers if name in (None, x.name)), None)
 
 
-WIDE = get_kernel("gaussian", sigma=6.0)
 MAPS = {
     "scaled": (0.3 * G, ScaledMap, "monomial"),
     "sum": (0.5 * G + L, SumMap, "sum"),
@@ -363,22 +360,6 @@ def test_maps_that_do_not_fit_are_not_offered():
     assert not (L * P).feature_maps(data, 1e-6, 29)
     assert not (LAPLACIAN + G).feature_maps(data, 1e-6, 5000)  # no map of its own: pivots serve for the whole
     assert not (LAPLACIAN * G).feature_maps(data, 1e-6, 5000)
-
-
-def test_parts_are_searched_once_and_only_where_there_is_room(monkeypatch):
-    """A search for a map takes longer than many a fit."""
-    searched = []
-    maps_of = type(G).feature_maps
-    monkeypatch.setattr(
-        type(G), "feature_maps", lambda *arguments: searched.append(arguments[2]) or maps_of(*arguments)
-    )
-    data = summary(X)[1]
-    assert (G + L).feature_maps(data, 1e-3, 500)
-    assert len([tol for tol in searched if tol > 0.0]) == 1
-    searched.clear()
-    for kernel, most in ((G * P, 9), (G + P, 9), (G + P, 10)):  # the polynomial part alone has ten features
-        assert not kernel.feature_maps(data, 1e-3, most)
-    assert not any(searched)
 
 
 class WithDefect(FeatureMap):
@@ -521,24 +502,6 @@ def test_threads_reach_the_parts():
         assert np.array_equal(one, two)
 
 
-def test_costs_are_composed():
-    class Offering(Kernel):
-        positive_semidefinite = True
-
-        def value_bound(self, data):
-            return 0.0
-
-        def summations(self, data_x, data_y, tol):
-            return (Offer("own", Cost(5, 100.0, 7.0, 11.0, 0.0, 3.0), None),)
-
-    data = summary(X)[1]
-    both = (Offering() + Offering()).summations(data, data, None)[0].cost
-    assert both == Cost(5, 200.0, 14.0, 22.0, 0.0, 6.0)
-    assert (2 * Offering()).summations(data, data, None)[0].cost == Cost(5, 100.0, 7.0, 11.0, 0.0, 3.0)
-    tiles = (Offering() + LAPLACIAN).summations(data, data, None)[0].cost
-    assert tiles.row_flops > 100.0 and tiles.column_flops > 3.0
-
-
 # Through the public door ----------------------------------------------------------------------------------------
 
 
@@ -641,13 +604,3 @@ def test_a_registered_combination():
 def test_what_kernels_cannot_is_said(combine, text):
     with pytest.raises(TypeError, match=text):
         combine(fk.get_kernel("gaussian", sigma=1.0), fk.get_kernel("linear"))
-
-
-def test_products_with_a_sum_are_priced_as_those_with_its_parts():
-    """By the rates of the compiled tiles that run here."""
-    X = np.random.default_rng(0).random((3000, 5))
-    parts = [fk.get_kernel("gaussian", sigma=1.0), fk.get_kernel("linear")]
-    data = look(X)[1]
-    cost = next(x for x in (parts[0] + parts[1]).summations(data, data, None) if x.name == "sum").cost
-    passes = sum(pass_seconds(part, 3000, 3000, 5, 1, square=True) for part in parts)
-    assert 3000 * cost.row_flops / RATE.features == pytest.approx(passes, rel=0.2)

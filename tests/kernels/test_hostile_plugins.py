@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import fake_plugins
 import numpy as np
@@ -84,8 +84,6 @@ class Case:
     words: tuple[str, ...]
     cause: type[BaseException] | None = None
     use: str = "kpca"
-    name: str = "Bad"
-    api: dict = field(default_factory=dict)
 
 
 def kernel(body: str, base: str = "Good", before: str = GOOD) -> str:
@@ -93,8 +91,32 @@ def kernel(body: str, base: str = "Good", before: str = GOOD) -> str:
     return before + f"\n    class Bad({base}):\n        api_version = 1\n{inner}\n"
 
 
+def lies(body: str, *words: str, use: str = "kpca") -> Case:
+    """A kernel that breaks its contract, which is Good but for this part."""
+    return Case(kernel(body), KernelContractError, words, use=use)
+
+
+def fails(body: str, cause: type[BaseException], *words: str, use: str = "kpca") -> Case:
+    """A kernel whose own code raises."""
+    return Case(kernel(body), PluginError, words, cause, use)
+
+
+def part(base: str, body: str, *words: str) -> Case:
+    """A kernel that is right, with a map or a product that is not."""
+    owner, method, features, use = {
+        "Map": ("Own", "feature_maps(self, data, tol, max_features)", 20, "features"),
+        "Product": ("Fast", "summations(self, data_x, data_y, tol)", 0, "gram"),
+    }[base]
+    defined = f"\n    class Wrong({base}):\n" + textwrap.indent(textwrap.dedent(body).strip(), " " * 8)
+    offer = f"def {method}:\n    return [Offer('own', Cost({features}, 1.0, 1.0, 1.0, tol), Wrong)]"
+    return Case(kernel(offer, owner, GOOD + MAP + PRODUCT + defined), KernelContractError, words, use=use)
+
+
 BLOCK = r"Bad\.block on shapes \(\d+, 3\) and \(\d+, 3\)"
+DIAGONAL = r"Bad\.diagonal on shape \(\d+, 3\)"
+ON_ROWS = r"on shape \(\d+, 3\)"
 VALUES = 'np.exp(-cdist(X, Y, "sqeuclidean") / 2)'
+RETURNS = "def block(self, X, Y): return "
 CASES = {
     "import error": Case("import nothing_of_that_name", PluginError, ("cannot be imported",), ModuleNotFoundError),
     "missing attribute": Case("Other = 3", PluginError, ("AttributeError", "Bad"), AttributeError),
@@ -103,332 +125,195 @@ CASES = {
         PluginError,
         ("api_version 0", "upgrade the plugin"),
     ),
-    "wrong signature": Case(kernel("def block(self, X): return X"), PluginError, (BLOCK, "TypeError"), TypeError),
-    "a kernel of two points": Case(
-        kernel("def block(self, x, y): return float(np.exp(-np.sum(x * y)))"),
-        KernelContractError,
-        (BLOCK, "float64 values|returned shape"),
+    "constructor raises": fails("def check(self): 1 / 0", ZeroDivisionError, "Bad\\(\\) raised"),
+    "wrong signature": fails("def block(self, X): return X", TypeError, BLOCK, "TypeError"),
+    "a kernel of two points": lies(
+        "def block(self, x, y): return float(np.exp(-np.sum(x * y)))", BLOCK, "float64 values|returned shape"
     ),
-    "wrong shape": Case(
-        kernel("def block(self, X, Y): return np.ones((len(X), len(Y) + 1))"),
-        KernelContractError,
-        (BLOCK, r"returned shape \(\d+, \d+\)", r"shape \(\d+, \d+\) is due"),
+    "wrong shape": lies(
+        RETURNS + "np.ones((len(X), len(Y) + 1))", BLOCK, r"returned shape \(\d+, \d+\)", r"shape \(\d+, \d+\) is due"
     ),
-    "transposed": Case(
-        kernel("def block(self, X, Y): return super().block(Y, X)"),
-        KernelContractError,
-        ("Bad.block on shapes", "returned shape"),
+    "transposed": lies(RETURNS + "super().block(Y, X)", "Bad.block on shapes", "returned shape"),
+    "object values": lies(RETURNS + "super().block(X, Y).astype(object)", BLOCK, "returned object values"),
+    "complex values": lies(RETURNS + "super().block(X, Y) + 0j", BLOCK, "returned complex128 values"),
+    "whole numbers": lies(RETURNS + "(9 * super().block(X, Y)).astype(int)", BLOCK, "returned int64 values"),
+    "float32 for float64": lies(
+        RETURNS + "super().block(X, Y).astype(np.float32)", BLOCK, "returned float32 values", "float64, are due"
     ),
-    "object values": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y).astype(object)"),
-        KernelContractError,
-        (BLOCK, "returned object values"),
+    "None": lies("def block(self, X, Y): pass", BLOCK, "returned object values"),
+    "NaN": lies(
+        RETURNS + "super().block(X, Y) * np.nan", BLOCK, r"returned nan \(first at row 0, column 0 of the tile\)"
     ),
-    "complex values": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y) + 0j"),
-        KernelContractError,
-        (BLOCK, "returned complex128 values"),
-    ),
-    "whole numbers": Case(
-        kernel("def block(self, X, Y): return (9 * super().block(X, Y)).astype(int)"),
-        KernelContractError,
-        (BLOCK, "returned int64 values"),
-    ),
-    "float32 for float64": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y).astype(np.float32)"),
-        KernelContractError,
-        (BLOCK, "returned float32 values", "float64, are due"),
-    ),
-    "None": Case(kernel("def block(self, X, Y): pass"), KernelContractError, (BLOCK, "returned object values")),
-    "NaN": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y) * np.nan"),
-        KernelContractError,
-        (BLOCK, r"returned nan \(first at row 0, column 0 of the tile\)"),
-    ),
-    "NaN for one row": Case(
-        kernel(f"""
-            translation = None
-            def block(self, X, Y):
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    return {VALUES} * (X[:, :1] - 2.75) / (X[:, :1] - 2.75)
-        """),
-        KernelContractError,
-        ("Bad.block on shapes", "returned nan"),
+    "NaN for one row": lies(
+        f"""
+        translation = None
+        def block(self, X, Y):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return {VALUES} * (X[:, :1] - 2.75) / (X[:, :1] - 2.75)
+        """,
+        "Bad.block on shapes",
+        "returned nan",
         use="far row",
     ),
-    "infinity": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y) + np.inf"),
-        KernelContractError,
-        (BLOCK, "returned inf"),
+    "infinity": lies(RETURNS + "super().block(X, Y) + np.inf", BLOCK, "returned inf"),
+    "asymmetric": lies(
+        RETURNS + "super().block(X, Y) * (1 + 0.01 * np.tanh(X[:, :1]))",
+        BLOCK,
+        "is not symmetric: k\\(x, y\\) = ",
+        "kernels are symmetric",
     ),
-    "asymmetric": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y) * (1 + 0.01 * np.tanh(X[:, :1]))"),
-        KernelContractError,
-        (BLOCK, "is not symmetric: k\\(x, y\\) = ", "kernels are symmetric"),
+    "asymmetric between tiles": lies(
+        RETURNS + "super().block(X, Y) * (1.0 if len(X) == len(Y) else 1.01)",
+        "Bad.block on shapes",
+        "differ by",
+        "a value depends on its two rows alone",
     ),
-    "asymmetric between tiles": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y) * (1.0 if len(X) == len(Y) else 1.01)"),
-        KernelContractError,
-        ("Bad.block on shapes", "differ by", "a value depends on its two rows alone"),
+    "depends on the tile": lies(
+        RETURNS + "np.exp(-cdist(X, Y, 'sqeuclidean') / (1 + len(X)))", "Bad.block on shapes", "differ by"
     ),
-    "depends on the tile": Case(
-        kernel("def block(self, X, Y): return np.exp(-cdist(X, Y, 'sqeuclidean') / (1 + len(X)))"),
-        KernelContractError,
-        ("Bad.block on shapes", "differ by"),
+    "not semidefinite": lies(
+        RETURNS + "-cdist(X, Y)\ntranslation = 'kernel'",
+        BLOCK,
+        "eigenvalue -",
+        "positive_semidefinite = True, and is not",
     ),
-    "not semidefinite": Case(
-        kernel("def block(self, X, Y): return -cdist(X, Y)\ntranslation = 'kernel'"),
-        KernelContractError,
-        (BLOCK, "eigenvalue -", "positive_semidefinite = True, and is not"),
+    "wrong diagonal": lies(
+        "def diagonal(self, X): return np.full(len(X), 1.001)", DIAGONAL, "k\\(x, x\\) = 1.00", "block says 1"
     ),
-    "wrong diagonal": Case(
-        kernel("def diagonal(self, X): return np.full(len(X), 1.001)"),
-        KernelContractError,
-        (r"Bad\.diagonal on shape \(\d+, 3\)", "k\\(x, x\\) = 1.00", "block says 1"),
+    "wrong shape of the diagonal": lies(
+        "def diagonal(self, X): return np.ones((len(X), 1))", DIAGONAL, r"returned shape \(\d+, 1\)"
     ),
-    "wrong shape of the diagonal": Case(
-        kernel("def diagonal(self, X): return np.ones((len(X), 1))"),
-        KernelContractError,
-        (r"Bad\.diagonal on shape", r"returned shape \(\d+, 1\)"),
+    "wrong translation": lies(
+        RETURNS + "(1 + X @ Y.T) ** 2\ndef entry_error(self, data, dtype): return None",
+        BLOCK,
+        "translation = 'kernel', and that does not hold",
     ),
-    "wrong translation": Case(
-        kernel("def block(self, X, Y): return (1 + X @ Y.T) ** 2\ndef entry_error(self, data, dtype): return None"),
-        KernelContractError,
-        (BLOCK, "translation = 'kernel', and that does not hold"),
+    "impossible translation": lies("translation = 'yes'", "translation is 'yes'"),
+    "wrong compiled tile": lies(
+        "def compiled_tile(self): return 'gaussian', {'sigma': 1.1}", r"Bad\.compiled_tile", "differs from block"
     ),
-    "impossible translation": Case(kernel("translation = 'yes'"), KernelContractError, ("translation is 'yes'",)),
-    "wrong compiled tile": Case(
-        kernel("def compiled_tile(self): return 'gaussian', {'sigma': 1.1}"),
-        KernelContractError,
-        (r"Bad\.compiled_tile", "differs from block"),
+    "unknown compiled tile": fails(
+        "def compiled_tile(self): return 'cosine', {}", Exception, r"Bad\.compiled_tile", "raised"
     ),
-    "unknown compiled tile": Case(
-        kernel("def compiled_tile(self): return 'cosine', {}"),
-        PluginError,
-        (r"Bad\.compiled_tile", "raised"),
-        Exception,
+    "writes into its input": fails(
+        "def block(self, X, Y):\n    X -= 1\n    return super().block(X, Y)", ValueError, BLOCK, "read-only"
     ),
-    "writes into its input": Case(
-        kernel("def block(self, X, Y):\n    X -= 1\n    return super().block(X, Y)"),
-        PluginError,
-        (BLOCK, "read-only"),
-        ValueError,
-    ),
-    "raises halfway": Case(
-        kernel("""
-            calls = []
-            def block(self, X, Y):
-                self.calls.append(1)
-                if len(self.calls) > 5:
-                    raise RuntimeError("the licence has expired")
-                return super().block(X, Y)
-        """),
-        PluginError,
-        (BLOCK, "RuntimeError: the licence has expired"),
+    "raises halfway": fails(
+        """
+        calls = []
+        def block(self, X, Y):
+            self.calls.append(1)
+            if len(self.calls) > 5:
+                raise RuntimeError("the licence has expired")
+            return super().block(X, Y)
+        """,
         RuntimeError,
+        BLOCK,
+        "RuntimeError: the licence has expired",
     ),
-    "exits": Case(kernel("def block(self, X, Y): raise SystemExit(3)"), PluginError, (BLOCK, "SystemExit"), SystemExit),
-    "resolve raises": Case(
-        kernel("def resolve(self, data): return data.nothing"), PluginError, (r"Bad\.resolve raised",), AttributeError
+    "exits": fails("def block(self, X, Y): raise SystemExit(3)", SystemExit, BLOCK, "SystemExit"),
+    "resolve raises": fails("def resolve(self, data): return data.nothing", AttributeError, r"Bad\.resolve raised"),
+    "resolve forgets to return": lies(
+        "def resolve(self, data): pass", r"Bad\.resolve returned None", "a kernel is due"
     ),
-    "resolve forgets to return": Case(
-        kernel("def resolve(self, data): pass"), KernelContractError, (r"Bad\.resolve returned None", "a kernel is due")
-    ),
-    "constructor raises": Case(kernel("def check(self): 1 / 0"), PluginError, ("Bad\\(\\) raised",), ZeroDivisionError),
-    "offers nonsense": Case(
-        kernel("def feature_maps(self, data, tol, max_features): return [('own', 3)]"),
-        KernelContractError,
-        (r"Bad\.feature_maps returned \('own', 3\)", "sequence of Offer"),
+    "offers nonsense": lies(
+        "def feature_maps(self, data, tol, max_features): return [('own', 3)]",
+        r"Bad\.feature_maps returned \('own', 3\)",
+        "sequence of Offer",
         use="features",
     ),
-    "offers raise halfway": Case(
-        kernel("""
-            def feature_maps(self, data, tol, max_features):
-                yield Offer("own", Cost(5), print)
-                yield len(5)
-        """),
-        PluginError,
-        (r"Bad\.feature_maps", "TypeError: object of type 'int' has no len"),
+    "offers raise halfway": fails(
+        """
+        def feature_maps(self, data, tol, max_features):
+            yield Offer("own", Cost(5), print)
+            yield len(5)
+        """,
         TypeError,
+        r"Bad\.feature_maps",
+        "TypeError: object of type 'int' has no len",
         use="features",
     ),
-    "map cannot be built": Case(
-        kernel("def feature_maps(self, *a): return [Offer('own', Cost(5), lambda sample: 1 / 0)]"),
-        PluginError,
-        (r"Bad\.feature_maps\(\)\['own'\]\.build", "ZeroDivisionError"),
+    "map cannot be built": fails(
+        "def feature_maps(self, *a): return [Offer('own', Cost(5), lambda sample: 1 / 0)]",
         ZeroDivisionError,
+        r"Bad\.feature_maps\(\)\['own'\]\.build",
+        "ZeroDivisionError",
         use="features",
     ),
-    "map exceeds the kernel": Case(
-        GOOD
-        + MAP
-        + """
-    class Large(Map):
-        def features(self, X):
-            return 1.001 * super().features(X)
-    class Bad(Own):
-        api_version = 1
-        def feature_maps(self, data, tol, max_features):
-            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
-    """,
-        KernelContractError,
-        (r"Large\.features on shape \(\d+, 3\)", "the residual is negative: the map exceeds the kernel"),
-        use="features",
+    "map exceeds the kernel": part(
+        "Map",
+        "def features(self, X): return 1.001 * super().features(X)",
+        r"Wrong\.features " + ON_ROWS,
+        "the residual is negative: the map exceeds the kernel",
     ),
-    "negative residual": Case(
-        GOOD
-        + MAP
-        + """
-    class Large(Map):
-        def residual(self, X, Phi=None):
-            return -np.ones(len(X))
-    class Bad(Own):
-        api_version = 1
-        def feature_maps(self, data, tol, max_features):
-            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
-    """,
-        KernelContractError,
-        (r"Large\.residual on shape \(\d+, 3\) returned -1", "never negative"),
-        use="features",
+    "negative residual": part(
+        "Map",
+        "def residual(self, X, Phi=None): return -np.ones(len(X))",
+        rf"Wrong\.residual {ON_ROWS} returned -1",
+        "never negative",
     ),
-    "residual too small": Case(
-        GOOD
-        + MAP
-        + """
-    class Large(Map):
-        def residual(self, X, Phi=None):
-            return np.full(len(X), 1e-12)
-    class Bad(Own):
-        api_version = 1
-        def feature_maps(self, data, tol, max_features):
-            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
-    """,
-        KernelContractError,
-        (r"Large\.residual on shape \(\d+, 3\) is 1e-12 where", "upper bound"),
-        use="features",
+    "residual too small": part(
+        "Map",
+        "def residual(self, X, Phi=None): return np.full(len(X), 1e-12)",
+        rf"Wrong\.residual {ON_ROWS} is 1e-12 where",
+        "upper bound",
     ),
-    "products of a map differ": Case(
-        GOOD
-        + MAP
-        + """
-    class Large(Map):
-        def apply(self, X, C):
-            return self.features(X) @ C + 1e-3
-    class Bad(Own):
-        api_version = 1
-        def feature_maps(self, data, tol, max_features):
-            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
-    """,
-        KernelContractError,
-        (r"Large\.apply on shape \(\d+, 3\) differs from the product with features",),
-        use="features",
+    "products of a map differ": part(
+        "Map",
+        "def apply(self, X, C): return self.features(X) @ C + 1e-3",
+        rf"Wrong\.apply {ON_ROWS} differs from the product with features",
     ),
-    "products of a map differ by more than its defect": Case(
-        GOOD
-        + MAP
-        + """
-    class Large(Map):
-        defect = 1e-6
-        def apply(self, X, C):
-            return self.features(X) @ C + 2e-5
-    class Bad(Own):
-        api_version = 1
-        def feature_maps(self, data, tol, max_features):
-            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
-    """,
-        KernelContractError,
-        (r"Large\.apply on shape \(\d+, 3\) differs from the product with features",),
-        use="features",
+    "products of a map differ by more than its defect": part(
+        "Map",
+        "defect = 1e-6\ndef apply(self, X, C): return self.features(X) @ C + 2e-5",
+        rf"Wrong\.apply {ON_ROWS} differs from the product with features",
     ),
-    "product breaks its bound": Case(
-        GOOD
-        + PRODUCT
-        + """
-    class Rough(Product):
-        def matmat(self, U):
-            return super().matmat(U) + 1e-6 * np.abs(U).sum(axis=0)
-    class Bad(Fast):
-        api_version = 1
-        def summations(self, data_x, data_y, tol):
-            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
-    """,
-        KernelContractError,
-        (r"Rough\.matmat on shape \(400, 2\) is off by 0\.0\d+ in row \d+", "error_bound"),
-        use="gram",
+    "product breaks its bound": part(
+        "Product",
+        "def matmat(self, U): return super().matmat(U) + 1e-6 * np.abs(U).sum(axis=0)",
+        r"Wrong\.matmat on shape \(400, 2\) is off by 0\.0\d+ in row \d+",
+        "error_bound",
     ),
-    "product of the wrong shape": Case(
-        GOOD
-        + PRODUCT
-        + """
-    class Rough(Product):
-        def matmat(self, U):
-            return super().matmat(U)[:-1]
-    class Bad(Fast):
-        api_version = 1
-        def summations(self, data_x, data_y, tol):
-            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
-    """,
-        KernelContractError,
-        (r"Rough\.matmat on shape \(400, 2\) returned shape \(399, 2\)",),
-        use="gram",
+    "product of the wrong shape": part(
+        "Product",
+        "def matmat(self, U): return super().matmat(U)[:-1]",
+        r"Wrong\.matmat on shape \(400, 2\) returned shape \(399, 2\)",
     ),
-    "bound above tol": Case(
-        GOOD
-        + PRODUCT
-        + """
-    class Rough(Product):
-        error_bound = 0.1
-    class Bad(Fast):
-        api_version = 1
-        def summations(self, data_x, data_y, tol):
-            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
-    """,
-        KernelContractError,
-        ("has error_bound 0.1", "at most 1e-06 was asked for"),
-        use="gram",
+    "bound above tol": part("Product", "error_bound = 0.1", "has error_bound 0.1", "at most 1e-06 was asked for"),
+    "product of NaN": part(
+        "Product",
+        "def matmat(self, U): return super().matmat(U) * np.nan",
+        r"Wrong\.matmat",
+        r"not finite \(first at row 0\)",
     ),
-    "product of NaN": Case(
-        GOOD
-        + PRODUCT
-        + """
-    class Rough(Product):
-        def matmat(self, U):
-            return super().matmat(U) * np.nan
-    class Bad(Fast):
-        api_version = 1
-        def summations(self, data_x, data_y, tol):
-            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
-    """,
-        KernelContractError,
-        (r"Rough\.matmat", r"not finite \(first at row 0\)"),
-        use="gram",
+    "not thread-safe, returns its workspace": lies(
+        f"""
+        space = np.empty((4096, 4096))
+        def block(self, X, Y):
+            out = self.space[: len(X), : len(Y)]
+            out[...] = {VALUES}
+            return out
+        """,
+        "Bad.block on shapes",
+        "the same memory in two calls",
+        "new array",
     ),
-    "not thread-safe, returns its workspace": Case(
-        kernel(f"""
-            space = np.empty((4096, 4096))
-            def block(self, X, Y):
-                out = self.space[: len(X), : len(Y)]
-                out[...] = {VALUES}
-                return out
-        """),
-        KernelContractError,
-        ("Bad.block on shapes", "the same memory in two calls", "new array"),
-    ),
-    "not thread-safe, fails when it notices": Case(
-        kernel("""
-            busy = threading.Lock()
-            def block(self, X, Y):
-                if not self.busy.acquire(blocking=False):
-                    raise RuntimeError("entered twice")
-                try:
-                    time.sleep(0.002)
-                    return super().block(X, Y)
-                finally:
-                    self.busy.release()
-        """),
-        PluginError,
-        (BLOCK, "entered twice", "thread_safe = False"),
+    "not thread-safe, fails when it notices": fails(
+        """
+        busy = threading.Lock()
+        def block(self, X, Y):
+            if not self.busy.acquire(blocking=False):
+                raise RuntimeError("entered twice")
+            try:
+                time.sleep(0.002)
+                return super().block(X, Y)
+            finally:
+                self.busy.release()
+        """,
         RuntimeError,
+        BLOCK,
+        "entered twice",
+        "thread_safe = False",
         use="threads",
     ),
 }
@@ -660,7 +545,7 @@ def test_methods(plugins):
 # What the looks cost ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [100, 400, 1000, 3000])
+@pytest.mark.parametrize("n", [400, 1000, 3000])
 def test_the_looks_read_at_most_one_percent(plugins, n):
     source = kernel("""
         values = []
@@ -677,7 +562,7 @@ def test_the_looks_read_at_most_one_percent(plugins, n):
     looked = sum(count)
     assert 0 < looked <= 0.01 * n * n
     fk.kpca(rows, "counting", 3)
-    assert sum(count) - looked > 10 * looked or n < 200
+    assert sum(count) - looked > 10 * looked
 
 
 def test_a_session_kernel_keeps_the_type_of_its_own_errors():
@@ -757,7 +642,7 @@ def test_the_guard_is_not_seen(plugins, tmp_path):
 
 def test_a_product_that_breaks_its_bound_inside_kpca(plugins):
     plugins("hostile", {"bad": "hostile_module:Bad"}, {"hostile_module": CASES["product breaks its bound"].source})
-    with pytest.raises(KernelContractError, match=r"'bad' of distribution hostile 1\.0: Rough\.matmat .* is off by"):
+    with pytest.raises(KernelContractError, match=r"'bad' of distribution hostile 1\.0: Wrong\.matmat .* is off by"):
         fk.kpca(X, "bad", 3, tol=1e-3, products="own")
 
 

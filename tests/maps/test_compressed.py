@@ -7,7 +7,6 @@ import pytest
 import reference
 
 import fastkpca as fk
-from fastkpca.base import parallel
 from fastkpca.maps import compressed
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.solve.moments import leading_axes
@@ -109,27 +108,6 @@ def test_products_are_those_of_the_formed_moment(d, sigma, tol, monkeypatch):
     assert product.product_error <= 1e-10 * np.linalg.norm(formed.matrix, 2)
     U = np.random.default_rng(4).standard_normal((formed.size, 3))
     assert np.array_equal(multiplied.lift(U), formed.lift(U))
-
-
-@pytest.mark.parametrize(("d", "sigma", "tol"), [(2, 0.1, 1e-3), (3, 0.4, 1e-7)])
-def test_columns_of_a_product_are_divided_among_threads_and_have_the_bits_of_one(d, sigma, tol, monkeypatch):
-    X = rows_of(np.random.default_rng(3), d)
-    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol).new_moments()
-    moments.update(X)
-    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 0))
-    monkeypatch.setattr(parallel, "WORTH_A_TASK", 1)
-    each, tasks = parallel.each, []
-
-    def counted(task, n_tasks, **options):
-        tasks.append((n_tasks, options["n_threads"]))
-        each(task, n_tasks, **options)
-
-    monkeypatch.setattr(parallel, "each", counted)
-    small = moments.compressed()
-    U = np.random.default_rng(4).standard_normal((small.size, 7))
-    products = {n: small.product(0.0, n).matmat(U) for n in (1, 2, 3)}
-    assert tasks == [(4, 1), (4, 2), (4, 3)]
-    assert all(V.tobytes() == products[1].tobytes() for V in products.values())
 
 
 @pytest.mark.parametrize("rows", ["random", "one", "corners", "lattice"])

@@ -14,12 +14,11 @@ from data import look
 from reference import long_gaussian
 
 import fastkpca as fk
-from fastkpca.base import parallel
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.maps import fourier, transforms
 from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
-from fastkpca.maps.passes import accumulate, apply, feature_moments, map_tile_rows, pass_tile_rows
+from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.rows.view import Rows
 from fastkpca.solve.moments import leading_pairs
 from fastkpca.solve.operators import MomentOperator
@@ -257,60 +256,6 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
         # what a spectrum holds bounds its derivatives better than what the weights allow it
         assert (of_spectra <= transforms.mean_modes(lines) * (1 + 1e-12)).all()
         assert transforms._nodes_for(P, half, eps, 2, of_spectra).boxes.cost <= weighted.cost
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
-    """Sines at nodes, and values there, once for all tiles; those of few rows, and of rows elsewhere, by themselves."""
-    rng = np.random.default_rng(d)
-    monkeypatch.setitem(sys.modules, "finufft", None)
-    X = rng.random((3 * transforms.SHARED + 50, d))
-    m = gaussian_fourier_map(box_of(X), 0.2, 1e-8)
-    calls = dict.fromkeys(("_waves", "_nodal_values"), 0)
-    wholes = {name: getattr(transforms, name) for name in calls}
-    for name in calls:
-
-        def counted(*arguments, name=name):
-            calls[name] += 1
-            return wholes[name](*arguments)
-
-        monkeypatch.setattr(transforms, name, counted)
-    moments = ToeplitzMoments(m)
-    for start in range(0, len(X), transforms.SHARED):
-        moments.update(X[start : start + transforms.SHARED])
-    assert calls["_waves"] == d
-    C = np.linalg.qr(rng.standard_normal((m.n_features, 3)))[0]
-    tiles = [X[start : start + transforms.SHARED] for start in range(0, len(X), transforms.SHARED)]
-    values = m.applied(C)
-    together = [values(tile) for tile in tiles]
-    assert calls["_nodal_values"] <= 2  # the last tile is smaller
-    assert all(np.array_equal(m.applied(C)(tile), found) for tile, found in zip(tiles, together, strict=True))
-    far = np.vstack([tiles[0], tiles[0][:1] + 0.1])
-    for tile in (*tiles, far):
-        assert np.abs(values(tile) - m.features(tile) @ C).max() <= transforms.error_bound(m.half, m.eps)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_the_norm_takes_no_transform_back_to_modes(d, monkeypatch):
-    rng = np.random.default_rng(d)
-    X = rng.random((300, d))
-    m = gaussian_fourier_map(box_of(X), 0.5, 1e-6)
-    moments = ToeplitzMoments(m)
-    moments.update(X)
-    monkeypatch.setattr("fastkpca.maps.fourier._modes", None)
-    Phi = m.features(X)
-    Phi -= Phi.mean(axis=0)
-    assert moments.norm == pytest.approx(np.linalg.norm(Phi.T @ Phi), rel=1e-5)
-
-
-@pytest.mark.parametrize("half", [(5,), (4, 3), (6, 4, 3), (0, 2, 1)])
-def test_factors_of_waves_do_not_depend_on_how_many_planes_fit_the_cache(half, monkeypatch):
-    rng, shape = np.random.default_rng(0), (3, half[0] + 1, *(2 * m + 1 for m in half[1:]))
-    spectra = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-    whole = transforms._to_waves(spectra, half)
-    for held in (1, 8 * spectra[:, 0].size):
-        monkeypatch.setattr(transforms, "CACHED", held)
-        assert np.array_equal(transforms._to_waves(spectra, half), whole)
 
 
 @pytest.mark.parametrize("half", [(9,), (6, 1), (3, 4, 2)])
@@ -628,30 +573,6 @@ def test_an_iteration_ends_where_rounding_is_what_keeps_intervals_wide(d, sigma,
     lower, upper = model.eigenvalue_bounds.T
     slack = 1e-12 * exact[0]
     assert (lower <= exact + slack).all() and (exact <= upper + slack).all()
-
-
-def test_boxes_on_a_line_are_no_dearer_than_the_sines_at_their_nodes():
-    """Nodes of an axis times modes: what a point takes hardly depends on how many nodes there are."""
-    boxes = transforms._boxes((52,), 3e-9, [2.15], transforms.MANY, 1)
-    assert boxes.order * boxes.counts[0] <= 1000
-
-
-def test_tiles_of_a_pass_are_few_and_alike_and_threads_share_them(monkeypatch):
-    X = np.random.default_rng(0).random((70_000, 2))
-    m = gaussian_fourier_map(box_of(X), 0.2, 1e-6)
-    least = map_tile_rows(m)
-    for n in (1, least, 2 * least, 3 * least, 5 * least, 70_000, 200_000, 1_000_000):
-        step = pass_tile_rows(m, n)
-        tiles = [min(n, start + step) - start for start in range(0, n, step)]
-        assert len(tiles) in (1, 2) or len(tiles) % 4 == 0
-        assert max(tiles) - min(tiles) <= 64 * len(tiles) and (n < least or min(tiles) >= 0.7 * least)
-    pieces, run = [], parallel.run
-    monkeypatch.setattr(parallel, "run", lambda task, n, **k: pieces.append((k.get("stage"), n)) or run(task, n, **k))
-    results = [fk.kpca(X, "gaussian", 3, sigma=0.2, features="fourier", n_threads=n) for n in (1, 2, 3)]
-    assert pieces.count(("moments", 4)) == pieces.count(("scores", 4)) == 3
-    for model in results[1:]:
-        np.testing.assert_array_equal(model.eigenvalues, results[0].eigenvalues)
-        np.testing.assert_array_equal(model.score, results[0].score)
 
 
 @pytest.mark.parametrize(("spread", "formed"), [("uniform", True), ("exponential", False)])

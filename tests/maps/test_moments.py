@@ -14,7 +14,7 @@ from fastkpca._core import moments, multiindex
 from fastkpca.base.lapack import largest_eigenpairs
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
-from fastkpca.maps.passes import accumulate, apply, feature_moments, pass_tile_rows
+from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
 
@@ -123,19 +123,6 @@ def test_dense_memory_is_what_the_plan_says():
         tiles = 4 * 8 * 512**2
         unseen = THREADS * A_THREAD  # buffers of BLAS and stacks are in the plan, and tracemalloc does not see them
         assert 0.9 * (planned - unseen) < peak < planned + tiles
-
-
-def test_tasks_have_rows_enough_to_be_worth_an_accumulator():
-    from fastkpca.base import parallel
-    from fastkpca.maps.passes import task_rows_for
-
-    for D in (257, 286, 511, 512, 1024):
-        step = parallel.tile_rows(D)
-        for n in (100, 2000, 10_000, 100_000, 10_000_000):
-            span = task_rows_for(D, n, 10)
-            assert span % step == 0
-            assert span >= min(2048, n // 4) // step * step
-            assert -(-n // span) <= 64
 
 
 isa = each_instruction_set(multiindex)
@@ -326,23 +313,3 @@ def test_quick_moments_have_the_same_bits_at_any_number_of_threads(attack):
     assert one.info["n_features"] == 84
     for name in ("eigenvalues", "eigenvalue_bounds", "score"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-
-
-@pytest.mark.parametrize("n", [100, 5000, 70_000])
-def test_monomials_are_applied_to_longer_tiles_than_they_are_formed_for(monkeypatch, n):
-    """Each tile takes Python a while, which threads take in turn; the features of a long one are never in memory."""
-    rng = np.random.default_rng(n)
-    X = rng.random((n, 4))
-    m = PolynomialMap(4, 5, 0.5, 1.0)
-    C, U = rng.standard_normal((m.n_features, 3)), rng.standard_normal((n, 3))
-    whole = m.features(X)
-    lengths, known = [], PolynomialMap.apply
-    monkeypatch.setattr(PolynomialMap, "apply", lambda self, X, C: lengths.append(len(X)) or known(self, X, C))
-    one, two = (apply(m, Rows(X), C, threads) for threads in (1, 2))
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_allclose(one, whole @ C, rtol=0, atol=1e-11)
-    for threads in (1, 2):
-        np.testing.assert_allclose(accumulate(m, Rows(X), U, threads), whole.T @ U, rtol=1e-9, atol=1e-9)
-    step = pass_tile_rows(m, n)
-    longest = 2 * step if n == 70_000 else min(n, step)
-    assert max(lengths) == longest and len(lengths) == 2 * -(-n // longest)

@@ -426,24 +426,6 @@ def test_largest_eigenvalue_of_what_pivots_leave_is_found_from_below(n, fall):
     assert module._largest_eigenvalue(np.eye(n)) == pytest.approx(1.0)
 
 
-def test_features_of_candidates_are_made_and_squared_in_pieces_that_threads_share(monkeypatch):
-    rows = np.random.default_rng(6).random((8192, 3))
-    candidates = module._Candidates(rows, np.ones(8192), np.ones(8192), np.ones(8192))
-    pieces, run = [], module.parallel.run
-    monkeypatch.setattr(module.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
-    one, two = (
-        module._select(Gauss(sigma=0.5), candidates, 0.0, 150, np.random.default_rng(0), n_threads=k) for k in (1, 2)
-    )
-    assert pieces.count(4) > 6 and len(pieces) % 4 == 0  # features and their squares, with one thread and with two
-    np.testing.assert_array_equal(one.features, two.features)
-    np.testing.assert_array_equal(one.trace, two.trace)
-    K = Gauss(sigma=0.5).block(rows[one.index], rows)
-    np.testing.assert_allclose(one.features[:, one.index].T @ one.features, K, rtol=0, atol=1e-12)
-    left = 1.0 - (one.features**2).sum(axis=0)
-    left[one.index] = 0.0
-    assert left.sum() <= one.trace[-1] <= 1.5 * left.sum()
-
-
 def test_the_plan_knows_below_which_residual_more_pivots_only_round_more():
     X = np.random.default_rng(12).normal(size=(2500, 2))
     model = fk.kpca(X, "gaussian", 50, sigma=0.5, tol=1e-11)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from data import look
@@ -394,65 +392,3 @@ def test_real_data(file, sigmas):
         for tol in (1e-2, 1e-6, 1e-11):
             found = ClusterSummation(Rows(X), sigma=sigma, tol=tol).matmat(U)[targets]
             assert (np.abs(found - K @ U).max(axis=0) <= tol * np.abs(U).sum(axis=0)).all()
-
-
-@pytest.mark.parametrize("d", [1, 3, 8, 64])
-@pytest.mark.parametrize("sets", [1, 2])
-def test_an_early_no_is_the_one_that_the_plan_of_a_sample_would_give(d, sets, monkeypatch):
-    rng, early = np.random.default_rng(d), clusters._leaves_only_exact
-    answers = []
-    monkeypatch.setattr(clusters, "_leaves_only_exact", lambda *args: answers.append(early(*args)))  # goes on
-    half, line = np.append(np.zeros(d // 2), np.ones(d - d // 2)), np.append(np.full(d - 1, 1e-7), 1.0)
-    for n, spread in itertools.product((300, 3000), (np.ones(d), line, half)):
-        X = rng.random((n, d)) * spread
-        data = look(X)[1]
-        other = data if sets == 1 else look(X[::2] + 0.1 * spread)[1]
-        for size, tol in itertools.product((0.03, 0.3, 1.0, 10.0), (1e-11, 1e-6, 1e-2)):
-            offer = cluster_offer(data, other, size * np.sqrt(spread.sum()), tol)
-            assert offer is None or answers[-1] is False
-    assert any(answers) or d < 8
-
-
-def wide_rows(kind: str, d: int, rng: np.random.Generator) -> np.ndarray:
-    X = rng.standard_normal((3000, d))
-    if kind == "clusters":
-        return X * 1e-3 + 4.0 * rng.standard_normal((5, d))[rng.integers(5, size=3000)]
-    if kind == "line":
-        return X * 1e-7 + np.outer(rng.random(3000), np.ones(d))
-    if kind == "some equal":
-        X[::5] = X[0]
-    return X * np.linspace(0.1, 1.0, d) if kind == "falling" else X
-
-
-@pytest.mark.parametrize("d", [32, 64, 128])
-def test_few_wide_rows_say_no_where_the_plan_of_a_sample_does(d, monkeypatch):
-    early, answers, offers = clusters._few_tell_no, [], 0
-    monkeypatch.setattr(clusters, "_few_tell_no", lambda *args: answers.append(early(*args)))  # goes on
-    for kind in ("normal", "falling", "clusters", "line", "some equal"):
-        data = look(wide_rows(kind, d, np.random.default_rng(d)))[1]
-        for size, tol in itertools.product((0.1, 0.5, 2.0, 10.0), (1e-10, 1e-6, 1e-2)):
-            offer = cluster_offer(data, data, size * np.sqrt(d), tol)
-            offers += offer is not None
-            assert offer is None or answers[-1] is False, (kind, size, tol)
-    assert offers and sum(answers) > 5
-
-
-def test_few_wide_rows_do_without_a_tree(monkeypatch):
-    data = look(np.random.default_rng(0).standard_normal((3000, 128)))[1]
-    monkeypatch.setattr(clusters, "_Side", lambda *_, **__: pytest.fail("not needed"))
-    assert cluster_offer(data, data, 12.0, 1e-8) is None
-
-
-def test_no_singular_vectors_where_no_pair_can_be_far_or_expanded(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.random((1800, 64)) * (np.arange(64) < 61)  # images have pixels that are always zero
-    data = look(X)[1]
-    monkeypatch.setattr(clusters, "_principal", lambda *args: pytest.fail("not needed"))
-    assert cluster_offer(data, data, 2.3, 1e-10) is None
-
-
-def test_no_singular_vectors_where_all_axes_are_needed(monkeypatch):
-    """Though some pairs are so far from each other that they are skipped."""
-    data = look(np.random.default_rng(0).standard_normal((1800, 64)))[1]
-    monkeypatch.setattr(np.linalg, "svd", lambda *_, **__: pytest.fail("not needed"))
-    assert cluster_offer(data, data, 1.0, 1e-10) is None

@@ -9,9 +9,7 @@ import fastkpca as fk
 from fastkpca._core import tiles
 from fastkpca.base.protocol import Kernel
 from fastkpca.errors import PluginError
-from fastkpca.products import exact
 from fastkpca.products.exact import ExactSummation, kept_bytes
-from fastkpca.products.vectors import LARGE_PAGE
 from fastkpca.rows.view import Rows
 
 
@@ -347,13 +345,6 @@ def test_values_kept_in_float64_serve_a_search_in_float32():
     np.testing.assert_allclose(exact.matmat(U), product, rtol=1e-12, atol=1e-12)
 
 
-def test_values_kept_in_two_parts_are_one_array_of_large_pages():
-    exact = ExactSummation(KEPT["gaussian"], Rows(np.random.default_rng(4).random((1500, 6))), keeps=True)
-    exact.in_float32()
-    assert exact._low.ctypes.data == exact._kept.ctypes.data + exact._kept.nbytes
-    assert exact._kept.ctypes.data % LARGE_PAGE == 0
-
-
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [30, 301, 700])
@@ -433,10 +424,3 @@ def test_room_for_tiles_that_is_too_small_or_of_another_type_is_refused():
     for room in (np.empty(entries - 1), np.empty(entries, dtype=np.float32)):
         with pytest.raises(ValueError, match="no room for the tiles of 300 by 300 rows"):
             tiles.product("gaussian", {"sigma": 1.0}, X, None, U, None, kept=room)
-
-
-@pytest.mark.parametrize("n", [1, 511, 512, 513, 5000, 20_000])
-def test_the_memory_of_kept_values_is_that_of_all_pairs_of_bands(n):
-    """By a formula: a million rows have 120,000 pairs."""
-    lengths = exact._ends_of_tiles(exact.upper_tiles(n, exact.band_rows(n, 10)))
-    assert exact.kept_bytes(n, 10, 4) == 4 * lengths[-1]

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from instruction_sets import each_instruction_set
-from scipy.linalg import lapack
 
 from fastkpca._core import tiles
 from fastkpca.base.rounding import UNIT32, factorisation_error
-from fastkpca.products import factorisation
 from fastkpca.products.factorisation import is_positive_definite, room_for_triangle
 
 isa = each_instruction_set(tiles)
@@ -39,11 +37,6 @@ def test_either_order_is_factored_in_place(isa, n, order):
     S = A.copy(order=order if n < 1024 or not tiles.panel_rows() else "C")
     assert is_positive_definite(S)
     np.testing.assert_allclose(np.tril(S), np.linalg.cholesky(A.astype(np.float64)), rtol=0, atol=1e-2)
-
-
-def test_room_lies_as_its_factorisation_reads_it(isa):
-    assert room_for_triangle(1000).flags.f_contiguous
-    assert room_for_triangle(1100).flags.c_contiguous == (tiles.panel_rows() > 0)
 
 
 @pytest.mark.parametrize("place", [0, 127, 128, 700, 1299])
@@ -79,16 +72,6 @@ def test_threads_change_no_bit():
     one, two = A.copy(), A.copy()
     assert is_positive_definite(one, 1) and is_positive_definite(two, 2)
     np.testing.assert_array_equal(np.tril(one), np.tril(two))
-
-
-def test_lapack_factors_squares_of_a_step_alone(monkeypatch):
-    if not tiles.panel_rows():
-        pytest.skip("BLAS is as fast")
-    orders, spotrf = [], lapack.spotrf
-    spied = lambda S, **options: orders.append(len(S)) or spotrf(S, **options)  # noqa: E731
-    monkeypatch.setattr(factorisation.lapack, "spotrf", spied)
-    assert is_positive_definite(matrix(1500, np.random.default_rng(0)))
-    assert max(orders) == factorisation.COLUMNS
 
 
 def test_products_that_leave_the_matrix_are_refused():

@@ -8,7 +8,7 @@ from data import look
 from reference import long_gaussian
 
 import fastkpca as fk
-from fastkpca.products import grid, grid_plan
+from fastkpca.products import grid_plan
 from fastkpca.products.grid import GridSummation, grid_offer
 from fastkpca.rows.view import Rows
 
@@ -287,18 +287,6 @@ def test_what_is_not_offered():
     assert grid_offer(data, data, 1.0, 1e-6) is None  # nine axes
     _, data = look(rng.random((100, 2)))
     assert grid_offer(data, data, 1.0, 1e-17) is None  # below rounding
-
-
-def test_nodes_are_set_to_zero_in_pieces_that_threads_share(monkeypatch):
-    X = np.random.default_rng(0).random((3000, 3))
-    plan = grid_plan.plan_grid(np.zeros(3), np.ones(3), 0.05, 1e6, 1e-6, 1e8)
-    made = GridSummation(0.05, plan, Rows(X), n_threads=2)
-    U = np.random.default_rng(1).random((3000, 4))
-    first = made.matmat(U)
-    pieces, run = [], grid.parallel.run
-    monkeypatch.setattr(grid.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
-    np.testing.assert_array_equal(made.matmat(U), first)  # the nodal array is that of the first product
-    assert pieces[0] == 4
 
 
 def test_no_grid_for_rows_that_fill_little_of_their_box():

@@ -25,7 +25,7 @@ FLOORS = (
     {"maps"},
     {"products"},
     {"kernels", "solve"},
-    {"model", "testing"},
+    {"methods", "model", "testing"},
     {"fit", "plot", "state"},
     {"sklearn", "__init__"},
     {"cli"},

@@ -1,8 +1,8 @@
-"""Kernel discriminant analysis and kernel logistic regression with scikit-learn's interface.
+"""The methods with scikit-learn's interface: here the classifiers; those of numbers are in ``regressors``.
 
-    from kernels_contrib.sklearn import KLDA, KernelLogisticRegression
+    from kernels_contrib.sklearn import KLDA, KernelLogisticRegression, KernelRidge
 
-They need scikit-learn 1.4 or newer; ``klda`` and ``kernel_logistic`` do the same without it.
+They need scikit-learn 1.4 or newer; the functions ``klda``, ``kernel_ridge``, ... do the same without it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.sklearn.base import KernelEstimator, KernelTransformer  # first: it says what to install
+from fastkpca.sklearn import KernelTransformer  # first: it says what to install
 
 # isort: split
-from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -27,23 +26,12 @@ from fastkpca.kernels import Kernel
 
 from .methods.klda import KLDAModel, klda
 from .methods.logistic import LogisticModel, kernel_logistic
+from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, MethodEstimator
 
-__all__ = ["KLDA", "KernelLogisticRegression"]
-
-KERNEL: dict[str, list[Any]] = {
-    "kernel": [str, callable, HasMethods("block")],
-    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
-    "degree": [Interval(Real, 0, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
-    "kernel_params": [dict, None],
-    "method": [StrOptions({"auto", "features", "gram"})],
-    "max_features": [Interval(Integral, 1, None, closed="left"), None],
-    "random_state": ["random_state"],
-    "n_jobs": [None, Integral],
-}
+__all__ = ["KLDA", "KernelCCA", "KernelLogisticRegression", "KernelPLSRegression", "KernelRidge"]
 
 
-class _KernelClassifier(ClassifierMixin, KernelEstimator):
+class _KernelClassifier(ClassifierMixin, MethodEstimator):
     """A classifier on a kernel's function of the rows."""
 
     model_: Any
@@ -70,19 +58,9 @@ class _KernelClassifier(ClassifierMixin, KernelEstimator):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
-        gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
-        self.model_ = self._learned(X, y, self._kernel_of_estimator(X, given, gamma, self.kernel_params))
+        self.model_ = self._learned(X, y, self._kernel_for(X))
         self.classes_ = self.model_.classes
         return self
-
-    def _number(self, X: Any) -> float | None:
-        """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
-        if self.gamma != "scale":
-            return self.gamma
-        X = X.astype(np.float64)  # squares of small integers leave their type
-        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
-        return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 
     def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> Any:
         raise NotImplementedError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from fastkpca.base.checks import as_float
 from fastkpca.kernels import Gaussian, KernelParameterError, Summary
+from fastkpca.methods import as_float
 
 __all__ = ["by_median", "length", "positive"]
 

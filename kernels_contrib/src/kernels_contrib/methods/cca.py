@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fastkpca.base.checks import check_count, check_rng
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.rows.values import check_weights
+from fastkpca.methods import check_count, check_rng, check_weights
 
 from . import stored
 from .base import FittedMethod, Projection

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import check_count
+from fastkpca.methods import check_count
 
 from . import stored
 from .base import Regressor

@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fastkpca.base.checks import check_choice, check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
-from fastkpca.solve.conjugate_gradients import solve_to_residual
+from fastkpca.methods import check_choice, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
 from .functions import KernelFunction

@@ -11,13 +11,8 @@ import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.base import parallel
-from fastkpca.base.stored import Record, refusing
 from fastkpca.kernels import FeatureMap, Kernel
-from fastkpca.maps.passes import apply
-from fastkpca.rows.columns import check_columns
-from fastkpca.rows.convert import as_rows
-from fastkpca.rows.values import check_finite
-from fastkpca.rows.view import Rows
+from fastkpca.methods import Record, Rows, apply, as_rows, check_columns, check_finite, refusing
 
 from . import stored
 from .stored import InFile, Known, Stored

@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.base.checks import check_count, check_flag, check_rng
 from fastkpca.base.rounding import EPS
-from fastkpca.rows.values import check_weights
+from fastkpca.methods import check_count, check_flag, check_rng, check_weights
 
 from .options import FitOptions
 from .permutation import PermutationTest, test_of

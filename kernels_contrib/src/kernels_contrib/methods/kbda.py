@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
+from fastkpca.methods import check_count
 
 from . import stored
 from .base import Projection, project

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import check_count, check_numbers
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
+from fastkpca.methods import check_count, check_numbers
 
 from . import stored
 from .base import Projection, project

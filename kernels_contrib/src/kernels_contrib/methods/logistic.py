@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.base.checks import check_count
 from fastkpca.errors import warn_caller
 from fastkpca.kernels import Kernel
+from fastkpca.methods import check_count
 
 from ..errors import AccuracyWarning
 from . import stored

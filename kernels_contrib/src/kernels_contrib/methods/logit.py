@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fastkpca.base.rounding import EPS
-from fastkpca.solve.conjugate_gradients import conjugate_gradients
+from fastkpca.methods import conjugate_gradients
 
 __all__ = ["Logit", "check_scale", "fit_logit", "lift_through"]
 

@@ -21,13 +21,18 @@ import numpy as np
 import scipy.sparse as sp
 
 import fastkpca as fk
-from fastkpca.base.checks import check_count, check_flag, check_rng
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.rows.columns import check_columns
-from fastkpca.rows.convert import as_rows
-from fastkpca.rows.values import check_finite, check_weights
-from fastkpca.rows.view import Rows
+from fastkpca.methods import (
+    Rows,
+    as_rows,
+    check_columns,
+    check_count,
+    check_finite,
+    check_flag,
+    check_rng,
+    check_weights,
+)
 
 from .options import FitOptions
 from .permutation import PermutationTest, need_rows, test_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.base.checks import as_float, check_choice, check_count
+from fastkpca.methods import as_float, check_choice, check_count
 
 __all__ = ["FitOptions", "accuracy", "regularization_strength"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import check_choice, check_count, check_flag, check_rng
 from fastkpca.kernels import Kernel
+from fastkpca.methods import check_choice, check_count, check_flag, check_rng
 
 from . import stored
 from .base import Classifier, predict

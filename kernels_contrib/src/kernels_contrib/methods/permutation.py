@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.base.stored import Record
 from fastkpca.kernels import Kernel
+from fastkpca.methods import Record
 
 from . import stored
 from .base import FittedMethod

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.kernels import Kernel
+from fastkpca.methods import check_count
 
 from . import stored
 from .base import Projection, Regressor

@@ -15,11 +15,7 @@ import scipy.sparse as sp
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.kernels import Kernel
-from fastkpca.maps.passes import feature_moments
-from fastkpca.rows.convert import as_rows
-from fastkpca.rows.sources import nearest_and_rest
-from fastkpca.rows.values import check_weights
-from fastkpca.rows.view import Rows, holds_more
+from fastkpca.methods import Rows, as_rows, check_weights, feature_moments, holds_more, nearest_and_rest
 
 from .functions import FeatureFunction, KernelFunction, SampleFunction
 from .labels import real_targets

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import NotConvergedError, warn_caller
 from fastkpca.kernels import Kernel
-from fastkpca.solve.conjugate_gradients import solve_to_residual
+from fastkpca.methods import check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
 from . import stored

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.base.checks import check_list
 from fastkpca.errors import ModelFileError
+from fastkpca.methods import check_list
 from fastkpca.state import load_state, save_state
 
 from .base import FittedMethod

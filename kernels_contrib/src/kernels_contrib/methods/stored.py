@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fastkpca.base.stored import Record
+from fastkpca.methods import Record
 
 __all__ = [
     "InFile",

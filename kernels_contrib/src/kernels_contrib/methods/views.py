@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import check_rng
 from fastkpca.kernels import Kernel
-from fastkpca.rows.convert import as_rows
-from fastkpca.rows.view import Rows
+from fastkpca.methods import Rows, as_rows, check_rng
 
 from .functions import FeatureFunction
 from .options import FitOptions

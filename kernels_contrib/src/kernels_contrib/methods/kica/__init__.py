@@ -22,11 +22,9 @@ import numpy as np
 
 import fastkpca
 from fastkpca.base import parallel
-from fastkpca.base.checks import check_choice, check_count, check_rng
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian, Kernel
-from fastkpca.rows.convert import as_rows
-from fastkpca.rows.values import check_finite
+from fastkpca.methods import as_rows, check_choice, check_count, check_finite, check_rng
 
 from .. import stored
 from ..base import Projection, project

@@ -2,9 +2,9 @@
 
     python tests/attacks/attack_methods.py [--problems 500] [--draws 5000] [--seed 0]
 
-Random problems against textbook formulas on dense matrices (tests/support/method_cases.py), whose exact numbers must lie
-in the stated intervals; then the level of both tests over so many draws of two equal distributions, or two independent
-views (5 % +- .7), and their power beside the dense formulas' at the same permutations.
+Random problems against textbook formulas on dense matrices (tests/support/method_cases.py), whose exact numbers must
+lie in the stated intervals; then the level of both tests over so many draws of two equal distributions, or two
+independent views (5 % +- .7), and their power beside that of the dense formula at the same permutations.
 """
 
 from __future__ import annotations

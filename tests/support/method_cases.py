@@ -1,7 +1,8 @@
 """Tests of two samples and of independence, kernel CCA, PLS and ridge regression: textbook formulas on dense matrices.
 
-Random problems of every kind for tests/contrib/test_two_views.py and tests/attacks/attack_methods.py. Each ``check_...``
-takes a generator and raises AssertionError where a promise is broken; it returns what was compared, for a summary.
+Random problems of every kind for tests/contrib/test_tests_and_views.py and tests/attacks/attack_methods.py. Each
+``check_...`` takes a generator and raises AssertionError where a promise is broken; it returns the width or error that
+was stated, and whether a p-value was exact.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def rows_of(rng, n, d):
     return X
 
 
-# Textbook formulas -----------------------------------------------------------------------------------------------------
+# Textbook formulas -------------------------------------------------------------------------------------------------
 
 
 def mmd(K, in_x, weights=None, *, unbiased=False):
@@ -110,7 +111,7 @@ def nipals(K, Y, c, steps=20000):
     return first @ U @ np.linalg.solve(T.T @ first @ U, T.T @ total)
 
 
-# Checks ----------------------------------------------------------------------------------------------------------------
+# Checks ------------------------------------------------------------------------------------------------------------
 
 
 def check_mmd(rng):

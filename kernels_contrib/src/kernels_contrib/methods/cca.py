@@ -21,7 +21,7 @@ import scipy.linalg
 
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.methods import check_count, check_rng, check_weights
+from fastkpca.methods import check_count, check_weights
 
 from . import stored
 from .base import FittedMethod, Projection
@@ -141,6 +141,7 @@ def kernel_cca(
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
+        Of the permutations.
     **kernel_parameters
         Of both kernels.
 
@@ -167,8 +168,7 @@ def kernel_cca(
     """
     c, permutations = check_count(c, "c"), check_count(permutations, "permutations", least=0)
     strength = regularization_strength(regularization, ": without it some functions of any two views agree perfectly")
-    generator = check_rng(rng)
-    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads, generator)
+    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
     x, y = two_views(X, Y, kernel_y, options, "kernel_cca")
     n, cut = len(x.rows), x.n_features
     weights = check_weights(sample_weight, n)
@@ -199,7 +199,7 @@ def kernel_cca(
             scipy.linalg.solve_triangular(root, (np.asarray(view.features) - centre).T, lower=True).T
             for root, view, centre in zip(roots, (x, y), (mean[:cut], mean[cut:]))
         )
-        values, orders = over_permutations(lambda C: float(np.linalg.norm(C, 2)) / n, A, B, permutations, generator)
+        values, orders = over_permutations(lambda C: float(np.linalg.norm(C, 2)) / n, A, B, permutations, rng)
         half = missed / 2 + 64 * EPS * len(second) / strength
         same = (orders[1:] == orders[0]).all(axis=1)
         null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, np.full(len(values), half), same))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fastkpca.base.rounding import EPS
-from fastkpca.methods import check_count, check_flag, check_rng, check_weights
+from fastkpca.methods import check_count, check_flag, check_weights
 
 from .options import FitOptions
 from .permutation import PermutationTest, test_of
@@ -65,6 +65,7 @@ def hsic_test(
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
+        Of the permutations.
     **kernel_parameters
         Of both kernels.
 
@@ -88,8 +89,8 @@ def hsic_test(
     0.005
     """
     unbiased = check_flag(unbiased, "unbiased")
-    permutations, generator = check_count(permutations, "permutations"), check_rng(rng)
-    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads, generator)
+    permutations = check_count(permutations, "permutations")
+    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
     x, y = two_views(X, Y, kernel_y, options, "hsic_test")
     A, B = np.asarray(x.features), np.asarray(y.features)
     n = len(A)
@@ -101,7 +102,7 @@ def hsic_test(
     B = B - B.mean(axis=0)
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     A *= share[:, None]
-    values, orders = over_permutations(lambda C: float(np.vdot(C, C)), A, B, permutations, generator)
+    values, orders = over_permutations(lambda C: float(np.vdot(C, C)), A, B, permutations, rng)
     missed_x = x.missed * share.max() ** 2
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
     width = of_x * y.missed + of_y * missed_x + missed_x * y.missed

@@ -79,6 +79,7 @@ def mmd_test(
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
+        Of the permutations.
     **kernel_parameters
 
     Returns
@@ -103,7 +104,7 @@ def mmd_test(
     """
     unbiased = check_flag(unbiased, "unbiased")
     permutations = check_count(permutations, "permutations")
-    options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads, check_rng(rng))
+    options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads)
     groups = _groups(X, Y)
     weights = _weights(sample_weight, groups)
     held = all(group.in_memory for group in groups) and sum(map(_bytes, groups)) <= HELD
@@ -116,7 +117,7 @@ def mmd_test(
     forms = [form(groups, weights, replace(options, kernel=one)) for one in several]
     labels = np.arange(len(weights)) < groups[0].n_samples
     found, changed = [], []
-    for L in _blocks(labels, permutations, options.rng, max(1, HELD // (form.bytes_of_label * len(labels)))):
+    for L in _blocks(labels, permutations, check_rng(rng), max(1, HELD // (form.bytes_of_label * len(labels)))):
         found.append([_statistics(x, L, weights, unbiased) for x in forms])
         changed.append((L != labels[:, None]).sum(axis=0))
     values, errors = np.moveaxis(np.concatenate(found, axis=-1), 0, -1)

@@ -184,12 +184,14 @@ def _components(
         length = float(np.linalg.norm(t))
         first = first or float(size[-1])
         if not size[-1] > 64 * EPS * first or not length > 0.0:
+            if not j:
+                raise ValueError(
+                    f"no component varies with the targets in the space of {products.kernel!r}; check X and t"
+                )
             warn_caller(f"{c} components asked for, {j} returned: no other varies with the targets", ComponentsWarning)
             break
         T = np.column_stack([T, t / length])
         U.append(u)
         R[:j, j], R[j, j] = along, length
         left = left - T[:, -1:] @ (T[:, -1:].T @ left)
-    if not U:
-        raise ValueError(f"no component varies with the targets in the space of {products.kernel!r}; check X and t")
     return np.column_stack(U), R[: len(U), : len(U)], T

@@ -61,6 +61,10 @@ class MethodEstimator(KernelEstimator):
         gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
         return self._kernel_of_estimator(X, given, gamma, self.kernel_params)
 
+
+class _OfNumbers(MethodEstimator):
+    """Such an estimator whose targets are numbers, one column or several."""
+
     def _targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Rows and targets of a fit, and the parameters, checked."""
         if not get_config()["skip_parameter_validation"]:
@@ -68,15 +72,23 @@ class MethodEstimator(KernelEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = self._validated(X, reset=True)
-        y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+        y = check_array(y, ensure_2d=False, dtype="numeric", ensure_min_samples=2, input_name="y")
         check_consistent_length(X, y)
         return X, y
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = tags.target_tags.multi_output = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+        return super()._more_tags() | {"requires_y": True, "multioutput": True}
 
     def _options(self) -> dict[str, Any]:
         return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
 
 
-class KernelRidge(RegressorMixin, MethodEstimator):
+class KernelRidge(RegressorMixin, _OfNumbers):
     """Kernel ridge regression by conjugate gradients, without the kernel matrix.
 
     Parameters
@@ -101,6 +113,8 @@ class KernelRidge(RegressorMixin, MethodEstimator):
     ----------
     model_ : kernels_contrib.ridge.RidgeModel
         What ``kernel_ridge`` returned; ``model_.error(X)`` bounds the error of predictions.
+    n_iter_ : int
+        Steps of conjugate gradients.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names of columns that are strings.
@@ -171,6 +185,7 @@ class KernelRidge(RegressorMixin, MethodEstimator):
             max_iterations=self.max_iter,
             **self._options(),
         )
+        self.n_iter_ = max(1, self.model_.info["iterations"])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -190,21 +205,13 @@ class KernelRidge(RegressorMixin, MethodEstimator):
         return np.asarray(self.model_.predict(self._validated(X, reset=False), n_threads=self._n_threads()))
 
 
-class _Components(KernelTransformer, MethodEstimator):
+class _Components(KernelTransformer, _OfNumbers):
     """An estimator of ``n_components`` functions of the rows that have to do with targets."""
 
     _parameter_constraints: dict[str, list[Any]] = KERNEL | {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
-        return super()._more_tags() | {"requires_y": True}
 
     def transform(self, X: Any) -> np.ndarray:
         """Components of rows.

@@ -118,7 +118,7 @@ def kernel_ridge(
     sample_weight: Any = None,
     tol: float = 1e-8,
     method: str = "auto",
-    features_tol: float = 1e-12,
+    features_tol: float = 1e-10,
     max_features: int | None = None,
     max_iterations: int = 1000,
     n_threads: int | None = None,
@@ -199,14 +199,14 @@ def kernel_ridge(
     advice = "a larger regularization converges sooner, max_iterations allows more steps"
     if not reached.definite:
         raise NotConvergedError(f"K + {mu:.2g} I is not positive definite; is the kernel semidefinite? Else {advice}")
-    if left > tol:
+    coefficients = root * reached.solution
+    of_residual, of_function, of_entries = _errors(products, coefficients, root)
+    if (reached.residuals > np.maximum(tol * norms, of_residual)).any():  # more than rounding can hold it up
         warn_caller(
             f"conjugate gradients stopped after {reached.steps} steps at a relative residual of {left:.2g}, tol is "
             f"{tol:.2g}; {advice}, a larger tol asks for less",
             AccuracyWarning,
         )
-    coefficients = root * reached.solution
-    of_residual, of_function, of_entries = _errors(products, coefficients, root)
     of_residual += reached.residuals + 4 * EPS * (norms + mu * np.linalg.norm(reached.solution, axis=0))
     return RidgeModel(
         kernel=products.kernel.unbound(),

@@ -297,8 +297,10 @@ def test_options_of_the_tests():
         mmd_test(X, X, method="fast")
     with pytest.raises(TypeError, match="give a pair"):
         mmd_test(X, X, sample_weight=np.ones(120))
-    with pytest.raises(ValueError, match="sample_weight of Y is zero at row 3"):
-        mmd_test(X, X, sample_weight=(None, np.where(np.arange(60) == 3, 0.0, 1.0)))
+    with pytest.raises(ValueError, match="sample_weight is zero at row 63 of X with Y"):
+        mmd_test(X, X, sample_weight=(np.ones(60), np.where(np.arange(60) == 3, 0.0, 1.0)))
+    with pytest.raises(ValueError, match="sample_weight of Y has shape"):
+        mmd_test(X, X, sample_weight=(np.ones(60), np.ones(59)))
     with pytest.raises(ValueError, match="columns"):
         mmd_test(X, X[:, :2])
     with pytest.raises(ValueError, match="equal weights"):

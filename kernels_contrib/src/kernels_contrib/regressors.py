@@ -212,6 +212,26 @@ class _Components(KernelTransformer, _OfNumbers):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
+    del _parameter_constraints["method"]
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float = 1e-10,
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.n_components = n_components
+        self.tol = tol
+        self.max_features = max_features
 
     def transform(self, X: Any) -> np.ndarray:
         """Components of rows.
@@ -251,8 +271,7 @@ class KernelPLSRegression(RegressorMixin, _Components):
     coef0 : float, default=1
     kernel_params : dict, default=None
     tol : float, default=1e-10
-        As for ``kernels_contrib.pls.kernel_pls``, like the next two.
-    method : {'auto', 'features', 'gram'}, default='auto'
+        As for ``kernels_contrib.pls.kernel_pls``, like the next.
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
@@ -275,27 +294,6 @@ class KernelPLSRegression(RegressorMixin, _Components):
     (442, 3)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float = 1e-10,
-        method: str = "auto",
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.tol = tol
-        self.method = method
-        self.max_features = max_features
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelPLSRegression:
         """Learn components of rows, and the targets from them.
 
@@ -317,7 +315,6 @@ class KernelPLSRegression(RegressorMixin, _Components):
             self._kernel_for(X),
             self.n_components,
             sample_weight=sample_weight,
-            method=self.method,
             tol=self.tol,
             **self._options(),
         )
@@ -370,7 +367,6 @@ class KernelCCA(_Components):
         "regularization": [Interval(Real, 0, None, closed="neither")],
         "max_features": [Interval(Integral, 1, None, closed="left")],
     }
-    del _parameter_constraints["method"]
 
     def __init__(
         self,
@@ -388,7 +384,7 @@ class KernelCCA(_Components):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        KernelEstimator.__init__(self, kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
         self.kernel_y = kernel_y
         self.regularization = regularization

@@ -21,15 +21,15 @@ import scipy.linalg
 
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.methods import check_count, check_weights
+from fastkpca.methods import as_rows, check_count, check_weights
 
 from . import stored
 from .base import FittedMethod, Projection
 from .functions import KernelFunction, function
 from .options import FitOptions, regularization_strength
 from .permutation import interval_of
-from .products import DRAFT_ROWS
-from .views import View, info_of, over_permutations, two_views
+from .products import DRAFT_ROWS, Products
+from .views import over_permutations, two_views
 
 __all__ = ["CCAModel", "Side", "kernel_cca"]
 
@@ -55,10 +55,9 @@ class Side(Projection):
         return [f"{self.kernel!r}, penalty={self.penalty:.3g}"]
 
 
-def _side() -> stored.InFile:
-    return stored.in_file(
-        lambda record, name, known: Side.from_state(record.get(name), f"its {name}", {}), lambda value: value.state()
-    )
+SIDE = stored.in_file(
+    lambda record, name, known: Side.from_state(record.get(name), f"its {name}", {}), lambda value: value.state()
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -85,8 +84,8 @@ class CCAModel(FittedMethod):
 
     correlations: np.ndarray = field(metadata=stored.array("c", least=0.0))
     correlation_bounds: np.ndarray = field(metadata=stored.array("c2", least=0.0))
-    x: Side = field(metadata=_side())
-    y: Side = field(metadata=_side())
+    x: Side = field(metadata=SIDE)
+    y: Side = field(metadata=SIDE)
     null: np.ndarray = field(metadata=stored.vector(least=0.0))
     p_interval: np.ndarray = field(metadata=stored.array("2", least=0.0))
     n_samples: int = field(metadata=stored.count())
@@ -169,73 +168,72 @@ def kernel_cca(
     c, permutations = check_count(c, "c"), check_count(permutations, "permutations", least=0)
     strength = regularization_strength(regularization, ": without it some functions of any two views agree perfectly")
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
-    x, y = two_views(X, Y, kernel_y, options, "kernel_cca")
-    n, cut = len(x.rows), x.n_features
+    views = two_views(X, Y, kernel_y, options, "kernel_cca")
+    n, sizes = views[0].n_samples, [view.features.shape[1] for view in views]
     weights = check_weights(sample_weight, n)
     if weights is not None and permutations:
         raise ValueError("permutations of weighted rows are not exchangeable; leave out sample_weight or permutations")
-    if c > min(cut, y.n_features):
-        raise ValueError(
-            f"c is {c}; views of {cut} and {y.n_features} features have at most {min(cut, y.n_features)} pairs"
-        )
+    if c > min(sizes):
+        raise ValueError(f"c is {c}; views of {sizes[0]} and {sizes[1]} features have at most {min(sizes)} pairs")
     share = np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
-    mean, second = _moments(x, y, share)
-    roots, penalties = [], []
-    for name, block in (("X", slice(0, cut)), ("Y", slice(cut, None))):
-        covariance = second[block, block]
-        variance = float(np.trace(covariance))
-        if not variance > len(second) * EPS * float(mean[block] @ mean[block]):
-            raise ValueError(f"{name} does not vary in the space of its kernel; kernel_cca needs views that do")
-        penalties.append(strength * variance)
-        # the inverse root from Cholesky's factor: any other differs by a rotation
-        roots.append(scipy.linalg.cholesky(covariance + penalties[-1] * np.eye(len(covariance)), lower=True))
-    whitened = scipy.linalg.solve_triangular(roots[0], second[:cut, cut:], lower=True)
-    whitened = scipy.linalg.solve_triangular(roots[1], whitened.T, lower=True).T
-    left, correlations, right = scipy.linalg.svd(whitened, full_matrices=False)
-    missed = float(share.max()) * (x.missed / penalties[0] + y.missed / penalties[1])
+    mean, second = _moments(views, share)
+    parts = slice(0, sizes[0]), slice(sizes[0], None)
+    penalties = [strength * _variance(mean[part], second[part, part], name) for part, name in zip(parts, ("X", "Y"))]
+    # the inverse root from Cholesky's factor: any other differs by a rotation
+    roots = [
+        scipy.linalg.cholesky(second[part, part] + penalty * np.eye(size), lower=True)
+        for part, penalty, size in zip(parts, penalties, sizes)
+    ]
+    whitened = scipy.linalg.solve_triangular(roots[0], second[parts[0], parts[1]], lower=True)
+    left, found, right = scipy.linalg.svd(scipy.linalg.solve_triangular(roots[1], whitened.T, lower=True).T)
+    found = found[:c]
+    missed = share.max() * sum(view.features.residual_trace / penalty for view, penalty in zip(views, penalties))
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
         A, B = (
-            scipy.linalg.solve_triangular(root, (np.asarray(view.features) - centre).T, lower=True).T
-            for root, view, centre in zip(roots, (x, y), (mean[:cut], mean[cut:]))
+            scipy.linalg.solve_triangular(root, (np.asarray(view.features) - mean[part]).T, lower=True).T
+            for root, view, part in zip(roots, views, parts)
         )
-        values, orders = over_permutations(lambda C: float(np.linalg.norm(C, 2)) / n, A, B, permutations, rng)
-        half = missed / 2 + 64 * EPS * len(second) / strength
-        same = (orders[1:] == orders[0]).all(axis=1)
-        null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, np.full(len(values), half), same))
-    sides = [
-        Side(
-            kernel=view.kernel,
-            function=view.function(
-                np.ascontiguousarray(scipy.linalg.solve_triangular(root, turn[:, :c], lower=True, trans="T")), centre
-            ),
-            penalty=penalty,
-        )
-        for view, root, turn, centre, penalty in zip(
-            (x, y), roots, (left, right.T), (mean[:cut], mean[cut:]), penalties
-        )
-    ]
-    found = correlations[:c]
+        values, same = over_permutations(lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng)
+        error = np.full(len(values), missed / 2 + 64 * EPS * len(second) / strength)
+        null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, error, same))
+    x, y = (
+        _side(view, scipy.linalg.solve_triangular(root, turn[:, :c], lower=True, trans="T"), mean[part], penalty)
+        for view, root, turn, part, penalty in zip(views, roots, (left, right.T), parts, penalties)
+    )
     return CCAModel(
         correlations=found,
         correlation_bounds=np.column_stack([found, np.minimum(np.sqrt(found**2 + missed), 1.0)]),
-        x=sides[0],
-        y=sides[1],
+        x=x,
+        y=y,
         null=null,
         p_interval=p_interval,
         n_samples=n,
-        info=info_of(x, y),
+        info={"method": "features", "x": views[0].info, "y": views[1].info},
     )
 
 
-def _moments(x: View, y: View, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _variance(mean: np.ndarray, covariance: np.ndarray, name: str) -> float:
+    variance = float(np.trace(covariance))
+    if not variance > len(covariance) * EPS * float(mean @ mean):
+        raise ValueError(f"{name} does not vary in the space of its kernel; kernel_cca needs views that do")
+    return variance
+
+
+def _side(view: Products, weights: np.ndarray, mean: np.ndarray, penalty: float) -> Side:
+    function_of_rows = view.feature_function(weights, mean @ weights)
+    return Side(kernel=view.kernel.unbound(), function=function_of_rows, penalty=penalty)
+
+
+def _moments(views: list[Products], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean (D,) and covariance (D, D) of the features of both views side by side, in one pass over the rows.
 
     Centred tile by tile and merged (Chan, Golub and LeVeque 1979): nothing cancels.
     """
-    mean, second, total, first = np.zeros(x.n_features + y.n_features), np.zeros(()), 0.0, 0
-    for left, right in zip(x.tiles(DRAFT_ROWS), y.tiles(DRAFT_ROWS)):
-        Phi = np.hstack([left, right])
+    mean, second, total, first = np.zeros(()), np.zeros(()), 0.0, 0
+    tiles = (as_rows(view.X).shifted(view.features.shift).tiles(DRAFT_ROWS) for view in views)
+    for parts in zip(*tiles):
+        Phi = np.hstack([view.features.map.features(tile) for view, (_, tile) in zip(views, parts)])
         weights = share[first : first + len(Phi)]
         first, here = first + len(Phi), float(weights.sum())
         if here > 0.0:

@@ -25,7 +25,7 @@ from fastkpca.methods import check_count, check_flag, check_weights
 
 from .options import FitOptions
 from .permutation import PermutationTest, test_of
-from .views import info_of, over_permutations, two_views
+from .views import over_permutations, two_views
 
 __all__ = ["PermutationTest", "hsic_test"]
 
@@ -93,8 +93,8 @@ def hsic_test(
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
     x, y = two_views(X, Y, kernel_y, options, "hsic_test")
     A, B = np.asarray(x.features), np.asarray(y.features)
-    n = len(A)
-    weights = check_weights(sample_weight, n, fit=True)
+    n, missed_y = len(A), y.features.residual_trace
+    weights = check_weights(sample_weight, n)
     if weights is not None and unbiased:
         raise ValueError("the unbiased HSIC is that of equal weights; leave out sample_weight, or take unbiased=False")
     share = np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
@@ -102,26 +102,30 @@ def hsic_test(
     B = B - B.mean(axis=0)
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     A *= share[:, None]
-    values, orders = over_permutations(lambda C: float(np.vdot(C, C)), A, B, permutations, rng)
-    missed_x = x.missed * share.max() ** 2
+
+    def measure(order: np.ndarray) -> tuple[float, float]:
+        return float(np.linalg.norm(A.T @ B[order]) ** 2), float(k @ l[order])
+
+    (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng))
+    missed_x = x.features.residual_trace * share.max() ** 2
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
-    width = of_x * y.missed + of_y * missed_x + missed_x * y.missed
-    rounding = 4 * EPS * (n + x.n_features + y.n_features) * np.sum(share**2 * k) * l.sum()
-    half = width / 2
-    values, errors = values + half, np.full(len(values), half + rounding)
+    half = (of_x * missed_y + of_y * missed_x + missed_x * missed_y) / 2
+    rounding = 4 * EPS * (n + A.shape[1] + B.shape[1]) * np.sum(share**2 * k) * l.sum()
+    values, error = values + half, half + rounding
     if unbiased:
-        crossed = l[orders] @ k
-        values = (n**2 * values + k.sum() * l.sum() / ((n - 1) * (n - 2)) - (1 + 2 / (n - 2)) * crossed) / (n * (n - 3))
+        missed_x = x.features.residual_trace
+        pairs = (n - 1) * (n - 2)
+        values = (n**2 * values + k.sum() * l.sum() / pairs - (1 + 2 / (n - 2)) * crossed) / (n * (n - 3))
         # each diagonal is known as the trace is, and no entry misses more than all of it
-        loose = k.max() * y.missed + l.max() * x.missed + x.missed * y.missed
-        sums = k.sum() * y.missed + l.sum() * x.missed + x.missed * y.missed
-        errors = (n**2 * errors + 2 * loose + sums / ((n - 1) * (n - 2))) / (n * (n - 3))
+        loose = k.max() * missed_y + l.max() * missed_x + missed_x * missed_y
+        sums = k.sum() * missed_y + l.sum() * missed_x + missed_x * missed_y
+        error = (n**2 * error + 2 * loose + sums / pairs) / (n * (n - 3))
     return test_of(
         values[:, None],
-        errors[:, None],
-        (orders[1:] == orders[0]).all(axis=1),
+        np.full((len(values), 1), error),
+        same,
         name=f"HSIC, {'un' * unbiased}biased",
-        kernels=(x.kernel, y.kernel),
+        kernels=(x.kernel.unbound(), y.kernel.unbound()),
         n_samples=n,
-        info=info_of(x, y),
+        info={"method": "features", "x": x.info, "y": y.info},
     )

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.base.rounding import EPS
-from fastkpca.kernels import Kernel
 from fastkpca.methods import (
     Rows,
     as_rows,
@@ -135,11 +134,12 @@ def mmd_test(
 
 
 def _groups(X: Any, Y: Any) -> list[Rows]:
-    groups = [as_rows(rows, name=name, at_least=2, purpose="mmd_test") for rows, name in ((X, "X"), (Y, "Y"))]
+    groups = []
+    for rows, name in ((X, "X"), (Y, "Y")):
+        groups.append(as_rows(rows, name=name, at_least=2, purpose="mmd_test"))
+        check_finite(groups[-1], name=name, purpose="mmd_test")
     check_columns(groups[0].n_features, groups[1].n_features, name="Y", others="X has")
-    need_rows(sum(group.n_samples for group in groups), "mmd_test", "X with Y")
-    for group, name in zip(groups, ("X", "Y")):
-        check_finite(group, name=name, purpose="mmd_test")
+    need_rows(sum(map(len, groups)), "mmd_test", "X with Y")
     return groups
 
 
@@ -148,13 +148,12 @@ def _weights(given: Any, groups: list[Rows]) -> np.ndarray:
         return np.ones(sum(group.n_samples for group in groups))
     if not isinstance(given, (list, tuple)) or len(given) != 2:
         raise TypeError(f"sample_weight is {type(given).__name__}; give a pair, (weights of X, weights of Y)")
-    parts = []
-    for weights, group, name in zip(given, groups, ("X", "Y")):
-        checked = check_weights(weights, group.n_samples, f"sample_weight of {name}", fit=False)
-        parts.append(np.ones(group.n_samples) if checked is None else np.asarray(checked, dtype=np.float64))
-        if not np.all(parts[-1] > 0):
-            raise ValueError(f"sample_weight of {name} is zero at row {int(np.argmin(parts[-1]))}; drop such rows")
-    return np.concatenate(parts)
+    named = zip(given, groups, ("X", "Y"))
+    parts = [check_weights(part, len(group), f"sample_weight of {name}", fit=False) for part, group, name in named]
+    weights = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+    if not (weights > 0).all():
+        raise ValueError(f"sample_weight is zero at row {int(np.argmin(weights))} of X with Y; drop such rows")
+    return weights
 
 
 def _bytes(rows: Rows) -> int:
@@ -170,29 +169,9 @@ def _blocks(labels: np.ndarray, permutations: int, rng: np.random.Generator, wid
         yield block
 
 
-class _Form:
-    """s' K s for signed columns s, of one kernel.
-
-    ``diagonal`` (N,) is that of K, ``missed`` the trace that is missing of it, ``mean_square`` c' K c, c the shares of
-    all rows.
-    """
-
-    bytes_of_label: ClassVar[int]
-    kernel: Kernel
-    info: dict[str, Any]
-    diagonal: np.ndarray
-    missed: float = 0.0
-    mean_square: float
-
-    def squares(self, L: np.ndarray, weights: np.ndarray, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, ...]:
-        """s' K s, c' K s, and a bound on the error of both beside what is missed.
-
-        The columns of s are weights / A where L, and - weights / B elsewhere.
-        """
-        raise NotImplementedError
-
-
-def _statistics(x: _Form, L: np.ndarray, weights: np.ndarray, unbiased: bool) -> tuple[np.ndarray, np.ndarray]:
+def _statistics(
+    x: _Products | _Means, L: np.ndarray, weights: np.ndarray, unbiased: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """MMD^2 for each column of labels, and bounds on the errors."""
     A, A2 = weights @ L, weights**2 @ L
     B, B2 = weights @ ~L, weights**2 @ ~L
@@ -210,8 +189,10 @@ def _statistics(x: _Form, L: np.ndarray, weights: np.ndarray, unbiased: bool) ->
     return statistic, errors
 
 
-class _Products(_Form):
-    """By products with the kernel matrix of both groups."""
+class _Products:
+    """s' K s by products with the kernel matrix of both groups."""
+
+    missed = 0.0  # of the trace of K
 
     bytes_of_label = 24  # the label, s, K s, and what numpy makes on the way
 
@@ -227,38 +208,38 @@ class _Products(_Form):
             gram = fk.gram(Z, self.kernel.unbound(), tol=options.tol * self._scale, n_threads=options.n_threads)
         self._gram = gram
         self.info = {"method": "gram", "products": gram.products, "error_bound": gram.error_bound}
-        self._weighted = bool((weights != 1).any())
         self._mean = gram @ (weights / weights.sum())
         self.mean_square = float(self._mean @ weights / weights.sum())
 
     def squares(self, L: np.ndarray, weights: np.ndarray, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, ...]:
+        """s' K s, c' K s, and a bound on the error of both, beside what is missed.
+
+        The columns of s are weights / A where L, and - weights / B elsewhere; c are the shares of all rows.
+        """
         S = weights[:, None] * np.where(L, 1.0 / A, -1.0 / B)
         product = self._gram @ S
         # |s| sums to 2; the sums of weights are exact where these are all one
         rounding = 4 * self._gram.error_bound + 2 * EPS * len(S) * np.abs(product).max(axis=0)
-        rounding += 16 * EPS * self._scale * (len(S) if self._weighted else 1)
+        rounding += 16 * EPS * self._scale * (len(S) if (weights != 1).any() else 1)
         return np.einsum("ij,ij->j", S, product), self._mean @ S, rounding
 
 
-class _Means(_Form):
-    """By means of features, tile by tile, so that the rows may lie anywhere."""
+class _Means:
+    """s' K s by means of features, tile by tile, so that the rows may lie anywhere."""
+
+    missed = 0.0
 
     bytes_of_label = 2
 
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         some = np.random.default_rng(0)
-        sample = np.concatenate(
-            [
-                group.loaded().take(np.sort(some.choice(len(group), min(DRAFT_ROWS, len(group)), replace=False)))
-                for group in groups
-            ]
-        )
+        chosen = [np.sort(some.choice(len(group), min(DRAFT_ROWS, len(group)), replace=False)) for group in groups]
+        sample = np.concatenate([group.loaded().take(rows) for group, rows in zip(groups, chosen)])
         self.kernel = fk.gram(sample, options.kernel, products="exact", **options.parameters).kernel
         need_semidefinite(self.kernel, "mmd_test")
+        options = replace(options, kernel=self.kernel.unbound(), parameters={}, method="features")
         try:
-            features = products_for(
-                sample, replace(options, kernel=self.kernel.unbound(), parameters={}, method="features")
-            ).features
+            features = products_for(sample, options).features
         except ValueError:  # none reaches tol
             features = fk.features(sample, self.kernel.unbound(), max_features=options.max_features)
         self._map = features.map
@@ -283,6 +264,7 @@ class _Means(_Form):
             first += len(group)
 
     def squares(self, L: np.ndarray, weights: np.ndarray, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, ...]:
+        """As that of ``_Products``."""
         difference = np.zeros((self._map.n_features, L.shape[1]))
         for part, Phi, _ in self._tiles():
             difference += Phi.T @ (weights[part, None] * np.where(L[part], 1.0 / A, -1.0 / B))

@@ -6,53 +6,23 @@ whitened, its largest singular value. Permuting the rows of one view permutes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.kernels import Kernel
-from fastkpca.methods import Rows, as_rows, check_rng
+from fastkpca.methods import as_rows, check_rng
 
-from .functions import FeatureFunction
 from .options import FitOptions
 from .permutation import need_rows
-from .products import need_semidefinite, products_for
+from .products import Products, need_semidefinite, products_for
 
-__all__ = ["View", "info_of", "over_permutations", "two_views"]
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """One view: its rows as its feature map takes them, K = Phi Phi' + E with tr E at most ``missed``."""
-
-    rows: Rows
-    features: Any
-    missed: float
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.features.kernel.unbound()
-
-    @property
-    def n_features(self) -> int:
-        return int(self.features.shape[1])
-
-    def tiles(self, step: int) -> Iterator[np.ndarray]:
-        """Features of the rows, ``step`` rows at a time."""
-        for _, tile in self.rows.tiles(step):
-            yield self.features.map.features(tile)
-
-    def function(self, weights: np.ndarray, mean: np.ndarray) -> FeatureFunction:
-        """weights' (phi(x) - mean)."""
-        return FeatureFunction(
-            map=self.features.map, shift=self.features.shift, weights=weights, constant=mean @ weights
-        )
+__all__ = ["over_permutations", "two_views"]
 
 
-def two_views(X: Any, Y: Any, kernel_y: Any, options: FitOptions, purpose: str) -> list[View]:
+def two_views(X: Any, Y: Any, kernel_y: Any, options: FitOptions, purpose: str) -> list[Products]:
     """The views X and Y, with as many rows, through the smallest maps that miss no more than ``tol`` of the trace."""
     n, m = (len(as_rows(view, name=name, purpose=purpose)) for name, view in (("X", X), ("Y", Y)))
     if n != m:
@@ -62,33 +32,30 @@ def two_views(X: Any, Y: Any, kernel_y: Any, options: FitOptions, purpose: str) 
     return [_view(*named, options, purpose) for named in zip(("X", "Y"), (X, Y), kernels)]
 
 
-def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> View:
+def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> Products:
     kernel = fk.get_kernel(given, **options.parameters)
     if kernel.by_number:
         raise ValueError(f"{purpose} takes rows, not the matrix of a kernel: {name} is given as {kernel!r}")
     need_semidefinite(kernel, purpose)
     try:
-        features = products_for(X, replace(options, kernel=kernel, parameters={}, method="features")).features
-        if features.map.defect:  # entries that may be off in either sense
-            features = fk.features(X, kernel, tol=options.tol, max_features=options.max_features, features="pivots")
+        view = products_for(X, replace(options, kernel=kernel, parameters={}, method="features"))
+        if not view.features.map.defect:
+            return view
+        # entries that may be off in either sense
+        features = fk.features(X, kernel, tol=options.tol, max_features=options.max_features, features="pivots")
+        return replace(view, features=features)
     except ValueError as error:
         raise ValueError(f"{purpose}, view {name}: {error}".replace(", or use gram()", "")) from error
-    return View(as_rows(X).shifted(features.shift), features, features.residual_trace)
-
-
-def info_of(x: View, y: View) -> dict[str, Any]:
-    """For the ``info`` of a result."""
-    return {
-        "method": "features",
-        "n_features": [x.n_features, y.n_features],
-        "residual_traces": [x.missed, y.missed],
-    }
 
 
 def over_permutations(
-    measure: Callable[[np.ndarray], float], A: np.ndarray, B: np.ndarray, permutations: int, rng: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """(measure of A' B[p] for the identity and random permutations p of the rows, the permutations (1 + m, N))."""
-    generator = check_rng(rng)
-    orders = [np.arange(len(A)), *(generator.permutation(len(A)) for _ in range(permutations))]
-    return np.array([measure(A.T @ B[order]) for order in orders]), np.array(orders)
+    measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any
+) -> tuple[np.ndarray, ...]:
+    """(measures (1 + m, ...) of the rows' order as it is and permuted, whether a permutation (m,) changes nothing)."""
+    generator, order = check_rng(rng), np.arange(n)
+    values, same = [measure(order)], []
+    for _ in range(permutations):
+        permuted = generator.permutation(n)
+        values.append(measure(permuted))
+        same.append(np.array_equal(permuted, order))
+    return np.array(values), np.array(same, dtype=bool)

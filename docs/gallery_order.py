@@ -12,6 +12,7 @@ ORDER = [
     "denoise_digits",
     "faces",
     "novelty",
+    "monitoring",
     "two_samples",
     "accuracy",
     "nystroem",

@@ -23,7 +23,7 @@ X, _ = load_digits(return_X_y=True)
 model = fk.kpca(X, "gaussian", 30)
 
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-plot.scree(model, ax)
+plot.scree(model, ax, cumulative=True)
 plt.show()
 
 # %%
@@ -37,7 +37,7 @@ with warnings.catch_warnings():
 print(rough)
 
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-plot.scree(rough, ax)
+plot.scree(rough, ax, cumulative=True)
 plt.show()
 
 # %%

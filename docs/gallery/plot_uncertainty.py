@@ -47,7 +47,7 @@ fig, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained", sharey=F
 for ax, n in zip(axes, (200, 20000)):
     rows = rng.standard_normal((n, 6)) * np.sqrt([8.0, 4.0, 2.0, 1.0, 0.5, 0.25])
     fitted = fk.kpca(rows, "linear", 6)
-    plot.scree(fitted, ax, cumulative=False, uncertainty=fk.kpca_uncertainty(fitted, rows, n_permutations=0))
+    plot.scree(fitted, ax, uncertainty=fk.kpca_uncertainty(fitted, rows, n_permutations=0))
     ax.set_title(f"{n} rows", y=1.18)
 plt.show()
 

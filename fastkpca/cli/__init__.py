@@ -1,4 +1,4 @@
-"""The command line, ``fastkpca fit | plan | project | info | kernels | demo``. Wording; the library does the work."""
+"""The command line, ``fastkpca fit | plan | project | monitor ...``. Wording; the library does the work."""
 
 from .commands import main
 

@@ -13,6 +13,7 @@ from ..base.checks import check_choice
 from ..base.protocol import Kernel
 from ..rows.columns import column_labels, listed
 from ..rows.view import Rows
+from .limits import QUANTILES
 from .novelty import finite, squared_errors, t_squared
 from .projector import NewRows
 from .result import KPCAModel, check_model
@@ -20,8 +21,6 @@ from .rows import new_rows, training_rows
 
 __all__ = ["Contributions", "kpca_contributions"]
 
-QUANTILES = 17
-"""Values of a column that are tried first."""
 NARROWINGS = 24
 """Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
@@ -99,8 +98,8 @@ def kpca_contributions(
         As for ``kpca_project``: one row or more, best those that ``kpca_limits`` flags.
     statistic : {"spe", "t2"}
     train : array_like (n, d), optional
-        Rows of normal operation: each column is moved within its range in them. By default the training rows or pivots
-        that the model holds.
+        Rows of normal operation: each column is moved within its range in them. By default the calibration rows of
+        the limits that the model keeps (``model.with_limits``), or else the training rows or pivots that it holds.
     n_threads : int, optional
         Default: all processors. Results do not depend on it.
     progress : bool or callable
@@ -112,8 +111,8 @@ def kpca_contributions(
     Raises
     ------
     ValueError, TypeError
-        The kernel has no columns (a precomputed matrix, a list of objects); the model holds no rows and ``train`` is
-        not given; or as ``kpca_spe``.
+        The kernel has no columns (a precomputed matrix, a list of objects); the model holds neither limits nor rows
+        and ``train`` is not given; or as ``kpca_spe``.
 
     Notes
     -----
@@ -171,6 +170,8 @@ def kpca_contributions(
 
 def _normal_rows(model: KPCAModel, train: Any) -> np.ndarray:
     """Rows of normal operation, in the model's coordinates."""
+    if train is None and model.limits is not None:
+        train = model.limits.quantiles  # whose quantiles are they themselves
     if train is not None:
         rows = new_rows(model, train, name="train", purpose="kpca_contributions").rows
     elif model.projector.grows_with_n:

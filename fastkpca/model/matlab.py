@@ -29,7 +29,9 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     ``bound_kind``, ``failure_probability``, ``angle_bounds``, ``clusters``, ``total_variance``, ``n_samples``,
     ``shift`` (1, d), ``kernel`` (a struct: its name and parameters) and ``projector`` (a struct), by which
     ``fastkpca_project.m`` of the documentation projects new rows. For the linear kernel also ``loadings`` (d, c), which
-    are ``coeff`` of MATLAB's ``pca``, and ``mu`` (1, d): scores are ``(Xnew - mu) * loadings``. Everything is double.
+    are ``coeff`` of MATLAB's ``pca``, and ``mu`` (1, d): scores are ``(Xnew - mu) * loadings``. Of a model that keeps
+    limits also ``limits`` (a struct: ``t2``, ``spe``, ``confidence``, ``joint`` and how they were made). Everything is
+    double.
 
     Parameters
     ----------
@@ -69,6 +71,8 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
         "kernel": _kernel(kernel_state(model.kernel)),
         "projector": model.projector.formula(),
     }
+    if model.limits is not None:
+        values["limits"] = model.limits.state()[0]
     if model.scale is not None:
         values["scale"] = model.scale[None, :]
     if model.kernel.is_linear:

@@ -7,7 +7,6 @@ component's variance, and the rest, whose squared length is the SPE (also called
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -18,61 +17,15 @@ from ..base.checks import check_choice, check_flag, check_numbers, is_number
 from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
 from ..rows.view import Rows
+from .limits import QUANTILES, Limits, OrderStatistic
 from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
-__all__ = ["Limits", "OrderStatistic", "finite", "kpca_limits", "kpca_spe", "kpca_t2", "squared_errors", "t_squared"]
+__all__ = ["finite", "kpca_limits", "kpca_spe", "kpca_t2", "squared_errors", "t_squared"]
 
 CALIBRATION_ROWS = 4096
 """At most so many training rows are used for limits: each costs N kernel values."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Control limits of T^2 and SPE.
-
-    Attributes
-    ----------
-    t2, spe : float
-        A row is beyond the limit where its value is larger.
-    confidence : float
-        Asked for: new rows like the calibration rows stay below each limit, or below both where ``joint``, with this
-        probability at least; where a method is "largest", with the smaller one that a `LimitsWarning` told.
-    t2_method, spe_method : {"empirical", "largest", "F", "chi2", "box"}
-        "largest": the calibration rows were too few to prove the confidence, and the limit is the largest value.
-    n_calibration : int
-        Number of rows that the limits were made from.
-    joint : bool
-        The confidence is that of both limits together.
-    """
-
-    t2: float
-    spe: float
-    confidence: float
-    t2_method: str
-    spe_method: str
-    n_calibration: int
-    joint: bool = False
-
-    def exceeded(self, *, t2: Any = None, spe: Any = None) -> np.ndarray:
-        """True for rows beyond a limit, shape (m,): of either statistic where both are given.
-
-        New rows like the calibration rows are flagged with probability at most 1 - confidence by one statistic, and by
-        both with at most 2 (1 - confidence), or 1 - confidence where the limits are ``joint``. Raises ValueError where
-        the shapes of the two differ, or a value is NaN.
-        """
-        if t2 is None and spe is None:
-            raise TypeError("give t2=kpca_t2(model, X), spe=kpca_spe(model, X), or both")
-        given = {name: np.asarray(x) for name, x in (("t2", t2), ("spe", spe)) if x is not None}
-        if len({x.shape for x in given.values()}) > 1:
-            shapes = " and ".join(f"{name} {x.shape}" for name, x in given.items())
-            raise ValueError(f"the shapes differ: {shapes}; give both of the same rows")
-        for name, x in given.items():
-            if np.isnan(x).any():
-                raise ValueError(f"{name} contains NaN, which is neither above nor below a limit; leave these rows out")
-        limits = {"t2": self.t2, "spe": self.spe}
-        return np.asarray(np.any([x > limits[name] for name, x in given.items()], axis=0))
 
 
 def kpca_t2(
@@ -224,8 +177,8 @@ def kpca_limits(
     model : KPCAModel
     X : array_like (m, d), optional
         Rows from normal operation that the model was not made of: its training rows lie nearer to its components than
-        new rows do, so that limits made of them are too narrow. By default, for models that hold their training rows,
-        at most 4096 of these.
+        new rows do, so that limits made of them are too narrow. By default those of the limits that the model keeps
+        (``model.with_limits``); of a model that keeps none and holds its training rows, at most 4096 of these.
     confidence : float
         Between 0 and 1: share of normal rows below each limit. The limits never fall as it rises.
     t2 : {"auto", "empirical", "F", "chi2"}
@@ -297,11 +250,13 @@ def kpca_limits(
     if not (is_number(confidence) and 0 < confidence < 1):
         raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
     confidence = float(confidence)
-    given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
-    scores, errors, _ = squared_errors(model, given, diagonal, n_threads, progress)
-    weights = given.rows.tile_weights(0, len(errors))
-    order = OrderStatistic(np.ones(len(errors)) if weights is None else weights, confidence, joint)
-    squares = finite(t_squared(model, scores), "T^2")
+    kept = model.limits if X is None else None
+    if kept is None or kept.calibration is None:
+        values, of_training, quantiles = _calibrated(model, X, diagonal, n_threads, progress)
+    else:
+        values, of_training, quantiles = kept.calibration, kept.of_training, kept.quantiles
+    squares, errors, weights = values.T
+    order = OrderStatistic(weights, confidence, joint)
     if joint and {t2, spe} <= {"auto", "empirical"}:
         order.lower(squares, errors)
     if t2 in ("auto", "empirical"):
@@ -314,7 +269,7 @@ def kpca_limits(
         spe_limit, spe = order.limit(errors, spe)
     else:
         spe_limit = _box(errors, order.weights, order.each)
-    if X is None or _holds(model, given.rows):
+    if of_training:
         warn_caller(
             f"these limits are made of rows that the model was made of. It fits them better than new rows, of which "
             f"more than {100 * (1 - confidence):.3g} % may lie beyond; give kpca_limits(model, X) rows that it has "
@@ -323,7 +278,7 @@ def kpca_limits(
         )
     if "largest" in (t2, spe):
         order.warn()
-    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(errors), joint)
+    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(errors), joint, of_training, values, quantiles)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -361,6 +316,31 @@ def squared_errors(
     return errors
 
 
+def _calibrated(
+    model: KPCAModel, X: Any, diagonal: Any, n_threads: int | None, progress: Any
+) -> tuple[np.ndarray, bool, np.ndarray | None]:
+    """(T^2, SPE and weight (m, 3) of calibration rows; whether the model was made of them; quantiles of columns)."""
+    given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
+    scores, errors, _ = squared_errors(model, given, diagonal, n_threads, progress)
+    weights = given.rows.tile_weights(0, len(errors))
+    values = np.ones((len(errors), 3))
+    values[:, 0], values[:, 1] = finite(t_squared(model, scores), "T^2"), errors
+    if weights is not None:
+        values[:, 2] = weights
+    quantiles = None
+    if model.kernel.takes_points:
+        few = given.rows.take(_some(len(errors)))
+        quantiles = model.in_units_of_rows(np.quantile(few, np.linspace(0.0, 1.0, QUANTILES), axis=0))
+    return values, X is None or _holds(model, given.rows), quantiles
+
+
+def _some(n: int) -> np.ndarray:
+    """Numbers of n rows, or of so many as limits are made of at most."""
+    if n <= CALIBRATION_ROWS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, CALIBRATION_ROWS, replace=False))
+
+
 def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
     given = training_rows(model, "kpca_limits", "rows from normal operation, best rows that the model was not made of")
@@ -373,7 +353,7 @@ def _training(model: KPCAModel) -> NewRows:
         )
     rows = given.rows
     if len(rows) > CALIBRATION_ROWS:
-        few = np.sort(np.random.default_rng(0).choice(len(rows), CALIBRATION_ROWS, replace=False))
+        few = _some(len(rows))
         rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])
     return given._replace(rows=rows)
 
@@ -413,70 +393,6 @@ def _f_limit(model: KPCAModel, confidence: float) -> float:
             "components, or scale the weights so that they count rows"
         )
     return float(limit)
-
-
-class OrderStatistic:
-    """Order statistics of rows with weights: which one keeps the rate of false alarms.
-
-    Attributes
-    ----------
-    each, rate : float
-        Confidence of each limit by itself, and its rate of false alarms: half of that of both.
-    place : float
-        How many of the rows lie at or below the limit.
-    """
-
-    def __init__(self, weights: np.ndarray, confidence: float, joint: bool = False):
-        self.weights, self.confidence, self.joint = weights, confidence, joint
-        self.count = float(weights.sum())
-        self.rate = (1.0 - confidence) / (2.0 if joint else 1.0)
-        self.each = min(1.0 - self.rate, 1.0 - EPS) if joint else confidence
-        self.place = (self.count + 1.0) * self.each - 1e-9
-
-    def lower(self, *statistics: np.ndarray) -> None:
-        """The number that serves both statistics, where that is less (see the notes of ``kpca_limits``)."""
-        places = np.max([self._places(values) for values in statistics], axis=0)
-        order = np.argsort(-places, kind="stable")
-        beyond = np.cumsum(self.weights[order]) > (self.count + 1.0) * (1.0 - self.confidence) - 1.0 + 1e-9
-        reached = places[order[int(np.argmax(beyond))]] if beyond.any() else 0.0
-        self.place = min(self.place, float(np.nextafter(reached, np.inf)))
-
-    def _places(self, values: np.ndarray) -> np.ndarray:
-        """How many of the rows lie at or below each of the values."""
-        order = np.argsort(values, kind="stable")
-        below = np.cumsum(self.weights[order])
-        return np.asarray(below[np.searchsorted(values[order], values, side="right") - 1])
-
-    @property
-    def few(self) -> str:
-        """What to say where there are too few rows."""
-        need = int(np.ceil(1.0 / self.rate - 1.0 - 1e-9))
-        both = " for both together" if self.joint else ""
-        return f"limits at confidence {self.confidence:g}{both} need at least {need} rows, and there are {self.count:g}"
-
-    @property
-    def most(self) -> float:
-        """The confidence that so many rows prove, of both where ``joint``."""
-        return max(1.0 - (2.0 if self.joint else 1.0) / (self.count + 1.0), 0.0)
-
-    def limit(self, values: np.ndarray, method: str) -> tuple[float, str]:
-        """(the limit, how it was found): the largest value where the rows are too few, or an error where the method is
-        "empirical"."""
-        order = np.argsort(values, kind="stable")
-        below = np.cumsum(self.weights[order])
-        if self.place <= below[-1]:
-            return float(values[order[int(np.searchsorted(below, self.place))]]), "empirical"
-        if method == "empirical":
-            raise ValueError(f"'empirical' {self.few}; give more rows, a lower confidence, or another limit")
-        return float(values[order[-1]]), "largest"
-
-    def warn(self) -> None:
-        """Say that the largest values were taken."""
-        warn_caller(
-            f"{self.few}: they prove limits for {100 * self.most:.4g} % at most, and the largest values were taken; "
-            "give more rows or a lower confidence",
-            LimitsWarning,
-        )
 
 
 def _holds(model: KPCAModel, rows: Rows) -> bool:

@@ -19,6 +19,7 @@ from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import stored
+from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
 from .projector import Projector
@@ -114,6 +115,8 @@ class KPCAModel:
         the place of N - 1 in the variances.
     scale : ndarray (d,) or None
         What the columns were divided by, after ``shift`` was subtracted; None: by nothing.
+    limits : Limits or None
+        Control limits that the model keeps, in its file too: those given to ``with_limits``.
     """
 
     eigenvalues: np.ndarray
@@ -141,6 +144,7 @@ class KPCAModel:
     _moments: Moments | None = field(default=None)
     _left_out: tuple[float, float] | None = field(default=None)
     """Bound on the largest eigenvalue of what the feature map leaves out, and its failure probability."""
+    limits: Limits | None = None
 
     @property
     def n_components(self) -> int:
@@ -155,6 +159,15 @@ class KPCAModel:
     def latent(self) -> np.ndarray:
         """Variances of the components, eigenvalues / (N - 1), shape (c,); with weights N is their sum."""
         return self.eigenvalues / (self.count - self.center)
+
+    def with_limits(self, limits: Limits) -> KPCAModel:
+        """The same model, which keeps these limits of ``kpca_limits``; with None it keeps none."""
+        if not isinstance(limits, Limits | None):
+            raise TypeError(f"limits is of type {type(limits).__name__}; give what kpca_limits(model, X) returned")
+        columns = None if limits is None or limits.quantiles is None else limits.quantiles.shape[1]
+        if columns not in (None, self.n_features):
+            raise ValueError(f"the limits are of rows of {columns} columns, the model of {self.n_features}")
+        return replace(self, limits=limits)
 
     def in_units_of_rows(self, X: np.ndarray) -> np.ndarray:
         """Rows in the model's coordinates, as the user's rows are: scaled and shifted back."""
@@ -320,6 +333,9 @@ class KPCAModel:
             arrays |= {f"moments.{name}": array for name, array in moments.items()}
         if self._left_out is not None:
             header["left_out"] = list(self._left_out)
+        if self.limits is not None:
+            header["limits"], of_limits = self.limits.state()
+            arrays |= {f"limits.{name}": array for name, array in of_limits.items()}
         if scores:
             arrays["score"] = np.asarray(self.score)
         if self.sample_weight is not None and (scores or self.projector.grows_with_n):
@@ -360,6 +376,7 @@ class KPCAModel:
             scale=stored.read_scale(record, d),
             _moments=stored.read_moments(record, projector),
             _left_out=stored.read_left_out(record),
+            limits=read_limits(record, d),
         )
         record.refuse_the_rest()
         _try(model)
@@ -410,6 +427,7 @@ def leading(model: KPCAModel, signs: np.ndarray) -> KPCAModel:
         clusters=model.clusters[:c],
         projector=model.projector.leading(signs),
         _score=None if model._score is None else model._score[:, :c] * signs,
+        limits=None,
     )
 
 

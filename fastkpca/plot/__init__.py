@@ -10,7 +10,7 @@ shows or saves. Every function returns the axes.
 ``_scree``      eigenvalues with their intervals, and the share of the variance that they explain
 ``_selection``  what ``kpca_select`` measured, and its choice
 ``_importance`` which columns drive a component: bars, and arrows over the scores
-``_monitor``    control charts: T^2 and SPE row by row, under their limits
+``_monitor``    control charts of T^2 and SPE, one against the other, and the columns behind an alarm
 ``_runs``       the accuracy asked for and the one reached, the passes, the candidates of the plan
 ==============  ==================================================================================
 """
@@ -18,7 +18,7 @@ shows or saves. Every function returns the axes.
 from ._contours import contours
 from ._figure import require_matplotlib, save
 from ._importance import biplot, importance
-from ._monitor import monitor
+from ._monitor import contributions, influence, monitor
 from ._runs import accuracy, candidates, convergence
 from ._scores import scores
 from ._scree import scree
@@ -29,8 +29,10 @@ __all__ = [
     "biplot",
     "candidates",
     "contours",
+    "contributions",
     "convergence",
     "importance",
+    "influence",
     "monitor",
     "require_matplotlib",
     "save",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+from datetime import UTC, date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +16,27 @@ from ..base.atomic import atomic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# M. A. Petroff, Accessible color sequences for data visualization, 2021: ten that colour-blind readers can tell apart
+# Six of M. A. Petroff, Accessible color sequences for data visualization, 2021, and in place of its second grey, browns
+# and pale blue four that a random search found far from these six for all eyes (tests/plot/test_colours.py measures)
 COLOURS = (
     "#3f90da",
     "#ffa90e",
     "#bd1f01",
-    "#94a4a2",
+    "#216945",
     "#832db6",
-    "#a96b59",
+    "#53c99c",
     "#e76300",
-    "#b9ac70",
+    "#4c3436",
     "#717581",
-    "#92dadd",
+    "#9dd3f5",
 )
 MARKERS = "o^sDvXP*<>"  # each class or line has its own: colours alone do not survive a grey print
 LARGER = {"*": 2.2}  # a star of the others' size has half their area of ink
+_SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-2, 2, 17)]
+"""Where a name may stand: radians from the direction away from the origin, and points beyond its place."""
+_JOINED = 8
+"""A name that many points away from its place is joined to it by a line."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 BLUE, AMBER, RED, GREY, ORANGE = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[8], COLOURS[6]
 
 
@@ -86,8 +95,10 @@ def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5)
     """An array of axes on a new Figure outside pyplot: it needs no display and no closing."""
     require_matplotlib()
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, hspace=0.04)  # room at the edges and between charts
+    figure = Figure(figsize=size, dpi=150, layout=layout)
     return figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection} if projection else None)
 
 
@@ -140,6 +151,87 @@ def component_label(i: int, explained: Any) -> str:
         return f"PC{i + 1}"
     percent = f"{explained[i]:.1f}" if abs(explained[i]) >= 0.1 else f"{explained[i]:.2g}"
     return f"PC{i + 1} ({percent} %)"
+
+
+def as_times(values: np.ndarray) -> np.ndarray | None:
+    """These as datetime64 where all are times (those with a zone in UTC) or words as 2026-03-01 06:00; else None."""
+    listed = [] if values.dtype.kind in "biufc" else values.tolist()
+    if values.dtype.kind == "M" or not listed:
+        return values if values.dtype.kind == "M" else None
+    if all(isinstance(x, date) for x in listed):
+        plain = [x.astimezone(UTC).replace(tzinfo=None) if getattr(x, "tzinfo", None) else x for x in listed]
+        return np.array(plain, dtype="datetime64[us]")
+    if all(isinstance(x, str) and _TIME.fullmatch(x) for x in listed):
+        with contextlib.suppress(ValueError):  # 2026-02-30
+            return np.array(listed, dtype="datetime64[us]")
+    return None
+
+
+def date_ticks() -> tuple[Any, Any]:
+    """(locator, formatter) of an axis of times."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator()
+    return locator, ConciseDateFormatter(locator)
+
+
+def word_ticks(ax: Any, words: list[str]) -> None:
+    """Names of the rows 0, 1, ... on the x axis: so many as there is room for."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    longest = max(map(len, words))
+    room = ax.figure.get_figwidth() * ax.get_position().width / (0.09 * (min(longest, 20) + 2))
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=int(np.clip(room, 2, 12)), integer=True, min_n_ticks=1))
+    named = lambda i, _: short(words[int(i)], 20) if i in range(len(words)) else ""  # noqa: E731
+    ax.xaxis.set_major_formatter(FuncFormatter(named))
+
+
+def bars(ax: Any, names: list[str]) -> None:
+    """The frame of horizontal bars at 0, 1, ..., the first on top."""
+    ax.set_yticks(np.arange(len(names)), [short(name) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(left=0)
+    ax.tick_params(axis="y", length=0)
+    light_grid(ax, "x")
+
+
+def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray, *, shafts: bool = False) -> None:
+    """Write names beside their places (n, 2), where each covers the least: no other name, few points, near its place.
+
+    ``points`` (m, 2) are what is drawn; with ``shafts`` there is also an arrow from the origin to each place.
+    """
+    from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
+
+    ax.figure.canvas.figure.draw_without_rendering()  # the axes as they are beside a legend
+    inside, to_pixels = ax.get_window_extent(), ax.figure.dpi / 72
+    tips, points = (ax.transData.transform(np.reshape(x, (-1, 2))) for x in (places, points))
+    origin = ax.transData.transform((0, 0)) if shafts else inside.min
+    lines = [origin + np.linspace(0.1, 1, 40)[:, None] * (tip - origin) for tip in tips] if shafts else []
+    drawn = np.concatenate([points, *[x for line in lines for x in (line,) * 10]])  # an arrow counts as ten rows
+    taken: list[np.ndarray] = []
+    for place, tip, name in zip(places, tips, names):
+        look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": "small"}
+        line = {"arrowstyle": "-", "color": "0.45", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 1}
+        rim = [withStroke(linewidth=2.5, foreground="white")]
+        text = ax.annotate(short(name), place, (0, 0), path_effects=rim, **look)
+        box = text.get_window_extent()
+        half = np.array([box.width, box.height]) / 2 + 1.5 * to_pixels
+        best, centre, far = np.inf, tip, 0
+        for turn, away in _SPOTS:
+            angle = np.arctan2(*(tip - origin)[::-1]) + turn
+            direction = np.array([np.cos(angle), np.sin(angle)])
+            middle = tip + direction * (away * to_pixels + np.abs(direction) @ half)
+            low, high = middle - half, middle + half
+            over = sum(float(np.prod(np.clip(np.minimum(high, t[1]) - np.maximum(low, t[0]), 0, None))) for t in taken)
+            out = max(*(inside.min - low), *(high - inside.max), 0.0)
+            covered = int(((low < drawn) & (drawn < high)).all(axis=1).sum())
+            cost = over + 100.0 * out + covered + 0.3 * away + abs(turn)
+            if cost < best:
+                best, centre, far = cost, middle, away
+        taken.append(np.array([centre - half, centre + half]))
+        text.xyann = tuple((centre - tip) / to_pixels)
+        if far > _JOINED:
+            ax.annotate("", place, text.xyann, textcoords="offset points", arrowprops=line, zorder=1)
 
 
 def short(text: str, length: int = 40) -> str:

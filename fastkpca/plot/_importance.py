@@ -10,7 +10,7 @@ import numpy as np
 from ..base.checks import check_count
 from ..model.importance import Importance, kpca_importance
 from ..model.result import check_model
-from ._figure import BLUE, GREY, ORANGE, axes_or_new, open_frame, short
+from ._figure import BLUE, GREY, ORANGE, axes_or_new, bars, set_names
 from ._scores import check_components, scores
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ _REACH = 0.85  # of the longest arrow, in the extent of the scores
 def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: int = 0, n_columns: int = 15) -> Axes:
     """Bars: the share of each column in a component, the largest on top.
 
-    Blue where the score rises with the column in at least nine of ten rows, orange and hatched where it falls, grey and
-    dotted where it has no stable direction. For a permutation no direction is known: the bars are grey, and have
-    standard errors.
+    Blue where the score rises with the column in at least nine of ten rows, orange and hatched where it falls, light
+    grey where it has no stable direction. For a permutation no direction is known: the bars are grey, and have standard
+    errors.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
         total = max(float(measured.importance[component].sum()), 1e-300)
         error = 100.0 * measured.standard_errors[component][order] / total
     drawn = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(order)))
-    looks = {  # the hatches tell them apart in a grey print
-        1: (BLUE, "rises with the column", None),
-        -1: (ORANGE, "falls", "////"),
-        0: (GREY, "no stable direction" if signed else None, "...." if signed else None),
+    looks = {  # hatches and a light grey tell them apart in a grey print
+        1: (BLUE, "rises", None),
+        -1: (ORANGE, "falls", "//"),
+        0: ("0.78" if signed else GREY, "has no stable direction" if signed else None, None),
     }
     for value, (colour, label, hatch) in looks.items():
         of_sign = sign == value
@@ -88,18 +88,12 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
             drawn.barh(place[of_sign], percent[of_sign], color=colour, label=label, height=0.72, **edge)
     if error is not None:
         drawn.errorbar(percent, place, xerr=error, fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
-    drawn.set_yticks(place, [short(measured.names[i]) for i in order])
-    drawn.invert_yaxis()
-    drawn.set_ylim(len(order) - 0.5, -0.5)
-    drawn.set_xlim(left=0)
+    bars(drawn, [measured.names[i] for i in order])
     drawn.set_xlabel(f"share of the importance for component {component + 1} (%)")
-    drawn.tick_params(axis="y", length=0)
-    drawn.grid(True, axis="x", color="0.92", linewidth=0.6)
-    drawn.set_axisbelow(True)
-    open_frame(drawn)
     if signed:
         anchor = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-        drawn.legend(ncols=3, title="the score", frameon=False, alignment="left", columnspacing=1.2, **anchor)
+        title = "when the column grows, the score"
+        drawn.legend(ncols=3, title=title, frameon=False, alignment="left", columnspacing=1.2, **anchor)
     return drawn
 
 
@@ -175,56 +169,12 @@ def biplot(
     order = order[lengths[order] > 1e-9 * max(float(lengths.max()), 1e-300)]
     reach = np.abs(np.asarray(model.score)[:, pair]).max(axis=0)
     stretch = _REACH / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)
-    names = [_arrow(drawn, stretch * arrows[i], reach, which.names[i]) for i in order]
+    tips = stretch * arrows[order]
+    for tip in tips:
+        drawn.annotate("", tip, (0, 0), arrowprops=_ARROW)
     drawn.margins(0.12)
-    drawn.figure.canvas.figure.draw_without_rendering()  # the axes as they are beside the legend
-    _widen(drawn, names)
-    _move_apart(names)
+    set_names(drawn, tips, [which.names[i] for i in order], np.asarray(model.score)[:, pair], shafts=True)
     return drawn
-
-
-def _arrow(ax: Any, tip: np.ndarray, reach: np.ndarray, name: str) -> Any:
-    """An arrow from the origin, and its name beyond the tip; ``reach``: the extent of the scores on both axes."""
-    from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
-
-    ax.annotate("", tip, (0, 0), arrowprops=_ARROW)
-    along = tip / reach / max(float(np.hypot(*(tip / reach))), 1e-300)
-    return ax.annotate(
-        short(name),
-        tip,
-        xytext=tuple(8 * along),
-        textcoords="offset points",
-        ha="left" if along[0] > 0.3 else "right" if along[0] < -0.3 else "center",
-        va="bottom" if along[1] > 0.3 else "top" if along[1] < -0.3 else "center",
-        fontsize="small",
-        path_effects=[withStroke(linewidth=2.5, foreground="white")],
-    )
-
-
-def _widen(ax: Any, names: list[Any]) -> None:
-    """Widen the axes, at most to twice their range, until no name reaches over their left or right side."""
-    low, high = ax.get_xlim()
-    most = 2.0 * (high - low)
-    for _ in range(30):  # a wider axis makes the names longer in its units
-        boxes = [name.get_window_extent().transformed(ax.transData.inverted()) for name in names]
-        low, high = min([low, *(box.x0 for box in boxes)]), max([high, *(box.x1 for box in boxes)])
-        if high - low > most:
-            break
-        ax.set_xlim(low, high)
-
-
-def _move_apart(names: list[Any]) -> None:
-    """Move names that overlap up or down, away from the origin, until none does."""
-    placed: list[Any] = []
-    for name in sorted(names, key=lambda text: abs(text.xy[1])):
-        away = 1.0 if name.xy[1] >= 0 else -1.0
-        for _ in range(100):
-            box = name.get_window_extent()
-            if not any(box.overlaps(other) for other in placed):
-                break
-            x, y = name.xyann
-            name.xyann = (x, y + away)
-        placed.append(box)
 
 
 def _measured(which: Any, model: Any, X: Any, name: str = "model") -> Importance:

@@ -1,21 +1,38 @@
-"""Control charts: T^2 and SPE row by row, under their limits."""
+"""Monitoring: T^2 and SPE row by row under their limits, one against the other, and the columns behind them."""
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.checks import check_name, check_numbers
-from ..model.novelty import Limits
+from ..base.checks import check_count, check_name, check_numbers, is_number
+from ..model.contributions import Contributions
+from ..model.limits import Limits
 from ..rows.foreign import is_missing
-from ._figure import BLUE, GREY, RED, given_axes, key_above, new_axes, open_frame, plain_numbers, whole_numbers
+from ._figure import (
+    BLUE,
+    GREY,
+    RED,
+    as_times,
+    axes_or_new,
+    bars,
+    date_ticks,
+    given_axes,
+    key_above,
+    new_axes,
+    open_frame,
+    plain_numbers,
+    set_names,
+    whole_numbers,
+    word_ticks,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARKED = 2000  # rows up to which each is a dot beside the line
+_MANY = 20 * _MARKED  # more marks than these go into vector formats as one picture
 _FAR = 30.0  # above so many times the limit, a linear axis would flatten everything below the limit
 _DECADES, _HIGHEST = 1e4, 1e9
 
@@ -36,7 +53,8 @@ def monitor(
     ax : Axes or array of Axes, optional
         Where to draw: one for each chart. By default a new figure, one chart above the other.
     x : array_like (m,), optional
-        Positions of the rows: times, or numbers; 0, 1, ... by default.
+        Positions of the rows: times, numbers, or names, of which so many are written as there is room for; 0, 1, ... by
+        default. Words such as 2026-03-01 06:00 are times; times with a zone are shown in UTC.
     x_label : str
         Label of ``x``.
 
@@ -66,8 +84,7 @@ def monitor(
     >>> plot.monitor(limits, fk.kpca_t2(model, X), fk.kpca_spe(model, X)).shape
     (2,)
     """
-    if not isinstance(limits, Limits):
-        raise TypeError(f"limits is of type {type(limits).__name__}; give what kpca_limits(model, X) returned")
+    _check_limits(limits)
     charts = [
         (name, _checked(values, word), limit, method)
         for name, word, values, limit, method in (
@@ -81,19 +98,161 @@ def monitor(
     m = len(charts[0][1])
     if len(charts[-1][1]) != m:
         raise ValueError(f"t2 has {m} values and spe {len(charts[-1][1])}; give both of the same rows")
-    place = np.arange(m) if x is None else _places(x, m)
+    place, words = (np.arange(m), None) if x is None else _places(x, m)
     check_name(x_label, "x_label", "text")
     if ax is None:
         axes = new_axes(len(charts), 1, (8, 2.9 * len(charts) + 0.4))[:, 0]
+        for one in axes[:-1]:  # the rows are named below the last
+            one.sharex(axes[-1])
+            one.tick_params(labelbottom=False)
     else:
         axes = given_axes(ax, len(charts), "charts")
     for one, (name, values, limit, method) in zip(axes, charts):
         of_both = " of both" if limits.joint else ""
         _draw(one, place, values, limit, f"{100 * limits.confidence:g} % limit{of_both} ({method})", name)
-        if x is None:
+        if words is not None:
+            word_ticks(one, words)
+        elif place.dtype.kind == "M":
+            locator, formatter = date_ticks()
+            one.xaxis.set(major_locator=locator, major_formatter=formatter)
+        elif x is None:
             whole_numbers(one)
     axes[-1].set_xlabel(x_label)
     return axes
+
+
+def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: Any = None, n_names: int = 5) -> Axes:
+    """Influence plot: SPE against T^2 of each row, with both limits.
+
+    Right of the limit of T^2 are rows that are extreme within the components, above that of SPE rows that these do not
+    describe.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of ``kpca_limits``.
+    t2, spe : array_like (m,)
+        Of ``kpca_t2`` and ``kpca_spe``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    names : array_like (m,), optional
+        What the rows are called; their numbers by default.
+    n_names : int
+        So many of the rows that are furthest beyond a limit are named.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    TypeError
+        ``limits`` is not a result of ``kpca_limits``; or values are no numbers.
+    ValueError
+        Values are missing or not finite, or the numbers of values differ.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> rng = np.random.default_rng(0)
+    >>> model = fk.kpca(rng.standard_normal((300, 3)), "gaussian", 5, sigma=2.0)
+    >>> limits = fk.kpca_limits(model, rng.standard_normal((200, 3)))
+    >>> X = rng.standard_normal((50, 3))
+    >>> plot.influence(limits, fk.kpca_t2(model, X), fk.kpca_spe(model, X)).get_xlabel()
+    'T²'
+    """
+    _check_limits(limits)
+    t2 = _checked(t2, "t2")
+    spe = check_numbers(spe, "spe", f"one value for each of {len(t2)} rows", t2.shape)
+    texts = [str(x) for x in (np.arange(len(t2)) if names is None else np.asarray(names)).tolist()]
+    if len(texts) != len(t2):
+        raise ValueError(f"there are {len(texts)} names for {len(t2)} rows; give one for each")
+    drawn = axes_or_new(ax)
+    beyond = limits.exceeded(t2=t2, spe=spe)
+    look: dict[str, Any] = {"s": float(np.clip(4e4 / len(t2), 2, 24)), "linewidths": 0, "rasterized": len(t2) > _MANY}
+    handles = []
+    for chosen, colour, mark, text in ((~beyond, BLUE, "o", "below both limits"), (beyond, RED, "D", "beyond one")):
+        label = f"{int(chosen.sum())} {text}"
+        handles.append(drawn.scatter(t2[chosen], spe[chosen], color=colour, marker=mark, label=label, **look))
+    of_both = " of both" if limits.joint else ""
+    text = f"{100 * limits.confidence:g} % limits{of_both}"
+    handles.append(drawn.axhline(limits.spe, color=GREY, linewidth=1.2, linestyle="--", label=text))
+    drawn.axvline(limits.t2, color=GREY, linewidth=1.2, linestyle="--")
+    for axis, values, limit in (("x", t2, limits.t2), ("y", spe, limits.spe)):
+        if limit > 0 and values.max() > _FAR * limit:
+            drawn.set(**{f"{axis}scale": "log"})
+        elif values.min() >= 0:
+            drawn.set(**{f"{axis}lim": (0.0, 1.06 * max(float(values.max()), limit))})
+    far = np.maximum(t2 / (limits.t2 or 1.0), spe / (limits.spe or 1.0))
+    drawn.set(xlabel="T²", ylabel="SPE")
+    open_frame(drawn)
+    key_above(drawn, handles)
+    points, first = np.column_stack([t2, spe]), np.argsort(-far, kind="stable")
+    first = first[beyond[first]][: check_count(n_names, "n_names", least=0)]
+    set_names(drawn, points[first], [texts[i] for i in first], points)
+    return drawn
+
+
+def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns: int = 15) -> Axes:
+    """Bars: what each column alone takes off the statistic of a row, the largest on top, with its best value.
+
+    Parameters
+    ----------
+    which : Contributions
+        Of ``kpca_contributions``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    row : int
+        Number of the row among those that the contributions are of, from 0.
+    n_columns : int
+        At most so many bars.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    TypeError, ValueError
+        ``which`` is not a result of ``kpca_contributions``; there is no such row; n_columns is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((60, 3)) * [3.0, 1.0, 0.1]
+    >>> which = fk.kpca_contributions(fk.kpca(X, "linear", 2), [[0.0, 0.0, 2.0]], train=X)
+    >>> plot.contributions(which).get_yticklabels()[0].get_text()
+    'column 2'
+    """
+    if not isinstance(which, Contributions):
+        raise TypeError(f"which is of type {type(which).__name__}; give what kpca_contributions(model, X) returned")
+    m = len(which.of_rows)
+    if check_count(row, "row", least=0) >= m:
+        raise ValueError(f"there is no row {row}: the contributions are of {m}, counted from 0")
+    order = which.ranking(row)[: check_count(n_columns, "n_columns")]
+    percent = 100.0 * which.contributions[row, order] / max(abs(float(which.of_rows[row])), np.finfo(float).tiny)
+    drawn = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(order)))
+    drawn.barh(np.arange(len(order)), percent, color=BLUE, height=0.72)
+    bars(drawn, [which.names[i] for i in order])
+    drawn.set_xlim(right=1.4 * max(float(percent.max()), 1.0))
+    drawn.set_xticks([x for x in drawn.get_xticks() if x <= 100.0 or x <= percent.max()])
+    for place, (i, length) in enumerate(zip(order, percent)):
+        text = f"best at {which.values[row, i]:.4g}" if length >= 1.0 else ""
+        drawn.annotate(text, (length, place), (4, 0), textcoords="offset points", va="center", fontsize="small")
+    name = {"spe": "SPE", "t2": "T²"}[which.statistic]
+    drawn.set_xlabel(f"share of the {name} of row {row} that this column alone takes off (%)")
+    return drawn
+
+
+def _check_limits(limits: Any) -> None:
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits is of type {type(limits).__name__}; give what kpca_limits(model, X) returned")
 
 
 def _checked(values: Any, name: str) -> np.ndarray:
@@ -103,15 +262,16 @@ def _checked(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def _places(x: Any, m: int) -> np.ndarray:
-    """Times as they are, numbers as float64: one for each row."""
-    times = np.asarray(x)
-    if times.dtype.kind != "M" and not all(isinstance(value, date) for value in times.ravel()):
-        return check_numbers(x, "x", f"one number or time for each of {m} rows", (m,))
-    missing = np.isnat(times) if times.dtype.kind == "M" else [is_missing(value) for value in times.ravel()]
-    if times.shape != (m,) or np.any(missing):
-        raise ValueError(f"x has shape {times.shape}, or misses times; give one for each of {m} rows")
-    return times
+def _places(x: Any, m: int) -> tuple[np.ndarray, list[str] | None]:
+    """(times, or numbers as float64: one for each row; None), or of names (0, 1, ...; the names)."""
+    given = np.asarray(x)
+    if given.dtype.kind not in "OUM" or (given.dtype.kind == "O" and all(map(is_number, given.ravel()))):
+        return check_numbers(x, "x", f"one number, time or name for each of {m} rows", (m,)), None
+    missing = np.isnat(given) if given.dtype.kind == "M" else [is_missing(value) for value in given.ravel()]
+    if given.shape != (m,) or np.any(missing):
+        raise ValueError(f"x has shape {given.shape}, or misses values; give one for each of {m} rows")
+    times = as_times(given)
+    return (np.arange(m), [str(value) for value in given.tolist()]) if times is None else (times, None)
 
 
 def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text: str, name: str) -> None:
@@ -135,7 +295,7 @@ def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text:
         marker="o" if few else "None",
         markersize=size,
         markeredgewidth=0,
-        rasterized=len(x) > 20 * _MARKED,
+        rasterized=len(x) > _MANY,
         label=f"{name} of {len(x)} rows" if len(x) > 1 else f"{name} of one row",
     )
     border = ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3)
@@ -149,7 +309,7 @@ def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text:
             color=RED,
             markersize=size,
             markeredgewidth=0,
-            rasterized=int(beyond.sum()) > 20 * _MARKED,
+            rasterized=int(beyond.sum()) > _MANY,
             label=f"{int(beyond.sum())} beyond it",
         )
     if not far:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.checks import check_flag, check_list, check_name, check_numbers
+from ..base.checks import check_flag, check_list, check_name, check_numbers, is_number
 from ..rows.foreign import is_missing
-from ._figure import COLOURS, LARGER, MARKERS, axes_or_new, colour_map, component_label, fitted, open_frame, short
+from ._figure import (
+    COLOURS,
+    LARGER,
+    MARKERS,
+    as_times,
+    axes_or_new,
+    colour_map,
+    component_label,
+    date_ticks,
+    fitted,
+    open_frame,
+    short,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +44,7 @@ def scores(
     new: Any = None,
     new_labels: Any = None,
     density: bool | None = None,
+    ellipses: float | None = None,
     **style: Any,
 ) -> Axes:
     """Scatter plot of the rows in two or three components; one component is drawn over the row number.
@@ -45,7 +57,9 @@ def scores(
         Of a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
         Colours the points: a legend for words and for few whole numbers or times, a colour bar for other numbers and
-        times. Of more than 48 words the legend says only how many there are.
+        times. Words such as 2026-03-01 or 2026-03-01 06:00 are times; times with a zone are shown in UTC. There are ten
+        colours: more classes than these differ by their marks, which the legend says. Of more than 48 words it says
+        only how many there are.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure. Three components need axes made with ``projection="3d"``.
     components : sequence of 1 to 3 int
@@ -59,6 +73,9 @@ def scores(
     density : bool, optional
         Whether rows are counted in cells, in two components and without labels; by default where there are more than
         20,000.
+    ellipses : float, optional
+        In two components with classes as labels: an ellipse around each class of three or more rows, which would hold
+        this share of it, as 0.95, if its scores were normally distributed.
     **style
         Passed on to matplotlib's ``scatter``: ``s``, ``alpha``, ``cmap`` and so on; with ``density`` to ``hexbin``.
 
@@ -108,6 +125,8 @@ def scores(
         classes, style = [], {}  # a style of cells is none of points
     else:
         classes = draw_points(drawn, points, labels, label_name=label_name, values=both, **style)
+    if ellipses is not None:
+        _ellipses(drawn, points, labels, both, check_level(ellipses), style.get("cmap"))
     if others is not None:
         classes.append(_hollow(drawn, others, other_labels, both, style))
     if classes:
@@ -177,6 +196,41 @@ def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any,
     return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
 
 
+def check_level(level: Any) -> float:
+    """A share between 0 and 1."""
+    if not (is_number(level) and 0 < level < 1):
+        raise ValueError(f"ellipses is {level!r}; give the share that each would hold, between 0 and 1, as 0.95")
+    return float(level)
+
+
+def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: float, cmap: Any) -> None:
+    """An ellipse around the rows of each class: where a normal distribution of their mean and covariance has its
+    ``level``."""
+    from matplotlib.patches import Ellipse
+
+    values = np.unique(labels) if values is None and labels is not None else values
+    if labels is None or points.shape[1] != 2 or _on_a_scale(labels, values):
+        raise ValueError("ellipses are of classes in two components; give labels= that are words or few whole numbers")
+    colours = _looks(len(values), cmap)[0]
+    for value, colour in zip(values, colours):
+        rows = points[labels == value]
+        if len(rows) < 3:
+            continue
+        variances, directions = np.linalg.eigh(np.cov(rows.T))
+        # chi^2 with two degrees of freedom is exponential
+        width, height = 2 * np.sqrt(-2 * np.log1p(-level) * np.maximum(variances[::-1], 0))
+        angle = float(np.degrees(np.arctan2(directions[1, 1], directions[0, 1])))
+        look = {"fill": False, "edgecolor": colour, "linewidth": 1.4, "zorder": 2.5}
+        ax.add_patch(Ellipse(rows.mean(axis=0), width, height, angle=angle, **look))
+
+
+def _on_a_scale(labels: np.ndarray, values: np.ndarray) -> bool:
+    """Whether these labels are colours of a scale, not classes."""
+    numeric, dates = labels.dtype.kind in "biuf", labels.dtype.kind == "M"
+    whole = numeric and bool(np.all(values == np.round(values)))
+    return (numeric or dates) and not ((whole or dates) and len(values) <= _CLASSES)
+
+
 def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[str, Any]) -> bool:
     """Whether the points are counted in cells, which is ``possible`` in two components and without labels."""
     if density is None:
@@ -219,8 +273,9 @@ def check_labels(labels: Any, n: int) -> np.ndarray | None:
             f"labels are missing or not finite (first at row {int(np.argmax(missing))}); give each row a label, or "
             "leave these rows out"
         )
-    if array.dtype.kind == "O" and all(isinstance(x, date) and not getattr(x, "tzinfo", None) for x in array):
-        return array.astype("datetime64[us]")
+    times = as_times(array)
+    if times is not None:
+        return times
     return array.astype(str) if array.dtype.kind in "Ocm" else array
 
 
@@ -251,10 +306,9 @@ def draw_points(
         return []
     values = np.unique(labels) if values is None else values
     numeric, dates = labels.dtype.kind in "biuf", labels.dtype.kind == "M"
-    whole = numeric and bool(np.all(values == np.round(values)))
     order = np.random.default_rng(0).permutation(len(points))
     points, labels, style = points[order], labels[order], _style_of(order, len(order), style)
-    on_a_scale = (numeric or dates) and not ((whole or dates) and len(values) <= _CLASSES)
+    on_a_scale = _on_a_scale(labels, values)
     if twice := {"c", "color", *["marker"] * (not on_a_scale)} & {*changed}:
         raise ValueError(f"labels set {min(twice)}; leave out one of the two")
     if on_a_scale:
@@ -277,7 +331,8 @@ def draw_points(
         return []
     if len(values) > _LEGEND:
         return [ax.scatter(*[[]] * points.shape[1], s=0, label=f"{len(values)} labels, coloured in their order")]
-    names = [f"{value:g}" if numeric else short(str(value)) for value in values]
+    words = np.datetime_as_string(values, unit="auto") if dates else values
+    names = [f"{x:g}" if numeric else short(str(x).replace("T", " ") if dates else str(x)) for x in words]
     return _entries(ax, names, colours, markers, style, [[]] * points.shape[1])
 
 
@@ -312,13 +367,15 @@ def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
     """Beside the axes; a new figure gets as much wider as that needs."""
-    columns = -(-len(classes) // 24)
+    columns = -(-len(classes) // 20)
     layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left"}
+    if len(COLOURS) < len(classes) <= _LEGEND:
+        title = f"{title}\n({len(COLOURS)} colours: see the marks)".lstrip()
     layout |= {"ncols": columns, "title": title or None}
     if not new_figure:
         ax.legend(loc="center left", bbox_to_anchor=(1.01 if ax.name != "3d" else 1.06, 0.5), **layout)
         return
-    longest = max([len(one.get_label()) for one in classes] + [len(title) / columns])
+    longest = max([len(one.get_label()) for one in classes] + [len(line) / columns for line in title.splitlines()])
     ax.figure.set_figwidth(6.2 + columns * (0.4 + 0.09 * longest))
     ax.figure.legend(handles=classes, loc="outside right center", **layout)
 
@@ -343,10 +400,8 @@ def _coloured_by_value(
     drawn.set_alpha(None)  # a transparent bar would not show the colours of its scale
     ticks: dict[str, Any] = {}
     if dates:
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        locator = AutoDateLocator()
-        ticks = {"ticks": locator, "format": ConciseDateFormatter(locator)}
+        locator, formatter = date_ticks()
+        ticks = {"ticks": locator, "format": formatter}
     bar = ax.figure.colorbar(drawn, ax=ax, label=label_name, pad=0.02 if points.shape[1] == 2 else 0.12, **ticks)
     drawn.set_alpha(style["alpha"])
     bar.outline.set_visible(False)
@@ -377,4 +432,4 @@ def check_number_of(i: Any, available: int, what: str) -> int:
     """A column's number; ValueError where there is no such."""
     if isinstance(i, (bool, np.bool_)) or not isinstance(i, Real) or i not in range(available):
         raise ValueError(f"there is no {what}, counted from 0")
-    return int(i)
+    return int(float(i))

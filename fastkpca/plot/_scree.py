@@ -20,14 +20,13 @@ def scree(
     ax: Axes | None = None,
     *,
     n_components: int | None = None,
-    cumulative: bool = True,
+    cumulative: bool = False,
     uncertainty: Uncertainty | None = None,
 ) -> Axes:
-    """Eigenvalues with the intervals that they lie in, and the cumulative percentage of the variance.
+    """Eigenvalues with the intervals that they lie in, and on demand the cumulative percentage of the variance.
 
-    The eigenvalues are on the left, on a logarithmic scale; bars reach from the lower to the upper end of each interval
-    (from the foot of the picture where the lower end is not positive). The percentage is on the right, with a band
-    where the total variance is known only within bounds.
+    The eigenvalues are on a logarithmic scale; bars reach from the lower to the upper end of each interval (from the
+    foot of the picture where the lower end is not positive).
 
     Parameters
     ----------
@@ -37,7 +36,8 @@ def scree(
     n_components : int, optional
         The first so many components; all by default.
     cumulative : bool
-        False: no percentage, and no second axis.
+        Whether a second axis, on the right, shows the cumulative percentage, with a band where the total variance is
+        known only within bounds.
     uncertainty : Uncertainty, optional
         From ``kpca_uncertainty``: broad bars then show where the eigenvalues of the population lie, beside the
         numerical intervals of those of these rows, and a dashed line what columns that were permuted reach by chance.

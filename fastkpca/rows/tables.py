@@ -23,7 +23,7 @@ from .selection import ColumnSelection, Table, column_keys, column_label
 from .textfiles import TextFile
 from .view import Rows
 
-__all__ = ["Table", "faults", "read", "without_missing"]
+__all__ = ["Table", "faults", "only", "read", "without_missing"]
 
 _NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
@@ -177,12 +177,23 @@ def without_missing(table: Table, name: str) -> Table:
     else:
         where = f"line{several} {listed(map(str, table.lines(left_out)))}"
     what = "have missing values and are" if several else "has a missing value and is"
+    note = f"{len(left_out)} of {len(kept)} rows {what} left out: {where}"
+    return replace(only(table, kept, name), notes=[*table.notes, note])
+
+
+def only(table: Table, chosen: np.ndarray, name: str) -> Table:
+    """The table of the rows where ``chosen`` (n,) is true; ``kept`` says which rows of the file these are. ``name``: of
+    the file."""
+    rows = as_rows(table.X)
+    kept = chosen
+    if table.kept is not None:
+        kept = table.kept.copy()
+        kept[table.kept] = chosen
     return replace(
         table,
-        X=rows.source[kept] if rows.in_memory else _collected(rows, name),
-        n_rows=int(np.count_nonzero(kept)),
-        labels=None if table.labels is None else table.labels[kept],
-        notes=[*table.notes, f"{len(left_out)} of {len(kept)} rows {what} left out: {where}"],
+        X=rows.source[chosen] if rows.in_memory else _collected(rows.shifted(np.zeros(rows.n_features)), chosen, name),
+        n_rows=int(np.count_nonzero(chosen)),
+        labels=None if table.labels is None else table.labels[chosen],
         kept=kept,
     )
 
@@ -191,11 +202,11 @@ def _is_whole(tile: np.ndarray) -> np.ndarray:
     return ~np.isnan(tile).any(axis=1)
 
 
-def _collected(rows: Rows, name: str) -> Any:
-    """The rows without NaN, of a source that is read page by page."""
+def _collected(rows: Rows, chosen: np.ndarray, name: str) -> Any:
+    """The chosen rows of a source that is read page by page."""
     with CollectedRows(rows.n_features, name) as whole:
-        for _, tile in rows.tiles(rows.step):
-            whole.append(tile[_is_whole(tile)])
+        for start, tile in rows.tiles(rows.step):
+            whole.append(tile[chosen[start : start + len(tile)]])
         return whole.rows()
 
 

@@ -12,6 +12,7 @@ import gzip
 import lzma
 import os
 import re
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ SMALL_FILE = 1 << 22
 _SAMPLE_LINES = 50
 _SAMPLE_CHARACTERS = 1 << 19
 """After which no further line is looked at first: those of 100,000 columns are as long as that."""
+_LONG_LINES = threading.Lock()
 _UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
 """What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
@@ -139,7 +141,7 @@ class TextFile:
 
     def _refuse_separating_commas(self, lines: list[str]) -> None:
         """Raise DataFileError where commas cut all lines into equally many columns, more than one number may have."""
-        counts = {len(row) for row in csv.reader([line.rstrip("\r\n") for line in lines])}
+        counts = {len(_fields(line, ",")) for line in lines}
         if len(counts) == 1 and counts.pop() > (2 if self.names is None else 1):
             raise DataFileError(
                 f"{self.name}: --decimal , takes the commas as decimal commas, and nothing else separates columns; "
@@ -358,8 +360,8 @@ class TextFile:
     def _split(self, line: str) -> list[str]:
         with data_file_errors(self.name, (csv.Error,), "is not a table"):
             if self.delimiter is None:
-                return next(csv.reader([" ".join(line.split())], delimiter=" "))
-            return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, skipinitialspace=True))
+                return _fields(" ".join(line.split()), " ")
+            return _fields(line, self.delimiter, skipinitialspace=True)
 
     def _cells_of(self, line: str) -> list[str]:
         """The fields of a line, with decimal points."""
@@ -544,19 +546,26 @@ def _is_words(cells: list[str]) -> bool:
     return len(wrong) > len(cells) / 2
 
 
+def _fields(line: str, delimiter: str, **options: Any) -> list[str]:
+    """The fields of a line, however long they are: csv has one limit for the whole process, 131,072 characters."""
+    line = line.rstrip("\r\n")
+    if len(line) <= csv.field_size_limit():
+        return next(csv.reader([line], delimiter=delimiter, **options))
+    with _LONG_LINES:
+        limit = csv.field_size_limit(len(line))
+        try:
+            return next(csv.reader([line], delimiter=delimiter, **options))
+        finally:
+            csv.field_size_limit(limit)
+
+
 def _detect_delimiter(lines: list[str], decimal: str) -> str | None:
     """The character that cuts every line into equally many fields; None for white space."""
-
-    def fields(line: str, delimiter: str) -> int:
-        try:
-            return len(next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter)))
-        except csv.Error:  # a field of more characters than it takes: a long line, which something else cuts
-            return 1
 
     typical = {}
     commas = decimal != "," or any(map(_QUOTED_COMMA.search, lines))
     for delimiter in ("\t", ";", *"," * commas):
-        counts = [fields(line, delimiter) for line in lines]
+        counts = [len(_fields(line, delimiter)) for line in lines]
         if min(counts) == max(counts) > 1:
             return delimiter
         typical[delimiter] = sorted(counts)[len(counts) // 2]

@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import ComponentsWarning, silenced
-from ..model.novelty import OrderStatistic, kpca_spe, kpca_t2
+from ..model.limits import OrderStatistic
+from ..model.novelty import kpca_spe, kpca_t2
 from ..model.result import KPCAModel
 from .base import KernelEstimator
 from .decomposition import KernelPCA

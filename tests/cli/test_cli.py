@@ -18,7 +18,8 @@ from reference import gram
 
 import fastkpca as fk
 from fastkpca import cli
-from fastkpca.cli import commands, demo
+from fastkpca.cli import arguments as parsing
+from fastkpca.cli import commands, console, demo
 from fastkpca.rows import tables
 
 SIGMA = 1.5
@@ -314,7 +315,7 @@ def test_wrong_usage_is_one_line_too(run, here, arguments):
     [("500M", 500_000_000), ("4G", 4 * 10**9), ("1.5k", 1500), ("2GiB", 2 << 30), ("100", 100), ("3mb", 3_000_000)],
 )
 def test_amounts_of_memory(text, expected):
-    assert commands._parser().parse_args(["fit", "x", "--memory-limit", text]).memory_limit == expected
+    assert parsing.parser_of(commands.RUNS).parse_args(["fit", "x", "--memory-limit", text]).memory_limit == expected
 
 
 def test_projection_with_other_columns(run, here, table):
@@ -413,7 +414,7 @@ def test_progress_is_drawn_after_a_second_and_taken_away(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(pytest.importorskip("tqdm").std, "time", lambda: now[0])
     monkeypatch.setattr(sys, "stderr", stream)
-    with commands._progress(True) as progress:
+    with console.progress_bars(True) as progress:
         progress("passes", 1, 10)
         now[0] = 0.9
         progress("passes", 2, 10)
@@ -436,7 +437,7 @@ def test_no_progress_without_a_terminal(monkeypatch):
     pytest.importorskip("tqdm")
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    with commands._progress(True) as progress:
+    with console.progress_bars(True) as progress:
         progress("reading", 0, 0)
         progress("passes", 1, 1)
     assert stream.getvalue() == ""
@@ -446,9 +447,9 @@ def test_a_warning_takes_the_bar_away_first(monkeypatch):
     pytest.importorskip("tqdm")
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    with commands._progress(True) as progress:
+    with console.progress_bars(True) as progress:
         progress("reading x", 0, 0)
-        commands._say("warning", "careful")
+        console.say("warning", "careful")
     assert stream.getvalue().endswith(" \rfastkpca: warning: careful\n")
 
 
@@ -931,13 +932,13 @@ def test_columns_of_missing_values_by_name(run, here, X):
 def test_every_command_has_examples_that_parse(run):
     import shlex
 
-    for name, text in commands._EXAMPLES.items():
+    for name, text in parsing.EXAMPLES.items():
         code, out, _ = run(*([name] if name else []), "--help")
         assert code == 0 and text.splitlines()[-1] in out
         for line in text.splitlines()[1:]:
             call = line.split("|")[-1].split("  fastkpca ")[-1].split("fastkpca ")[-1].split("      ")[0].split(">")[0]
             if "COMMAND" not in call:
-                commands._parser().parse_all(shlex.split(call))
+                parsing.parser_of(commands.RUNS).parse_all(shlex.split(call))
 
 
 def test_standardize(run, here, X):

@@ -9,9 +9,11 @@ from scipy.stats import multivariate_normal
 
 pytest.importorskip("sklearn")
 
+from kernels_contrib.clustering import kernel_kmeans
+from kernels_contrib.diffusion import spectral_clustering
 from kernels_contrib.klda import klda, klda_predict, klda_probability
 from kernels_contrib.logistic import kernel_logistic
-from kernels_contrib.sklearn import KLDA, KernelLogisticRegression
+from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, SpectralClustering
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -36,6 +38,14 @@ NAMES = load_iris().target_names[Y]
     ]
 )
 def test_their_checks_of_estimators(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([KernelKMeans(3), KernelKMeans(2, kernel="poly", max_features=5), SpectralClustering(3)])
+def test_their_checks_of_clusterers(estimator, check):
+    if "sample_weight_equivalence" in check.func.__name__ or "weights_invariance" in check.func.__name__:
+        pytest.skip("starts are drawn from other rows, as with scikit-learn's KMeans, which is excused too")
     check(estimator)
 
 
@@ -135,3 +145,28 @@ def test_what_would_be_ignored_is_an_error(estimator):
         estimator().fit(X, np.zeros(len(X)))
     with pytest.raises(ValueError, match="y is None"):
         estimator().fit(X, None)
+
+
+def test_groups_are_those_of_the_functions():
+    groups = KernelKMeans(3, gamma=0.5, random_state=0).fit(X)
+    model = kernel_kmeans(X, "gaussian", 3, sigma=1.0, rng=groups._seed())
+    np.testing.assert_array_equal(groups.labels_, model.labels)
+    np.testing.assert_array_equal(groups.predict(X), groups.fit_predict(X))
+    assert groups.inertia_ == model.inertia and groups.model_.verdict == model.verdict
+    walk = SpectralClustering(None, gamma=0.5).fit(X)
+    same = spectral_clustering(X, "gaussian", sigma=1.0)
+    np.testing.assert_array_equal(walk.labels_, same.labels)
+    np.testing.assert_array_equal(walk.predict(X[::9]), same.predict(X[::9]))
+    assert pickle.loads(pickle.dumps(groups)).predict(X[:5]).tolist() == groups.labels_[:5].tolist()
+
+
+@pytest.mark.parametrize("cls", [KernelKMeans, SpectralClustering])
+def test_groups_of_a_matrix_of_similarities(cls):
+    K = rbf_kernel(X, gamma=0.5)
+    by_rows, by_matrix = cls(2, gamma=0.5).fit(X), cls(2, kernel="precomputed").fit(K)
+    np.testing.assert_array_equal(by_rows.labels_, by_matrix.labels_)
+    np.testing.assert_array_equal(by_matrix.predict(K[:7]), by_rows.predict(X[:7]))
+    weights = np.random.default_rng(0).integers(1, 4, len(X))
+    weighted = cls(2, gamma=0.5).fit(X, sample_weight=weights).model_
+    repeated = cls(2, gamma=0.5).fit(np.repeat(X, weights, axis=0)).model_
+    np.testing.assert_allclose(np.sort(weighted.sizes), np.sort(repeated.sizes), rtol=1e-6)

@@ -331,3 +331,41 @@ def test_scores_of_a_pipeline_name_its_step():
 
     with pytest.raises(TypeError, match=r"as in pipeline\[-1\]"):
         plot.scores(Pipeline())
+
+
+def test_an_ellipse_holds_its_share_of_a_normal_class():
+    rng = np.random.default_rng(0)
+    mix = np.array([[2.0, 0.5], [1.0, 1.0]])
+    points = np.vstack([rng.standard_normal((4000, 2)) @ mix + 10, rng.standard_normal((4000, 2))])
+    labels = np.repeat(["a", "b"], 4000)
+    ax = plot.scores(points, labels, ellipses=0.9)
+    for value, ellipse in zip(("a", "b"), ax.patches):
+        rows = points[labels == value]
+        share = ellipse.get_path().contains_points(ellipse.get_patch_transform().inverted().transform(rows)).mean()
+        assert abs(share - 0.9) < 0.02  # four standard deviations of 4000 rows
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        plot.scores(points, labels, ellipses=95)
+    for wrong in (None, np.linspace(0, 1, 8000)):
+        with pytest.raises(ValueError, match="ellipses are of classes"):
+            plot.scores(points, wrong, ellipses=0.9)
+
+
+def test_more_classes_than_colours_are_told_by_their_marks():
+    points = np.random.default_rng(0).standard_normal((60, 2))
+    for n, expected in ((10, "lot"), (15, "lot\n(10 colours: see the marks)")):
+        ax = plot.scores(points, [f"lot {i % n}" for i in range(60)], label_name="lot")
+        assert ax.figure.legends[0].get_title().get_text() == expected
+
+
+def test_words_that_are_times_are_times():
+    points = np.random.default_rng(0).standard_normal((40, 2))
+    days = np.arange("2026-03-01", "2026-04-10", dtype="datetime64[D]").astype(str)
+    ax = plot.scores(points, days, label_name="day")
+    ax.figure.draw_without_rendering()
+    (bar,) = [x for x in ax.figure.axes if x is not ax]
+    assert bar.get_ylabel() == "day" and "Apr" in [text.get_text() for text in bar.get_yticklabels()]
+    ax = plot.scores(points, [f"2026-03-0{1 + i % 3} 06:00" for i in range(40)])
+    names = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert names == ["2026-03-01 06:00", "2026-03-02 06:00", "2026-03-03 06:00"]
+    ax = plot.scores(points, ["2026-02-30", "2026-03-01"] * 20)  # no such day: words
+    assert len(ax.figure.legends[0].get_texts()) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import fastkpca as fk
 from fastkpca import plot
 from fastkpca.fit.krylov import widths
-from fastkpca.model.novelty import Limits
+from fastkpca.model.limits import Limits
 from fastkpca.model.plan import Candidate, Plan
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -78,6 +79,58 @@ def test_monitor_of_one_statistic_on_axes_and_times_of_the_caller(limits):
     fits(ax)
 
 
+def test_names_and_times_of_rows_under_the_charts(limits):
+    pandas = pytest.importorskip("pandas")
+    values = np.linspace(0.1, 0.6, 3000)
+    names = [f"batch {i}" for i in range(3000)]
+    upper, lower = plot.monitor(limits, values, values, x=names, x_label="batch")
+    lower.figure.draw_without_rendering()
+    shown = [text for text in lower.get_xticklabels() if text.get_text()]
+    assert 2 <= len(shown) <= 12 and all(text.get_text() == names[int(text.get_position()[0])] for text in shown)
+    boxes = [text.get_window_extent() for text in shown]
+    assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+    assert not any(text.get_visible() and text.get_text() for text in upper.get_xticklabels())
+    berlin = pandas.date_range("2026-03-01 06:00", periods=3, freq="h", tz="Europe/Berlin")
+    utc = np.array(["2026-03-01T05:00", "2026-03-01T06:00", "2026-03-01T07:00"], dtype="datetime64[us]")
+    for times in (berlin, utc, utc.astype(str), [str(t).replace("T", " ") for t in utc], berlin.tz_convert(None)):
+        _, lower = plot.monitor(limits, values[:3], values[:3], x=times)
+        np.testing.assert_array_equal(lower.lines[0].get_xdata(), utc)
+    for wrong, text in ((["a", None, "b"], "misses values"), (["a"], "one for each of 3 rows")):
+        with pytest.raises(ValueError, match=text):
+            plot.monitor(limits, values[:3], x=wrong)
+
+
+def test_influence_names_the_rows_furthest_beyond(limits):
+    t2, spe = np.array([0.1, 0.2, 5e4, 0.3]), np.array([0.1, 0.9, 0.2, 0.3])
+    ax = plot.influence(limits, t2, spe, names=["a", "b", "c", "d"], n_names=3)
+    assert [text.get_text() for text in ax.texts if text.get_text()] == ["c", "b"]  # "d" is below both
+    below, beyond = (x.get_offsets() for x in ax.collections[:2])
+    np.testing.assert_array_equal(below, np.column_stack([t2, spe])[[0, 3]])
+    np.testing.assert_array_equal(beyond, np.column_stack([t2, spe])[[1, 2]])
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
+    fits(ax)
+    with pytest.raises(ValueError, match="one for each"):
+        plot.influence(limits, t2, spe, names=["a"])
+    with pytest.raises(TypeError, match="give what kpca_limits"):
+        plot.influence(1.0, t2, spe)
+
+
+def test_contributions_are_bars_of_one_row(X):
+    model = fk.kpca(X, "linear", 2)
+    which = fk.kpca_contributions(model, X[:2] + [0.0, 0.0, 3.0], train=X)
+    ax = plot.contributions(which, row=1, n_columns=2)
+    order = which.ranking(1)[:2]
+    assert [text.get_text() for text in ax.get_yticklabels()] == [which.names[i] for i in order]
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, 100 * which.contributions[1, order] / which.of_rows[1])
+    assert f"best at {which.values[1, order[0]]:.4g}" in [text.get_text() for text in ax.texts]
+    fits(ax)
+    with pytest.raises(ValueError, match="no row 2"):
+        plot.contributions(which, row=2)
+    with pytest.raises(TypeError, match="kpca_contributions"):
+        plot.contributions(model)
+
+
 @pytest.mark.parametrize(
     "values", [[3.0], [0.0] * 20, [1.0, 1e300, -1e300, 5.0], [1e-300] * 3, list(range(50_000)), [-1.0, -2.0]]
 )
@@ -127,7 +180,7 @@ def intervals(ax) -> np.ndarray:
 
 
 def test_scree_shows_eigenvalues_intervals_and_percentages(model):
-    ax = plot.scree(model)
+    ax = plot.scree(model, cumulative=True)
     (container,) = ax.containers
     np.testing.assert_array_equal(container[0].get_ydata(), model.eigenvalues)
     np.testing.assert_allclose(intervals(ax), model.eigenvalue_bounds, rtol=1e-14)
@@ -163,7 +216,7 @@ def test_scree_of_one_and_of_many(X, c):
     assert all(tick == round(tick) for tick in ax.get_xticks())
     fits(ax)
     assert len(plot.scree(many, n_components=1).containers[0][0].get_ydata()) == 1
-    assert len(plot.scree(many, cumulative=False).figure.axes) == 1
+    assert len(ax.figure.axes) == 1
     for wrong in (0, c + 1):
         with pytest.raises(ValueError, match=f"the model has 1 to {c}"):
             plot.scree(many, n_components=wrong)
@@ -173,7 +226,7 @@ def test_scree_of_one_and_of_many(X, c):
 
 
 def test_scree_of_an_indefinite_kernel(X):
-    ax = plot.scree(fk.kpca(X - X.mean(axis=0), "tanh", 5, scale=1.0, offset=-0.5, method="dense"))
+    ax = plot.scree(fk.kpca(X - X.mean(axis=0), "tanh", 5, scale=1.0, offset=-0.5, method="dense"), cumulative=True)
     other = ax.figure.axes[1]
     assert other.get_ylim()[1] > line(other, "cumulative").get_ydata().max() > 100  # negative ones weigh in the trace
 

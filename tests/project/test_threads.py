@@ -18,11 +18,25 @@ from threadpoolctl import threadpool_info
 import fastkpca as fk
 from fastkpca import state
 from fastkpca.testing import check_kernel
-from kernels_contrib import cca, components, hsic, kbda, kica, klda, logistic, mmd, perceptron, pls, ridge
+from kernels_contrib import (
+    cca,
+    clustering,
+    components,
+    diffusion,
+    hsic,
+    kbda,
+    kica,
+    klda,
+    logistic,
+    mmd,
+    perceptron,
+    pls,
+    ridge,
+)
 from kernels_contrib import storage as method_files
 
 THREADS, TIMES = 8, 20
-METHODS = (cca, components, hsic, kbda, kica, klda, logistic, mmd, perceptron, pls, ridge)
+METHODS = (cca, clustering, components, diffusion, hsic, kbda, kica, klda, logistic, mmd, perceptron, pls, ridge)
 
 
 class Cauchy(fk.kernels.Kernel):
@@ -154,6 +168,9 @@ def methods(X: np.ndarray, folder: Path) -> dict[str, Callable[[], Any]]:
     logit = logistic.kernel_logistic(X, y, **gaussian)
     curve = components.kernel_pcr(X, X[:, 0], "gaussian", 3, sigma=1.0)
     return {
+        "kernel_kmeans, assign": lambda: clustering.assign(clustering.kernel_kmeans(X, k=2, **gaussian), X),
+        "spectral_clustering": lambda: diffusion.spectral_clustering(X, k=2, **gaussian).predict(X),
+        "diffusion_map": lambda: diffusion.diffusion_map(X, c=2, **gaussian).project(X),
         "klda": lambda: klda.klda_project(klda.klda(X, y, **gaussian, regularization=0.1), X),
         "klda_project": lambda: klda.klda_project(lda, X),
         "klda_predict": lambda: klda.klda_predict(lda, X),

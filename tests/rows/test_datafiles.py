@@ -641,8 +641,18 @@ def test_columns_that_are_many_are_named_by_ranges(text):
     np.testing.assert_array_equal(tables.read(path, skip_columns=["1-20", "22-23"]).X, [[1, 2]] * 3)
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_column_of_long_texts_is_left_out_like_any_other(text, reader, delimiter):
+    limit = csv.field_size_limit()
+    long = '"' + "a, b; c " * limit + '"'
+    path = text("\n".join(delimiter.join(row) for row in (["x", "note", "y"], ["1", long, "2"], ["3", long, "4"])))
+    assert refused(path, "not a number|leave out").endswith("--skip-columns note")
+    np.testing.assert_array_equal(tables.read(path, skip_columns=["note"]).X, [[1, 2], [3, 4]])
+    assert csv.field_size_limit() == limit
+
+
 def test_endless_field(text):
-    refused(text('1,"' + "x" * 200_000 + '"\n'), "not a table")
+    refused(text('1,"' + "x" * 200_000 + "\n"), "not a number|no line with data|columns")
 
 
 @pytest.mark.parametrize("name", ["x.xlsx", "x.feather", "x.pkl", "x.kpca"])

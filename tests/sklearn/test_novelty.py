@@ -172,6 +172,20 @@ def test_partial_fit_takes_every_component_or_a_fraction_of_the_first_rows():
     assert again.n_samples_seen_ == 90
 
 
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
+def test_partial_fit_takes_rows_far_outside_those_of_the_first_call(gamma):
+    """Fourier features, which a fit in one go takes here, are right in the box of their rows alone."""
+    rng = np.random.default_rng(0)
+    first, far = rng.uniform(size=(400, 2)), rng.uniform(-3, 8, (100, 2))
+    of_fourier = fk.kpca(first, "gaussian", 3, gamma=gamma, features="fourier", keep_moments=True)
+    with pytest.raises(ValueError, match="outside the box"):
+        fk.kpca_update(of_fourier, far)
+    grown = KernelPCA(3, kernel="rbf", gamma=gamma).partial_fit(first).partial_fit(far)
+    exact = KernelPCA(3, kernel="rbf", gamma=gamma, method="dense").fit(np.vstack([first, far])).eigenvalues_
+    low, high = grown.model_.eigenvalue_bounds.T
+    assert (low <= exact * (1 + 1e-12)).all() and (exact <= high * (1 + 1e-12)).all()
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "cosine", "linear"])
 def test_the_advice_on_an_inverse_after_partial_fit_works(kernel):
     X = np.random.default_rng(0).standard_normal((60, 3))

@@ -28,7 +28,7 @@ from .methods.cca import kernel_cca
 from .methods.pls import kernel_pls
 from .methods.ridge import kernel_ridge
 
-__all__ = ["KERNEL", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MethodEstimator"]
+__all__ = ["KERNEL", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth"]
 
 KERNEL: dict[str, list[Any]] = {
     "kernel": [str, callable, HasMethods("block")],
@@ -43,8 +43,8 @@ KERNEL: dict[str, list[Any]] = {
 }
 
 
-class MethodEstimator(KernelEstimator):
-    """An estimator of a method: a kernel whose width is the median distance, and the options of the method."""
+class MedianWidth(KernelEstimator):
+    """An estimator whose width of "rbf" is the median distance between rows where none is given."""
 
     model_: Any
 
@@ -56,13 +56,13 @@ class MethodEstimator(KernelEstimator):
         variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
         return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 
-    def _kernel_for(self, X: Any) -> Kernel:
+    def _kernel_of_fit(self, X: Any) -> Kernel:
         given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
         gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
         return self._kernel_of_estimator(X, given, gamma, self.kernel_params)
 
 
-class _OfNumbers(MethodEstimator):
+class _OfNumbers(MedianWidth):
     """Such an estimator whose targets are numbers, one column or several."""
 
     def _targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -177,7 +177,7 @@ class KernelRidge(RegressorMixin, _OfNumbers):
         self.model_ = kernel_ridge(
             X,
             y,
-            self._kernel_for(X),
+            self._kernel_of_fit(X),
             regularization=self.alpha,
             sample_weight=sample_weight,
             tol=self.tol,
@@ -312,7 +312,7 @@ class KernelPLSRegression(RegressorMixin, _Components):
         self.model_ = kernel_pls(
             X,
             y,
-            self._kernel_for(X),
+            self._kernel_of_fit(X),
             self.n_components,
             sample_weight=sample_weight,
             tol=self.tol,
@@ -409,7 +409,7 @@ class KernelCCA(_Components):
         self.model_ = kernel_cca(
             X,
             y.reshape(len(y), -1),
-            self._kernel_for(X),
+            self._kernel_of_fit(X),
             self.n_components,
             kernel_y=self.kernel_y,
             regularization=self.regularization,

@@ -1,8 +1,8 @@
-"""The methods with scikit-learn's interface: here the classifiers; those of numbers are in ``regressors``.
+"""The methods with scikit-learn's interface: classifiers and clustering; those of numbers are in ``regressors``.
 
-    from kernels_contrib.sklearn import KLDA, KernelLogisticRegression, KernelRidge
+    from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, KernelRidge, SpectralClustering
 
-They need scikit-learn 1.4 or newer; the functions ``klda``, ``kernel_ridge``, ... do the same without it.
+They need scikit-learn 1.4 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge``, ... do the same without it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,32 @@ from fastkpca.sklearn import KernelTransformer  # first: it says what to install
 
 # isort: split
 from sklearn import get_config
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, ClusterMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from fastkpca.kernels import Kernel
 
+from .methods.clustering import kernel_kmeans
+from .methods.diffusion import spectral_clustering
 from .methods.klda import KLDAModel, klda
 from .methods.logistic import LogisticModel, kernel_logistic
-from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, MethodEstimator
+from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, MedianWidth
 
-__all__ = ["KLDA", "KernelCCA", "KernelLogisticRegression", "KernelPLSRegression", "KernelRidge"]
+__all__ = [
+    "KLDA",
+    "KernelCCA",
+    "KernelKMeans",
+    "KernelLogisticRegression",
+    "KernelPLSRegression",
+    "KernelRidge",
+    "SpectralClustering",
+]
 
 
-class _KernelClassifier(ClassifierMixin, MethodEstimator):
+class _KernelClassifier(ClassifierMixin, MedianWidth):
     """A classifier on a kernel's function of the rows."""
 
     model_: Any
@@ -58,7 +68,7 @@ class _KernelClassifier(ClassifierMixin, MethodEstimator):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        self.model_ = self._learned(X, y, self._kernel_for(X))
+        self.model_ = self._learned(X, y, self._kernel_of_fit(X))
         self.classes_ = self.model_.classes
         return self
 
@@ -309,3 +319,202 @@ class KernelLogisticRegression(_KernelClassifier):
         )
         self.n_iter_ = int(model.info["iterations"])
         return model
+
+
+class _KernelClusterer(ClusterMixin, MedianWidth):
+    """Groups of rows on a kernel."""
+
+    model_: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find groups of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : Ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            A whole number counts the row that many times.
+
+        Returns
+        -------
+        self
+        """
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        X = self._validated(X, reset=True)
+        kernel = self._kernel_of_fit(X)
+        if self._precomputed:  # declared: the plan checks it
+            kernel = type(kernel)(semidefinite=True)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        options = {"sample_weight": weights, "n_threads": self._n_threads(), "rng": self._seed()}
+        self.model_ = self._grouped(X, kernel, options)
+        self.labels_ = self.model_.labels
+        return self
+
+    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Groups of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            With the columns of the training rows; for ``kernel="precomputed"`` the matrix (n_rows, n_samples) between
+            these and the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        return np.asarray(self.model_.predict(X, n_threads=self._n_threads()))
+
+
+class KernelKMeans(_KernelClusterer):
+    """Kernel k-means, with a certificate about every other clustering.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As for ``KLDA``, like the next four; positive semidefinite.
+    gamma : float or 'scale', default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    tol : float, default=None
+        As for ``kernels_contrib.clustering.kernel_kmeans``, like the next three.
+    method : {'auto', 'features', 'gram'}, default='auto'
+    max_features : int, default=None
+    max_iter : int, default=100
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    inertia_ : float
+        Sum of squared distances to the means of the groups.
+    model_ : kernels_contrib.clustering.KMeansModel
+        What ``kernel_kmeans`` returned: ``model_.verdict`` is the certificate.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernels_contrib.sklearn import KernelKMeans
+    >>> X, y = load_iris(return_X_y=True)
+    >>> groups = KernelKMeans(2).fit(X)
+    >>> groups.predict(X[:3]).shape, bool(groups.model_.above_least < 0.1)
+    ((3,), True)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, 1, closed="neither"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float | None = None,
+        method: str = "auto",
+        max_features: int | None = None,
+        max_iter: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.tol = tol
+        self.method = method
+        self.max_features = max_features
+        self.max_iter = max_iter
+
+    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
+        options |= {"tol": self.tol, "method": self.method, "max_features": self.max_features}
+        model = kernel_kmeans(X, kernel, self.n_clusters, max_iterations=self.max_iter, **options)
+        self.inertia_, self.n_iter_ = model.inertia, int(model.info["iterations"])
+        return model
+
+
+class SpectralClustering(_KernelClusterer):
+    """Spectral clustering of many rows, with intervals around eigenvalues and a place for new rows.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        None: the number after which the gap between eigenvalues is the largest, up to 10.
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As for ``KLDA``, like the next four; without negative values.
+    gamma : float or 'scale', default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    tol : float, default=None
+        As for ``kernels_contrib.diffusion.spectral_clustering``, like the next.
+    max_features : int, default=None
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    model_ : kernels_contrib.diffusion.SpectralModel
+        What ``spectral_clustering`` returned.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernels_contrib.sklearn import SpectralClustering
+    >>> X, y = load_iris(return_X_y=True)
+    >>> groups = SpectralClustering(2, gamma=2.0).fit(X)
+    >>> import numpy as np
+    >>> sorted(np.bincount(groups.labels_).tolist())
+    [50, 100]
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {x: KERNEL[x] for x in KERNEL if x != "method"} | {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, 1, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | None = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float | None = None,
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.tol = tol
+        self.max_features = max_features
+
+    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
+        options |= {"tol": self.tol, "max_features": self.max_features}
+        return spectral_clustering(X, kernel, self.n_clusters, **options)

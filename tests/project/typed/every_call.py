@@ -31,7 +31,7 @@ from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
 from fastkpca.model.contributions import Contributions
 from fastkpca.model.importance import Importance
-from fastkpca.model.novelty import Limits
+from fastkpca.model.limits import Limits
 from fastkpca.model.selection import Selection
 from fastkpca.model.uncertainty import Uncertainty
 from fastkpca.testing import check_kernel

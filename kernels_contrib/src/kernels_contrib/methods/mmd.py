@@ -35,7 +35,7 @@ from fastkpca.methods import (
 
 from .options import FitOptions
 from .permutation import PermutationTest, need_rows, test_of
-from .products import DRAFT_ROWS, HELD, need_semidefinite, products_for
+from .products import DRAFT_ROWS, HELD, need_semidefinite, products_for, quick_gram
 
 __all__ = ["PermutationTest", "mmd_test"]
 
@@ -199,13 +199,11 @@ class _Products:
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         parts = [group.source for group in groups]
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        gram = fk.gram(Z, options.kernel, n_threads=options.n_threads, **options.parameters)
+        gram = quick_gram(Z, options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters)
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()
         self._scale = float(self.diagonal.max())
-        if gram.error_bound < options.tol * self._scale < np.inf:
-            gram = fk.gram(Z, self.kernel.unbound(), tol=options.tol * self._scale, n_threads=options.n_threads)
         self._gram = gram
         self.info = {"method": "gram", "products": gram.products, "error_bound": gram.error_bound}
         self._mean = gram @ (weights / weights.sum())

@@ -27,6 +27,7 @@ __all__ = [
     "class_moments",
     "need_semidefinite",
     "products_for",
+    "quick_gram",
     "regression_on",
     "small_features",
     "training_rows",
@@ -36,6 +37,9 @@ MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
 DRAFT_ROWS = 8192
 """Rows that a map is chosen on where one pass over all of them will show what it misses anyway."""
+PRODUCT_TOL = 1e-10
+"""Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
+seldom less than a thousandth of the number of rows."""
 HELD = 512 << 20
 """Bytes up to which an (N, D) matrix of features is held rather than formed again for each product."""
 
@@ -143,6 +147,17 @@ def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) ->
     if features.shape[1] > max_features:
         features = fk.features(X, kernel, max_features=max_features, **(options | {"features": "pivots"}))
     return features
+
+
+def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any) -> Any:
+    """``fastkpca.gram``: exact where the kernel has no fast product, else one whose error is ``tol`` of k(x, x)."""
+    gram = fk.gram(X, kernel, **options)
+    if gram.products == "exact" and gram.kernel.takes_points:
+        tol = tol * float(np.abs(gram.diagonal()).max())
+        if gram.error_bound < tol:
+            known = {name: value for name, value in options.items() if name in ("n_threads", "rng")}
+            gram = fk.gram(X, gram.kernel.unbound(), tol=tol, **known)
+    return gram
 
 
 def products_for(X: Any, options: FitOptions, *, draft: bool = False) -> Products:

@@ -13,7 +13,9 @@ from fastkpca.state import load_state, save_state
 
 from .base import FittedMethod
 from .cca import CCAModel
+from .clustering import KMeansModel
 from .components import RegressionModel
+from .diffusion import DiffusionModel, SpectralModel
 from .kbda import KBDAModel
 from .kica import KICAModel
 from .klda import KLDAModel
@@ -27,7 +29,9 @@ __all__ = ["load", "save"]
 
 MODELS: dict[str, type[FittedMethod]] = {
     cls.__name__: cls for cls in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)
-} | {cls.__name__: cls for cls in (CCAModel, PLSModel, PermutationTest, RidgeModel)}
+}
+MODELS |= {cls.__name__: cls for cls in (KMeansModel, SpectralModel, DiffusionModel)}
+MODELS |= {cls.__name__: cls for cls in (CCAModel, PLSModel, PermutationTest, RidgeModel)}
 KIND = "kernels_contrib:"
 DISTRIBUTION = "fastkpca-kernels-contrib"
 
@@ -35,12 +39,13 @@ DISTRIBUTION = "fastkpca-kernels-contrib"
 def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     """Write what a function of this package returned to a file.
 
-    Values of the training rows (``gamma``, ``alpha``, ``sources``) are left out where prediction does not need them.
+    Values of the training rows (``gamma``, ``alpha``, ``sources``, ``labels``) are left out where prediction does not
+    need them.
 
     Parameters
     ----------
     model : object
-        What ``klda``, ``kbda``, ``kica``, a perceptron, logistic regression or regression on components returned.
+        What a method of this package returned: ``klda``, ``kernel_logistic``, ``kernel_kmeans``, ...
     path : str or Path
     overwrite : bool
         False: an existing file is left alone.

@@ -1,0 +1,348 @@
+"""The options of every command, their help and their examples."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import Any, NoReturn
+
+from ..base.checks import is_number
+from ..base.near import did_you_mean
+
+__all__ = ["DEFAULT_COMPONENTS", "EXAMPLES", "KERNEL_PARAMETERS", "PICTURES", "parser_of"]
+
+DEFAULT_COMPONENTS = 5
+PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any):
+        options |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
+        super().__init__(**options)
+        self.commands: dict[str, Parser] = {}
+
+    def parse_all(self, arguments: list[str]) -> argparse.Namespace:
+        """The options; what is not known is an error of the command that it was given to, which knows near matches."""
+        options, unknown = self.parse_known_args(arguments)
+        if unknown:
+            command = self.commands[options.command]
+            wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
+            near = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
+            advice = [near] * bool(near) + _as_parameter(wrong, unknown) * ("--param" in command._option_string_actions)
+            command.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *advice]))
+        return options
+
+    def error(self, message: str) -> NoReturn:
+
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
+        self.exit(2, f"fastkpca: error: {message}{f'; {near}' if near else ''} (see '{self.prog} --help')\n")
+
+
+def _as_parameter(option: str, unknown: list[str]) -> list[str]:
+    """How an unknown option with a number is given, if it is a parameter of the kernel."""
+    name, equals, value = option.partition("=")
+    if not equals:
+        value = next(iter(unknown[unknown.index(option) + 1 :]), "")
+    if not name.startswith("--") or not is_number(_value(value.partition(",")[0])):
+        return []
+    return [f"a parameter of the kernel without an option of its own is given by --param {name[2:]}={value}"]
+
+
+def _number_of_components(text: str) -> int | float | None:
+    if text == "all":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        fraction = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of components nor a fraction of the variance, nor 'all'"
+        ) from None
+    if fraction == 1.0:
+        raise argparse.ArgumentTypeError(f"{text} may mean one component or all of the variance; write 1 or all")
+    return fraction
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _confidence(text: str) -> float:
+    if not is_number(_value(text)) or not 0.0 < float(text) < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1, as in 0.99")
+    return float(text)
+
+
+def _bytes(text: str) -> int | None:
+    from ..base.checks import check_memory_limit
+
+    try:
+        return check_memory_limit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an amount of memory; write for example 500M or 4GiB"
+        ) from None
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+    return name.strip(), _value(value.strip())
+
+
+def _numbers(text: str) -> float | list[float]:
+    """One number, or several with commas: one for each column."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number nor numbers with commas, one for each column"
+        ) from None
+    return values if len(values) > 1 else values[0]
+
+
+def _value(text: str) -> Any:
+    parts = [_value(part) for part in text.split(",")] if "," in text else []
+    if parts and all(map(is_number, parts)):
+        return parts
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of columns; separate them by commas")
+    return words
+
+
+def _add_input(parser: argparse.ArgumentParser, *, labels: bool) -> None:
+    group = parser.add_argument_group(
+        "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet; - is standard input)"
+    )
+    group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
+    take = group.add_mutually_exclusive_group()
+    take.add_argument("--columns", type=_words, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
+    take.add_argument("--skip-columns", type=_words, metavar="LIST", help="leave these out")
+    group.add_argument("--id", metavar="COLUMN", help="names the rows: left out of the data, written beside the scores")
+    if labels:
+        group.add_argument("--label-column", metavar="COLUMN", help="classes: left out of the data, colours the plot")
+    group.add_argument(
+        "--header",
+        choices=("auto", "yes", "no"),
+        default="auto",
+        help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
+    )
+    group.add_argument("--decimal", choices=(".", ","), default=".", help="decimal point or comma in text files (.)")
+    group.add_argument(
+        "--drop-missing", action="store_true", help="leave rows with missing values out; their scores are empty fields"
+    )
+
+
+def _add_plugins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugins",
+        type=lambda text: True if text.strip() == "all" else _words(text),
+        default=False,
+        metavar="NAME",
+        help="allow kernels of this installed package to run, e.g. fastkpca-kernels-contrib; several with commas, or "
+        "'all'. Without it a model with such a kernel is not loaded",
+    )
+
+
+def _add_debug(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no notes, no summary")
+    _add_debug(parser)
+
+
+EXAMPLES = {
+    "": """examples:
+  fastkpca fit data.csv -c 5 -o model.kpca --scores scores.csv
+  fastkpca project model.kpca new.csv > new-scores.csv
+  fastkpca COMMAND --help                               options and examples of one command""",
+    "fit": """examples:
+  fastkpca fit data.csv                                 5 components, Gaussian kernel, sigma from the data
+  fastkpca fit data.csv --standardize -c 10 -o model.kpca --scores scores.csv --plot scores.png
+  fastkpca fit data.csv --kernel polynomial --degree 2 -c 0.95
+  fastkpca fit people.csv --id name --label-column group --scores scores.csv --plot groups.png
+  fastkpca fit german.csv --decimal , --columns height,3-5
+  zcat data.csv.gz | fastkpca fit - --scores - > scores.csv""",
+    "plan": """examples:
+  fastkpca plan data.csv
+  fastkpca plan data.csv --kernel polynomial --degree 3 -c 20 --memory-limit 500M""",
+    "project": """examples:
+  fastkpca project model.kpca new.csv > scores.csv
+  fastkpca project model.kpca people.csv --id name --scores scores.csv
+  fastkpca project matern.kpca new.csv --plugins fastkpca-kernels-contrib""",
+    "monitor": """examples:
+  fastkpca fit normal.csv --standardize --limits 0.99 -o model.kpca
+  fastkpca monitor model.kpca new.csv --plot chart.png
+  fastkpca monitor model.kpca new.csv --id time --limits 0.999 -o rows.csv
+  fastkpca monitor model.kpca new.csv --normal normal.csv""",
+    "info": """example:
+  fastkpca info model.kpca""",
+    "kernels": """examples:
+  fastkpca kernels
+  fastkpca kernels --load                               with their parameters""",
+    "demo": """example:
+  fastkpca demo --output my-demo""",
+}
+
+
+def parser_of(runs: Mapping[str, Callable[[argparse.Namespace], int | None]]) -> Parser:
+    """The parser of all commands; ``runs``: what runs each, by its name."""
+    parser = Parser(
+        prog="fastkpca",
+        description="Fast kernel principal component analysis with certified eigenvalues.",
+        epilog=EXAMPLES[""],
+    )
+    parser.add_argument("--version", action="version", version=f"fastkpca {metadata.version('fastkpca')}")
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+
+    def add(name: str, summary: str, *places: str) -> Parser:
+        """A command, its examples, and the arguments that stand without an option."""
+        command: Parser = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=EXAMPLES[name]
+        )
+        for place in places:
+            command.add_argument(place.lower(), metavar=place)
+        command.set_defaults(run=runs[name])
+        parser.commands[name] = command
+        return command
+
+    fit = add("fit", "fit a model to the rows of a file", "FILE")
+    _add_fit(fit)
+    _add_output(fit)
+    _add_input(fit, labels=True)
+    _add_common(fit)
+
+    plan = add("plan", "what fit would run, and what that costs", "FILE")
+    _add_fit(plan)
+    _add_input(plan, labels=True)
+    plan.add_argument("--quiet", action="store_true", help="no progress, no notes")
+
+    project = add("project", "scores of new rows under a model", "MODEL", "FILE")
+    where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
+    project.add_argument("-o", "--output", "--scores", metavar="FILE", help=where)
+    _add_plugins(project)
+    _add_input(project, labels=False)
+    _add_common(project)
+
+    monitor = add("monitor", "alarms: new rows beyond the limits of a model (exit code 3)", "MODEL", "FILE")
+    _add_monitor(monitor)
+    _add_plugins(monitor)
+    _add_input(monitor, labels=False)
+    _add_common(monitor)
+
+    info = add("info", "what a model file holds", "MODEL")
+    _add_plugins(info)
+
+    kernels = add("kernels", "list the kernels")
+    kernels.add_argument(
+        "--load", action="store_true", help="import each, and show its parameters and what it offers, or what failed"
+    )
+    for command in (plan, info, kernels):
+        _add_debug(command)
+
+    _add_demo(add("demo", "fit real data, write and check the results"))
+    return parser
+
+
+def _add_monitor(monitor: argparse.ArgumentParser) -> None:
+    text = "share of normal rows below both limits, as in .99; by default that of the limits that the model keeps"
+    monitor.add_argument("--limits", type=_confidence, metavar="C", help=text)
+    text = "rows of normal operation that the model was not made of: the limits are made of these"
+    monitor.add_argument("--normal", metavar="FILE", help=text)
+    monitor.add_argument("--alarms", type=_whole, default=20, metavar="N", help="explain the first N alarms (20)")
+    text = "write T2, SPE and what is beyond a limit of every row: .csv; - is standard output"
+    monitor.add_argument("-o", "--output", metavar="FILE", help=text)
+    text = f"draw the charts: {' '.join(PICTURES)}; over --id where that holds times or names"
+    monitor.add_argument("--plot", metavar="FILE", help=text)
+
+
+def _add_demo(demo: argparse.ArgumentParser) -> None:
+    demo.add_argument("--output", default="demo-output", metavar="DIR", help="folder of the results (demo-output)")
+    demo.add_argument("--force", action="store_true", help="use the folder although it holds other files")
+    demo.add_argument("--quiet", action="store_true", help="no progress")
+    _add_debug(demo)
+
+
+KERNEL_PARAMETERS = (
+    (
+        "sigma",
+        _numbers,
+        "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)), or one for each column as in 0.5,1,2; by "
+        "default from the median distance",
+    ),
+    ("gamma", _numbers, "scikit-learn's gamma, in place of sigma or scale"),
+    ("offset", float, "of the polynomial (scale x.y + offset)^degree and of tanh(scale x.y + offset)"),
+    ("coef0", float, "scikit-learn's name of offset"),
+    ("scale", float, "see offset"),
+    ("degree", int, "see offset"),
+)
+
+
+def _add_fit(fit: argparse.ArgumentParser) -> None:
+    kernel = fit.add_argument_group("kernel")
+    kernel.add_argument("--kernel", default="gaussian", help="its name (gaussian); 'fastkpca kernels' lists them")
+    for name, kind, text in KERNEL_PARAMETERS:
+        kernel.add_argument(f"--{name}", type=kind, metavar="NUMBER", help=text)
+    kernel.add_argument(
+        "--param",
+        type=_parameter,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other kernel parameter; several numbers with commas, as a width for each column",
+    )
+    work = fit.add_argument_group("work")
+    work.add_argument(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        help="subtract the mean of each column and divide by its standard deviation, here and in new rows",
+    )
+    work.add_argument(
+        "-c",
+        "--components",
+        type=_number_of_components,
+        default=argparse.SUPPRESS,  # a number that was given may be too large, and the default may not
+        metavar="C",
+        help=f"how many ({DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
+    )
+    work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
+    work.add_argument(
+        "--max-features", type=int, metavar="N", help="spend at most so many features, with the intervals that result"
+    )
+    work.add_argument("--method", help="auto, dense, features or krylov (auto)")
+    work.add_argument("--threads", type=int, metavar="N", dest="n_threads", help="by default all processors")
+    work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
+    work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
+
+
+def _add_output(fit: argparse.ArgumentParser) -> None:
+    out = fit.add_argument_group("output")
+    out.add_argument(
+        "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
+    )
+    out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy; - is standard output")
+    text = "keep control limits in the model, for 'fastkpca monitor': a third of the rows, at most 4096, are held back"
+    out.add_argument("--limits", type=_confidence, metavar="C", help=f"{text} from the fit; C as in 0.99")
+    out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(PICTURES)}")

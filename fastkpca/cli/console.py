@@ -1,0 +1,126 @@
+"""What the command line says and where: errors and warnings of one line, progress, closed streams."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = [
+    "Refused",
+    "described",
+    "in_words_of_the_command",
+    "one_line_warnings",
+    "open_closed_streams",
+    "progress_bars",
+    "say",
+]
+
+_drawn: list[Any] = []  # bars that a warning has to take away before it is printed
+
+
+class Refused(Exception):
+    """What the command line itself finds wrong; the text is the whole message."""
+
+
+class _ClosedStream(io.StringIO):
+    """In the place of a standard stream that is closed."""
+
+    buffer: Any
+
+    def __init__(self, name: str):
+        super().__init__()
+        self._name = name
+
+    def write(self, text: str) -> int:
+        raise Refused(f"{self._name} is closed: what belongs there is lost; open it, if only as /dev/null")
+
+    def read(self, size: int | None = -1) -> str:
+        raise Refused(f"{self._name} is closed; give the name of a file")
+
+
+def open_closed_streams() -> None:
+    """Python leaves closed standard streams out; the next files that are opened would get their numbers, and what is
+    printed would get lost, or into other files."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which gets the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = _ClosedStream("standard input")
+        sys.stdin.buffer = sys.stdin
+    if sys.stdout is None:
+        sys.stdout = _ClosedStream("standard output")
+    if sys.stderr is None:  # print would take standard output instead
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def described(error: Exception) -> str:
+    text = in_words_of_the_command(" ".join(str(error).split()))
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename!r}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, FileExistsError) and "--force" not in text:
+        return f"{text}; --force overwrites it"
+    if isinstance(error, MemoryError):
+        return f"out of memory{': ' + text if text else ''}; try fewer components, a larger --tol or --memory-limit"
+    if isinstance(error, (Refused, ValueError, TypeError, OSError, RuntimeError, ImportError, AttributeError)) and text:
+        return text
+    return f"{type(error).__name__}: {text} (a fault of fastkpca: run again with --debug and report what it prints)"
+
+
+def in_words_of_the_command(text: str) -> str:
+    """The options of the command line in place of the arguments of ``load`` and ``kpca``."""
+    text = re.sub(r"plugins=\['([^']*)'\]", r"--plugins \1", text).replace("plugins=True", "--plugins all")
+    text = text.replace("fastkpca.list_kernels() lists", "'fastkpca kernels' lists")
+    text = re.sub(r"\bmax_features=(\d+)", r"--max-features \1", text).replace("max_features", "--max-features")
+    text = re.sub(r"\btol=([0-9][0-9.e+-]*)", r"--tol \1", text)
+    text = text.replace("fastkpca.plan shows", "'fastkpca plan' shows")
+    text = re.sub(r"\bn_threads is (.*), or None for all processors", r"--threads is \1", text)
+    text = text.replace("give c of at most", "give -c of at most").replace("or None for all", "or -c all")
+    return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
+
+
+def say(kind: str, text: str) -> None:
+    for bars in _drawn:
+        bars.clear()
+    with contextlib.suppress(BrokenPipeError):
+        print(f"fastkpca: {kind}: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def progress_bars(enabled: bool) -> Iterator[Any]:
+    """A progress callable with ``clear``: a bar on stderr, drawn only on a terminal and only where a stage takes
+    longer than a second."""
+    from ..base.progress import Bars
+
+    bars = Bars(
+        file=sys.stderr,
+        disable=None if enabled else True,  # None: unless it is a terminal
+        delay=1.0,
+        ascii=".#",
+        bar_format="[{bar:40}] {desc} {percentage:3.0f} %",
+    )
+    _drawn.append(bars)
+    try:
+        yield bars
+    finally:
+        bars.clear()
+        _drawn.remove(bars)
+
+
+@contextlib.contextmanager
+def one_line_warnings() -> Iterator[None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        say("warning", in_words_of_the_command(" ".join(str(message).split())))
+
+    with warnings.catch_warnings():
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield

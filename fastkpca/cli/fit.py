@@ -1,0 +1,218 @@
+"""``fastkpca fit`` and ``fastkpca plan``: a model of the rows of a file, and what it would cost."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import io
+import sys
+import time
+import warnings
+from typing import Any
+
+from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
+from .console import Refused, in_words_of_the_command, progress_bars, say
+from .inputs import columns_of_the_file, read_table
+from .monitor import calibrated
+from .outputs import beside, check_outputs, check_picture, row_names, score_writer
+
+__all__ = ["run_fit", "run_plan", "summary"]
+
+
+def run_fit(options: argparse.Namespace) -> None:
+    from .. import plot
+    from ..rows import scorefiles
+
+    if options.output == "-":
+        raise Refused("a model is written into a file; give -o NAME.kpca")
+    check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
+    write_scores = score_writer(options.scores, options)
+    check_picture(options.plot)
+    if options.limits is not None and options.output is None:
+        raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
+    settings = _settings(options)
+
+    import fastkpca as fk
+
+    # MATLAB's variables include the scores
+    mat = options.output if (options.output or "").lower().endswith(".mat") else None
+    with progress_bars(not options.quiet) as progress:
+        table = read_table(options, progress, options.label_column)
+        held = None
+        if options.limits is not None:
+            table, held = _held_back(table, options)
+        settings["c"] = _components(table, options)
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
+                warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
+            model = _fitted(table, settings, options.scores or options.plot or mat, progress)
+            if held is not None:
+                with columns_of_the_file(held):
+                    model = model.with_limits(calibrated(model, held.X, options.limits))
+        seconds = time.perf_counter() - start
+        if options.output is not None:
+            write_model = fk.save if mat is None else fk.export_mat
+            write_model(model, options.output, overwrite=options.force)
+        if write_scores is not None:
+            progress(f"writing {options.scores}", 0, 0)
+            scores = scorefiles.among_all(model.score, table.kept, beside(options.scores))
+            if held is not None:
+                scores[held.kept] = fk.kpca_project(model, held.X)
+            write_scores(scores, options.force, row_names(table, options))
+        if options.plot is not None:
+            named = options.label_column or ""
+            drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
+            plot.save(drawn, options.plot, overwrite=options.force)
+    if not options.quiet:
+        report = sys.stderr if options.scores == "-" else sys.stdout
+        print(summary(model, seconds), file=report)
+        for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
+            if path not in (None, "-"):
+                print(f"{what + ' written to':<18}{path}", file=report)
+        plugin = None if options.output is None or mat is not None else _distribution(options.kernel)
+        if plugin is not None:
+            line = f"fastkpca project {options.output} FILE --plugins {plugin}"
+            print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
+
+
+def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
+    """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096."""
+    import numpy as np
+
+    from ..model.novelty import CALIBRATION_ROWS
+    from ..rows import tables
+
+    n = table.n_rows
+    if n < 3:
+        raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
+    held = np.zeros(n, dtype=bool)
+    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, CALIBRATION_ROWS)]] = True
+    if not options.quiet:
+        say(
+            "note",
+            f"{held.sum()} of {n} rows, chosen at random, are held back from the fit: the limits are made of them",
+        )
+    name = "standard input" if options.file == "-" else options.file
+    return tables.only(table, ~held, name), tables.only(table, held, name)
+
+
+def _distribution(kernel: str) -> str | None:
+    """The distribution that the kernel of this name comes from; None for fastkpca's own."""
+    import fastkpca as fk
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # get_kernel has said it
+        holders = {e.distribution for e in fk.list_kernels() if kernel in (e.name, e.qualified, *e.aliases)}
+    return next(iter(holders - {"fastkpca"}), None)
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of ``kpca`` and ``plan`` but c, which needs the table. A wrong kernel is found before a file is
+    read."""
+    import fastkpca as fk
+
+    parameters = _kernel_parameters(options)
+    fk.get_kernel(options.kernel, **parameters)
+    given = vars(options)
+    settings = {
+        name: given[name]
+        for name in ("tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
+        if given[name] is not None
+    }
+    return {"kernel": options.kernel, "rng": options.seed, **settings, **parameters}
+
+
+def _components(table: Any, options: argparse.Namespace) -> int | float | None:
+    """What ``-c`` says; by default a number that a short file has."""
+    if "components" in options:
+        return options.components
+    n = table.n_rows
+    if not 2 <= n <= DEFAULT_COMPONENTS:  # kpca refuses a single row in its own words
+        return min(n, DEFAULT_COMPONENTS)
+    if not options.quiet:
+        say("note", f"{n - 1} component{'s' * (n > 2)} in place of {DEFAULT_COMPONENTS}: {n} rows have no more")
+    return n - 1
+
+
+def _fitted(table: Any, settings: dict[str, Any], scores_at: str | None, progress: Any) -> Any:
+    """The model of a table, with the names of its columns; scores are kept, beside ``scores_at``, where they are
+    needed."""
+    import fastkpca as fk
+
+    from ..rows import scorefiles
+
+    with columns_of_the_file(table):
+        model = fk.kpca(
+            table.X,
+            **settings,
+            return_scores=scores_at is not None,
+            out=None if scores_at is None else scorefiles.score_place(beside(scores_at)),
+            progress=progress,
+        )
+    if table.names and all(table.names) and len(set(table.names)) == len(table.names):
+        model = dataclasses.replace(model, feature_names=tuple(table.names))
+    return model
+
+
+def run_plan(options: argparse.Namespace) -> None:
+    settings = _settings(options)
+
+    import fastkpca as fk
+
+    with progress_bars(not options.quiet) as progress:
+        table = read_table(options, progress, options.label_column)
+        settings["c"] = _components(table, options)
+        with columns_of_the_file(table):
+            chosen = fk.plan(table.X, **settings)
+    print(in_words_of_the_command(str(chosen)))
+
+
+def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    given = vars(options)
+    parameters = {name: given[name] for name, *_ in KERNEL_PARAMETERS if given[name] is not None}
+    for name, value in options.param:
+        if name in parameters:
+            raise Refused(f"the kernel parameter {name!r} is given twice")
+        parameters[name] = value
+    return parameters
+
+
+def summary(model: Any, seconds: float | None = None) -> str:
+    """What a model is and how well its eigenvalues are known, for the terminal."""
+    import numpy as np
+
+    eigenvalues = np.asarray(model.eigenvalues)
+    bounds, explained = np.asarray(model.eigenvalue_bounds), np.asarray(model.explained)
+    seconds = model.info.get("seconds") if seconds is None else seconds
+    out = io.StringIO()
+
+    def line(name: str, value: object) -> None:
+        print(f"{name:<18}{value}", file=out)
+
+    line("kernel", model.kernel)
+    line("method", model.plan.method)
+    line("rows", model.n_samples)
+    line("columns", model.n_features)
+    line("components", len(eigenvalues))
+    if seconds is not None:
+        line("seconds", f"{seconds:.3g}")
+    print(file=out)
+    print(f"{'PC':>4}  {'eigenvalue':>18}  {'lower end':>18}  {'upper end':>18}  {'explained':>10}", file=out)
+    for i, (value, (low, high), percent) in enumerate(zip(eigenvalues, bounds, explained)):
+        print(f"{i + 1:>4}  {value:>18.12g}  {low:>18.12g}  {high:>18.12g}  {percent:>8.3f} %", file=out)
+    width = float(np.max(bounds[:, 1] - bounds[:, 0]) / eigenvalues[0]) if len(eigenvalues) else 0.0
+    print(file=out)
+    low, high = model.total_variance_bounds
+    # where the total variance is an interval, explained refers to its upper end
+    if not model.total_variance > 0:
+        line("explained", "not defined: negative eigenvalues outweigh the others")
+    else:
+        line(
+            "explained",
+            f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of {model.explained_of}",
+        )
+    if model.limits is not None:
+        line("limits", model.limits)
+    line("intervals", f"{model.bounds_text}, at most {width:.1e} of the largest eigenvalue wide")
+    return out.getvalue().rstrip("\n")

@@ -1,0 +1,115 @@
+"""The file of rows that a command reads."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .console import Refused, say
+
+__all__ = ["columns_of_the_file", "note_of_order", "read_table", "rereadable_input"]
+
+_BIG_FILE = 1 << 24
+
+
+def read_table(
+    options: argparse.Namespace,
+    progress: Any,
+    label_column: str | None = None,
+    like: Sequence[str] | None = None,
+    needs: int = 1,
+) -> Any:
+    from ..rows import tables
+
+    with contextlib.suppress(OSError):
+        if os.path.getsize(options.path) > _BIG_FILE:
+            progress(f"reading {options.file}", 0, 0)
+    name = "standard input" if options.file == "-" else options.file
+    table = tables.read(
+        options.path,
+        var=options.var,
+        columns=options.columns,
+        skip_columns=options.skip_columns,
+        label_column=label_column,
+        header={"auto": None, "yes": True, "no": False}[options.header],
+        like=like,
+        needs=needs,
+        id_column=options.id,
+        decimal=options.decimal,
+        called=name,
+        allow_missing=options.drop_missing,
+    )
+    if options.drop_missing:
+        table = tables.without_missing(table, name)
+    for note in table.notes if not options.quiet else ():
+        say("note", note)
+    return table
+
+
+@contextlib.contextmanager
+def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
+    """Columns in warnings and errors of the library by the numbers and names that the file gives them. Where rows are
+    refused that hold NaN or infinity: all columns that do, with how many."""
+    from ..rows import tables
+
+    def renamed(message: Warning | str) -> str:
+        def labels(found: re.Match[str]) -> str:
+            numbers = [int(j) for j in found[1].split(", ")]
+            return ", ".join(map(table.label, numbers)) if max(numbers) < len(table.places) else found[0]
+
+        return re.sub(r"\bcolumn (\d+(?:, \d+)*)", labels, str(message))
+
+    show = warnings.showwarning
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *place, **options: show(renamed(message), *place, **options)
+            yield
+    except ValueError as error:
+        columns, n_others = tables.faults(table)
+        if not columns:
+            raise Refused(renamed(str(error))) from error
+        advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
+        raise Refused(
+            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first (--drop-missing drops "
+            f"those with NaN){advice}"
+        ) from error
+
+
+def note_of_order(names: Sequence[str] | None, of_model: Sequence[str] | None, file: str) -> None:
+    """Say where the columns cannot be taken by name, because only the file or only the model has names."""
+    from ..rows.columns import listed
+
+    if names is None and of_model is not None:
+        say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
+    elif names is not None and of_model is None:
+        say("note", f"the model has no names of columns: those of {file} are taken in their order: {listed(names)}")
+
+
+@contextlib.contextmanager
+def rereadable_input(options: argparse.Namespace) -> Iterator[None]:
+    """``options.path``: where the input is. Standard input (-) and pipes are copied into a file, since it is read
+    repeatedly."""
+    options.path = vars(options).get("file")
+    if options.path is None or (options.path != "-" and not _is_pipe(options.path)):
+        yield
+        return
+    source = contextlib.nullcontext(sys.stdin.buffer) if options.path == "-" else open(options.path, "rb")  # noqa: SIM115
+    with tempfile.NamedTemporaryFile(prefix="fastkpca-") as copy:
+        with source as stream:
+            shutil.copyfileobj(stream, copy)
+        copy.flush()
+        options.path = copy.name
+        yield
+
+
+def _is_pipe(path: str) -> bool:
+    """Whether this is neither a file nor a folder: a named pipe, a shell's <(command), /dev/stdin."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)

@@ -1,0 +1,59 @@
+"""The files that a command writes, checked before any work."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .arguments import PICTURES
+from .console import Refused
+
+__all__ = ["beside", "check_outputs", "check_picture", "row_names", "score_writer"]
+
+
+def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
+    """Before any work: every output may be written, none is an input, no two are the same."""
+    from ..base.atomic import check_target
+
+    taken = {os.path.realpath(path): f"the input {path!r}" for path in inputs if path != "-"}
+    for path in outputs:
+        if path in (None, "-"):
+            continue
+        target = check_target(path, overwrite=True)
+        if str(target) in taken:
+            raise Refused(f"the output {path!r} is the same file as {taken[str(target)]}")
+        taken[str(target)] = f"the output {path!r}"
+        check_target(path, overwrite=force)
+
+
+def check_picture(path: str | None) -> None:
+    """Before any work: a plot can be drawn, and written in the format of its ending."""
+    if path is not None:
+        from .. import plot
+
+        if Path(path).suffix.lower() not in PICTURES:
+            raise Refused(f"plots are written as {', '.join(PICTURES)}, which {path!r} does not end with")
+        plot.require_matplotlib()
+
+
+def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
+    from ..rows import scorefiles
+
+    if path == "-":
+        return lambda scores, overwrite, identifiers: scorefiles.write_scores_csv(sys.stdout, scores, identifiers)
+    return None if path is None else scorefiles.score_writer(path, with_identifiers=options.id is not None)
+
+
+def beside(path: str) -> str:
+    """Where many scores wait: beside their file, or in the folder of temporary files."""
+    return tempfile.gettempdir() + os.sep if path == "-" else path
+
+
+def row_names(table: Any, options: argparse.Namespace) -> tuple[str, Any] | None:
+    """What the rows are called, and the name of that column."""
+    return None if table.identifiers is None else ("id" if options.id.isdigit() else options.id, table.identifiers)

@@ -1,0 +1,5 @@
+"""The ANOVA kernel."""
+
+from .kernels.anova import Anova
+
+__all__ = ["Anova"]

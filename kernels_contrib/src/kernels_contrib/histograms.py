@@ -1,0 +1,5 @@
+"""Kernels on histograms: chi-squared and intersection."""
+
+from .kernels.histograms import ChiSquared, Intersection
+
+__all__ = ["ChiSquared", "Intersection"]

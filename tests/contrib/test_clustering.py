@@ -1,0 +1,347 @@
+"""Kernel k-means, spectral clustering and diffusion maps: against dense references, and their certificates attacked."""
+
+from __future__ import annotations
+
+import warnings
+
+import clustering_cases as cases
+import numpy as np
+import pytest
+from clustering_cases import difference
+from kernels_contrib.clustering import KMeansModel, assign, kernel_kmeans
+from kernels_contrib.diffusion import diffusion_map, spectral_clustering
+from kernels_contrib.methods.partition import share_that_may_differ
+from kernels_contrib.storage import load, save
+from sklearn.cluster import KMeans, SpectralClustering
+
+import fastkpca as fk
+
+RNG = np.random.default_rng(0)
+CENTRES = np.array([[0.0, 0, 0], [2, 0, 0], [0, 2, 0], [0, 0, 2]])
+X = np.concatenate([0.3 * RNG.standard_normal((80, 3)) + centre for centre in CENTRES])
+TRUE = np.repeat(np.arange(4), 80)
+SIGMA = 1.0
+K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * SIGMA**2))
+WEIGHTS = RNG.uniform(0.5, 3.0, len(X))
+
+
+def dense_cost(K, labels, weights):
+    """Sum of squared distances to the means of the groups, pair by pair."""
+    cost = 0.0
+    for group in np.unique(labels):
+        rows = np.flatnonzero(labels == group)
+        w, block = weights[rows], K[np.ix_(rows, rows)]
+        cost += w @ np.diag(block) - w @ block @ w / w.sum()
+    return cost
+
+
+@pytest.mark.parametrize("method", ["features", "gram"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+def test_the_cost_is_that_of_the_dense_formula(method, weights):
+    model = kernel_kmeans(X, "gaussian", 4, sigma=SIGMA, method=method, tol=1e-9, sample_weight=weights)
+    w = np.ones(len(X)) if weights is None else weights
+    exact = dense_cost(K, model.labels, w)
+    assert model.cost_bounds[0] <= exact <= model.cost_bounds[1]
+    np.testing.assert_allclose(model.inertia, exact, rtol=1e-6)
+    np.testing.assert_allclose(model.sizes, np.bincount(model.labels, w), rtol=1e-12)
+    H = np.eye(len(X)) - np.outer(np.ones(len(X)), w) / w.sum()
+    values = np.linalg.eigvalsh(np.sqrt(w)[:, None] * (H @ K @ H.T) * np.sqrt(w))[::-1]
+    least = values.sum() - values[:3].sum()
+    assert least * (1 - 1e-5) <= model.least_cost <= least
+    assert model.gap[0] <= values[2] - values[3] <= model.gap[1]
+    assert difference(model.labels, TRUE[None], w, 4)[0] < 0.01
+    assert model.differing < 0.1 and "any that costs no more differs in at most" in model.verdict
+
+
+@pytest.mark.parametrize("method", ["features", "gram"])
+def test_as_scikit_learn_on_exact_features(method):
+    rows = RNG.standard_normal((150, 2)) @ [[1.0, 0.5], [0.0, 1.0]] + np.repeat([[0, 0], [3, 0], [0, 4]], 50, axis=0)
+    squares = np.stack([rows[:, 0] ** 2, rows[:, 1] ** 2, np.sqrt(2) * rows[:, 0] * rows[:, 1]], axis=1)
+    Phi = np.hstack([np.ones((150, 1)), np.sqrt(2) * rows, squares])
+    model = kernel_kmeans(rows, "polynomial", 3, degree=2, offset=1.0, method=method)
+    theirs = KMeans(3, n_init=20, random_state=0).fit(Phi)
+    assert model.inertia <= theirs.inertia_ * (1 + 1e-3)  # another local minimum, if at all
+    new = RNG.uniform(-2, 4, (40, 2))
+    squares = np.stack([new[:, 0] ** 2, new[:, 1] ** 2, np.sqrt(2) * new[:, 0] * new[:, 1]], axis=1)
+    features = np.hstack([np.ones((40, 1)), np.sqrt(2) * new, squares])
+    means = np.stack([Phi[model.labels == j].mean(axis=0) for j in range(3)])
+    nearest = np.argmin(((features[:, None] - means[None]) ** 2).sum(axis=2), axis=1)
+    np.testing.assert_array_equal(assign(model, new), nearest)
+    np.testing.assert_array_equal(model.predict(rows), model.labels)
+
+
+def test_a_budget_of_features_says_what_it_misses():
+    wide = RNG.standard_normal((600, 8))
+    model = kernel_kmeans(wide, "gaussian", 3, max_features=40)
+    full = np.asarray(fk.gram(wide, model.kernel))
+    exact = dense_cost(full, model.labels, np.ones(600))
+    assert model.info["n_features"] <= 40
+    assert model.cost_bounds[0] <= exact <= model.cost_bounds[1]
+    assert np.ptp(model.cost_bounds) > 0.01 * exact
+
+
+def test_precomputed_matrices():
+    model = kernel_kmeans(K, "precomputed", 4, semidefinite=True)
+    assert difference(model.labels, TRUE[None], np.ones(len(X)), 4)[0] < 0.01
+    np.testing.assert_array_equal(model.predict(K[:9]), model.labels[:9])
+    walk = spectral_clustering(K, "precomputed", 4)
+    assert difference(walk.labels, TRUE[None], np.ones(len(X)), 4)[0] < 0.01
+
+
+def random_walk(K, weights, alpha):
+    """(eigenvalues, functions psi, volumes) of the dense random walk."""
+    start = weights * (K @ weights) ** -alpha
+    sums = K @ start
+    volumes = start * sums
+    root = np.sqrt(start / sums)
+    values, vectors = np.linalg.eigh(root[:, None] * K * root)
+    return values[::-1], vectors[:, ::-1] * np.sqrt(volumes.sum() / volumes)[:, None], volumes
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+def test_diffusion_maps_are_those_of_the_dense_walk(alpha, weights, method):
+    train, new = np.arange(0, len(X), 2), np.arange(1, len(X), 16)
+    w = np.ones(len(train)) if weights is None else weights[train]
+    given = None if weights is None else w
+    model = diffusion_map(
+        X[train], "gaussian", 3, sigma=SIGMA, time=2.0, alpha=alpha, method=method, sample_weight=given, tol=1e-9
+    )
+    values, psi, volumes = random_walk(K[np.ix_(train, train)], w, alpha)
+    assert (model.eigenvalue_bounds[:, 0] - 1e-14 <= values[:4]).all()
+    assert (values[:4] <= model.eigenvalue_bounds[:, 1] + 1e-14).all()
+    assert (model.gaps[:, 0] <= -np.diff(values[:4])).all() and (-np.diff(values[:4]) <= model.gaps[:, 1]).all()
+    expected = psi[:, 1:4] * values[1:4] ** 2
+    signs = np.sign(np.sum(model.coordinates * expected, axis=0))
+    np.testing.assert_allclose(model.coordinates, expected * signs, atol=2e-5)
+    np.testing.assert_allclose(volumes @ psi[:, 1] ** 2 / volumes.sum(), 1.0)
+    # new rows: the walk's own equation, psi(x) = sum_j p(x, j) psi_j / lambda
+    steps = K[np.ix_(new, train)] * (w * (K[np.ix_(train, train)] @ w) ** -alpha)
+    steps /= steps.sum(axis=1, keepdims=True)
+    at_new = (steps @ psi[:, 1:4]) * values[1:4] * signs
+    np.testing.assert_allclose(model.project(X[new]), at_new, atol=2e-4)
+    np.testing.assert_allclose(model.project(X[train]), model.coordinates, atol=2e-4)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0])
+def test_groups_as_of_scikit_learn(sigma):
+    model = spectral_clustering(X, "gaussian", 4, sigma=sigma)
+    theirs = SpectralClustering(4, gamma=1 / (2 * sigma**2), random_state=0).fit(X)
+    assert difference(model.labels, theirs.labels_[None], np.ones(len(X)), 4)[0] == 0.0
+    np.testing.assert_array_equal(model.predict(X), model.labels)
+    values = random_walk(np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * sigma**2)), np.ones(len(X)), 0.0)[0]
+    np.testing.assert_allclose(model.eigenvalues, values[: len(model.eigenvalues)], atol=1e-6)
+    assert (1 - values[1:4]).sum() * (1 - 1e-5) <= model.least_cost <= (1 - values[1:4]).sum() + 1e-14
+
+
+def test_the_number_of_groups_is_proved():
+    model = spectral_clustering(X, "gaussian", sigma=0.5)
+    assert model.n_groups == 4 and model.info["number"] == "proved to have the largest gap"
+    assert model.gaps[3, 0] > np.delete(model.gaps[1:10, 1], 2).max()
+    coarse = spectral_clustering(X, "gaussian", sigma=0.5, max_features=12)
+    if "not proved" in coarse.info["number"]:
+        assert not coarse.gaps[coarse.n_groups - 1, 0] > np.delete(coarse.gaps[1:10, 1], coarse.n_groups - 2).max()
+    assert np.ptp(coarse.eigenvalue_bounds, axis=1).max() > 1e-3
+
+
+def test_an_equal_gap_is_not_proved_to_be_the_largest():
+    # three pairs of equal groups: gaps after two and three groups cannot be told apart when all eigenvalues are 1
+    blocks = np.kron(np.eye(6), np.ones((5, 5)))
+    model = spectral_clustering(blocks, "precomputed", max_groups=4)
+    assert model.info["number"] == "not proved to have the largest gap"
+
+
+@pytest.mark.parametrize("method", ["features", "gram"])
+def test_attack_on_certificates_of_kmeans(attack, method):
+    said = 0
+    for i in range(attack.count(10_000)):
+        said += cases.attack_kmeans(cases.random_case(np.random.default_rng([1, i])), method)
+    assert said > 0
+
+
+@pytest.mark.parametrize("method", ["dense", "auto"])
+def test_attack_on_certificates_of_spectral_clustering(attack, method):
+    said = 0
+    for i in range(attack.count(10_000)):
+        said += cases.attack_spectral(cases.random_case(np.random.default_rng([2, i])), method)
+    assert said > 0
+
+
+@pytest.mark.parametrize("spread", [0.3, 0.6, 1.0])
+def test_no_restart_is_better_than_the_certificate_says(spread):
+    rows = np.concatenate([spread * np.random.default_rng(3).standard_normal((60, 3)) + c for c in CENTRES])
+    values, vectors = np.linalg.eigh(np.asarray(fk.gram(rows, "gaussian", sigma=1.0)))
+    Phi = vectors * np.sqrt(np.maximum(values, 0.0))
+    model = kernel_kmeans(rows, "gaussian", 4, sigma=1.0)
+    for seed in range(100):
+        theirs = KMeans(4, n_init=1, init="random", random_state=seed).fit(Phi)
+        assert model.least_cost <= theirs.inertia_ * (1 + 1e-12)
+        if theirs.inertia_ <= model.cost_bounds[0]:
+            assert difference(model.labels, theirs.labels_[None], np.ones(len(rows)), 4)[0] <= model.differing
+
+
+def test_the_share_that_may_differ():
+    """The lemma on two clusterings, for random ones of rows with weights: eps as defined, t by all matchings."""
+    rng, closest = np.random.default_rng(4), np.inf
+    for _ in range(3000):
+        k, n = int(rng.integers(2, 5)), int(rng.integers(6, 40))
+        w = rng.random(n) ** rng.choice([0.1, 2.0])
+        a = np.append(np.arange(k), rng.integers(k, size=n - k))
+        moved = rng.random(n) < rng.choice([0.05, 0.1, 0.3])
+        b = np.where(moved, rng.integers(k, size=n), a)
+        if len(np.unique(b)) < k:
+            continue
+        m = np.zeros((k, k))
+        np.add.at(m, (a, b), w)
+        eps = k - float((m**2 / m.sum(axis=1, keepdims=True) / m.sum(axis=0)).sum())
+        t = difference(a, b[None], w, k)[0]
+        bound = share_that_may_differ(max(eps, 0.0), m.sum(axis=1).max() / w.sum())
+        assert t <= bound + 1e-12
+        closest = min(closest, bound / t if t > 0 else np.inf)
+    assert closest < 1.3  # and not far above what happens
+    assert share_that_may_differ(1.0, 0.5) == 1.0
+    assert abs(share_that_may_differ(0.5 - 1e-12, 0.4) - share_that_may_differ(0.5, 0.4)) < 1e-5
+
+
+def test_vacuous_certificates_say_so():
+    noise = np.random.default_rng(5).standard_normal((300, 20))
+    model = kernel_kmeans(noise, "gaussian", 5)
+    assert (model.differing == 1.0 and "a proof" in model.verdict) or "nothing is proved about others" in model.verdict
+    equal = np.repeat(RNG.standard_normal((4, 2)), 10, axis=0)
+    exact = kernel_kmeans(equal, "gaussian", 4, sigma=0.2)
+    assert exact.least_cost == 0.0 and exact.above_least == np.inf
+    assert "nothing is proved about the cost" in exact.verdict or exact.cost_bounds[1] < 1e-9
+
+
+@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
+def test_weights_count_rows(fit):
+    counts = np.random.default_rng(6).integers(1, 4, len(X))
+    repeated = fit(np.repeat(X, counts, axis=0), "gaussian", 4, sigma=SIGMA)
+    weighted = fit(X, "gaussian", 4, sigma=SIGMA, sample_weight=counts)
+    for name in ("cost_bounds", "least_cost", "sizes"):
+        a, b = (np.sort(np.atleast_1d(getattr(model, name))) for model in (repeated, weighted))
+        np.testing.assert_allclose(a, b, rtol=2e-5)
+    np.testing.assert_allclose(repeated.differing, weighted.differing, rtol=1e-3)
+    near = np.vstack([X, X[:1] + 0.1])
+    zero = fit(near, "gaussian", 4, sigma=SIGMA, sample_weight=np.append(counts, 0))
+    np.testing.assert_allclose(zero.cost_bounds, weighted.cost_bounds, rtol=2e-5)
+    assert len(zero.labels) == len(X) + 1
+
+
+FITS = {
+    "kmeans": lambda **options: kernel_kmeans(X, "gaussian", 4, sigma=SIGMA, **options),
+    "kmeans by features": lambda **options: kernel_kmeans(X, "gaussian", 4, sigma=SIGMA, method="features", **options),
+    "spectral": lambda **options: spectral_clustering(X, "gaussian", 4, sigma=SIGMA, **options),
+    "diffusion": lambda **options: diffusion_map(X, "gaussian", 3, sigma=SIGMA, **options),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_files(name, tmp_path):
+    model = FITS[name]()
+    save(model, tmp_path / "m.kpca")
+    again = load(tmp_path / "m.kpca")
+    new = X[::7] + 0.01
+    call = "project" if name == "diffusion" else "predict"
+    np.testing.assert_array_equal(getattr(again, call)(new), getattr(model, call)(new))
+    assert repr(again) == repr(model)
+    assert len(getattr(again, "coordinates" if name == "diffusion" else "labels")) == 0
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_the_same_at_any_number_of_threads(name):
+    one, three = FITS[name](n_threads=1), FITS[name](n_threads=3)
+    what = "coordinates" if name == "diffusion" else "labels"
+    np.testing.assert_array_equal(getattr(one, what), getattr(three, what))
+
+
+@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
+@pytest.mark.parametrize("k", [0, 320, 1000])
+def test_numbers_of_groups_out_of_range(fit, k):
+    with pytest.raises(ValueError, match=r"k is \d+"):
+        fit(X, "gaussian", k)
+
+
+@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
+def test_one_group_is_all_rows(fit, tmp_path):
+    model = fit(X, "gaussian", 1, sigma=SIGMA)
+    assert not model.labels.any() and model.differing == 0.0
+    assert 0 <= model.cost_bounds[1] - model.least_cost < 1e-5 * len(X)
+    save(model, tmp_path / "m.kpca")
+    assert not load(tmp_path / "m.kpca").predict(X[:5]).any()
+
+
+def test_pieces_that_nothing_joins():
+    """The eigenvalue 1 as often as there are pieces: any basis of its eigenvectors may come."""
+    far = np.concatenate([X[TRUE == 0] + 100.0 * i for i in range(3)])
+    pieces = np.repeat(np.arange(3), 80)
+    model = spectral_clustering(far, "gaussian", sigma=SIGMA, max_groups=5)
+    assert model.n_groups == 3 and difference(model.labels, pieces[None], np.ones(240), 3)[0] == 0.0
+    assert model.differing < 1e-6 and model.cut < 1e-6
+    np.testing.assert_array_equal(model.predict(far + 0.01), model.labels)
+    walk = diffusion_map(far, "gaussian", 2, sigma=SIGMA)
+    np.testing.assert_allclose(walk.project(far[::7]), walk.coordinates[::7], atol=1e-4)
+    means = np.stack([walk.coordinates[pieces == i].mean(axis=0) for i in range(3)])
+    assert np.abs(walk.coordinates - means[pieces]).max() < 1e-4
+    spread = np.linalg.norm(means[:, None] - means[None], axis=2)
+    np.testing.assert_allclose(spread[np.triu_indices(3, 1)], np.sqrt(6), rtol=1e-3)  # three equal volumes
+
+
+def test_more_groups_than_different_rows():
+    rows = np.repeat(RNG.standard_normal((3, 2)), 20, axis=0)
+    for method in ("features", "gram"):
+        with pytest.raises(ValueError, match="only 3 different images"):
+            kernel_kmeans(rows, "gaussian", 4, sigma=1.0, method=method)
+    with pytest.raises(ValueError, match="only 3 different"):
+        spectral_clustering(rows, "gaussian", 4, sigma=1.0)
+
+
+def test_few_rows_and_rows_that_are_equal():
+    for fit in (kernel_kmeans, spectral_clustering):
+        with pytest.raises(ValueError, match="n_samples=3 rows; clustering needs at least 4"):
+            fit(X[:3], "gaussian", 2)
+        with pytest.raises(ValueError):
+            fit(np.ones((10, 2)), "gaussian", 2, sigma=1.0)
+    with pytest.raises(ValueError, match="needs at least 4 rows"):
+        diffusion_map(X[:3], "gaussian", 2)
+
+
+def test_kernels_that_will_not_do_are_named():
+    with pytest.raises(ValueError, match=r"positive semidefinite.*Tanh"):
+        kernel_kmeans(X, "tanh", 2, scale=0.1, offset=0.0)
+    with pytest.raises(ValueError, match=r"positive semidefinite.*Precomputed"):
+        kernel_kmeans(K, "precomputed", 2)
+    for fit in (spectral_clustering, diffusion_map):
+        with pytest.raises(ValueError, match=r"Linear.* negative values"):
+            fit(X - X.mean(axis=0), "linear", 2)
+
+
+def test_labels_in_the_wrong_place():
+    for fit in (kernel_kmeans, spectral_clustering, diffusion_map):
+        with pytest.raises(TypeError, match="kernel is of type ndarray"):
+            fit(X, TRUE)
+        with pytest.raises(TypeError, match="k is|c is"):
+            fit(X, "gaussian", TRUE)
+
+
+def test_rows_far_from_all_others_have_no_place():
+    model = diffusion_map(X, "gaussian", 2, sigma=SIGMA)
+    with pytest.raises(ValueError, match=r"row 1 of X is similar to none"):
+        model.project(np.vstack([X[0], [1e3, 1e3, 1e3]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("alpha", 1.5), ("alpha", -0.1), ("time", -1.0), ("time", "x"), ("alpha", np.nan)]
+)
+def test_numbers_of_a_diffusion_map(name, value):
+    with pytest.raises(ValueError, match=f"{name} is"):
+        diffusion_map(X, "gaussian", 2, **{name: value})
+
+
+def test_models_are_told_apart():
+    with pytest.raises(TypeError, match="give what"):
+        assign(diffusion_map(X, "gaussian", 2), X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(FITS["kmeans"](), KMeansModel)

@@ -14,6 +14,7 @@ ORDER = [
     "faces",
     "novelty",
     "monitoring",
+    "two_samples",
     "accuracy",
     "nystroem",
     "convergence",

@@ -3,6 +3,7 @@
 ==============================  ============================================================================
 ``as_rows``, ``Rows``           rows from whatever a user gives (arrays, sparse, frames, files), tile by tile
 ``check_finite``                refuses NaN and infinity by row and column
+``check_weights``               weights of the rows, finite and not negative
 ``check_columns``               refuses new rows with other columns than those of the fit
 ``holds_more``                  whether a type has more digits than float64
 ``nearest_and_rest``            numbers of such a type as the sum of two float64
@@ -25,7 +26,7 @@ from .maps.passes import apply, feature_moments
 from .rows.columns import check_columns
 from .rows.convert import as_rows
 from .rows.sources import nearest_and_rest
-from .rows.values import check_finite
+from .rows.values import check_finite, check_weights
 from .rows.view import Rows, holds_more
 from .solve.conjugate_gradients import Iterated, conjugate_gradients, solve_to_residual
 
@@ -44,6 +45,7 @@ __all__ = [
     "check_list",
     "check_numbers",
     "check_rng",
+    "check_weights",
     "conjugate_gradients",
     "feature_moments",
     "holds_more",

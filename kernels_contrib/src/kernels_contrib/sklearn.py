@@ -1,9 +1,8 @@
-"""Kernel discriminant analysis, logistic regression and clustering with scikit-learn's interface.
+"""The methods with scikit-learn's interface: classifiers and clustering; those of numbers are in ``regressors``.
 
-    from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, SpectralClustering
+    from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, KernelRidge, SpectralClustering
 
-They need scikit-learn 1.4 or newer; ``klda``, ``kernel_logistic``, ``kernel_kmeans`` and ``spectral_clustering`` do the
-same without it.
+They need scikit-learn 1.4 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge``, ... do the same without it.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.sklearn import KernelEstimator, KernelTransformer  # first: it says what to install
+from fastkpca.sklearn import KernelTransformer  # first: it says what to install
 
 # isort: split
-from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, ClusterMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
@@ -30,40 +28,20 @@ from .methods.clustering import kernel_kmeans
 from .methods.diffusion import spectral_clustering
 from .methods.klda import KLDAModel, klda
 from .methods.logistic import LogisticModel, kernel_logistic
+from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, MedianWidth
 
-__all__ = ["KLDA", "KernelKMeans", "KernelLogisticRegression", "SpectralClustering"]
-
-KERNEL: dict[str, list[Any]] = {
-    "kernel": [str, callable, HasMethods("block")],
-    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
-    "degree": [Interval(Real, 0, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
-    "kernel_params": [dict, None],
-    "method": [StrOptions({"auto", "features", "gram"})],
-    "max_features": [Interval(Integral, 1, None, closed="left"), None],
-    "random_state": ["random_state"],
-    "n_jobs": [None, Integral],
-}
+__all__ = [
+    "KLDA",
+    "KernelCCA",
+    "KernelKMeans",
+    "KernelLogisticRegression",
+    "KernelPLSRegression",
+    "KernelRidge",
+    "SpectralClustering",
+]
 
 
-class _MedianWidth(KernelEstimator):
-    """An estimator whose width of "rbf" is the median distance between rows where none is given."""
-
-    def _kernel_of_fit(self, X: Any) -> Kernel:
-        given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
-        gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
-        return self._kernel_of_estimator(X, given, gamma, self.kernel_params)
-
-    def _number(self, X: Any) -> float | None:
-        """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
-        if self.gamma != "scale":
-            return self.gamma
-        X = X.astype(np.float64)  # squares of small integers leave their type
-        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
-        return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
-
-
-class _KernelClassifier(ClassifierMixin, _MedianWidth):
+class _KernelClassifier(ClassifierMixin, MedianWidth):
     """A classifier on a kernel's function of the rows."""
 
     model_: Any
@@ -343,7 +321,7 @@ class KernelLogisticRegression(_KernelClassifier):
         return model
 
 
-class _KernelClusterer(ClusterMixin, _MedianWidth):
+class _KernelClusterer(ClusterMixin, MedianWidth):
     """Groups of rows on a kernel."""
 
     model_: Any

@@ -10,7 +10,7 @@ import numpy as np
 from .functions import KernelFunction
 from .stored import Stored
 
-__all__ = ["Classifier", "FittedMethod", "Projection", "predict", "project"]
+__all__ = ["Classifier", "FittedMethod", "Projection", "Regressor", "predict", "project"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -44,6 +44,35 @@ class Projection(FittedMethod):
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
         return self.function(X, n_threads)
+
+
+class Regressor(FittedMethod):
+    """A model whose function gives numbers."""
+
+    function: KernelFunction
+    single: bool
+
+    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """The targets at new rows.
+
+        Parameters
+        ----------
+        X : array_like (m, d)
+            New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
+            training rows.
+        n_threads : int, optional
+            Default: all processors.
+
+        Returns
+        -------
+        ndarray (m,) or (m, k)
+            As the targets were given.
+        """
+        return self.as_given(self.function(X, n_threads))
+
+    def as_given(self, values: np.ndarray) -> np.ndarray:
+        """One column as a vector, where the targets were one."""
+        return values[:, 0] if self.single else values
 
 
 class Classifier(FittedMethod):

@@ -33,7 +33,9 @@ from ..solve.costs import (
 from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.proofs import EXPLORING_PASSES
+from ..solve.small import seconds_of_small
 from . import footprint
+from .dense import takes_products
 from .look import NOTHING_SEEN, Look
 from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
@@ -93,8 +95,9 @@ MORE_THAN_ROWS = 2048
 def dense_candidate(problem: Problem) -> Candidate:
     wanted, n = problem.target.n_components, problem.data.n_samples
     few = wanted if wanted is not None and not takes_all(n, wanted) else None
-    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows)
-    seconds += eigen_seconds(n, few) + OVERHEAD
+    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + OVERHEAD
+    lapack = eigen_seconds(n, few)
+    seconds += min(lapack, seconds_of_small(n, wanted or n)) if takes_products(problem) else lapack
     memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from ..base import parallel
+from ..base.checks import as_float
 from ..base.progress import check_progress
 from ..base.protocol import FeatureMap, Kernel, Moments, Summation
 from ..base.room import DEFAULT_MEMORY
@@ -26,6 +29,8 @@ def _real(U: Any) -> np.ndarray:
     """U as an array of numbers, before anything can lose its mask or read its strings."""
     if np.ma.isMaskedArray(U):
         raise TypeError("U is a masked array, and products would use what is masked; fill it first: U.filled(0.0)")
+    if issparse(U):
+        raise TypeError("products with a kernel matrix take dense blocks, found a sparse one; give U.toarray()")
     U = np.asarray(U)
     if U.dtype.kind == "c":
         raise TypeError("products with a kernel matrix take real vectors; apply it to .real and .imag apart")
@@ -56,6 +61,37 @@ def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
     return product
 
 
+def _factor(x: Any) -> float:
+    """What an operator is multiplied or divided by."""
+    number = as_float(x)
+    if number is None or not np.isfinite(number):
+        raise TypeError(f"an operator is multiplied or divided by finite real numbers, found {x!r}; give such a number")
+    return number
+
+
+def _summand(A: Any, shape: tuple[int, int]) -> LinearOperator:
+    """What is added to an operator of this shape, as an operator."""
+    if not (isinstance(A, LinearOperator) or issparse(A)):
+        if np.asarray(A).ndim == 0:
+            raise TypeError(
+                f"an operator and {A!r} are not added: the sum may mean a number on the diagonal or one in every "
+                "entry; for K + mu I give K + mu * scipy.sparse.identity(len(X))"
+            )
+        A = _real(A)
+    if A.shape != shape:
+        raise ValueError(
+            f"an operator of shape {shape} and what has shape {A.shape} are not added; give a matrix or an operator of "
+            "the same shape, as in K + scipy.sparse.diags(v) for numbers v on the diagonal"
+        )
+    if A.dtype is not None and A.dtype.kind not in "fiub":
+        raise TypeError(f"an operator of real numbers and one of {A.dtype} are not added; add real ones")
+    return aslinearoperator(A)
+
+
+def _terms(A: LinearOperator) -> list[tuple[float, LinearOperator]]:
+    return A._terms() if isinstance(A, _RealOperator) else [(1.0, A)]
+
+
 def _check_size(n: int, m: int) -> None:
     if n * m * 8 > DEFAULT_MEMORY:
         raise ValueError(
@@ -84,18 +120,44 @@ class _RealOperator(LinearOperator):
         _check_size(*self.shape)
         return self._dense().astype(dtype or np.float64, copy=False)
 
+    def _terms(self) -> list[tuple[float, LinearOperator]]:
+        """This as a sum of factors times operators."""
+        return [(1.0, self)]
+
+    def _plus(self, other: Any, sign: float) -> LinearOperator:
+        other = _summand(other, self.shape)
+        return _Combination(self._terms() + [(sign * factor, A) for factor, A in _terms(other)])
+
     def __add__(self, other: Any) -> LinearOperator:
-        if np.ndim(other) == 0 and not isinstance(other, LinearOperator):
-            raise TypeError(
-                f"an operator and {other!r} are not added: the sum may mean a number on the diagonal or one in every "
-                "entry; for K + mu I give K + mu * scipy.sparse.identity(len(X))"
-            )
-        return super().__add__(aslinearoperator(other))
+        return self._plus(other, 1.0)
 
     __radd__ = __add__
 
+    def __sub__(self, other: Any) -> LinearOperator:
+        return self._plus(other, -1.0)
+
+    def __rsub__(self, other: Any) -> LinearOperator:
+        return (-self)._plus(other, 1.0)
+
+    def __neg__(self) -> Any:
+        return self._scaled(-1.0)
+
+    def __truediv__(self, other: Any) -> LinearOperator:
+        factor = _factor(other)
+        if factor == 0.0:
+            raise ValueError("an operator is divided by 0; give another number")
+        return self._scaled(1.0 / factor)
+
+    def __rmul__(self, x: Any) -> Any:
+        return self._scaled(_factor(x)) if np.isscalar(x) else super().__rmul__(x)
+
+    def _scaled(self, by: float) -> Any:
+        return _Combination([(by * factor, A) for factor, A in self._terms()])
+
     def dot(self, x: Any) -> Any:
-        if isinstance(x, LinearOperator) or np.isscalar(x):
+        if np.isscalar(x):
+            return self._scaled(_factor(x))
+        if isinstance(x, LinearOperator):
             return super().dot(x)
         x = _real(x)
         if np.ndim(x) not in (1, 2) or len(x) != self.shape[1]:
@@ -136,12 +198,52 @@ class _Transposed(_RealOperator):
         return self._of._dense().T
 
 
+class _Combination(_RealOperator):
+    """A sum of real factors times operators, as K + mu I; scipy's own sums would take no matrix and give no entries."""
+
+    def __init__(self, terms: list[tuple[float, LinearOperator]]):
+        super().__init__(np.float64, terms[0][1].shape)
+        self._of = terms
+
+    def _terms(self) -> list[tuple[float, LinearOperator]]:
+        return self._of
+
+    def __repr__(self) -> str:
+        return "<" + " + ".join(f"{factor:g} * {A!r}" for factor, A in self._of) + ">"
+
+    def _sum(self, parts: Iterator[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+        total = np.zeros(shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for (factor, _), part in zip(self._of, parts):
+                total += factor * part
+        if not np.isfinite(total).all():
+            raise ValueError("a sum of operators leaves the range of float64; scale its factors, or U, down")
+        return total
+
+    def _matmat(self, U: np.ndarray) -> np.ndarray:
+        U = _columns(U)
+        return self._sum((A.matmat(U) for _, A in self._of), (self.shape[0], U.shape[1]))
+
+    def _rmatmat(self, U: np.ndarray) -> np.ndarray:
+        U = _columns(U)
+        return self._sum((A.rmatmat(U) for _, A in self._of), (self.shape[1], U.shape[1]))
+
+    def _adjoint(self) -> LinearOperator:
+        return _Combination([(factor, A.H) for factor, A in self._of])
+
+    def _dense(self) -> np.ndarray:
+        operators = [A for _, A in self._of]
+        parts = (A._dense() if isinstance(A, _RealOperator) else A.matmat(np.eye(A.shape[1])) for A in operators)
+        return self._sum(parts, self.shape)
+
+
 class GramOperator(_RealOperator):
     """The kernel matrix k(x_i, y_j), shape (len X, len Y), as a LinearOperator: ``K @ U``, ``K.T @ U``, ...
 
     ``K[rows]`` are some of its rows as an array, for a number, a slice, numbers or truth values of rows, and
     ``np.asarray(K)`` are all of them: entries themselves, whatever error ``products`` may have. Neither makes an array
-    of more than 2 GiB. ``K + A`` takes another operator or a matrix.
+    of more than 2 GiB. ``K + A`` and ``A - K`` take another operator or a matrix; the sums, and ``2.0 * K``, are such
+    operators again.
 
     Attributes
     ----------
@@ -208,7 +310,9 @@ class GramOperator(_RealOperator):
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         try:
-            index = np.arange(self.shape[0])[rows if isinstance(rows, (slice, tuple)) else np.asarray(rows)]
+            # numpy takes [] and ... as they are; others, as truth values in a data frame's column, are arrays first
+            as_given = isinstance(rows, (slice, tuple, list, EllipsisType))
+            index = np.arange(self.shape[0])[rows if as_given else np.asarray(rows)]
             if np.ndim(index) > 1:
                 raise IndexError(f"an array of {np.ndim(index)} dimensions")
         except (IndexError, OverflowError, ValueError) as error:

@@ -447,7 +447,7 @@ def grown(X: Any, then: Any, **parameters: Any) -> Any:
 
 def products(X: Any, U: Any, rows: Any, A: Any, **options: Any) -> Any:
     K = fk.gram(X, **options)
-    return K @ U, K[rows], np.asarray(K), (K + A) @ U, K.centered() @ U, K.diagonal()
+    return K @ U, K[rows], np.asarray(K), (K + A) @ U, (A - 2.0 * K).T @ U, K.centered() @ U, K.diagonal()
 
 
 def passes(X: Any, weights: Any, **options: Any) -> Any:

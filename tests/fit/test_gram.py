@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference
-from scipy.sparse import identity
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
+from scipy.sparse import diags, identity
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh
 from sklearn.datasets import load_wine
 
 import fastkpca as fk
@@ -122,7 +122,7 @@ def test_eigsh_takes_it(X):
 def test_rows_of_the_matrix_and_all_of_it(X):
     K = reference.gram("gaussian", X, sigma=2.0)
     square, wide = fk.gram(X, "gaussian", sigma=2.0, tol=1e-2), fk.gram(X[:50], "gaussian", X, sigma=2.0)
-    for rows in (3, -1, np.int64(2), slice(5, 60, 7), [4, 1, 1], np.arange(178) % 5 == 0):
+    for rows in (3, -1, ..., [], np.int64(2), slice(5, 60, 7), [4, 1, 1], np.arange(178) % 5 == 0):
         np.testing.assert_allclose(square[rows], K[rows], rtol=1e-12)
     for whole, expected in ((square, K), (wide, K[:50]), (wide.T, K[:50].T)):
         dense = np.asarray(whole)
@@ -148,15 +148,57 @@ def test_a_matrix_that_is_too_large_to_be_formed_is_refused():
 
 
 def test_sums_with_matrices_but_not_with_numbers(X):
-    K, U = fk.gram(X, "gaussian", sigma=2.0), np.random.default_rng(0).standard_normal((178, 2))
-    expected = K @ U + 0.1 * U
-    for shift in (0.1 * identity(178), 0.1 * np.eye(178), aslinearoperator(0.1 * identity(178))):
-        np.testing.assert_allclose((K + shift) @ U, expected, rtol=1e-12)
-        np.testing.assert_allclose((shift + K) @ U, expected, rtol=1e-12)
-    np.testing.assert_allclose((K - -0.1 * identity(178)) @ U, expected, rtol=1e-12)
-    for wrong in (0.1, "a", None):
-        with pytest.raises(TypeError, match="give K [+] mu [*] scipy.sparse.identity"):
-            K + wrong
+    K, D, eye = fk.gram(X, "gaussian", sigma=2.0), reference.gram("gaussian", X, sigma=2.0), np.eye(178)
+    for shift in (0.1 * identity(178), 0.1 * eye, aslinearoperator(0.1 * identity(178)), diags(np.full(178, 0.1))):
+        sums = (K + shift, D + 0.1 * eye), (shift + K, D + 0.1 * eye), (K - shift, D - 0.1 * eye)
+        for found, expected in (*sums, (shift - K, 0.1 * eye - D)):
+            np.testing.assert_allclose(found @ eye, expected, rtol=1e-12, atol=1e-15)
+            np.testing.assert_allclose(found.T @ eye, expected.T, rtol=1e-12, atol=1e-15)
+    for wrong in (0.1, "a", None, np.float64(0.1)):
+        for add in (lambda K, x: K + x, lambda K, x: x + K, lambda K, x: K - x, lambda K, x: x - K):
+            for operator in (K, K + identity(178), 2.0 * K, K.centered(), K.T):
+                with pytest.raises(TypeError, match=r"not added.* give K [+] mu [*] scipy.sparse.identity"):
+                    add(operator, wrong)
+    for wrong in (np.ones(178), np.ones((178, 1)), identity(5), K[:5]):
+        for add in (lambda K, x: K + x, lambda K, x: x - K):
+            with pytest.raises(ValueError, match=r"same shape, as in K [+] scipy.sparse.diags\(v\)"):
+                add(K, wrong)
+    with pytest.raises(TypeError, match="real numbers and one of complex128"):
+        K + 1j * identity(178)
+
+
+def test_sums_and_multiples_are_operators_like_their_parts(X):
+    """They take matrices and give entries again, methods take them, and scipy's solvers too."""
+    wide = fk.gram(X[:50], "gaussian", X, sigma=2.0)
+    K, D = fk.gram(X, "gaussian", sigma=2.0, tol=1e-3), reference.gram("gaussian", X, sigma=2.0)
+    shifted = (2.0 * K + K.centered() / 4.0 - np.float32(0.5) * K.T) * 2 + 0.1 * identity(178)
+    H = np.eye(178) - 1 / 178
+    expected = 3.0 * D + H @ D @ H / 2.0 + 0.1 * np.eye(178)
+    np.testing.assert_allclose(np.asarray(shifted), expected, rtol=1e-11)  # entries without the error of products
+    np.testing.assert_allclose(np.asarray((-wide - 2.0 * D[:50]).T), -3.0 * D[:50].T, rtol=1e-12)
+    ridge = fk.gram(X, "gaussian", sigma=2.0) + 0.1 * identity(178)
+    t = X[:, 0]
+    solution, failed = cg(ridge, t, rtol=1e-12)
+    assert not failed
+    np.testing.assert_allclose(solution, np.linalg.solve(D + 0.1 * np.eye(178), t), rtol=1e-7, atol=1e-9)
+    model = fk.kpca(ridge, "precomputed", 3)
+    values = np.linalg.eigvalsh(H @ (D + 0.1 * np.eye(178)) @ H)
+    np.testing.assert_allclose(model.eigenvalues, values[:-4:-1], rtol=1e-12)
+
+
+def test_factors_of_operators_are_finite_real_numbers(X):
+    K = fk.gram(X, "gaussian", sigma=2.0)
+    for wrong in (np.nan, np.inf, 1j, True, "2", 10**400):
+        for scale in (lambda K, x: K * x, lambda K, x: x * K, lambda K, x: K / x):
+            with pytest.raises(TypeError, match="finite real numbers, found"):
+                scale(K, wrong)
+    with pytest.raises(ValueError, match="divided by 0"):
+        K / 0
+    for scaled in (1e308 * K + 1e308 * K, K / 5e-324):
+        with pytest.raises(ValueError, match="range of float64"):
+            scaled @ np.ones(178)
+    with pytest.raises(TypeError, match=r"give U.toarray\(\)"):
+        K @ identity(178)
 
 
 def test_complex_vectors_are_refused(X):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: it then says how many there are
-_KINDS = {"U": "words", "S": "words", "M": "times"}
+_KINDS = {"U": "words", "S": "words", "M": "times", "m": "durations"}
 _POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 _NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
@@ -276,7 +276,9 @@ def check_labels(labels: Any, n: int) -> np.ndarray | None:
     times = as_times(array)
     if times is not None:
         return times
-    return array.astype(str) if array.dtype.kind in "Ocm" else array
+    if array.dtype.kind == "O" and all(is_number(value) for value in array.tolist()):
+        return array.astype(np.float64)  # of a nullable column, say: as words, 10 would stand before 2
+    return array.astype(str) if array.dtype.kind in "Oc" else array
 
 
 def draw_points(

@@ -248,6 +248,20 @@ def test_a_style_with_an_entry_for_each_point_stays_with_its_point(points):
             plot.scores(points, labels, **wrong)
 
 
+def test_numbers_as_objects_are_numbers_and_durations_stand_in_their_order(points):
+    """As words 10 would stand before 2; a column of a data frame that may miss values holds objects."""
+    pd = pytest.importorskip("pandas")
+    counts = pd.Series(np.arange(60) % 12, dtype="Int64")
+    for labels in (counts, counts.astype(object), [int(x) for x in counts]):
+        assert plot.scores(points, labels).get_legend_handles_labels()[1] == [str(i) for i in range(12)]
+    many = plot.scores(points, pd.Series(np.arange(60), dtype="Int64").astype(object))
+    assert [ax.get_label() for ax in many.figure.axes] == ["", "<colorbar>"]
+    names = plot.scores(points, np.arange(60).astype("m8[s]") % np.timedelta64(12, "s")).get_legend_handles_labels()[1]
+    assert names == [f"{i} seconds" for i in range(12)]
+    with pytest.raises(ValueError, match="labels are numbers and new_labels durations"):
+        plot.scores(points, np.arange(60), new=points[:2], new_labels=np.arange(2).astype("m8[s]"))
+
+
 def test_labels_of_two_kinds_are_refused(points):
     for labels, new_labels in ((np.arange(60) % 3, ["a", "b"]), (["a"] * 60, [1, 2])):
         with pytest.raises(

@@ -167,7 +167,7 @@ def kpca(
     """
     ask, started = Ask.of(kpca, locals()), time.perf_counter()
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        problem = prepare(X, ask, report, keeps_scores=return_scores and out is None)
+        problem = prepare(X, ask, report, written=out is not None)
         _check_place(problem, out)
         with naming(problem.kernel):
             chosen = make_plan(problem)
@@ -253,7 +253,7 @@ def plan(
     'features'
     """
     ask = Ask.of(plan, locals())
-    problem = prepare(X, ask, keeps_scores=return_scores)
+    problem = prepare(X, ask)
     with parallel.blas_threads():
         made = make_plan(problem)
     return replace(made, advice=advice_if_slow(problem, made))

@@ -191,8 +191,11 @@ class Problem:
         return largest
 
 
-def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:
-    """Check the arguments, convert and summarise the rows, and resolve the kernel's parameters."""
+def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, written: bool = False) -> Problem:
+    """Check the arguments, convert and summarise the rows, and resolve the kernel's parameters.
+
+    ``written`` scores go elsewhere, and take no memory here.
+    """
     method = _method(ask)
     randomness = Randomness(ask.rng)
     kernel, X = _kernel(ask).bind(X)
@@ -235,7 +238,7 @@ def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, keeps_
         ),
         budget=Budget(memory, threads, passes, capped, report),
         randomness=randomness,
-        keeps_scores=keeps_scores and not rows.distributed,
+        keeps_scores=bool(ask.return_scores) and not (written or rows.distributed),
         keeps_moments=ask.keep_moments,
         given_map=given_map,
         feature_names=names,

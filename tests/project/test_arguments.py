@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -58,6 +59,8 @@ def test_no_file_is_overwritten_by_what_is_no_truth_value(tmp_path, truth):
         ("load", lambda x: fk.list_kernels(load=x)),
         ("load", lambda x: fk.list_methods(load=x)),
         ("overwrite", lambda x: fk.register_kernel("mine", lambda A, B: A @ B.T, overwrite=x)),
+        ("return_scores", lambda x: fk.kpca(X, "gaussian", 2, return_scores=x)),
+        ("return_scores", lambda x: fk.plan(X, "gaussian", 2, return_scores=x)),
         ("progress", lambda x: fk.kpca(X, "gaussian", 2, progress=x)),
         ("progress", lambda x: fk.gram(X, "gaussian", progress=x)),
         ("progress", lambda x: fk.features(X, "linear", progress=x)),
@@ -68,8 +71,8 @@ def test_no_file_is_overwritten_by_what_is_no_truth_value(tmp_path, truth):
     ],
 )
 def test_truth_values_alone_are_true_or_false(name, call):
-    for wrong in ("no", 1):
-        with pytest.raises(TypeError, match=f"{name} is {wrong!r}; give True"):
+    for wrong in ("no", 1, np.array([True, False])):
+        with pytest.raises(TypeError, match=re.escape(f"{name} is {wrong!r}; give True")):
             call(wrong)
 
 

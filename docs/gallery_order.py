@@ -4,6 +4,7 @@ ORDER = [
     "five_minutes",
     "contours",
     "rings",
+    "clustering",
     "sigma",
     "selection",
     "scree",

@@ -20,8 +20,8 @@ from .base.protocol import FeatureMap, Kernel
 from .base.stored import Record
 from .errors import ModelFileError
 from .kernels import kernel_from_state, kernel_state
+from .model.reading import restore_map
 from .model.result import KPCAModel
-from .model.stored import restore_map
 
 __all__ = ["load_state", "save_state"]
 

@@ -810,18 +810,6 @@ class OperatorMoments(Moments):
         """
         return None
 
-    def heavy(self, share: float) -> tuple[Any, np.ndarray, float] | None:
-        """The second moment of the features whose weight is above ``share`` of the largest weight.
-
-        Returns
-        -------
-        tuple or None
-            The operator of these features (``n_features``, ``trace``, ``norm``, ``product_error``, ``indefinite`` and
-            ``matmat``), their numbers among all features, and a bound on the norm of the second moment of the others.
-            None where features have no weights.
-        """
-        return None
-
 
 class NormPass(NamedTuple):
     """What one pass over the values of a symmetric kernel matrix gives.

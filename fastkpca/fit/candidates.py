@@ -33,7 +33,9 @@ from ..solve.costs import (
 from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.proofs import EXPLORING_PASSES
+from ..solve.small import seconds_of_small
 from . import footprint
+from .dense import takes_products
 from .look import NOTHING_SEEN, Look
 from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
@@ -93,8 +95,9 @@ MORE_THAN_ROWS = 2048
 def dense_candidate(problem: Problem) -> Candidate:
     wanted, n = problem.target.n_components, problem.data.n_samples
     few = wanted if wanted is not None and not takes_all(n, wanted) else None
-    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows)
-    seconds += eigen_seconds(n, few) + OVERHEAD
+    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + OVERHEAD
+    lapack = eigen_seconds(n, few)
+    seconds += min(lapack, seconds_of_small(n, wanted or n)) if takes_products(problem) else lapack
     memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 
@@ -110,10 +113,11 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
     if not target.tol_is_required and target.features in ("auto", "pivots"):
         return _within_budget(problem)
     name, n = target.features, problem.data.n_samples
-    largest = _largest_map(problem, components_held(problem, look), 0.0, pivots=False)[1]
-    if name == "auto" and target.method != "features" and most_seconds < np.inf:
-        # a map whose second moment alone costs more than another whole route is not worth looking for
-        largest = min(largest, int(np.sqrt(most_seconds * RATE.squares / n)) + 1)
+    most = MAX_FEATURES
+    if name == "auto" and target.method != "features":
+        most = min(most, _features_within(most_seconds, n))
+    hold = components_held(problem, look)
+    largest = _largest_map(problem, hold, 0.0, most, pivots=False)[1]
     offers = [x for x in kernel.feature_maps(problem.data, 0.0, largest) if x.cost.residual == 0.0]
     offers = [x for x in offers if name in ("auto", x.name)]
     if offers and target.forced:
@@ -123,31 +127,36 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
         offers += [x for x in _truncated(problem, look, largest) if x.name not in known]
     if not offers:
         return [_no_map(problem, largest)] if target.method == "features" and look.level else []
-    hold = components_held(problem, look)
     return [feature_candidate(problem, x, hold, look) for x in offers]
 
 
 def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
-    target, data = problem.target, problem.data
+    target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
-    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), pivots=True)[0]
+    if target.free and 0.0 < residual < 1.0:
+        # to look for a moment that is held as an operator costs next to nothing
+        held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
+        prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
+        largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
+    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), largest, pivots=True)[0]
     while True:
         offers = offers_of_maps(
-            problem.kernel,
+            kernel,
             data,
             problem.rows,
             look,
             residual,
             largest,
             target.features,
-            most=min(pivots, largest),
+            most=pivots,
             count=pivot_count(problem, look, residual),
             n_threads=problem.budget.n_threads,
         )
         if problem.takes_quick_moments and target.features in ("auto", "monomial") and residual < 1.0:
             # sums of fewer products make more features worth their price
-            quick = problem.kernel.quick_map(data, residual, QUICK_MORE * largest)
-            offers += [] if quick is None or any(x.name == quick.name for x in offers) else [quick]
+            known = any(x.cost.quick_flops is not None for x in offers)
+            quick = None if known else kernel.quick_map(data, residual, QUICK_MORE * largest)
+            offers += [] if quick is None else [quick]
         if problem.keeps_moments and target.features == "auto":
             # moments that are no matrix belong to the box of these rows: what will be merged or updated takes any rows
             offers = [x for x in offers if x.cost.moment_flops is None] or offers
@@ -239,14 +248,25 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
-    misses = offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
+    left = Room(features=most, kept=kept)
     return Candidate(
-        "features", offer.name, seconds, memory, D, obstacle, offer, Room(features=most, kept=kept), misses=misses
+        "features", offer.name, seconds, memory, D, obstacle, offer, left, misses=_misses_by_rounding(offer)
     )
 
 
-def _largest_map(problem: Problem, hold: int, scores: float, *, pivots: bool) -> tuple[int, int]:
-    most = MAX_FEATURES if problem.target.max_features is None else problem.target.max_features
+def _misses_by_rounding(offer: Offer) -> bool:
+    return offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
+
+
+def _features_within(seconds: float, n: int) -> int:
+    """Features whose second moment costs as much: of a map with more the moment alone costs more than another route."""
+    return int(min(np.sqrt(seconds * RATE.squares / n), MAX_FEATURES)) + 1
+
+
+def _largest_map(
+    problem: Problem, hold: int, scores: float, most: int = MAX_FEATURES, *, pivots: bool
+) -> tuple[int, int]:
+    most = most if problem.target.max_features is None else min(most, problem.target.max_features)
     most = min(most, problem.data.n_samples) if pivots else most
     return footprint.largest_map(
         problem.data, problem.rows, hold, problem.budget.memory, most, pivots=pivots, scores=scores

@@ -81,7 +81,9 @@ def kpca_select(
         Labels, for the criterion "score".
     classifier : object, optional
         With ``fit(Z, y)`` and ``score(Z, y)``, larger being better: any of scikit-learn, best with a scaler before it.
-        A fresh copy of it learns from the scores of each fold's training rows. Needs ``y``.
+        A fresh copy of it learns from the scores of each fold's training rows. Needs ``y``. By default ridge regression
+        (penalty 1) of each class's indicator on scores of variance one, the largest of which wins; its score is the
+        share of rows whose class it finds.
     criterion : {"score", "preimage", "reconstruction", "stability"}, optional
         The measure that decides (see Notes). Default: "score" where labels are given; else "preimage" where c is
         smaller than d; else "reconstruction".
@@ -208,12 +210,9 @@ def _numbers_of_components(c: Any, n: int, folds: int) -> list[int]:
 
 
 def _labels(y: Any, classifier: Any, n: int) -> np.ndarray | None:
-    if (y is None) != (classifier is None):
-        raise ValueError(
-            "y and classifier= belong together: give both, the classifier as an object with fit(Z, y) and score(Z, y), "
-            "or neither"
-        )
     if y is None:
+        if classifier is not None:
+            raise ValueError("classifier= learns labels: give y=, one for each row, too")
         return None
     labels = np.asarray(y)
     if labels.shape != (n,):
@@ -221,12 +220,38 @@ def _labels(y: Any, classifier: Any, n: int) -> np.ndarray | None:
     missing = [value is None or value != value for value in labels.tolist()]
     if any(missing):
         raise ValueError(f"y has no label for row {missing.index(True)}; drop such rows, from X too")
+    if classifier is None and labels.dtype.kind == "f" and (labels != np.round(labels)).any():
+        raise ValueError(
+            "y holds fractions, and the default classifier tells classes apart; give classifier=, an object with "
+            "fit(Z, y) and score(Z, y), as a regression of scikit-learn"
+        )
     match classifier:
+        case None:
+            return labels
         case type():
             raise TypeError(f"classifier is the class {classifier.__name__}; give an object of it: add parentheses")
         case object(fit=_, score=_):
             return labels
     raise TypeError(f"classifier is {classifier!r}; give an object with fit(Z, y) and score(Z, y)")
+
+
+class _Ridge:
+    """The default classifier: ridge regression of the indicator of each class, as scikit-learn's RidgeClassifier."""
+
+    def fit(self, Z: np.ndarray, y: np.ndarray) -> None:
+        self.classes, index = np.unique(y, return_inverse=True)
+        targets = np.eye(len(self.classes))[index]
+        self.means, self.mean, spread = targets.mean(axis=0), Z.mean(axis=0), Z.std(axis=0)
+        self.spread = np.where(spread > 0, spread, 1.0)
+        Z = self._scaled(Z)
+        self.weights = np.linalg.solve(Z.T @ Z + np.eye(Z.shape[1]), Z.T @ (targets - self.means))
+
+    def _scaled(self, Z: np.ndarray) -> np.ndarray:
+        return np.asarray((Z - self.mean) / self.spread)
+
+    def score(self, Z: np.ndarray, y: np.ndarray) -> float:
+        found = self.classes[np.argmax(self._scaled(Z) @ self.weights + self.means, axis=1)]
+        return float(np.mean(found == y))
 
 
 def _scaled(rows: Rows, standardize: bool | None, kernels: list[Kernel], names: tuple[str, ...] | None) -> Rows:
@@ -299,16 +324,16 @@ def _criterion(criterion: str | None, candidates: list[Kernel], c: int, d: int, 
         criterion = "score" if labelled else "preimage" if c < d else "reconstruction"
     check_choice(criterion, "criterion", MEASURES)
     if criterion == "score" and not labelled:
-        raise ValueError("criterion='score' needs labels and what learns them; give y= and classifier=")
+        raise ValueError("criterion='score' needs labels; give y=")
     if criterion == "preimage" and c >= d:
         raise ValueError(
             f"criterion='preimage' needs c smaller than the {d} columns, and c is {c}: with as many components as "
-            "columns a large sigma gives every row back, whatever the data are; give a smaller c, or y= and classifier="
+            "columns a large sigma gives every row back, whatever the data are; give a smaller c, or y="
         )
     if several and criterion in ("reconstruction", "stability"):
         raise ValueError(
             f"{criterion!r} compares numbers of components of one kernel, and here are {len(candidates)} kernels: each "
-            "has a feature space of its own, and the flattest always wins; give one kernel, or y= and classifier= "
+            "has a feature space of its own, and the flattest always wins; give one kernel, or y= "
             "for criterion='score', or c smaller than the number of columns for criterion='preimage'"
         )
     return criterion
@@ -423,7 +448,7 @@ class _Task:
         assert labels is not None
 
         def score(c: int) -> float:
-            learner = copy.deepcopy(self.classifier)
+            learner = _Ridge() if self.classifier is None else copy.deepcopy(self.classifier)
             learner.fit(Z[~held, :c], labels[~held])
             value = float(learner.score(Z[held, :c], labels[held]))
             if not np.isfinite(value):

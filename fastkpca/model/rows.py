@@ -54,8 +54,8 @@ def new_rows(
     kernel, X = unbound.bind(X, range(model.n_samples))
     rows = as_rows(X, name=name, purpose=purpose)
     if kernel is unbound:  # else the rows are not coordinates
+        check_names(model.feature_names, X, name=name)  # which say more than numbers of columns
         check_columns(model.n_features, rows.n_features, name=name)
-        check_names(model.feature_names, X, name=name)
     if finite:
         check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:

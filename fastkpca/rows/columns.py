@@ -39,8 +39,9 @@ def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> No
     others = [x for x in names if x not in expected]
     text = [f"lacks {listed(map(repr, missing))}"] * bool(missing)
     text += [f"has {listed(map(repr, others))} besides"] * bool(others)
+    way = f"give all {len(expected)}" if missing else order
     raise ValueError(
-        f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {order}, or rows "
+        f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {way}, or rows "
         "without names where these are the same columns"
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import DataChangedError
 from .sources import (
+    KEPT_SEQUENTIAL,
     LARGEST_PAGE,
     PAGE_BYTES,
     ChunkedSource,
@@ -46,9 +47,6 @@ __all__ = [
     "mapping_of",
     "whole_chunks",
 ]
-
-LARGEST_CHUNK = 1 << 25
-"""Bytes up to which a page is made of whole chunks of a dataset, so that none is unpacked twice."""
 
 
 # What an object is ------------------------------------------------------------------------------------------------
@@ -127,19 +125,35 @@ def _part(X: Any, start: int, stop: int) -> Any:
     return X.iloc[start:stop] if hasattr(X, "iloc") else X.slice(start, stop - start)
 
 
+def columns_of_words(X: Any) -> str:
+    """Which columns of a frame are not numeric, and what to do; empty where all are."""
+    found = []
+    for j, (label, dtype) in enumerate(zip(X.columns, X.dtypes)):
+        # of pandas numpy's types and its own; a category reports the kind of object: its codes have no metric
+        of_polars = callable(getattr(dtype, "is_numeric", None))
+        if not (dtype.is_numeric() or str(dtype) == "Boolean" if of_polars else getattr(dtype, "kind", "O") in "fiub"):
+            found.append((str(label), j, str(dtype)))
+    return _as_words(found, " (pandas.to_numeric, one-hot encoding, seconds since a date)")
+
+
+def _as_words(found: list[tuple[str, int, str]], how: str = "") -> str:
+    """Columns (name, number, type) that are not numeric, in words; empty where there are none."""
+    if not found:
+        return ""
+    several = len(found) > 1
+    which = ", ".join(f"{label!r} (number {j}) of type {word}" for label, j, word in found[:8])
+    which += f" and {len(found) - 8} more" if len(found) > 8 else ""
+    them = "them" if several else "it"
+    return f"has the column{'s' * several} {which}; kpca needs numbers: convert {them}{how}, or leave {them} out"
+
+
 def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
     """An array of these rows, the first of which has the number ``start``; in the frame's memory where it can be."""
     labels, types = [str(label) for label in X.columns], list(X.dtypes)
     words = list(map(str, types))
     of_polars = bool(types) and callable(getattr(types[0], "is_numeric", None))
-    for j, (label, dtype, word) in enumerate(zip(labels, types, words)):
-        # of pandas numpy's types and its own; a category reports the kind of object: its codes have no metric
-        accepted = dtype.is_numeric() or word == "Boolean" if of_polars else getattr(dtype, "kind", "O") in "fiub"
-        if not accepted:
-            raise TypeError(
-                f"{name} has the column {label!r} (number {j}) of type {word}; kpca needs numbers: convert it "
-                f"(pandas.to_numeric, one-hot encoding, seconds since a date), or leave it out"
-            )
+    if not_numeric := columns_of_words(X):
+        raise TypeError(f"{name} {not_numeric}")
     dtype = np.dtype(np.float32 if set(words) == {"Float32" if of_polars else "float32"} else np.float64)
     if not words:
         return np.empty((len(X), 0))
@@ -171,13 +185,12 @@ def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
     """Columns of a table or record batch side by side, whose first row has the number ``start``; what is null becomes
     NaN, found later."""
     columns: list[np.ndarray] = []
+    numeric = ("float", "double", "halffloat", "int", "uint", "bool")
+    words = [(label, j, str(type_)) for j, (label, type_) in enumerate(zip(X.schema.names, X.schema.types))]
+    if not_numeric := _as_words([column for column in words if not column[2].startswith(numeric)]):
+        raise TypeError(f"{name} {not_numeric}")
     for label, column in zip(X.schema.names, X.columns):
         word = str(column.type)
-        if not word.startswith(("float", "double", "halffloat", "int", "uint", "bool")):
-            raise TypeError(
-                f"{name} has the column {label!r} (number {len(columns)}) of type {word}; kpca needs numbers: convert "
-                "it, or leave it out"
-            )
         chunks = hasattr(column, "chunks")
         columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
         if word.endswith("int64"):
@@ -199,7 +212,7 @@ def whole_chunks(dataset: Any) -> int:
     row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
     rows = page_rows(row_bytes)
     chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
-    if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
+    if chunks and chunks[0] * row_bytes <= KEPT_SEQUENTIAL:
         rows = -(-rows // int(chunks[0])) * int(chunks[0])
     return rows
 

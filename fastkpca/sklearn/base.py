@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from inspect import signature
 from typing import Any, ClassVar
@@ -23,17 +24,25 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
+from sklearn.utils.validation import _check_sample_weight
 
 from ..base import parallel
+from ..base.checks import as_float
 from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
 from ..rows.convert import as_csr
+from ..rows.foreign import columns_of_words
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
-__all__ = ["KernelEstimator", "KernelTransformer"]
+__all__ = ["KernelEstimator", "KernelTransformer", "checked_weights"]
 
 DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
 """A parameter with this value may not have been given by anybody: a kernel that does not have it is no error."""
+
+
+def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """One weight for each row, as scikit-learn checks them; None where none are given."""
+    return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
 
 
 class KernelEstimator(BaseEstimator):
@@ -74,6 +83,12 @@ class KernelEstimator(BaseEstimator):
             cls._defaults = {name: x.default for name, x in signature(cls.__init__).parameters.items()}
         given = {name: x for name, x in self.get_params(deep=False).items() if x is not cls._defaults[name]}
         validate_parameter_constraints(self._parameter_constraints, given, caller_name=cls.__name__)
+        for name, x in given.items():
+            number = None if isinstance(x, float) else as_float(x)
+            if number is not None and math.isinf(number):  # a whole number of hundreds of digits
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {cls.__name__} is a number beyond float64's 1.8e308; give a smaller one"
+                )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -97,10 +112,15 @@ class KernelEstimator(BaseEstimator):
     def _validated(self, X: Any, *, reset: bool) -> Any:
         X = as_csr(X) if sp.issparse(X) and X.ndim == 2 else X  # scikit-learn converts it unseen
         try:
-            from sklearn.utils.validation import validate_data
-        except ImportError:  # before scikit-learn 1.6
-            return self._validate_data(X, accept_sparse="csr", reset=reset)
-        return validate_data(self, X, accept_sparse="csr", reset=reset)
+            try:
+                from sklearn.utils.validation import validate_data
+            except ImportError:  # before scikit-learn 1.6
+                return self._validate_data(X, accept_sparse="csr", reset=reset)
+            return validate_data(self, X, accept_sparse="csr", reset=reset)
+        except ValueError as error:  # of words scikit-learn tells the first one, and not its column
+            if "could not convert" not in str(error) or not hasattr(X, "dtypes"):
+                raise
+            raise ValueError(f"{error}: X {columns_of_words(X)}") from error
 
     def _kernel_of(
         self,

@@ -39,7 +39,7 @@ from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from .base import KernelTransformer
+from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
 __all__ = ["KernelPCA"]
@@ -53,11 +53,9 @@ EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
 last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
 LAPACK_ROWS = 500
-"""Up to so many rows every named solver is LAPACK, which takes milliseconds."""
+"""Up to so many rows every named solver is LAPACK, which takes milliseconds, also for all components."""
 ANNOUNCED_SECONDS = 60.0
 """A fit of all components, which is scikit-learn's default, is announced if it is predicted to take longer."""
-UNANNOUNCED_ROWS = 2000
-"""Up to so many rows it is not announced: LAPACK finds all components in seconds."""
 WITHOUT_MAP = ("sigmoid", "tanh", "precomputed")
 """Kernels that ``partial_fit`` is not for."""
 
@@ -133,7 +131,8 @@ class KernelPCA(KernelTransformer):
     eigenvalues_ : ndarray of shape (n_components,)
         Of the centred kernel matrix, in decreasing order; float64. 0 for components without variance.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
-        Of the centred kernel matrix, with signs as scikit-learn's: the entry that is largest in size is positive.
+        Of the centred kernel matrix, with signs as scikit-learn's: the entry that is largest in size is positive; with
+        ``sample_weight`` w of that whose entries are times (w_i w_j)^(1/2), where the scores decide the signs.
         Computed from the scores when asked for. Where the eigenvalue is 0, some basis of the null space.
     dual_coef_ : ndarray of shape (n_samples, n_features)
         Inverse transform matrix, where ``fit_inverse_transform``.
@@ -256,7 +255,7 @@ class KernelPCA(KernelTransformer):
 
     # Public methods
 
-    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of X.
 
         Parameters
@@ -264,6 +263,9 @@ class KernelPCA(KernelTransformer):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative: a whole number counts the row that many times, zero leaves it out of the components (it still
+            has a score). ``inverse_transform`` learns from all rows alike.
 
         Returns
         -------
@@ -273,18 +275,20 @@ class KernelPCA(KernelTransformer):
             self._validate_params()
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        return self._fit_validated(self._validated(X, reset=True))
+        return self._fit_validated(self._validated(X, reset=True), sample_weight)
 
-    def _fit_validated(self, X: Any) -> KernelPCA:
+    def _fit_validated(self, X: Any, sample_weight: Any = None) -> KernelPCA:
         """``fit`` of rows that another estimator has checked, whose number and names of columns are set."""
+        weights = checked_weights(sample_weight, X)
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
-        rows, column_means = _symmetric(X) if self._precomputed else (X, None)
+        rows, column_means = _symmetric(X, weights) if self._precomputed else (X, None)
         kernel = self._kernel(X)
-        model, rest = self._solve(rows, kernel)
+        model, rest = self._solve(rows, kernel, weights)
         wanted = X.shape[0] if self._number is None else min(X.shape[0], self._number)
         if self._fraction is not None:
             wanted = 0 if model is None else model.n_components
-        self._refuse_negative(model, rows, kernel, wanted)
+        if weights is None:
+            self._refuse_negative(model, rows, kernel, wanted)
         if model is not None:
             model = _reduced(model, min(_n_positive(model, X), wanted), column_means)
             rest = _rest(model)
@@ -337,7 +341,7 @@ class KernelPCA(KernelTransformer):
         return _padded(scores.astype(dtype, copy=False), self._n_features_out)
 
     @available_if(_can_grow)
-    def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of all the rows of this and the earlier calls: one pass over these rows.
 
         The first call makes a feature map from its rows, so these should span the range of all that follow. The rows
@@ -351,6 +355,8 @@ class KernelPCA(KernelTransformer):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             The first time at least two rows and as many as there are components.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative: a whole number counts the row that many times, zero leaves it out.
 
         Returns
         -------
@@ -379,6 +385,7 @@ class KernelPCA(KernelTransformer):
         settings: dict[str, Any] = {
             "failure_probability": self.failure_probability,
             "n_threads": self._n_threads(),
+            "sample_weight": checked_weights(sample_weight, X),
         }
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             if first:
@@ -479,6 +486,8 @@ class KernelPCA(KernelTransformer):
         vectors = np.zeros((self.X_fit_.shape[0], 0))
         if self.model_ is not None:
             vectors = self.model_.score / np.sqrt(self.model_.eigenvalues).astype(self.model_.score.dtype)
+            if self.model_.sample_weight is not None:
+                vectors = np.sqrt(self.model_.sample_weight)[:, None] * vectors
         return _completed(vectors.astype(_float_type(self.X_fit_), copy=False), self._n_features_out)
 
     @property
@@ -539,7 +548,7 @@ class KernelPCA(KernelTransformer):
 
     # The fit
 
-    def _solve(self, X: Any, kernel: Kernel) -> tuple[KPCAModel | None, float]:
+    def _solve(self, X: Any, kernel: Kernel, weights: np.ndarray | None) -> tuple[KPCAModel | None, float]:
         """The model, or None where no component has variance; and then an upper bound on the eigenvalues."""
         n = X.shape[0]
         if n == 1:
@@ -559,10 +568,11 @@ class KernelPCA(KernelTransformer):
             "memory_limit": self.memory_limit,
             "n_threads": self._n_threads(),
             "rng": seed,
+            "sample_weight": weights,
         }
         with silenced(ComponentsWarning, ScalesWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:
-                if c is None and n > UNANNOUNCED_ROWS:
+                if c is None and n > LAPACK_ROWS:
                     self._announce(X, kernel, route, settings)
                 model = kpca(X, kernel, c, method=route, **settings)
             except NoVarianceError as error:
@@ -596,7 +606,7 @@ class KernelPCA(KernelTransformer):
 
     def _announce(self, X: Any, kernel: Kernel, route: str, settings: dict[str, Any]) -> None:
         """Warn of the cost of all components before it is paid: they are the default, perhaps not what is wanted."""
-        options = {key: value for key, value in settings.items() if key != "max_passes"}
+        options = {key: value for key, value in settings.items() if key not in ("max_passes", "sample_weight")}
         few = 10
 
         def seconds(c: int | None) -> float:
@@ -696,7 +706,7 @@ def _dense(X: Any) -> Any:
     return X.toarray() if sp.issparse(X) else X
 
 
-def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
+def _symmetric(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """The symmetric part of a precomputed matrix, and its own column means where they differ from that part's.
 
     Row offsets and column offsets are taken away by centring: K = S + 1 a' + b 1' gives the components of S, and so
@@ -713,7 +723,7 @@ def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
     if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):
         return K, None
     K = K.astype(np.float64)
-    means = K.mean(axis=0)
+    means = np.average(K, axis=0, weights=weights)
     for i in range(0, len(K), 512):
         symmetric = (K[i : i + 512, i:] + K[i:, i : i + 512].T) / 2
         K[i : i + 512, i:], K[i:, i : i + 512] = symmetric, symmetric.T
@@ -755,7 +765,7 @@ def _rest(model: KPCAModel) -> float:
     bounds = model.eigenvalue_bounds
     if not model.kernel.positive_semidefinite:
         return float(bounds[-1, 1])
-    left = model.total_variance_bounds[1] * (model.n_samples - 1) - float(np.maximum(bounds[:, 0], 0.0).sum())
+    left = model.total_variance_bounds[1] * (model.count - 1) - float(np.maximum(bounds[:, 0], 0.0).sum())
     return float(min(bounds[-1, 1], max(left, 0.0)))
 
 

@@ -11,7 +11,6 @@ tests/attacks/test_attack_loose.py runs a fraction; tests/support/loose_cases.py
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 import loose_cases as cases
 import narrow_cases
 
@@ -95,14 +95,7 @@ def _narrow_misses(rng, case, failure):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, default=20000)
-    parser.add_argument("--calls", type=int, default=20000)
-    parser.add_argument("--failure", type=float, default=0.05)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--routes", type=int, default=200)
-    parser.add_argument("--moved", action="store_true")
-    given = parser.parse_args()
+    given = command.options(__doc__, problems=20000, calls=20000, failure=0.05, seed=0, routes=200, moved=False)
     if given.moved:
         offers.MEANS_FROM = 0
     worst = attack_bound(given.problems, given.failure, given.seed)

@@ -283,8 +283,8 @@ def test_progress_counts_kernels(rings):
         ({"criterion": "preimage", "c": 5}, ValueError, "smaller than the 5 columns, and c is 5"),
         ({"c": 5}, ValueError, r"compares numbers of components of one kernel, and here are 12"),
         ({"criterion": "stability"}, ValueError, r"the flattest always wins"),
-        ({"classifier": NearestMean()}, ValueError, "belong together"),
-        ({"y": [0, 1] * 35}, ValueError, "belong together"),
+        ({"classifier": NearestMean()}, ValueError, "give y=, one for each row"),
+        ({"y": [0.5, 1.25] * 35}, ValueError, "y holds fractions, and the default classifier"),
         ({"y": [0, 1], "classifier": NearestMean()}, ValueError, r"y has shape \(2,\)"),
         ({"y": [0, 1] * 35, "classifier": NearestMean}, TypeError, "is the class NearestMean; give an object"),
         ({"y": [0, 1] * 35, "classifier": np.mean}, TypeError, "fit"),
@@ -359,3 +359,21 @@ def test_a_choice_at_the_end_of_its_grid_is_told():
     ring = np.column_stack([np.cos(t), np.sin(t), np.cos(2 * t)]) + 0.05 * rng.standard_normal((300, 3))
     inside = fk.kpca_select(ring, {"gaussian": {"sigma": [0.01, 0.7, 1.0, 300.0]}}, c=[1, 2])
     assert inside.edges == () and "grid" not in repr(inside)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_labels_alone_are_enough(classes):
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X = np.random.default_rng(0).standard_normal((150, 3))
+    y = np.array(["low", "middle", "high"])[np.digitize((X**2).sum(axis=1), [2.4] if classes == 2 else [1.5, 3.5])]
+    asked = {"c": [2, 6, 10], "y": y, "rng": 1}
+    own = fk.kpca_select(X, "gaussian", **asked)
+    theirs = fk.kpca_select(X, "gaussian", **asked, classifier=make_pipeline(StandardScaler(), RidgeClassifier()))
+    np.testing.assert_allclose(own.columns["score"], theirs.columns["score"], atol=1e-12)
+    assert repr(own.kernel) == repr(theirs.kernel) and own.c == theirs.c
+    chance = max(np.unique(y, return_counts=True)[1]) / len(y)
+    assert own.columns["score"].max() > chance + 0.2

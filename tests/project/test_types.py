@@ -23,7 +23,6 @@ NOT_IN_STUBS = r"""
 .*\.__test__
 .*\.__(reduce|setstate)_cython__
 fastkpca\._core\.boxes\.(Grid|Points)
-fastkpca\._core\.clusters\.(Expansions|Tree)
 fastkpca\._core\.multiindex\.Expansion
 kernels_contrib\.kernels\._radial\.(NearPairs|Profile)
 """

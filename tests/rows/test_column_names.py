@@ -106,3 +106,18 @@ def test_names_of_a_file_are_checked(model, names):
     header, arrays = model.state()
     with pytest.raises(ModelFileError):
         fk.KPCAModel.from_state(header | {"feature_names": names}, arrays)
+
+
+def test_a_frame_without_a_column_and_one_with_words_name_all_of_them(model):
+    frame = pd.DataFrame(X, columns=["height", "width", "age"])
+    with pytest.raises(ValueError, match="lacks 'width': the model was fitted on other columns"):
+        fk.kpca_project(model, frame[["height", "age"]])
+    words = frame.assign(sex="f", city="x")
+    both = r"has the columns 'sex' \(number 3\) of type \w+, 'city' \(number 4\) of type \w+; kpca needs numbers"
+    with pytest.raises(TypeError, match=both):
+        fk.kpca(words, "linear", 1)
+    with pytest.raises(TypeError, match=both):
+        fk.kpca(pytest.importorskip("pyarrow").Table.from_pandas(words), "linear", 1)
+    estimator = pytest.importorskip("fastkpca.sklearn").KernelPCA(1)
+    with pytest.raises(ValueError, match=f"could not convert string to float: .*: X {both}"):
+        estimator.fit(words)

@@ -21,8 +21,11 @@ from . import _sorted
 __all__ = ["LARGEST_POWER", "LineSummation", "half_integer_coefficients", "line_offers"]
 
 LARGEST_POWER = 7
+"""p of the largest order nu = p + 1/2 that has its own sums: their rounding grows with p."""
 WIDTH = 0.5
+"""Of a window of points with one anchor, in length scales: exp(WIDTH) is what its terms may grow by."""
 COLUMNS = 16
+"""Of U in one task."""
 
 
 def half_integer_coefficients(p: int) -> np.ndarray:

@@ -103,7 +103,7 @@ class Products:
     def held_features(self) -> np.ndarray | None:
         """Phi as a matrix, where it fits."""
         n, d = self.features.shape
-        return self.features @ np.eye(d) if 8 * n * d <= HELD else None
+        return np.asarray(self.features) if 8 * n * d <= HELD else None
 
     def held_product(self) -> Callable[[np.ndarray], np.ndarray]:
         """U -> K U, for many products: with the features formed once, where they fit."""

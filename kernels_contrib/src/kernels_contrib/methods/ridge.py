@@ -150,7 +150,7 @@ def kernel_ridge(
         The part of the trace of K that features may miss. Default: 1e-10 for "features", and next to nothing for
         "auto", as an exact map misses. With more, as 1e-6, many rows take less time, and ``error`` is larger.
     max_features : int, optional
-        2048 by default.
+        2048 by default, and for "auto" no more than an eighth of the rows.
     max_iterations : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None

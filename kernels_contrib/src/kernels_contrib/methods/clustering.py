@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import Randomness, check_count
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.kernels import Kernel
-from fastkpca.rows.values import check_weights
+from fastkpca.methods import Randomness, check_count, check_weights
 
 from . import stored
 from .base import FittedMethod

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import Randomness, as_float, check_count
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.kernels import Kernel
+from fastkpca.methods import Randomness, as_float, check_count
 
 from . import stored
 from .base import Projection

@@ -44,6 +44,7 @@ with A and with B, both below 1/2. With x = t / p this is eps >= (2 x - x^2) / (
 
 For 1/2 <= eps < 1 the first step is left, for the columns: sum_j (1 - max_i a_ij) <= eps < 1, and two of these maxima
 are never in one row, whose sum is one. So they match the parts, t W <= sum w(C_i) (1 - a_ij) <= p W eps: t <= p eps.
+A bound of 1 - 1 / k or more says nothing: so much is left by the mean of all matchings of any two clusterings.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ def certificate(
     gap = np.array([bounds[0, 0] - bounds[1, 1], bounds[0, 1] - bounds[1, 0]])
     eps = _least_eps(frame, labels, weights, sizes, between)
     differing = share_that_may_differ(eps, float(sizes.max() / sizes.sum()))
-    return Certificate(least, differing, gap)
+    return Certificate(least, differing if differing < 1.0 - 1.0 / len(sizes) else 1.0, gap)
 
 
 def indicators(labels: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -78,8 +78,6 @@ class DiffusionModel(Projection):
         Of the training rows; empty in a model from a file.
     """
 
-    made_by = "diffusion_map()"
-
     eigenvalues: np.ndarray = field(metadata=stored.array("e"))
     eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
     kernel: Kernel = field(metadata=stored.object_of(Kernel))

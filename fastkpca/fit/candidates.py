@@ -440,15 +440,16 @@ def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm:
     target, trace = problem.target, problem.kernel.positive_semidefinite
     shares, beyond = look.spectrum(n)
     first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
-    if not last > 0.0:
+    if not (look.level and first > 0.0):
         return [Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)]  # nothing is known
+    last = max(last, target.tol * first)  # of smaller ones a bound as wide as that will do
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares = np.append(shares, np.full(max(most - len(shares), 0), beyond))
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
     left = [np.append(np.cumsum(x[:0:-1])[::-1], 0.0)[:most] for x in (shares, shares**2)]
     rest = max(n - len(shares), 0)
     by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
-    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
+    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest + look.below**2)) if norm else by_trace
     low = np.flatnonzero(mu <= LOW * last)
     converging = max(_converging(look, n, k, block, target.tol) - CONFIRMING, 1.0)
     exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
@@ -464,7 +465,8 @@ def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
     (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
     the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
     """
-    first, last, least = look.expected(1, n), look.expected(k, n), look.least(n)
+    first, least = look.expected(1, n), look.least(n)
+    last = max(look.expected(k, n), tol * first)
     wanted = max(math.log(4.0 * n / block * last / (first * tol)), 1.0)
     shares, beyond = look.spectrum(n)
     more = np.arange(int(MOST_PASSES / 2.0))  # further blocks

@@ -63,7 +63,12 @@ class Target:
     @property
     def failure_of_samples(self) -> float:
         """Share of the probability of failure for samples of what feature maps leave out."""
-        return 0.5 * self.failure_probability
+        return 0.4 * self.failure_probability
+
+    @property
+    def failure_of_rows(self) -> float:
+        """That for rows drawn to tell how far eigenvalues move by it."""
+        return 0.1 * self.failure_probability
 
     @property
     def failure_of_moments(self) -> float:

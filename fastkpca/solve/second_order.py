@@ -93,6 +93,8 @@ __all__ = [
     "Sampling",
     "SecondOrder",
     "draws_that_pay",
+    "expected_error",
+    "expected_width",
     "inclusion",
     "known_certificate",
     "leading_of_map",
@@ -125,6 +127,8 @@ class Leading:
         For rounding, at both ends.
     first : Certificate
         Of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
+    product_error : float
+        Of Q Theta^(1/2) in place of Phi' V.
     """
 
     theta: np.ndarray
@@ -132,6 +136,7 @@ class Leading:
     norm: Bound
     error: float
     first: Certificate
+    product_error: float = 0.0
 
     @property
     def mu(self) -> float:
@@ -186,26 +191,35 @@ class Sampling:
         return np.flatnonzero(rng.random(len(self.probabilities)) < self.probabilities)
 
 
-def leading_of_map(values: np.ndarray, c: int, gram: np.ndarray, sums: FeatureSums, unit: float = UNIT) -> Leading:
+def leading_of_map(
+    values: np.ndarray,
+    c: int,
+    gram: np.ndarray,
+    sums: FeatureSums,
+    unit: float = UNIT,
+    n_features: int | None = None,
+) -> Leading:
     """Of a map with the eigenvalues ``values``, for vectors H Phi Q Theta^(-1/2).
 
     Parameters
     ----------
-    values : ndarray (D,)
+    values : ndarray (D,), or at least min(D, k + 1) of them
         As of `feature_certificate`.
     c : int
-        How many intervals will be wanted.
+        How many intervals will be wanted, at most k where not all values are given.
     gram : ndarray (k, k)
         V'V as computed. Where the map's rank is less than k, those vectors count whose eigenvalue is above 1e-8 of the
         first.
     sums : FeatureSums
     unit : float
         Unit roundoff of the vectors as they are stored.
+    n_features : int, optional
+        D, where fewer values are given.
     """
-    D = len(values)
+    D = n_features or len(values)
     k = int(np.count_nonzero(values[: len(gram)] > np.sqrt(UNIT) * max(values[:1], default=0.0)))
     first = feature_certificate(values, max(k, c) + 1, sums)
-    norm, theta, beyond = sums.left_out, values[:k], float(max(values[k], 0.0)) if k < D else 0.0
+    norm, theta, beyond = sums.left_out, values[:k], float(max(values[k], 0.0)) if k < len(values) else 0.0
     if k == 0:
         return Leading(theta, beyond, norm, first.rounding, first)
     side, size = first.rounding, float(theta[0]) + first.rounding
@@ -214,7 +228,8 @@ def leading_of_map(values: np.ndarray, c: int, gram: np.ndarray, sums: FeatureSu
     vectors = (rounding_factor(D) + 8.0) * UNIT * np.sqrt(k * sums.kernel_trace / theta[-1]) + np.sqrt(k) * unit
     f = (1.0 + np.sqrt(size / theta[-1])) * side + 2.0 * size * vectors
     error = (k + 1) * (side + 3.0 * delta * size + 1.5 * f) + 1.2 * f + (3.0 * delta + 2.0 * vectors) * norm.mu
-    return Leading(theta, beyond, norm, float(error) if delta <= 0.25 else np.inf, first)
+    of_products = side / np.sqrt(theta[-1]) + np.sqrt(sums.kernel_trace) * vectors
+    return Leading(theta, beyond, norm, float(error) if delta <= 0.25 else np.inf, first, float(of_products))
 
 
 def outside_leading(leading: Leading) -> Bound:
@@ -386,6 +401,49 @@ def predicted_width(
     error = 0.0 if count is None else _expected_error(weights, residual, count, _logarithm(c, failure), norm, size)
     low, high = _ends(leading, size * np.eye(k), error * np.eye(k))
     return float((np.minimum(high, theta + norm) - np.maximum(low, theta))[:c].max()) + 2.0 * leading.error
+
+
+def expected_error(
+    counts: np.ndarray, n: int, c: int, trace: float, largest: tuple[float, float], failure: float
+) -> np.ndarray:
+    """About the error of v'Rv from so many of n rows, where no row matters more than another.
+
+    Parameters
+    ----------
+    counts : ndarray
+    n, c : int
+    trace : float
+        Of R.
+    largest : (float, float)
+        About |R|, and |A|.
+    failure : float
+    """
+    norm, size = largest
+    z = RATES[RATES < 1.0][:, None]
+    variance = norm * size * (c / n) * (n - counts) / counts
+    reach = np.sqrt(c * trace * size) / counts
+    errors = z * _phi(z) * variance / np.maximum(reach, 1e-280) + _logarithm(c, failure) * reach / z
+    return np.asarray(errors.min(axis=0))
+
+
+def expected_width(theta: np.ndarray, beyond: float, norm: float, size: float, errors: np.ndarray) -> np.ndarray:
+    """About the widths of the widest of these intervals, where A is about ``size`` times I, within each error.
+
+    Parameters
+    ----------
+    theta : ndarray (c,)
+    beyond : float
+        The map's next eigenvalue.
+    norm : float
+        Bound on |R|.
+    size : float
+    errors : ndarray (s,)
+    """
+    x = np.minimum(size + errors, norm)[:, None]
+    mu = beyond + norm
+    root = np.hypot((theta - mu) / 2.0 + x, np.sqrt(x * (norm - x)))
+    high = np.minimum(np.maximum((theta + mu) / 2.0 + root, mu), theta + norm)
+    return np.asarray((high - theta - np.maximum(size - errors, 0.0)[:, None]).max(axis=1, initial=0.0))
 
 
 def draws_that_pay(share: float, failure: float, most: int, width: Callable[[float], float]) -> int:

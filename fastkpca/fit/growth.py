@@ -1,0 +1,162 @@
+"""What narrows the intervals of a feature map the soonest: more draws, rows of what it leaves out, or more pivots.
+
+What a map leaves out, R, has a trace that is known, and a largest eigenvalue of which a sample tells ``share`` of the
+trace. From these follow the width of the intervals and the price in seconds of each `Step`: of the first order, by
+``draws`` that bound |R| (``solve.sampled``), or of the second, by ``rows`` of R V as well (``solve.second_order``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..products.rates import RATE, value_seconds
+from ..solve.sampled import FEWEST, bound_flops, upper_share
+from ..solve.second_order import expected_error, expected_width
+from .problem import Problem
+
+__all__ = ["Prices", "State", "Step", "best_within", "cheapest", "prices_of"]
+
+COUNTS = np.unique(np.geomspace(256, 65536, 25).astype(np.intp))
+"""Rows of R V that are looked at."""
+GROWING = 1.25, 1.5, 2.0, 3.0
+"""Times the pivots that there are."""
+TRACE_FALLS, SHARE_FALLS = 0.5, 0.8
+"""Powers of the number of pivots by which the trace of what they leave falls, and the share of its largest eigenvalue:
+on images and tables, hardly less on any (``benchmarks/speed/loose.py``)."""
+ROWS_COST = 1.6
+"""Times what kernel values and products cost in a pass: each value of these rows serves once, not twice."""
+AIM = 0.85
+"""Of the width that is wanted: what a step is expected to reach is met that often."""
+
+
+class Step(NamedTuple):
+    """What to do next, and what comes of it.
+
+    Attributes
+    ----------
+    seconds : float
+    width : float
+        Of the widest interval.
+    draws, rows : int
+        To bound |R|, and of R V.
+    features : int
+        Of the map.
+    """
+
+    seconds: float
+    width: float
+    draws: int
+    rows: int
+    features: int
+
+
+class Prices(NamedTuple):
+    """Seconds, on n rows: of a kernel value, of a column of a product with such a value, and more."""
+
+    n: int
+    value: float
+    column: float
+
+    def rows(self, count: np.ndarray, k: int) -> np.ndarray:
+        """Of so many rows of R V."""
+        return np.asarray(ROWS_COST * count * (float(self.n) * (self.value + k * self.column)))
+
+    def bound(self, draws: int, features: int) -> float:
+        """Of a bound on |R|."""
+        return float(bound_flops(draws, features)) / RATE.squares + float(draws) ** 2 * self.value / 2.0
+
+    def map(self, features: int, k: int) -> float:
+        """Of a pass with a map, and of one for its vectors."""
+        each = features * (2.0 * self.value + 2.0 * k / RATE.multiplications) + float(features) ** 2 / RATE.squares
+        return self.n * each
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of a map, or expected of one.
+
+    Attributes
+    ----------
+    features : int
+    theta : ndarray (k,)
+        Its leading eigenvalues; ``beyond`` is the next one.
+    trace, share : float
+        Of R: its trace, and about its largest eigenvalue over that.
+    c : int
+        Eigenvalues wanted; 0: rows of R V are not to be had.
+    most_draws : int
+    failure : float
+        Of a bound.
+    known : float
+        A bound on |R| that is known already.
+    """
+
+    features: int
+    theta: np.ndarray
+    beyond: float
+    trace: float
+    share: float
+    c: int
+    most_draws: int
+    failure: float
+    known: float = np.inf
+
+    def with_features(self, count: float) -> State:
+        """With more pivots."""
+        fall = self.features / count
+        trace, share = self.trace * fall**TRACE_FALLS, self.share * fall**SHARE_FALLS
+        return replace(self, features=int(count), trace=trace, share=share, known=np.inf)
+
+    def norm(self, draws: np.ndarray) -> np.ndarray:
+        """About the bounds on |R| that so many draws give; 0: what is known."""
+        some = np.maximum(draws, 1)
+        # of a flat spectrum a sample's largest eigenvalue is larger (Marchenko and Pastur)
+        seen = np.minimum((np.sqrt(self.share) + np.sqrt(1.0 / some)) ** 2, 1.0)
+        found = self.trace * upper_share(seen, some, self.failure)
+        return np.where(draws > 0, np.minimum(found, self.known), min(self.known, self.trace))
+
+    def steps(self, prices: Prices, before: float = 0.0) -> list[Step]:
+        """Draws, and rows, that this map may take, after so many seconds."""
+        if not self.trace > 0.0:
+            return [Step(before, 0.0, 0, 0, self.features)]
+        draws = np.append(0, np.arange(FEWEST, self.most_draws + 1, FEWEST))
+        counts = COUNTS[: int(np.count_nonzero(COUNTS < prices.n)) if self.c else 0]
+        largest, k, n, found = self.share * self.trace, len(self.theta), prices.n, []
+        for s, norm in zip(draws, self.norm(draws)):
+            seconds = before + (prices.bound(int(s), self.features) if s else 0.0)
+            found.append(Step(seconds, float(norm), int(s), 0, self.features))
+            size = min(largest, float(norm)) / 2.0
+            error = expected_error(counts, n, self.c, self.trace, (largest, size), self.failure)
+            widths = expected_width(self.theta[: self.c], self.beyond, float(norm), size, error)
+            later = seconds + prices.rows(counts, k)
+            found += [Step(float(t), float(w), int(s), int(S), self.features) for t, w, S in zip(later, widths, counts)]
+        return found
+
+
+def prices_of(problem: Problem) -> Prices:
+    return Prices(
+        problem.data.n_samples,
+        value_seconds(problem.kernel, problem.data.n_features),
+        2.0 / RATE.products,
+    )
+
+
+def cheapest(state: State, prices: Prices, width: float, most_features: int) -> Step | None:
+    """The cheapest step to intervals of this width, with this map or with more pivots; None where none gets there."""
+    steps, k = state.steps(prices), len(state.theta)
+    for times in GROWING:
+        count = min(int(times * state.features), most_features)
+        if count > state.features:
+            steps += state.with_features(count).steps(prices, prices.map(count, k))
+    enough = [x for x in steps if x.width <= AIM * width]
+    return min(enough, default=None)
+
+
+def best_within(state: State, prices: Prices, seconds: float) -> Step:
+    """The step with this map to the narrowest intervals at this price; where several get there, the cheapest."""
+    affordable = [x for x in state.steps(prices) if x.seconds <= seconds]
+    least = min(x.width for x in affordable)
+    return min(x for x in affordable if x.width <= 1.05 * least)

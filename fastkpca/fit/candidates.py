@@ -34,8 +34,10 @@ from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.proofs import EXPLORING_PASSES
 from . import footprint
+from .growth import prices_of
 from .look import NOTHING_SEEN, Look
-from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
+from .narrowing import MORE_VECTORS
+from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -231,14 +233,17 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
+    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
+    if of_rest:
+        seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
     misses = offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
     return Candidate(
-        "features", offer.name, seconds, memory, D, obstacle, offer, Room(features=most, kept=kept), misses=misses
+        "features", offer.name, seconds, memory, D, obstacle, offer, Room(features=most, kept=kept, rows=of_rest), misses=misses
     )
 
 

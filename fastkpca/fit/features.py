@@ -34,7 +34,7 @@ from .components import (
 )
 from .growth import State, Step, best_within, cheapest, prices_of
 from .look import look_at
-from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, vectors_bytes, vectors_of
+from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_rows, vectors_of
 from .problem import Problem
 from .solution import Solution
 from .target import Target
@@ -192,14 +192,6 @@ def _spare(problem: Problem, way: Candidate) -> float:
     return problem.budget.memory - way.memory + way.offer.cost.memory
 
 
-def _takes_rows(problem: Problem, way: Candidate) -> bool:
-    """Whether rows of what the map leaves out may be looked at: they are read at random, and vectors are held."""
-    rows, c = problem.rows, problem.target.n_components
-    if not problem.target.may_use_sampled_bound or c is None or rows.distributed or rows.sequential:
-        return False
-    return vectors_bytes(rows.n_samples, c + MORE_VECTORS) <= _spare(problem, way)
-
-
 def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int, *, quick: bool = True) -> _Pass:
     """One pass with this map, which ``tries`` others came before.
 
@@ -208,15 +200,15 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     budget, target, kept, n = problem.budget, problem.target, None, problem.rows.n_samples
     if 8.0 * n * feature_map.n_features <= way.room.kept:
         kept = np.empty((feature_map.n_features, n))
-    takes_rows = _takes_rows(problem, way) and feature_map.tile_rows is None
-    quick = quick and kept is None and not (takes_rows and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
-    residual = np.zeros(n) if takes_rows else None
+    of_rest = takes_rows(problem, _spare(problem, way)) and feature_map.tile_rows is None
+    quick = quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
+    residual = np.zeros(n) if of_rest else None
     moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
-    more = MORE_VECTORS if takes_rows else 0
+    more = MORE_VECTORS if of_rest else 0
     leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
     found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual, kept=kept)
     if quick and not accurate_enough(moments, leading, target):
@@ -320,8 +312,11 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     assert found.residual is not None
     known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem, found.kept)
     c = min(c, known.axes.shape[1])
-    better = narrowed(known, values, c, step.rows, failure, moments, sums, problem)
-    better = better.failing(problem.target.failure_of_rows)
+    if step.rows >= problem.rows.n_samples:
+        better = passed(known, values, c, moments, sums, problem)
+    else:
+        better = narrowed(known, values, c, step.rows, failure, moments, sums, problem)
+        better = better.failing(problem.target.failure_of_rows)
     before = found.width
     return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)
 

@@ -12,20 +12,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..products.rates import RATE, value_seconds
+from ..products.rates import RATE, pass_seconds, value_seconds
 from ..solve.sampled import FEWEST, bound_flops, upper_share
-from ..solve.second_order import expected_error, expected_width
+from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
 from .problem import Problem
 
-__all__ = ["Prices", "State", "Step", "best_within", "cheapest", "prices_of"]
+__all__ = ["Prices", "State", "Step", "best_within", "cheapest", "cheapest_map", "prices_of"]
 
-COUNTS = np.unique(np.geomspace(256, 65536, 25).astype(np.intp))
+COUNTS = np.unique(np.geomspace(256, 65536, 17).astype(np.intp))
 """Rows of R V that are looked at."""
+DRAW_COUNTS = FEWEST, 2 * FEWEST, 4 * FEWEST, 6 * FEWEST, 8 * FEWEST
+"""Draws to bound |R|."""
 GROWING = 1.25, 1.5, 2.0, 3.0
 """Times the pivots that there are."""
 TRACE_FALLS, SHARE_FALLS = 0.5, 0.8
 """Powers of the number of pivots by which the trace of what they leave falls, and the share of its largest eigenvalue:
 on images and tables, hardly less on any (``benchmarks/speed/loose.py``)."""
+MOVED = 0.4
+"""About |V'RV| over |R|."""
 ROWS_COST = 1.6
 """Times what kernel values and products cost in a pass: each value of these rows serves once, not twice."""
 AIM = 0.85
@@ -41,7 +45,7 @@ class Step(NamedTuple):
     width : float
         Of the widest interval.
     draws, rows : int
-        To bound |R|, and of R V.
+        To bound |R|, and of R V; as many as there are: a pass over the kernel values.
     features : int
         Of the map.
     """
@@ -59,10 +63,20 @@ class Prices(NamedTuple):
     n: int
     value: float
     column: float
+    pass_value: float
+    pass_column: float
 
     def rows(self, count: np.ndarray, k: int) -> np.ndarray:
         """Of so many rows of R V."""
         return np.asarray(ROWS_COST * count * (float(self.n) * (self.value + k * self.column)))
+
+    def whole(self, k: int) -> float:
+        """Of a pass over the kernel values."""
+        return self.pass_value + k * self.pass_column
+
+    def some_or_all(self, count: int, k: int) -> float:
+        """Of rows of R V, or of a pass."""
+        return self.whole(k) if count >= self.n else float(self.rows(np.array(count), k))
 
     def bound(self, draws: int, features: int) -> float:
         """Of a bound on |R|."""
@@ -122,26 +136,27 @@ class State:
         """Draws, and rows, that this map may take, after so many seconds."""
         if not self.trace > 0.0:
             return [Step(before, 0.0, 0, 0, self.features)]
-        draws = np.append(0, np.arange(FEWEST, self.most_draws + 1, FEWEST))
+        draws = np.array([0, *(x for x in DRAW_COUNTS if x <= self.most_draws)])
         counts = COUNTS[: int(np.count_nonzero(COUNTS < prices.n)) if self.c else 0]
         largest, k, n, found = self.share * self.trace, len(self.theta), prices.n, []
         for s, norm in zip(draws, self.norm(draws)):
             seconds = before + (prices.bound(int(s), self.features) if s else 0.0)
             found.append(Step(seconds, float(norm), int(s), 0, self.features))
-            size = min(largest, float(norm)) / 2.0
-            error = expected_error(counts, n, self.c, self.trace, (largest, size), self.failure)
+            size = MOVED * min(largest, float(norm))
+            error = expected_error(counts, n, self.c, self.trace, (size, largest, float(norm)), self.failure)
             widths = expected_width(self.theta[: self.c], self.beyond, float(norm), size, error)
             later = seconds + prices.rows(counts, k)
+            if self.c:
+                width = expected_width_of_pass(self.theta[: self.c], self.beyond, float(norm), size, largest)
+                found.append(Step(seconds + prices.whole(k), width, int(s), n, self.features))
             found += [Step(float(t), float(w), int(s), int(S), self.features) for t, w, S in zip(later, widths, counts)]
         return found
 
 
 def prices_of(problem: Problem) -> Prices:
-    return Prices(
-        problem.data.n_samples,
-        value_seconds(problem.kernel, problem.data.n_features),
-        2.0 / RATE.products,
-    )
+    kernel, n, d = problem.kernel, problem.data.n_samples, problem.data.n_features
+    one, none = (pass_seconds(kernel, n, n, d, columns, square=True) for columns in (1, 0))
+    return Prices(n, value_seconds(kernel, d), 2.0 / RATE.products, none, one - none)
 
 
 def cheapest(state: State, prices: Prices, width: float, most_features: int) -> Step | None:
@@ -160,3 +175,9 @@ def best_within(state: State, prices: Prices, seconds: float) -> Step:
     affordable = [x for x in state.steps(prices) if x.seconds <= seconds]
     least = min(x.width for x in affordable)
     return min(x for x in affordable if x.width <= 1.05 * least)
+
+
+def cheapest_map(states: list[State], prices: Prices, width: float) -> Step | None:
+    """The cheapest way to intervals of this width by one of these maps, with the passes over the rows."""
+    steps = [x for state in states for x in state.steps(prices, prices.map(state.features, len(state.theta)))]
+    return min((x for x in steps if x.rows and x.width <= AIM * width), default=None)

@@ -95,6 +95,7 @@ __all__ = [
     "draws_that_pay",
     "expected_error",
     "expected_width",
+    "expected_width_of_pass",
     "inclusion",
     "known_certificate",
     "leading_of_map",
@@ -404,7 +405,7 @@ def predicted_width(
 
 
 def expected_error(
-    counts: np.ndarray, n: int, c: int, trace: float, largest: tuple[float, float], failure: float
+    counts: np.ndarray, n: int, c: int, trace: float, largest: tuple[float, float, float], failure: float
 ) -> np.ndarray:
     """About the error of v'Rv from so many of n rows, where no row matters more than another.
 
@@ -414,16 +415,20 @@ def expected_error(
     n, c : int
     trace : float
         Of R.
-    largest : (float, float)
-        About |R|, and |A|.
+    largest : (float, float, float)
+        About |A|, |R|, and the bound on the latter.
     failure : float
     """
-    norm, size = largest
-    z = RATES[RATES < 1.0][:, None]
+    size, norm, bound = largest
     variance = norm * size * (c / n) * (n - counts) / counts
-    reach = np.sqrt(c * trace * size) / counts
-    errors = z * _phi(z) * variance / np.maximum(reach, 1e-280) + _logarithm(c, failure) * reach / z
-    return np.asarray(errors.min(axis=0))
+    b = np.full(len(counts), max(bound, 1e-280))
+    for _ in range(6):  # beta, from nu downwards
+        reach = np.sqrt(c * trace * b) / counts
+        z = (RATES * np.sqrt(b[:, None] / max(bound, 1e-280))).clip(max=0.95)
+        errors = z * _phi(z) * (variance / reach)[:, None] + _logarithm(c, failure) * reach[:, None] / z
+        error = errors.min(axis=1)
+        b = np.minimum(b, size + error)
+    return np.asarray(error)
 
 
 def expected_width(theta: np.ndarray, beyond: float, norm: float, size: float, errors: np.ndarray) -> np.ndarray:
@@ -444,6 +449,13 @@ def expected_width(theta: np.ndarray, beyond: float, norm: float, size: float, e
     root = np.hypot((theta - mu) / 2.0 + x, np.sqrt(x * (norm - x)))
     high = np.minimum(np.maximum((theta + mu) / 2.0 + root, mu), theta + norm)
     return np.asarray((high - theta - np.maximum(size - errors, 0.0)[:, None]).max(axis=1, initial=0.0))
+
+
+def expected_width_of_pass(theta: np.ndarray, beyond: float, norm: float, size: float, largest: float) -> float:
+    """About the width of the widest of these intervals after a pass; ``largest`` is about |R|, ``norm`` its bound."""
+    half = (theta + size - beyond - norm) / 2.0
+    above = np.hypot(half, np.sqrt(size * largest)) - half
+    return float(np.minimum(above, norm).max(initial=0.0))
 
 
 def draws_that_pay(share: float, failure: float, most: int, width: Callable[[float], float]) -> int:

@@ -63,17 +63,17 @@ class Target:
     @property
     def failure_of_samples(self) -> float:
         """Share of the probability of failure for samples of what feature maps leave out."""
-        return 0.4 * self.failure_probability
+        return 0.5 * self.failure_probability
 
     @property
     def failure_of_rows(self) -> float:
         """That for rows drawn to tell how far eigenvalues move by it."""
-        return 0.1 * self.failure_probability
+        return 0.05 * self.failure_probability
 
     @property
     def failure_of_moments(self) -> float:
         """That of the eigensolver of a second moment."""
-        return 0.25 * self.failure_probability
+        return 0.2 * self.failure_probability
 
     @property
     def failure_beside_features(self) -> float:

@@ -36,7 +36,7 @@ from ..solve.proofs import EXPLORING_PASSES
 from . import footprint
 from .growth import prices_of
 from .look import NOTHING_SEEN, Look
-from .narrowing import MORE_VECTORS
+from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
@@ -228,12 +228,13 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
+    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
+    memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
-    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
     if of_rest:
         seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS)

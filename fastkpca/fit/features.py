@@ -200,7 +200,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     budget, target, kept, n = problem.budget, problem.target, None, problem.rows.n_samples
     if 8.0 * n * feature_map.n_features <= way.room.kept:
         kept = np.empty((feature_map.n_features, n))
-    of_rest = takes_rows(problem, _spare(problem, way)) and feature_map.tile_rows is None
+    of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_rows(problem, _spare(problem, way)))
     quick = quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
     moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
@@ -274,7 +274,8 @@ def _narrowest(
         state = _state(found, problem, most_draws, rounds)
         if not target.tol_is_required:
             seconds = BUDGET_SHARE * prices.map(D, len(state.theta))
-            return _after(best_within(state, prices, seconds), found, problem, rounds, attempt), None
+            step = best_within(state, prices, seconds)
+            return found if step is None else _after(step, found, problem, rounds, attempt), None
         step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
         if step is None or step.features > D or step.seconds > instead:
             return found, step

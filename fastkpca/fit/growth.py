@@ -132,25 +132,44 @@ class State:
         found = self.trace * upper_share(seen, some, self.failure)
         return np.where(draws > 0, np.minimum(found, self.known), min(self.known, self.trace))
 
-    def steps(self, prices: Prices, before: float = 0.0) -> list[Step]:
+    def steps(self, prices: Prices, before: float = 0.0) -> Steps:
         """Draws, and rows, that this map may take, after so many seconds."""
-        if not self.trace > 0.0:
-            return [Step(before, 0.0, 0, 0, self.features)]
         draws = np.array([0, *(x for x in DRAW_COUNTS if x <= self.most_draws)])
-        counts = COUNTS[: int(np.count_nonzero(COUNTS < prices.n)) if self.c else 0]
-        largest, k, n, found = self.share * self.trace, len(self.theta), prices.n, []
-        for s, norm in zip(draws, self.norm(draws)):
-            seconds = before + (prices.bound(int(s), self.features) if s else 0.0)
-            found.append(Step(seconds, float(norm), int(s), 0, self.features))
-            size = MOVED * min(largest, float(norm))
-            error = expected_error(counts, n, self.c, self.trace, (size, largest, float(norm)), self.failure)
-            widths = expected_width(self.theta[: self.c], self.beyond, float(norm), size, error)
-            later = seconds + prices.rows(counts, k)
-            if self.c:
-                width = expected_width_of_pass(self.theta[: self.c], self.beyond, float(norm), size, largest)
-                found.append(Step(seconds + prices.whole(k), width, int(s), n, self.features))
-            found += [Step(float(t), float(w), int(s), int(S), self.features) for t, w, S in zip(later, widths, counts)]
-        return found
+        norm, n, k = self.norm(draws)[:, None], prices.n, len(self.theta)
+        seconds = before + np.array([prices.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
+        if not self.c or not self.trace > 0.0:
+            return Steps(seconds, norm, draws, np.zeros(1, dtype=np.intp), self.features)
+        counts = COUNTS[COUNTS < n]
+        largest = self.share * self.trace
+        size, theta = MOVED * np.minimum(largest, norm), self.theta[: self.c]
+        widths = [norm, expected_width_of_pass(theta, self.beyond, norm, size, largest)]
+        later = [np.zeros(1), np.full(1, prices.whole(k))]
+        if len(counts):
+            error = expected_error(counts, n, self.c, self.trace, (size, largest, norm), self.failure)
+            widths.append(expected_width(theta, self.beyond, norm, size, error))
+            later.append(prices.rows(counts, k))
+        rows = np.concatenate([[0, n], counts])
+        return Steps(seconds + np.concatenate(later), np.hstack(widths), draws, rows, self.features)
+
+
+class Steps(NamedTuple):
+    """`Step` s: seconds and widths (b, s) of so many draws (b,) and rows (s,)."""
+
+    seconds: np.ndarray
+    width: np.ndarray
+    draws: np.ndarray
+    rows: np.ndarray
+    features: int
+
+    def cheapest(self, width: float, *, with_rows: bool = False) -> Step | None:
+        """To intervals of this width."""
+        allowed = (self.width <= width) & (self.rows > 0 if with_rows else True)
+        seconds = np.where(allowed, self.seconds, np.inf)
+        i, j = np.unravel_index(np.argmin(seconds), seconds.shape)
+        if not seconds[i, j] < np.inf:
+            return None
+        draws, rows = int(self.draws[i]), int(self.rows[j])
+        return Step(float(seconds[i, j]), float(self.width[i, j]), draws, rows, self.features)
 
 
 def prices_of(problem: Problem) -> Prices:
@@ -161,23 +180,24 @@ def prices_of(problem: Problem) -> Prices:
 
 def cheapest(state: State, prices: Prices, width: float, most_features: int) -> Step | None:
     """The cheapest step to intervals of this width, with this map or with more pivots; None where none gets there."""
-    steps, k = state.steps(prices), len(state.theta)
+    found, k = [state.steps(prices).cheapest(AIM * width)], len(state.theta)
     for times in GROWING:
         count = min(int(times * state.features), most_features)
         if count > state.features:
-            steps += state.with_features(count).steps(prices, prices.map(count, k))
-    enough = [x for x in steps if x.width <= AIM * width]
-    return min(enough, default=None)
+            steps = state.with_features(count).steps(prices, prices.map(count, k))
+            found.append(steps.cheapest(AIM * width))
+    return min((x for x in found if x is not None), default=None)
 
 
-def best_within(state: State, prices: Prices, seconds: float) -> Step:
+def best_within(state: State, prices: Prices, seconds: float) -> Step | None:
     """The step with this map to the narrowest intervals at this price; where several get there, the cheapest."""
-    affordable = [x for x in state.steps(prices) if x.seconds <= seconds]
-    least = min(x.width for x in affordable)
-    return min(x for x in affordable if x.width <= 1.05 * least)
+    steps = state.steps(prices)
+    least = float(np.where(steps.seconds <= seconds, steps.width, np.inf).min())
+    return steps.cheapest(1.05 * least)
 
 
 def cheapest_map(states: list[State], prices: Prices, width: float) -> Step | None:
-    """The cheapest way to intervals of this width by one of these maps, with the passes over the rows."""
-    steps = [x for state in states for x in state.steps(prices, prices.map(state.features, len(state.theta)))]
-    return min((x for x in steps if x.rows and x.width <= AIM * width), default=None)
+    """The cheapest way to intervals of second order of this width by one of these maps, with the passes over the rows."""
+    passes = (prices.map(x.features, len(x.theta)) for x in states)
+    found = [x.steps(prices, y).cheapest(AIM * width, with_rows=True) for x, y in zip(states, passes)]
+    return min((x for x in found if x is not None), default=None)

@@ -23,7 +23,7 @@ from ..solve.moments import entry_defect, kernel_trace
 from ..solve.second_order import Leading, SecondOrder
 from .problem import Problem
 
-__all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_rows", "vectors_of"]
+__all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_rows", "vectors_bytes", "vectors_of"]
 
 MORE_VECTORS = 20
 """Of a map, beyond those that are wanted: what lies beyond them bounds the others (``benchmarks/speed/loose.py``)."""
@@ -87,10 +87,10 @@ def takes_rows(problem: Problem, memory: float = np.inf) -> bool:
     rows, c = problem.rows, problem.target.n_components
     if not problem.target.may_use_sampled_bound or c is None or rows.distributed or rows.sequential:
         return False
-    return _vectors_bytes(rows.n_samples, c + MORE_VECTORS) <= min(memory, problem.budget.memory)
+    return vectors_bytes(rows.n_samples, c + MORE_VECTORS) <= min(memory, problem.budget.memory)
 
 
-def _vectors_bytes(n: int, k: int) -> float:
+def vectors_bytes(n: int, k: int) -> float:
     """Of `Vectors`, and of what they are made from."""
     return 8.0 * n * (2.0 * k + 4.0)
 

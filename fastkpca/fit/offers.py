@@ -39,9 +39,11 @@ MEANS_FROM, MEANS_SHARE = 4, 0.8
 pivots, which are rows, do."""
 
 
-MAPS = 14
+MAPS = 10
 """Numbers of pivots that are looked at for intervals of second order, from ``FEWEST_PIVOTS`` on."""
 FEWEST_PIVOTS = 64
+LOOKING_SECONDS, PASSES = 0.03, 4.0
+"""Seconds of so many passes of block Krylov, below which that takes longer than it may gain."""
 
 
 class Counted(NamedTuple):
@@ -157,6 +159,8 @@ def _ranked_with_rows(problem: Problem, look: Look, fewer: float, first: Counted
         return first
     assert target.n_components is not None
     prices, c, k = prices_of(problem), target.n_components, target.n_components + MORE_VECTORS
+    if PASSES * prices.whole(k) < LOOKING_SECONDS:
+        return first
     ranks = np.unique(np.geomspace(max(FEWEST_PIVOTS, k + 1), min(n / 2.0, MAX_FEATURES), MAPS).astype(np.intp))
     shares = np.array([look.expected(i, n) for i in range(1, k + 2)])
     left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))

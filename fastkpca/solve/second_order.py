@@ -407,33 +407,41 @@ def predicted_width(
 
 
 def expected_error(
-    counts: np.ndarray, n: int, c: int, trace: float, largest: tuple[float, float, float], failure: float
+    counts: np.ndarray, n: int, c: int, trace: float, sizes: tuple[np.ndarray, float, np.ndarray], failure: float
 ) -> np.ndarray:
     """About the error of v'Rv from so many of n rows, where no row matters more than another.
 
     Parameters
     ----------
-    counts : ndarray
+    counts : ndarray (s,)
     n, c : int
     trace : float
         Of R.
-    largest : (float, float, float)
-        About |A|, |R|, and the bound on the latter.
+    sizes : (ndarray (b, 1), float, ndarray (b, 1))
+        About |A|, |R|, and bounds on the latter.
     failure : float
+
+    Returns
+    -------
+    ndarray (b, s)
     """
-    size, norm, bound = largest
-    variance = norm * size * (c / n) * (n - counts) / counts
-    b = np.full(len(counts), max(bound, 1e-280))
-    for _ in range(6):  # beta, from nu downwards
-        reach = np.sqrt(c * trace * b) / counts
-        z = (RATES * np.sqrt(b[:, None] / max(bound, 1e-280))).clip(max=0.95)
-        errors = z * _phi(z) * (variance / reach)[:, None] + _logarithm(c, failure) * reach[:, None] / z
-        error = UNEVEN * errors.min(axis=1)
+    size, norm, bound = sizes
+    bound = np.maximum(bound, 1e-280)
+    rates, ell = RATES[::2], _logarithm(c, failure)
+    variance, root = norm * size * (c / n) * (n - counts) / counts, np.sqrt(c * trace) / counts
+    b = np.broadcast_to(bound, (len(bound), len(counts)))
+    for _ in range(5):  # beta, from nu downwards
+        reach = root * np.sqrt(b)
+        z = (rates * np.sqrt(b / bound)[..., None]).clip(max=0.95)
+        errors = z * _phi(z) * (variance / reach)[..., None] + ell * reach[..., None] / z
+        error = UNEVEN * errors.min(axis=-1)
         b = np.minimum(b, size + error)
     return np.asarray(error)
 
 
-def expected_width(theta: np.ndarray, beyond: float, norm: float, size: float, errors: np.ndarray) -> np.ndarray:
+def expected_width(
+    theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, errors: np.ndarray
+) -> np.ndarray:
     """About the widths of the widest of these intervals, where A is about ``size`` times I, within each error.
 
     Parameters
@@ -441,23 +449,29 @@ def expected_width(theta: np.ndarray, beyond: float, norm: float, size: float, e
     theta : ndarray (c,)
     beyond : float
         The map's next eigenvalue.
-    norm : float
-        Bound on |R|.
-    size : float
-    errors : ndarray (s,)
+    norm : ndarray (b, 1)
+        Bounds on |R|.
+    size : ndarray (b, 1)
+    errors : ndarray (b, s)
+
+    Returns
+    -------
+    ndarray (b, s)
     """
-    x = np.minimum(size + errors, norm)[:, None]
-    mu = beyond + norm
+    norm, size, errors = norm[..., None], size[..., None], errors[..., None]
+    x, mu = np.minimum(size + errors, norm), beyond + norm
     root = np.hypot((theta - mu) / 2.0 + x, np.sqrt(x * (norm - x)))
     high = np.minimum(np.maximum((theta + mu) / 2.0 + root, mu), theta + norm)
-    return np.asarray((high - theta - np.maximum(size - errors, 0.0)[:, None]).max(axis=1, initial=0.0))
+    return np.asarray((high - theta - np.maximum(size - errors, 0.0)).max(axis=-1, initial=0.0))
 
 
-def expected_width_of_pass(theta: np.ndarray, beyond: float, norm: float, size: float, largest: float) -> float:
-    """About the width of the widest of these intervals after a pass; ``largest`` is about |R|, ``norm`` its bound."""
+def expected_width_of_pass(
+    theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, largest: float
+) -> np.ndarray:
+    """About the same after a pass, (b, 1); ``largest`` is about |R|."""
     half = (theta + size - beyond - norm) / 2.0
     above = np.hypot(half, np.sqrt(size * largest)) - half
-    return float(np.minimum(above, norm).max(initial=0.0))
+    return np.asarray(np.minimum(above, norm).max(axis=-1, initial=0.0, keepdims=True))
 
 
 def draws_that_pay(share: float, failure: float, most: int, width: Callable[[float], float]) -> int:

@@ -650,7 +650,7 @@ class FeatureMap:
         return lambda X: self.apply(X, C)
 
     def quick_columns(self, C: np.ndarray) -> int:
-        """How many of the first columns of C ``applied`` needs no features for; all of them where it never does less."""
+        """How many of the first columns of C ``applied`` needs no features for; all where it never does less."""
         return C.shape[1]
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

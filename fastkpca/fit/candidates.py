@@ -244,7 +244,15 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
     misses = offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
     return Candidate(
-        "features", offer.name, seconds, memory, D, obstacle, offer, Room(features=most, kept=kept, rows=of_rest), misses=misses
+        "features",
+        offer.name,
+        seconds,
+        memory,
+        D,
+        obstacle,
+        offer,
+        Room(features=most, kept=kept, rows=of_rest),
+        misses=misses,
     )
 
 

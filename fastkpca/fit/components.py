@@ -108,7 +108,7 @@ def components(
 
     ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
     Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` makes those
-    of all rows, where they are wanted now. ``narrowed``: eigenvalues and intervals of second order, where there are any.
+    of all rows, where they are wanted now. ``narrowed``: eigenvalues and intervals of second order, if any.
     """
     feature_map, kept = moments.map, moments
     moments = about(kept, center=target.center)

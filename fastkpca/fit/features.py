@@ -111,26 +111,33 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
         D = feature_map.n_features  # of heavy tails it may have far more than predicted
         if D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
             raise TooDearError
-        for rounds in range(ROUNDS + 1):
-            found = _pass(feature_map, problem, way, rounds)
-            found, step = _narrowest(found, problem, way, rounds, instead)
-            if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
-                break
-            if step is None and free and found.left_out.form != "trace":
-                break
-            if (_pass_seconds(problem, 3 * feature_map.n_features // 2) if step is None else step.seconds) > instead:
-                break
-            # a sample can miss a small far cluster; all rows know where the residual lies
-            feature_map = _more_pivots(found, problem, way, step, last=rounds == ROUNDS - 1)
-            if feature_map is found.moments.map:
-                break
-            del found  # of the map before: the next takes its room
+        found = _last_pass(feature_map, problem, way, instead, free=free)
     if free and found.misses(target):
         raise TooDearError
     solution = _components(found, problem)
     if free and _rounded(found, solution):
         raise TooDearError
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
+
+
+def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float, *, free: bool) -> _Pass:
+    """That of the map, or of one with more pivots, whose intervals are narrow enough, or too dear to narrow."""
+    target, rounds = problem.target, 0
+    while True:
+        found = _pass(feature_map, problem, way, rounds)
+        found, step = _narrowest(found, problem, way, rounds, instead)
+        if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
+            return found
+        if step is None and free and found.left_out.form != "trace":
+            return found
+        if (_pass_seconds(problem, 3 * feature_map.n_features // 2) if step is None else step.seconds) > instead:
+            return found
+        rounds += 1
+        # a sample can miss a small far cluster; all rows know where the residual lies
+        feature_map = _more_pivots(found, problem, way, step, last=rounds == ROUNDS)
+        if feature_map is found.moments.map:
+            return found
+        del found  # of the map before: the next takes its room
 
 
 def _pass_seconds(problem: Problem, D: int) -> float:
@@ -201,7 +208,9 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     if 8.0 * n * feature_map.n_features <= way.room.kept:
         kept = np.empty((feature_map.n_features, n))
     of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_rows(problem, _spare(problem, way)))
-    quick = quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
+    quick = (
+        quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
+    )
     residual = np.zeros(n) if of_rest else None
     moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
@@ -291,20 +300,20 @@ def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -
     """
     target, trace = problem.target, found.moments.residual_trace
     if not target.tol_is_required:
-        return _bounded(found, found.draws.only(slice(DRAWS, None)), sampled.FEWEST, problem, TRIES * rounds)
+        return _bounded(found, sampled.FEWEST, problem, TRIES * rounds, others=True)
     share = target.tol * largest_of(found.leading[0]) / trace
     count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, TRIES * rounds))
     if 0 < count <= min(2 * PILOT, most_draws):
-        return _bounded(found, found.draws, count, problem, TRIES * rounds)
+        return _bounded(found, count, problem, TRIES * rounds)
     pilot = min(PILOT, most_draws)
-    return _bounded(found, found.draws.only(slice(DRAWS, None)), pilot, problem, TRIES * rounds)
+    return _bounded(found, pilot, problem, TRIES * rounds, others=True)
 
 
 def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int) -> _Pass:
     """The pass after the step's draws, and its rows."""
     tries = TRIES * rounds + attempt
     if step.draws:
-        found = _bounded(found, found.draws, step.draws, problem, tries)
+        found = _bounded(found, step.draws, problem, tries)
     if not step.rows:
         return found
     moments, (values, axes, _) = found.moments, found.leading
@@ -345,9 +354,11 @@ def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> Stat
     )
 
 
-def _bounded(found: _Pass, draws: Draws, count: int, problem: Problem, tries: int) -> _Pass:
-    """The pass with a bound from the first ``count`` of the draws, which ``tries`` others came before."""
-    moments, target = found.moments, problem.target
+def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: bool = False) -> _Pass:
+    """The pass with a bound from the first ``count`` of the draws, or of ``others``; ``tries`` bounds came before."""
+    moments, target, draws = found.moments, problem.target, found.draws
+    assert draws is not None
+    draws = draws.only(slice(DRAWS, None)) if others else draws
     failure = failure_of_attempt(target.failure_of_samples, tries)
     bound = sampled.residual_bound(
         moments.map,

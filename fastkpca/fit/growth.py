@@ -197,7 +197,7 @@ def best_within(state: State, prices: Prices, seconds: float) -> Step | None:
 
 
 def cheapest_map(states: list[State], prices: Prices, width: float) -> Step | None:
-    """The cheapest way to intervals of second order of this width by one of these maps, with the passes over the rows."""
+    """The cheapest way to intervals of second order of this width by one of these maps, with its passes."""
     passes = (prices.map(x.features, len(x.theta)) for x in states)
     found = [x.steps(prices, y).cheapest(AIM * width, with_rows=True) for x, y in zip(states, passes)]
     return min((x for x in found if x is not None), default=None)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base import parallel
 from ..base.protocol import Moments
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.passes import apply
@@ -160,7 +159,9 @@ def narrowed(
     return Narrowed(found, known.axes @ turn, V @ turn, len(index))
 
 
-def passed(known: Vectors, values: np.ndarray, c: int, moments: Moments, sums: FeatureSums, problem: Problem) -> Narrowed:
+def passed(
+    known: Vectors, values: np.ndarray, c: int, moments: Moments, sums: FeatureSums, problem: Problem
+) -> Narrowed:
     """The c first eigenvalues, from a pass over all kernel values: the Ritz pairs of the map's vectors."""
     rows, n, root = problem.rows, problem.rows.n_samples, _roots(problem.rows)
     leading = second_order.leading_of_map(values, c, known.gram, sums, n_features=moments.map.n_features)

@@ -223,7 +223,7 @@ def moments_and_draws(
     """`feature_moments`, and rows drawn in proportion to their residual in the same pass.
 
     None where the moments do not look at rows one by one. The map does not depend on what ``rng`` gives from here on.
-    ``residuals`` (N,), zeros, takes those of all rows, times their weights, where they are known; of rows that are here.
+    ``residuals`` (N,), zeros, takes those of all rows, times their weights, where they are known.
     """
     seed, new_moments = int(rng.integers(2**63)), _kind(feature_map, quick)
     return _moments(feature_map, rows, (n_draws, seed), n_threads, progress, keep, new_moments, residuals)

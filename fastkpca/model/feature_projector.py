@@ -48,7 +48,7 @@ class FeatureProjector(Projector):
 
     @cached_property
     def duals(self) -> np.ndarray:
-        """W (W'W)^(-1), of the size of the axes: W where these are orthonormal. Scores z are those of mean + duals z."""
+        """W (W'W)^(-1): W where that is orthonormal. Scores z are those of mean + duals z."""
         gram = self.axes.T @ self.axes
         if np.abs(gram - np.eye(len(gram))).max(initial=0.0) <= 1e-9:
             return self.axes

@@ -215,8 +215,8 @@ class KPCAModel:
 
     @property
     def bounds_text(self) -> str:
-        """``bound_kind`` as text, with the failure probability where there is one; whether intervals are of second order
-        (``info["residual_rows"]``)."""
+        """``bound_kind`` as text, with the failure probability where there is one, and whether intervals are of second
+        order (``info["residual_rows"]``)."""
         order = "second-order " if "residual_rows" in self.info else ""
         failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
         return order + self.bound_kind + failing

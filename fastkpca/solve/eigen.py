@@ -364,9 +364,7 @@ class Certifier(Judge):
         """That of the last look for another number of Ritz values."""
         found, outside = self.certificate, self.certificate.outside
         other = ritz_certificate(self.block, count, self.info(), NO_BOUND if outside is None else outside)
-        return replace(
-            other.tightened(found.eigenvalue_bounds[:, 1]), failure_probability=found.failure_probability
-        )
+        return replace(other.tightened(found.eigenvalue_bounds[:, 1]), failure_probability=found.failure_probability)
 
     def done(self, certificate: Certificate) -> bool:
         theta = self.ritz.theta

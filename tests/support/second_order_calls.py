@@ -35,7 +35,9 @@ def _call(rng, X, sigma=None, m=None, **more):
     m = int(rng.integers(4, max(6, len(X) // 4))) if m is None else m
     c = int(rng.integers(1, max(2, min(6, m - 1))))
     options = {"sigma": sigma, "max_features": min(m, len(X) - 1)}
-    return Call(X, c, options, how=str(rng.choice(["rows", "rows", "pass", "any"])), count=int(rng.integers(8, len(X))), **more)
+    return Call(
+        X, c, options, how=str(rng.choice(["rows", "rows", "pass", "any"])), count=int(rng.integers(8, len(X))), **more
+    )
 
 
 def normal(rng):

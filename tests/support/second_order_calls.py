@@ -157,8 +157,9 @@ def _angle_missed(given, model, true, vectors):
             continue
         members = np.flatnonzero(labels == labels[j])
         last = members[-1] + 1
-        if members[-1] == c - 1:  # the last cluster may have more eigenvalues than were returned
-            last += int((true[c:] >= model.eigenvalue_bounds[c - 1, 0]).sum())
+        low, high = model.eigenvalue_bounds[last - 1]
+        if last == c and true[c] > low - (high - low):
+            continue  # the last cluster may have more eigenvalues than were returned
         space = vectors[:, members[0] : last]
         u = score[:, j] / np.linalg.norm(score[:, j])
         sine = np.linalg.norm(u - space @ (space.T @ u))

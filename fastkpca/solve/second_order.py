@@ -70,7 +70,6 @@ V_o' B V_o is within 3 delta nu of V' B V. All of that is `Leading.error`, which
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,13 +85,11 @@ from .certificate import (
     feature_certificate,
     ritz_certificate,
 )
-from .sampled import FEWEST, upper_share
 
 __all__ = [
     "Leading",
     "Sampling",
     "SecondOrder",
-    "draws_that_pay",
     "expected_error",
     "expected_width",
     "expected_width_of_pass",
@@ -101,7 +98,6 @@ __all__ = [
     "leading_of_map",
     "outside_leading",
     "pass_certificate",
-    "predicted_width",
     "row_weights",
     "sampled_certificate",
     "sampling",
@@ -372,40 +368,6 @@ def sampled_certificate(
     return _second_order(leading, c, A, B, ends, plan.failure)
 
 
-def predicted_width(
-    leading: Leading,
-    c: int,
-    weights: np.ndarray,
-    residual: np.ndarray,
-    count: int | None,
-    failure: float,
-    size: float | None = None,
-) -> float:
-    """About the width that ``count`` rows bring, or a pass: None.
-
-    Parameters
-    ----------
-    leading : Leading
-        With any bound on what the map leaves out, such as another sample is expected to give.
-    c : int
-    weights : ndarray (n,)
-        `row_weights` of the first c vectors. Where only their sum is known: equal ones.
-    residual : ndarray (n,)
-    count : int, optional
-    failure : float
-    size : float, optional
-        About |A|; by default half of its bound, which is twice as much or more.
-    """
-    theta, norm = leading.theta, leading.norm.mu
-    k = len(theta)
-    c, size = min(c, k), norm / 2.0 if size is None else min(size, norm / 2.0)
-    if c == 0:
-        return norm
-    error = 0.0 if count is None else _expected_error(weights, residual, count, _logarithm(c, failure), norm, size)
-    low, high = _ends(leading, size * np.eye(k), error * np.eye(k))
-    return float((np.minimum(high, theta + norm) - np.maximum(low, theta))[:c].max()) + 2.0 * leading.error
-
-
 def expected_error(
     counts: np.ndarray, n: int, c: int, trace: float, sizes: tuple[np.ndarray, float, np.ndarray], failure: float
 ) -> np.ndarray:
@@ -474,23 +436,6 @@ def expected_width_of_pass(
     return np.asarray(np.minimum(above, norm).max(axis=-1, initial=0.0, keepdims=True))
 
 
-def draws_that_pay(share: float, failure: float, most: int, width: Callable[[float], float]) -> int:
-    """How many draws for nu bring a width within 5 % of that by ``most`` draws.
-
-    Parameters
-    ----------
-    share : float
-        About nu over the trace; 0 where nothing is known.
-    failure : float
-    most : int
-    width : callable
-        From a bound on nu over the trace: `predicted_width`, or the bound itself.
-    """
-    counts = np.append(np.arange(FEWEST, most, FEWEST), most)
-    widths = np.array([width(float(upper_share(share, int(count), failure))) for count in counts])
-    return int(counts[np.argmax(widths <= 1.05 * widths[-1])])
-
-
 def _logarithm(c: int, failure: float) -> float:
     """l, but for log tr Z^2, with which all the bounds on A fail together with this probability at most."""
     return float(np.log(2.0 * (c + 1) * len(RATES) / failure))
@@ -502,19 +447,16 @@ def _phi(z: np.ndarray) -> np.ndarray:
     return np.where(z < 1e-3, 0.5 + z / 3.0 + z * z, (-np.log1p(-large) - large) / large**2)
 
 
-def _expected_error(
-    weights: np.ndarray, residual: np.ndarray, count: int, ell: float, norm: float, size: float | None = None
-) -> float:
-    """Of v' R v, if |y_i|^2 is in proportion to r_i, as far as nu |A| allows."""
+def _expected_error(weights: np.ndarray, residual: np.ndarray, count: int, ell: float, norm: float) -> float:
+    """Of v' R v, if |y_i|^2 is in proportion to r_i, as far as nu^2 allows."""
     p = inclusion(weights, count)
     open_ = (p > 0) & (p < 1)
     if not open_.any() or not norm > 0.0:
         return 0.0
-    size = norm if size is None else size
     p, w = p[open_], weights[open_]
-    variance = norm * size / float(residual.sum()) * float(((1.0 - p) / p * w * w).sum())
-    z = RATES[RATES * np.sqrt(size / norm) < 1.0] * np.sqrt(size / norm)
-    rates = z / (float((w / p).max()) * np.sqrt(size))
+    variance = norm * norm / float(residual.sum()) * float(((1.0 - p) / p * w * w).sum())
+    z = RATES[RATES < 1.0]
+    rates = z / (float((w / p).max()) * np.sqrt(norm))
     return float((rates * _phi(z) * variance + ell / rates).min())
 
 

@@ -8,6 +8,7 @@
 ``look``, ``footprint``                 a look at a few rows for it, and the bytes of each step
 ``product_choice``                      which of a kernel's products with K serve a tolerance, and their costs
 ``dense``, ``features``, ``krylov``     the routes: LAPACK, a feature map, products
+``growth``, ``narrowing``               what narrows the intervals of a map the soonest; from rows of what it leaves out
 ``components``                          components from the moments of a feature map
 ``solution``                            what every route returns, and the steps that routes share
 ======================================  ==============================================================================

@@ -36,8 +36,10 @@ from ..solve.proofs import EXPLORING_PASSES
 from ..solve.small import seconds_of_small
 from . import footprint
 from .dense import takes_products
+from .growth import prices_of
 from .look import NOTHING_SEEN, Look
-from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
+from .narrowing import MORE_VECTORS, vectors_bytes
+from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -238,19 +240,31 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
+    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
+    memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
+    if of_rest:
+        seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
-    left = Room(features=most, kept=kept)
+    left = Room(features=most, kept=kept, rows=of_rest)
     return Candidate(
-        "features", offer.name, seconds, memory, D, obstacle, offer, left, misses=_misses_by_rounding(offer)
+        "features",
+        offer.name,
+        seconds,
+        memory,
+        D,
+        obstacle,
+        offer,
+        left,
+        misses=_misses_by_rounding(offer),
     )
 
 

@@ -3,11 +3,13 @@
 ==============================  ============================================================================
 ``as_rows``, ``Rows``           rows from whatever a user gives (arrays, sparse, frames, files), tile by tile
 ``check_finite``                refuses NaN and infinity by row and column
+``check_weights``               weights of the rows, finite and not negative
 ``check_columns``               refuses new rows with other columns than those of the fit
+``check_weights``               weights of rows, or why they are none
 ``holds_more``                  whether a type has more digits than float64
 ``nearest_and_rest``            numbers of such a type as the sum of two float64
 ``as_float``, ``check_choice``  arguments, refused in words; also ``check_count``, ``check_flag``, ``check_list``,
-                                ``check_numbers``, ``check_rng``
+                                ``check_numbers``, ``check_rng``; ``Randomness``, a seed or a generator, checked
 ``apply``                       Phi C over all rows, for a feature map and its coefficients
 ``feature_moments``             the moments of a map's features over all rows
 ``conjugate_gradients``         several right sides at once: a start or a direction
@@ -19,18 +21,28 @@ Loops over tiles are in ``fastkpca.base.parallel``, units for bounds in ``fastkp
 authors of kernels and methods alike.
 """
 
-from .base.checks import as_float, check_choice, check_count, check_flag, check_list, check_numbers, check_rng
+from .base.checks import (
+    Randomness,
+    as_float,
+    check_choice,
+    check_count,
+    check_flag,
+    check_list,
+    check_numbers,
+    check_rng,
+)
 from .base.stored import Record, refusing
 from .maps.passes import apply, feature_moments
 from .rows.columns import check_columns
 from .rows.convert import as_rows
 from .rows.sources import nearest_and_rest
-from .rows.values import check_finite
+from .rows.values import check_finite, check_weights
 from .rows.view import Rows, holds_more
 from .solve.conjugate_gradients import Iterated, conjugate_gradients, solve_to_residual
 
 __all__ = [
     "Iterated",
+    "Randomness",
     "Record",
     "Rows",
     "apply",
@@ -44,6 +56,7 @@ __all__ = [
     "check_list",
     "check_numbers",
     "check_rng",
+    "check_weights",
     "conjugate_gradients",
     "feature_moments",
     "holds_more",

@@ -20,8 +20,8 @@ from .base.protocol import FeatureMap, Kernel
 from .base.stored import Record
 from .errors import ModelFileError
 from .kernels import kernel_from_state, kernel_state
+from .model.reading import restore_map
 from .model.result import KPCAModel
-from .model.stored import restore_map
 
 __all__ = ["load_state", "save_state"]
 
@@ -37,8 +37,8 @@ def save_state(path: Any, kind: str, values: Mapping[str, Any], *, overwrite: bo
     values : mapping
         By name: numpy arrays of numbers or truth values, kernels, feature maps, models of ``kpca``, None, bool, int,
         float, str, lists and tuples of these five, and mappings of all that. A feature map needs its kernel under the
-        name ``"kernel"`` in ``values`` itself, and the array ``"shift"`` beside the map: what is subtracted from rows
-        before they are given to the map (``features(...).shift``).
+        name ``"kernel"`` in the same mapping or in one around it, and the array ``"shift"`` beside the map: what is
+        subtracted from rows before they are given to the map (``features(...).shift``).
     overwrite : bool
         False: an existing file is left alone and FileExistsError raised.
 
@@ -56,7 +56,7 @@ def save_state(path: Any, kind: str, values: Mapping[str, Any], *, overwrite: bo
     if not isinstance(values, Mapping):
         raise TypeError(f"values is of type {type(values).__name__}; give a mapping of names to values")
     arrays: dict[str, np.ndarray] = {}
-    described = _describe_all(values, "", values.get("kernel"), arrays)
+    described = _describe_all(values, "", None, arrays)
     files.write(path, {"kind": kind, "values": described}, arrays, overwrite=overwrite)
 
 
@@ -88,12 +88,7 @@ def load_state(path: Any, *, plugins: bool | str | Collection[str] = False) -> t
     try:
         record = Record(header, arrays, "the file")
         record.keys(("kind", "values"))
-        described = Record(record.get("values"), arrays, "the values")
-        kernel = None
-        if "kernel" in described.header:
-            of_kernel = Record(described.header["kernel"], arrays, "kernel").header
-            kernel = kernel_from_state(of_kernel["kernel"], plugins=plugins) if "kernel" in of_kernel else None
-        return record.text("kind"), _restore_all(described, "", kernel, plugins)
+        return record.text("kind"), _restore_all(Record(record.get("values"), arrays, "the values"), "", None, plugins)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
 
@@ -101,6 +96,7 @@ def load_state(path: Any, *, plugins: bool | str | Collection[str] = False) -> t
 def _describe_all(values: Mapping[str, Any], place: str, kernel: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """JSON for values; their arrays join the others under names that begin with their place."""
     described: dict[str, Any] = {}
+    kernel = values.get("kernel", kernel)
     for name, value in values.items():
         here = f"{place}{name}"
         if isinstance(value, np.ndarray):
@@ -141,6 +137,10 @@ def _add(arrays: dict[str, np.ndarray], name: str, array: np.ndarray) -> None:
 def _restore_all(described: Record, place: str, kernel: Kernel | None, plugins: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     maps = []
+    if "kernel" in described.header:  # before the maps that need it
+        of_kernel = Record(described.header["kernel"], described.arrays, f"{place}kernel").header
+        if "kernel" in of_kernel:
+            kernel = kernel_from_state(of_kernel["kernel"], plugins=plugins)
     for name in described.header:
         here = f"{place}{name}"
         record = Record(described.header[name], described.arrays, here)

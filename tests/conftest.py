@@ -52,6 +52,14 @@ def attack(request) -> Attack:
     return Attack(request.config.getoption("--attack"))
 
 
+@pytest.fixture
+def plugins(tmp_path, monkeypatch):
+    """add(distribution, entries, sources, version, group=, summary=): a distribution on sys.path, not installed."""
+    import fake_plugins  # not where the package itself cannot be imported, which some tests are about
+
+    yield from fake_plugins.on_path(tmp_path, monkeypatch)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of the real data sets; FASTKPCA_DATA names it where it does not lie beside the checkout."""

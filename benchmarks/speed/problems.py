@@ -3,11 +3,12 @@
     problem(seed, i)
 
 is the same on every machine that has the same real sets (``FASTKPCA_DATA``; without them only drawn rows and those of
-scikit-learn are taken).
+scikit-learn are taken). ``NAMED`` are problems on which a plan went wrong once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -123,15 +124,81 @@ def some_rows(rng: np.random.Generator, X: np.ndarray, n: int) -> np.ndarray:
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
+# named -------------------------------------------------------------------------------------------------------
+
+
+def gaussian(
+    rows: str, X: np.ndarray, part: float, c: int = 10, tol: float = 1e-6, sigma: float | None = None
+) -> Problem:
+    """``part``: of the median distance; or ``sigma`` itself."""
+    kernel = get_kernel("gaussian", sigma=part * median_distance(X) if sigma is None else sigma)
+    return Problem(
+        rows,
+        f"gaussian {part:g}" if sigma is None else f"gaussian, sigma {sigma:g}",
+        X,
+        {"kernel": kernel, "c": c, "tol": tol},
+    )
+
+
+def tanh(rows: str, X: np.ndarray, tol: float) -> Problem:
+    scale = 1.0 / float(np.mean(np.sum(X**2, axis=1)))
+    return Problem(rows, "tanh", X, {"kernel": get_kernel("tanh", scale=scale, offset=-0.5), "c": 10, "tol": tol})
+
+
+def from_seed(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+NAMED = {
+    "heavy tails in the plane": lambda: [
+        gaussian("lognormal", from_seed(3000).lognormal(0, 1, (50_000, 2)), 1, sigma=1.7278),
+        gaussian("lognormal", from_seed(2012).lognormal(0, 1, (200_000, 2)), 1, sigma=1.832),
+        gaussian("student t3", from_seed(3201).standard_t(3, (20_000, 2)), 1, sigma=1.5652),
+    ],
+    "many columns": lambda: [
+        gaussian(kind, DRAWN[kind](from_seed(n), n, 784), 1, tol=tol)
+        for kind in ("normal", "correlated")
+        for n, tol in ((200, 1e-6), (1000, 1e-2), (2000, 1e-4), (5000, 1e-6))
+    ],
+    "one-hot columns": lambda: [
+        gaussian("one-hot", one_hot(from_seed(n), n, d), part, tol=tol)
+        for n, d, part, tol in ((1000, 3, 1, 1e-4), (5000, 2, 0.5, 1e-6), (20_000, 3, 1, 1e-3), (10_000, 8, 1, 1e-6))
+    ],
+    "tanh": lambda: [
+        tanh(kind, DRAWN[kind](from_seed(n), n, d), tol)
+        for kind, n, d, tol in (("normal", 2000, 8, 1e-6), ("cube", 5000, 5, 1e-4), ("student t3", 10_000, 13, 1e-6))
+    ],
+    "looser and looser": lambda: [
+        gaussian(kind, DRAWN[kind](from_seed(n), n, d), 1, tol=tol)
+        for kind, n, d in (("correlated", 4137, 26), ("normal", 4137, 26), ("normal", 8192, 32))
+        for tol in (1e-9, 1e-6, 1e-4, 1e-2)
+    ],
+    "narrow clusters": lambda: [
+        gaussian("clusters", clusters(from_seed(d), 20_000, d), part, tol=1e-4)
+        for d, part in ((2, 0.02), (4, 0.05), (8, 0.1))
+    ],
+}
+"""By what they have in common."""
+
+
+def named() -> Iterator[Problem]:
+    for make in NAMED.values():
+        yield from make()
+
+
 # kernels -----------------------------------------------------------------------------------------------------
+
+
+def median_distance(X: np.ndarray) -> float:
+    distances = pdist(X[:300])
+    return float(np.median(distances[distances > 0])) if distances.any() else 1.0
 
 
 def draw_kernel(rng: np.random.Generator, X: np.ndarray) -> tuple[Kernel, str]:
     """A kernel, and what it is called; widths are parts of the median distance, and 1 half of the time."""
-    distances, size = pdist(X[:300]), float(np.mean(np.sum(X**2, axis=1)))
-    median = float(np.median(distances[distances > 0])) if distances.any() else 1.0
+    size = float(np.mean(np.sum(X**2, axis=1)))
     factor = float(rng.choice([0.1, 0.2, 0.5, 1.0, 1.0, 1.0, 2.0]))
-    width, degree = factor * median, int(rng.choice([2, 3, 4, 5, 6]))
+    width, degree = factor * median_distance(X), int(rng.choice([2, 3, 4, 5, 6]))
     gaussian = get_kernel("gaussian", sigma=width)
     polynomial = get_kernel("polynomial", degree=degree, scale=1.0 / size, offset=1.0)
     made = {

@@ -2,10 +2,8 @@
 
 ===============  ==========================================================================
 ``boxes``        Chebyshev nodes in a grid of boxes: points sorted, spread onto nodes, read off them; C beside it
-``clusters``     bisection trees, what to do with each pair of nodes, expansions about two centres; C beside it
 ``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
-``parity``       products along an axis with a matrix of even and odd columns; C beside it
 ``pivots``       pivoted Cholesky: rejection in a block, factor and solve, residual diagonals
 ``symmetric``    a symmetric matrix that is held: sums, a centred copy in float32, eigenvalues; C beside it
 ``tiles``        exact tiles of the four built-in kernels and the products with them; C beside it

@@ -1,8 +1,6 @@
 from . import boxes as boxes
-from . import clusters as clusters
 from . import moments as moments
 from . import multiindex as multiindex
-from . import parity as parity
 from . import pivots as pivots
 from . import symmetric as symmetric
 from . import tiles as tiles

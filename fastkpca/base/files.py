@@ -34,13 +34,17 @@ __all__ = ["read", "write"]
 
 MAGIC = b"FASTKPCA"
 VERSION = 1
+"""Of the format that is written, and the only one that is read."""
 
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = hashlib.sha256().digest_size
 _ALIGN = 64
+"""Bytes, of which the place of an array is a multiple: a line of the cache."""
 _CHUNK = 1 << 24
+"""Bytes that are written, read and hashed at once."""
 _MAX_HEADER = 1 << 22  # Python objects take up to some 25 times as much as the JSON that describes them
 _MAX_DIMENSIONS = 32
+"""Of an array; the limit of numpy 1."""
 _MAX_DEPTH = 100  # of nested lists and objects; far below where the JSON reader of any Python version gives up
 _DTYPES = {
     np.dtype(code).newbyteorder("<").str: np.dtype(code).newbyteorder("<")
@@ -286,7 +290,7 @@ def _is_shallow(value: Any) -> bool:
     return False
 
 
-def _check_layout(table: list[Any], room: int, name: str) -> None:
+def _check_layout(table: list[Any], size: int, name: str) -> None:
     """Every array exactly where, and as large as, the one valid layout has it; nothing is allocated before."""
     end, seen = 0, set()
     for i, entry in enumerate(table):
@@ -315,7 +319,7 @@ def _check_layout(table: list[Any], room: int, name: str) -> None:
                 f"{name}: array {label!r} lies at {entry['offset']!r} instead of {_aligned(end)}: overlapping or astray"
             )
         end = entry["offset"] + entry["nbytes"]
-        if end > room:
-            raise ModelFileError(f"{name}: array {label!r} ends {end - room} bytes beyond the end of the file")
-    if end != room:
-        raise ModelFileError(f"{name}: {room - end} bytes belong to no array")
+        if end > size:
+            raise ModelFileError(f"{name}: array {label!r} ends {end - size} bytes beyond the end of the file")
+    if end != size:
+        raise ModelFileError(f"{name}: {size - end} bytes belong to no array")

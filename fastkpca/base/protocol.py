@@ -649,6 +649,10 @@ class FeatureMap:
         """``apply`` with these coefficients, of many tiles: what depends on C alone may be done once."""
         return lambda X: self.apply(X, C)
 
+    def quick_columns(self, C: np.ndarray) -> int:
+        """How many of the first columns of C ``applied`` needs no features for; all where it never does less."""
+        return C.shape[1]
+
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """Function (X, steps) -> the gradients of phi(x).c_k at the rows of a tile, for coefficients C (D, k):
         shape (n, k, d). By central differences with ``steps`` (n, d); a map that knows its derivative overrides it."""
@@ -807,18 +811,6 @@ class OperatorMoments(Moments):
         `maps.compressed.Compressed` or None
             Products with it; a function that turns vectors (k, c) of these directions into (D, c); bounds. None where
             too many directions are needed.
-        """
-        return None
-
-    def heavy(self, share: float) -> tuple[Any, np.ndarray, float] | None:
-        """The second moment of the features whose weight is above ``share`` of the largest weight.
-
-        Returns
-        -------
-        tuple or None
-            The operator of these features (``n_features``, ``trace``, ``norm``, ``product_error``, ``indefinite`` and
-            ``matmat``), their numbers among all features, and a bound on the norm of the second moment of the others.
-            None where features have no weights.
         """
         return None
 

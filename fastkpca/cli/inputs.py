@@ -7,13 +7,14 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .console import Refused, say
+from .console import Refused, readable_size, say
 
 __all__ = ["columns_of_the_file", "note_of_order", "read_table", "rereadable_input"]
 
@@ -101,13 +102,32 @@ def rereadable_input(options: argparse.Namespace) -> Iterator[None]:
     if options.path is None or (options.path != "-" and not _is_pipe(options.path)):
         yield
         return
+    name = "standard input" if options.path == "-" else options.path
     source = contextlib.nullcontext(sys.stdin.buffer) if options.path == "-" else open(options.path, "rb")  # noqa: SIM115
     with tempfile.NamedTemporaryFile(prefix="fastkpca-") as copy:
         with source as stream:
-            shutil.copyfileobj(stream, copy)
+            _copy(stream, copy, name)
         copy.flush()
         options.path = copy.name
         yield
+
+
+def _copy(stream: Any, copy: Any, name: str) -> None:
+    """All that there is, within half of the room that the folder of temporary files has left: some input never ends."""
+    with contextlib.suppress(OSError):  # what stands in for standard input may have no number
+        number = stream.fileno()
+        if not os.isatty(number) and stat.S_ISCHR(os.fstat(number).st_mode) and stream.peek(1):
+            raise Refused(f"{name} is a device, which has no end; give a file or a pipe")
+    room = size = shutil.disk_usage(os.path.dirname(copy.name)).free // 2
+    while block := stream.read(1 << 20):
+        room -= len(block)
+        if room < 0:
+            folder = os.path.dirname(copy.name)
+            raise Refused(
+                f"{name} has not ended after {readable_size(size)}, half of what {folder} has left, "
+                "where it is copied, since it is read repeatedly; give a file, or TMPDIR another folder"
+            )
+        copy.write(block)
 
 
 def _is_pipe(path: str) -> bool:

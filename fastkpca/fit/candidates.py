@@ -33,9 +33,13 @@ from ..solve.costs import (
 from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.proofs import EXPLORING_PASSES
+from ..solve.small import seconds_of_small
 from . import footprint
+from .dense import takes_products
+from .growth import prices_of
 from .look import NOTHING_SEEN, Look
-from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
+from .narrowing import MORE_VECTORS, vectors_bytes
+from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -93,8 +97,9 @@ MORE_THAN_ROWS = 2048
 def dense_candidate(problem: Problem) -> Candidate:
     wanted, n = problem.target.n_components, problem.data.n_samples
     few = wanted if wanted is not None and not takes_all(n, wanted) else None
-    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows)
-    seconds += eigen_seconds(n, few) + OVERHEAD
+    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + OVERHEAD
+    lapack = eigen_seconds(n, few)
+    seconds += min(lapack, seconds_of_small(n, wanted or n)) if takes_products(problem) else lapack
     memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 
@@ -110,10 +115,11 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
     if not target.tol_is_required and target.features in ("auto", "pivots"):
         return _within_budget(problem)
     name, n = target.features, problem.data.n_samples
-    largest = _largest_map(problem, components_held(problem, look), 0.0, pivots=False)[1]
-    if name == "auto" and target.method != "features" and most_seconds < np.inf:
-        # a map whose second moment alone costs more than another whole route is not worth looking for
-        largest = min(largest, int(np.sqrt(most_seconds * RATE.squares / n)) + 1)
+    most = MAX_FEATURES
+    if name == "auto" and target.method != "features":
+        most = min(most, _features_within(most_seconds, n))
+    hold = components_held(problem, look)
+    largest = _largest_map(problem, hold, 0.0, most, pivots=False)[1]
     offers = [x for x in kernel.feature_maps(problem.data, 0.0, largest) if x.cost.residual == 0.0]
     offers = [x for x in offers if name in ("auto", x.name)]
     if offers and target.forced:
@@ -123,31 +129,36 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
         offers += [x for x in _truncated(problem, look, largest) if x.name not in known]
     if not offers:
         return [_no_map(problem, largest)] if target.method == "features" and look.level else []
-    hold = components_held(problem, look)
     return [feature_candidate(problem, x, hold, look) for x in offers]
 
 
 def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
-    target, data = problem.target, problem.data
+    target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
-    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), pivots=True)[0]
+    if target.free and 0.0 < residual < 1.0:
+        # to look for a moment that is held as an operator costs next to nothing
+        held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
+        prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
+        largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
+    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), largest, pivots=True)[0]
     while True:
         offers = offers_of_maps(
-            problem.kernel,
+            kernel,
             data,
             problem.rows,
             look,
             residual,
             largest,
             target.features,
-            most=min(pivots, largest),
+            most=pivots,
             count=pivot_count(problem, look, residual),
             n_threads=problem.budget.n_threads,
         )
         if problem.takes_quick_moments and target.features in ("auto", "monomial") and residual < 1.0:
             # sums of fewer products make more features worth their price
-            quick = problem.kernel.quick_map(data, residual, QUICK_MORE * largest)
-            offers += [] if quick is None or any(x.name == quick.name for x in offers) else [quick]
+            known = any(x.cost.quick_flops is not None for x in offers)
+            quick = None if known else kernel.quick_map(data, residual, QUICK_MORE * largest)
+            offers += [] if quick is None else [quick]
         if problem.keeps_moments and target.features == "auto":
             # moments that are no matrix belong to the box of these rows: what will be merged or updated takes any rows
             offers = [x for x in offers if x.cost.moment_flops is None] or offers
@@ -229,24 +240,47 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
+    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
+    memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
+    if of_rest:
+        seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
-    misses = offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
+    left = Room(features=most, kept=kept, rows=of_rest)
     return Candidate(
-        "features", offer.name, seconds, memory, D, obstacle, offer, Room(features=most, kept=kept), misses=misses
+        "features",
+        offer.name,
+        seconds,
+        memory,
+        D,
+        obstacle,
+        offer,
+        left,
+        misses=_misses_by_rounding(offer),
     )
 
 
-def _largest_map(problem: Problem, hold: int, scores: float, *, pivots: bool) -> tuple[int, int]:
-    most = MAX_FEATURES if problem.target.max_features is None else problem.target.max_features
+def _misses_by_rounding(offer: Offer) -> bool:
+    return offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
+
+
+def _features_within(seconds: float, n: int) -> int:
+    """Features whose second moment costs as much: of a map with more the moment alone costs more than another route."""
+    return int(min(np.sqrt(seconds * RATE.squares / n), MAX_FEATURES)) + 1
+
+
+def _largest_map(
+    problem: Problem, hold: int, scores: float, most: int = MAX_FEATURES, *, pivots: bool
+) -> tuple[int, int]:
+    most = most if problem.target.max_features is None else min(most, problem.target.max_features)
     most = min(most, problem.data.n_samples) if pivots else most
     return footprint.largest_map(
         problem.data, problem.rows, hold, problem.budget.memory, most, pivots=pivots, scores=scores
@@ -420,15 +454,16 @@ def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm:
     target, trace = problem.target, problem.kernel.positive_semidefinite
     shares, beyond = look.spectrum(n)
     first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
-    if not last > 0.0:
+    if not (look.level and first > 0.0):
         return [Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)]  # nothing is known
+    last = max(last, target.tol * first)  # of smaller ones a bound as wide as that will do
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares = np.append(shares, np.full(max(most - len(shares), 0), beyond))
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
     left = [np.append(np.cumsum(x[:0:-1])[::-1], 0.0)[:most] for x in (shares, shares**2)]
     rest = max(n - len(shares), 0)
     by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
-    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
+    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest + look.below**2)) if norm else by_trace
     low = np.flatnonzero(mu <= LOW * last)
     converging = max(_converging(look, n, k, block, target.tol) - CONFIRMING, 1.0)
     exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
@@ -444,7 +479,8 @@ def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
     (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
     the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
     """
-    first, last, least = look.expected(1, n), look.expected(k, n), look.least(n)
+    first, least = look.expected(1, n), look.least(n)
+    last = max(look.expected(k, n), tol * first)
     wanted = max(math.log(4.0 * n / block * last / (first * tol)), 1.0)
     shares, beyond = look.spectrum(n)
     more = np.arange(int(MOST_PASSES / 2.0))  # further blocks

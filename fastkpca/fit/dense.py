@@ -15,11 +15,12 @@ from ..errors import rounded_up
 from ..products.matrix import check_values, gram_matrix
 from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
+from ..solve.small import may_be_enough, pairs_of_small
 from .problem import Problem
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 from .target import Target
 
-__all__ = ["solve_dense"]
+__all__ = ["solve_dense", "takes_products"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def solve_dense(problem: Problem) -> Solution:
     means, norm = _means_and_norm(K, root)
     if not isfinite(norm):
         check_values(K, problem.kernel)
-    pairs = _by_lapack(problem, K, root, count, means, norm)
+    pairs = _by_products(problem, K, means, norm) or _by_lapack(problem, K, root, count, means, norm)
     del K  # overwritten; scores and coefficients need the memory
     eigenvalues, vectors = pairs.eigenvalues, pairs.vectors
     if root is not None:
@@ -89,6 +90,36 @@ def solve_dense(problem: Problem) -> Solution:
         score if root is None else None,
         _message(pairs.certificate, eigenvalues, problem.target),
     )
+
+
+def takes_products(problem: Problem) -> bool:
+    """Whether products with the matrix may do, before LAPACK is asked; not where it was asked for by name."""
+    target = problem.target
+    if target.forced or target.n_components is None or problem.rows.weights is not None:
+        return False
+    return problem.kernel.positive_semidefinite and may_be_enough(problem.data.n_samples, target.n_components)
+
+
+def _by_products(problem: Problem, K: np.ndarray, means: np.ndarray, norm: float) -> _Pairs | None:
+    """By products with the matrix, where these reach ``tol``; None where that is left to LAPACK.
+
+    ``means`` and ``norm``, |K|_F, are K's."""
+    target, n = problem.target, len(K)
+    if not takes_products(problem):
+        return None
+    assert target.n_components is not None
+    centre = means if target.center else None
+    found = pairs_of_small(K, centre, target.n_components, target.tol, problem.entry_error, norm)
+    if found is None:
+        return None
+    info = {"matrix_passes": found.products}
+    if found.factorisations:
+        info["factorisations"] = found.factorisations
+    diagonal = K.diagonal()  # has the largest values of a semidefinite kernel
+    total, size = float(diagonal.sum()), n * float(diagonal.max())
+    means = means if target.center else np.zeros(n)
+    total -= float(means.sum())
+    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, info, found.images)
 
 
 def _by_lapack(

@@ -8,6 +8,8 @@ memory for them (``threads_within``), so that neither the plan nor a result depe
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ..base.lapack import takes_all
@@ -66,12 +68,15 @@ def _summary_bytes(data: Summary) -> float:
 
 def looking_bytes(rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
-    source, n, d = rows.page_bytes, rows.n_samples, rows.n_features
-    step = rows.step
+    return _looking_bytes(rows.page_bytes, rows.n_samples, rows.n_features, rows.step, rows.dtype.itemsize)
+
+
+@lru_cache(maxsize=16)  # a plan asks for each of its candidates
+def _looking_bytes(source: float, n: int, d: int, step: int, itemsize: int) -> float:
     matrices = 0.0 if d > MAX_COVARIANCE else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
     tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
     numbers = float(d) * min(n, ROWS_OF_SAMPLE)
-    sample = (8.0 + rows.dtype.itemsize) * numbers
+    sample = (8.0 + itemsize) * numbers
     trial = 8.0 * numbers + (0.0 if d > MOST_COLUMNS else 8.0 * numbers + 16.0 * d * d)  # with the covariance
     return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _filled(n, 64.0)
 

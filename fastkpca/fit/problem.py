@@ -332,7 +332,7 @@ def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None)
 
 def _rows(X: Any, ask: Ask, room: float) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
-    rows = as_rows(X, at_least=2, room=room)
+    rows = as_rows(X, at_least=2, memory=room)
     if ask.sample_weight is not None:
         rows = rows.weighted(check_weights(ask.sample_weight, rows.n_samples))
     if ask.like is not None:

@@ -13,8 +13,7 @@ largest values of their squares on the box. Products of two of the functions are
 they are many, C11 is multiplied with instead: on a grid of more than 4 M points an axis the moment's symbol is a
 weight, which integrates those polynomials exactly, and C11 = F' diag(symbol) F - mean mean' / N. F, the functions'
 values on the grid, is a product over the axes: one matrix product each way for each axis. These take a fraction of the
-time of FFTs. The functions of an axis are even or odd, so half of each is enough. A coarser grid takes light modes for
-others, and errs by little.
+time of FFTs. A coarser grid takes light modes for others, and errs by little.
 
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
@@ -30,10 +29,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.parity import ParityMatrix
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.rounding import UNIT, rounding_factor
+from .transforms import along
 
 __all__ = [
     "LEAST",
@@ -51,12 +50,10 @@ LEAST = {1: 2500, 2: 600, 3: 2500}
 MOST_FORMED = {1: 1600, 2: 150, 3: 400}
 """Directions up to which the moment is formed. Of more than one axis, products on the grid are cheap."""
 MOST = {1: 1600, 2: 3000, 3: 60_000}
-"""Directions that are kept, at most. Beyond, FFTs are as fast with one axis, and with two ``nested``."""
+"""Directions that are kept, at most. Beyond, FFTs are as fast with one axis."""
 MOST_PAIRS = 1 << 23
 """Numbers in the table of products of two functions by axis."""
 REMAINDER = 1e-14
-COLUMNS = 100
-"""That an iteration multiplies, about."""
 
 
 @dataclass(frozen=True)
@@ -249,10 +246,7 @@ class _Directions:
         return matrix
 
     def lift(self, unpack: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-        modes = [
-            ParityMatrix(wave[: m + 1, :even].real, wave[: m + 1, even:].imag, 2 * m + 1)
-            for wave, m, even in zip(self.waves, self.half, self.n_even)
-        ]
+        modes = [np.hstack([wave[:, :even].real, wave[:, even:].imag]) for wave, even in zip(self.waves, self.n_even)]
 
         def lift(V: np.ndarray) -> np.ndarray:
             # v_a is real for an even function, imaginary for an odd one. Of products, those that are real are even in
@@ -261,7 +255,7 @@ class _Directions:
             parts = np.zeros((V.shape[1], *self.sizes))
             parts.reshape(len(parts), -1)[:, self.places] = V.T * np.array([0.5, 0.5, -0.5, -0.5])[n_odd]
             for axis in range(len(self.sizes), 0, -1):
-                parts = modes[axis - 1].expand(parts, axis)
+                parts = along(modes[axis - 1], parts, axis)
             images = parts.reshape(len(parts), -1)[:, ::-1].reshape(parts.shape)
             parts, images = parts[:, self.half[0] :], images[:, self.half[0] :]
             spectra = np.empty(parts.shape, dtype=np.complex128)
@@ -292,8 +286,7 @@ class _GridProduct:
         symbol, total = self.symbol, self.directions.total
         largest, share = 1.0, 16.0
         for wave, F in zip(self.directions.scaled, self.values):
-            squares = np.einsum("ij,ij->i", F.even, F.even) + np.einsum("ij,ij->i", F.odd, F.odd)
-            largest *= float(squares.max()) * F.shape[0]
+            largest *= float(np.einsum("ij,ij->i", F, F).max()) * len(F)
             terms = float(np.linalg.norm(np.abs(wave).sum(axis=0)) / np.linalg.norm(wave))  # errors of F itself
             share += sum(map(rounding_factor, F.shape)) + 2.0 * rounding_factor(len(wave)) * terms
         share *= float(np.abs(symbol).mean())
@@ -330,10 +323,13 @@ class _GridProduct:
             coefficients.reshape(-1)[directions.places] = u
             values = coefficients
             for axis in range(len(sizes) - 1, 0, -1):
-                values = self.values[axis].expand(values, axis, parts[axis - 1])
-            values = self.values[0].weigh(values.reshape(sizes[0], -1), weights).reshape(parts[0].shape)
+                values = along(self.values[axis], values, axis, parts[axis - 1])
+            points = self.values[0] @ values.reshape(sizes[0], -1)
+            points *= weights
+            np.matmul(self.values[0].T, points, out=parts[0].reshape(sizes[0], -1))
+            values = parts[0]
             for axis in range(1, len(sizes)):
-                values = self.values[axis].fold(values, axis, parts[axis])
+                values = along(self.values[axis].T, values, axis, parts[axis])
             image[:] = values.reshape(-1)[directions.places]
 
     def matrix(self) -> np.ndarray:
@@ -341,15 +337,13 @@ class _GridProduct:
         return self.matmat(np.eye(len(self.directions.places)))
 
 
-def _values_on_axis(wave: np.ndarray, n_even: int, n: int) -> ParityMatrix:
-    """Values of functions with these modes, even ones first, on n points from 0 on, over the root of n."""
-    m, half = len(wave) // 2, n // 2 + 1
-    phases = np.outer(np.arange(half), np.arange(m + 1)) % n * (2.0 * pi / n)
+def _values_on_axis(wave: np.ndarray, n_even: int, n: int) -> np.ndarray:
+    """Values (n, r) of functions with these modes, even ones first, on n points from 0 on, over the root of n."""
+    m = len(wave) // 2
+    phases = np.outer(np.arange(n), np.arange(m + 1)) % n * (2.0 * pi / n)
     upper = wave[m:] * (2.0 / sqrt(n))
     upper[0] *= 0.5
-    even, odd = np.cos(phases) @ upper.real[:, :n_even], -np.sin(phases) @ upper.imag[:, n_even:]
-    odd[2 * np.arange(half) % n == 0] = 0.0  # points that are their own image
-    return ParityMatrix(even, odd, n, periodic=True)
+    return np.hstack([np.cos(phases) @ upper.real[:, :n_even], -np.sin(phases) @ upper.imag[:, n_even:]])
 
 
 def _chosen(largest: list[np.ndarray], tau: float, most: int) -> tuple[np.ndarray | None, float]:

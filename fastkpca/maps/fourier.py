@@ -561,74 +561,6 @@ class ToeplitzMoments(OperatorMoments):
         rest = np.abs(reduce(np.multiply.outer, lines) / self.map.weights - 1.0).max()
         return lines if rest <= 1e-12 else None
 
-    def heavy(self, share: float) -> tuple[HeavyModes, np.ndarray, float]:
-        """The moment of the modes that weigh more than ``share`` of the heaviest: for ``nested``.
-
-        Returns it, the numbers of its features among all, and a bound on the norm of the moment of the others.
-        """
-        whole = self.map
-        weights = whole.weights
-        chosen = weights > share * weights.max()
-        half = tuple(int(np.abs(np.flatnonzero(line) - m).max()) for line, m in _lines(chosen, whole.half))
-        inner = tuple(slice(m - k, m + k + 1) for m, k in zip(whole.half, half))
-        part = FourierMap(
-            whole.box,
-            whole.margin,
-            weights[inner],
-            tail=whole.tail,
-            images=whole.images,
-            beyond=whole.beyond,
-            eps=whole.eps,
-        )
-        inside = ToeplitzMoments(part)
-        around = tuple(slice(2 * (m - k), 2 * (m + k) + 1) for m, k in zip(whole.half[1:], half[1:]))
-        inside._sums = np.ascontiguousarray(self._exact_count()[(slice(0, 2 * half[0] + 1), *around)])
-        inside.count = self.count
-        numbers = np.flatnonzero(chosen.ravel())
-        return HeavyModes(inside, chosen[inner]), numbers, self._norm_of(np.where(chosen, 0.0, weights))
-
-    def _norm_of(self, others: np.ndarray) -> float:
-        """Bound on the norm of S T S for S^2 = ``others``, at most the map's weights w.
-
-        The smaller of two bounds. T is a compression of the circulant matrix whose eigenvalues the symbol is,
-        so the largest of others times the largest of these; where rows are few, the symbol peaks at each of them.
-        And others <= e w^q for a q < 1, the weights of a narrower Gaussian g: then S T S is at most e times the
-        largest eigenvalue of the matrix of g, whose entries are positive, so at most e times its largest row sum, of
-        f(x) = sum_j g(x - x_j). Of that only values on a grid are known. With z the node next to x,
-        |x - y|^2 >= |z - y|^2 / (1 + a) - |x - z|^2 / a, so f(x) is at most exp(|x - z|^2 / (2 a s^2)) times the same
-        sum at z for the variance s^2 (1 + a), which is the power q (1 + a).
-        """
-        whole = self.map
-        symbol = self.symbol
-        slack = 1.0 + 16.0 * log(symbol.size + 2.0) * UNIT
-        best = float(others.max()) * float(np.abs(symbol).max()) * slack
-        if any(m < 1 for m in whole.half):
-            return best * (1.0 + 1e-12)
-        # w = exp(-rate m^2) along an axis
-        rates = [log(line[m] / line[m + 1]) for line, m in _lines(whole.weights, whole.half)]
-        a = 0.3
-        for q in (0.15, 0.3, 0.5):
-            # the axis's variance in phase is 2 rate q (a Gaussian of the modes), nodes are 2 pi / n apart
-            apart = sum((pi / n) ** 2 / (2.0 * a * 2.0 * r * q) for r, n in zip(rates, symbol.shape))
-            narrow, wide, left = np.ones(()), np.ones(()), 1.0
-            for r, m in zip(rates, self._doubled):
-                modes = np.arange(-m, m + 1.0)
-                narrow = np.multiply.outer(narrow, np.exp(-q * r * np.arange(-(m // 2), m // 2 + 1.0) ** 2))
-                line = np.exp(-(1.0 + a) * q * r * modes**2)
-                wide = np.multiply.outer(wide, line)
-                left *= float(line.sum()) + 2.0 * exp(-(1.0 + a) * q * r * (m + 1.0) ** 2) / -np.expm1(
-                    -(1.0 + a) * q * r * (2 * m + 3.0)
-                )
-            left -= float(wide.sum())
-            # the images of a wrapped Gaussian obey the same inequality, each on its own; scales: g and its wider one
-            # have (1 + a)^(d / 2) between their heights
-            sums = _values((self._sums * wide[self._doubled[0] :])[None], symbol.shape)[0]
-            size = float(wide.sum())
-            row_sum = float(sums.max()) + self.count * (left + size * (whole.transform_error + 1e-12))
-            row_sum *= (1.0 + a) ** (0.5 * len(rates)) * exp(apart)
-            best = min(best, float((others / narrow).max()) * row_sum)
-        return best * (1.0 + 1e-9)
-
     def dense(self) -> np.ndarray | None:
         """The centred second moment where it is small, or a flat one on a line; None else."""
         D = self.map.n_features
@@ -637,24 +569,6 @@ class ToeplitzMoments(OperatorMoments):
         if len(self.map.half) > 1 or D > DENSE_LINE:
             return None
         return self.form() if self.trace**2 >= FLAT * D**1.5 * self.norm**2 else None
-
-
-class HeavyModes:
-    """The centred second moment of some of a box's modes, symmetric under m -> -m; as ``ToeplitzMoments``."""
-
-    def __init__(self, box: ToeplitzMoments, chosen: np.ndarray):
-        self._box = box
-        self._chosen = np.flatnonzero(chosen.ravel())
-        self.n_features = len(self._chosen)
-        total = box.total[self._chosen]
-        self.trace = box.count * float(box.map.weights[chosen].sum()) - float(total @ total) / max(box.count, 1e-300)
-        self.norm = box.norm
-        self.product_error, self.indefinite = box.product_error, box.indefinite
-
-    def matmat(self, C: np.ndarray) -> np.ndarray:
-        whole = np.zeros((self._box.map.n_features, C.shape[1]), order="F")
-        whole[self._chosen] = C
-        return self._box.matmat(whole)[self._chosen]
 
 
 def _product_error(points: float, largest: float, mean: float, heaviest: float, total: float, square: float) -> float:

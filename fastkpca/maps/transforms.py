@@ -9,8 +9,8 @@ kept, shape (columns, M_1 + 1, 2 M_2 + 1, ...), its plane m_1 = 0 whole.
 The cheapest of these is taken; ``error_bound`` holds for all of them.
 
 - Boxes: points are spread onto Chebyshev nodes of a grid of boxes (``_core.boxes``) that covers them, and exponentials
-  are needed at nodes only, axis by axis: as cosines and sines of distances from the grid's middle, which are even and
-  odd. Their interpolation errs by at most 2 (M r / 2)^q / q! for q nodes in a box of side 2 r (Lagrange's remainder).
+  are needed at nodes only, axis by axis: as cosines and sines of distances from the grid's middle. Their interpolation
+  errs by at most 2 (M r / 2)^q / q! for q nodes in a box of side 2 r (Lagrange's remainder).
   The less of the period the points fill, the fewer nodes that takes.
 - finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41, 2019; the extra ``fastkpca[nufft]``).
 - Without it, products of one-dimensional exponentials by GEMM, exact, for few points.
@@ -27,7 +27,6 @@ import numpy as np
 import scipy  # scipy.special is loaded where it is used first
 
 from .._core.boxes import MOST_NODES, Grid, Points
-from .._core.parity import ParityMatrix
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.rounding import UNIT
@@ -38,6 +37,7 @@ __all__ = [
     "Nodes",
     "SharedType2",
     "about",
+    "along",
     "cost",
     "eps_for",
     "error_bound",
@@ -256,6 +256,17 @@ def _waves(p: np.ndarray, m: int) -> np.ndarray:
     return np.hstack([waves.real[:, : m + 1], waves.imag[:, 1 : m + 1]])
 
 
+def along(A: np.ndarray, values: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
+    """A times each line of ``values`` along an axis, written to ``out`` (without gaps) where there is one."""
+    before, after = values.shape[:axis], values.shape[axis + 1 :]
+    out = np.empty((*before, len(A), *after)) if out is None else out
+    if prod(after) == 1:  # one product for all lines
+        np.matmul(values.reshape(-1, A.shape[1]), A.T, out=out.reshape(-1, len(A)))
+    else:
+        np.matmul(A, values.reshape(prod(before), A.shape[1], -1), out=out.reshape(prod(before), len(A), -1))
+    return out
+
+
 def _chunk(half: tuple[int, ...], n: int) -> int:
     width = half[0] + 1
     for m in half[1:-1]:
@@ -461,17 +472,12 @@ class Nodes:
         return np.asarray(0.5 * (self.ends[0] + self.ends[1]))
 
     @cached_property
-    def waves(self) -> list[ParityMatrix]:
+    def waves(self) -> list[np.ndarray]:
         """cos(m x) for 0 <= m <= M, then sin(m x) for 1 <= m <= M, by axis, at the nodes' places x from the middle."""
         assert self.boxes is not None
         order, counts = self.boxes.order, self.boxes.counts
         grid = Grid(self.ends[0] - self.middle, self.sides, counts, (order,) * len(self.half))
-        waves = []
-        for c, m in enumerate(self.half):
-            nodes = grid.nodes(c)
-            values = _waves(nodes[: (len(nodes) + 1) // 2], m)
-            waves.append(ParityMatrix(values[:, : m + 1], values[:, m + 1 :], len(nodes)))
-        return waves
+        return [_waves(grid.nodes(c), m) for c, m in enumerate(self.half)]
 
     def covers(self, P: np.ndarray) -> bool:
         return bool((P.min(axis=1) >= self.ends[0]).all() and (P.max(axis=1) <= self.ends[1]).all())
@@ -534,9 +540,9 @@ def _boxes_type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
             grid.spread(points, np.ascontiguousarray(U[:, j : j + 1]), nodal, first, last, begin)
             part = nodal.reshape(shape)
             for c in range(1, d):
-                part = waves[c].fold(part, c)
+                part = along(waves[c].T, part, c)
             total[j, place] = part
-    return _moved(_from_waves(waves[0].fold(total, 1), half), half, -nodes.middle)
+    return _moved(_from_waves(along(waves[0].T, total, 1), half), half, -nodes.middle)
 
 
 def _moved(spectra: np.ndarray, half: tuple[int, ...], steps: np.ndarray) -> np.ndarray:
@@ -609,7 +615,7 @@ def _at_first_nodes(spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
     """Factors of the waves along all axes but the first, at its nodes (k, nodes, 2 M_2 + 1, ...): of the values of half
     spectra, twice where m_1 > 0."""
     doubled = _with_negative_modes(_moved(spectra, nodes.half, nodes.middle))
-    return nodes.waves[0].expand(_to_waves(doubled, nodes.half), 1)
+    return along(nodes.waves[0], _to_waves(doubled, nodes.half), 1)
 
 
 def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
@@ -618,9 +624,9 @@ def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
     nodal = np.empty((*factors.shape[:2], *(values.shape[0] for values in waves[1:])))
     for part, values in zip(factors, nodal, strict=True):
         for c in range(len(waves) - 1, 1, -1):
-            part = waves[c].expand(part, c)
+            part = along(waves[c], part, c)
         if len(waves) > 1:
-            waves[1].expand(part, 1, values)
+            along(waves[1], part, 1, values)
         else:
             values[...] = part
     return nodal.ravel()

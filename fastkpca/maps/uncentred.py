@@ -96,12 +96,3 @@ class _AboutZero(OperatorMoments):
     @property
     def error(self) -> float:
         return self._moments.error
-
-    def heavy(self, share: float) -> tuple[_RankOneMore, np.ndarray, float] | None:
-        operator = self._moments.operator()
-        parts = None if operator is None else operator.heavy(share)
-        if parts is None:
-            return None
-        heavy, numbers, norm = parts
-        others = np.delete(self._root, numbers)
-        return _RankOneMore(heavy, self._root[numbers], len(numbers)), numbers, norm + 1.01 * float(others @ others)

@@ -23,7 +23,6 @@ __all__ = ["Contributions", "kpca_contributions"]
 
 NARROWINGS = 24
 """Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
-GOLDEN = (5.0**0.5 - 1.0) / 2.0
 NOTHING = 1e-12
 """Of the statistic of a row: a smaller contribution may be rounding."""
 ENTRIES = 1 << 20
@@ -220,12 +219,13 @@ def _reconstructed(
     first = np.stack([at(np.broadcast_to(values, (n, d))) for values in tried])
     best = first.argmin(axis=0)
     low, high = tried[np.maximum(best - 1, 0), columns], tried[np.minimum(best + 1, len(tried) - 1), columns]
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    golden = (np.sqrt(5.0) - 1.0) / 2.0
+    left, right = high - golden * (high - low), low + golden * (high - low)
     of_left, of_right = at(left), at(right)
     for _ in range(NARROWINGS):
         falls = of_left <= of_right
         low, high = np.where(falls, low, left), np.where(falls, right, high)
-        new = np.where(falls, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        new = np.where(falls, high - golden * (high - low), low + golden * (high - low))
         of_new = at(new)
         left, right = np.where(falls, new, right), np.where(falls, left, new)
         of_left, of_right = np.where(falls, of_new, of_right), np.where(falls, of_left, of_new)

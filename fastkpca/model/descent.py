@@ -12,14 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..base import parallel
 from ..base.differences import DIFFERENCE, central_difference
 from ..base.protocol import LARGEST, FeatureMap, Kernel
 from ..base.rounding import EPS
 
 __all__ = ["Descent", "MapTarget", "RowsTarget", "Target", "descend"]
-
-TILE = 1024
-"""Rows of an expansion that meet a block of points at once."""
 
 
 class _Values(NamedTuple):
@@ -67,10 +65,11 @@ class RowsTarget:
         f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
         shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
         steps = np.repeat(shifts[:, None], d, axis=1)
-        for start in range(0, len(self.points), TILE):
-            Y = np.ascontiguousarray(self.points[start : start + TILE], dtype=np.float64)
-            weights = self.Z[index] @ self.left[start : start + TILE].T
-            weights += self.base[start : start + TILE]
+        step = parallel.tile_rows(b)
+        for start in range(0, len(self.points), step):
+            Y = np.ascontiguousarray(self.points[start : start + step], dtype=np.float64)
+            weights = self.Z[index] @ self.left[start : start + step].T
+            weights += self.base[start : start + step]
             K = self.kernel.block(x, Y)
             f += np.einsum("ij,ij->i", weights, K)
             gradient += self.kernel.gradient_sums(x, Y, K, steps)(weights, np.ones((len(Y), 1)))[:, 0]

@@ -19,6 +19,7 @@ from ..base.differences import DIFFERENCE
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..rows.columns import column_labels
+from ..rows.summary import SAMPLE_ROWS
 from ..rows.view import Pass, Rows
 from .notebook import html_table
 from .projector import Projector
@@ -31,8 +32,6 @@ STABLE = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""
 SHOWN_COLUMNS, SHOWN_COMPONENTS, WIDEST_NAME = 15, 6, 40
 """Of the table that a result shows of itself."""
-DONORS = 4096
-"""At most so many rows whose values take the place of others."""
 LOOKED_AT = 512
 """Rows that set the step of central differences."""
 
@@ -331,9 +330,9 @@ def _permutation_pass(projector: Projector, kernel: Kernel, rows: Rows, rng: np.
         share = np.asarray(w, dtype=np.float64) / np.max(w)
         share /= share.sum()
     if share is None:
-        numbers = np.sort(rng.choice(n, min(n, DONORS), replace=False))
+        numbers = np.sort(rng.choice(n, min(n, SAMPLE_ROWS), replace=False))
     else:
-        numbers = np.sort(rng.choice(n, DONORS, p=share))
+        numbers = np.sort(rng.choice(n, SAMPLE_ROWS, p=share))
     donors, seed = rows.take(numbers), int(rng.integers(2**63))
 
     def scores(X: np.ndarray) -> np.ndarray:

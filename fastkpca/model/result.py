@@ -18,7 +18,7 @@ from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
-from . import stored
+from . import reading
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
@@ -228,9 +228,11 @@ class KPCAModel:
 
     @property
     def bounds_text(self) -> str:
-        """``bound_kind`` as text, with the failure probability where there is one."""
+        """``bound_kind`` as text, with the failure probability where there is one, and whether intervals are of second
+        order (``info["residual_rows"]``)."""
+        order = "second-order " if "residual_rows" in self.info else ""
         failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
-        return self.bound_kind + failing
+        return order + self.bound_kind + failing
 
     @property
     def explained_of(self) -> str:
@@ -350,32 +352,32 @@ class KPCAModel:
         record = Record(header, arrays)
         n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(record.text("dtype", ("float32", "float64")))
-        spectrum = stored.read_spectrum(record, n)
+        spectrum = reading.read_spectrum(record, n)
         c = len(spectrum["eigenvalues"])
-        weight_sum, weights = stored.read_weights(record, n)
+        weight_sum, weights = reading.read_weights(record, n)
         kernel = kernel_from_state(record.get("kernel"), plugins=plugins)
         center = record.flag("center") if "center" in record.header else True
-        projector = stored.read_projector(record, kernel, (n, d, c), weights, center=center)
+        projector = reading.read_projector(record, kernel, (n, d, c), weights, center=center)
         model = cls(
             **spectrum,
-            **stored.read_kind(record),
-            **stored.read_total_variance(record),
+            **reading.read_kind(record),
+            **reading.read_total_variance(record),
             kernel=kernel,
             plan=Plan.from_state(record.get("plan")),
-            info=stored.read_info(record.get("info")),
+            info=reading.read_info(record.get("info")),
             n_samples=n,
             n_features=d,
             shift=record.array("shift", (d,)),
             dtype=dtype,
             projector=projector,
-            _score=stored.read_score(record, n, c, dtype),
+            _score=reading.read_score(record, n, c, dtype),
             sample_weight=weights,
             weight_sum=weight_sum,
-            feature_names=stored.read_names(record, d),
+            feature_names=reading.read_names(record, d),
             center=center,
-            scale=stored.read_scale(record, d),
-            _moments=stored.read_moments(record, projector),
-            _left_out=stored.read_left_out(record),
+            scale=reading.read_scale(record, d),
+            _moments=reading.read_moments(record, projector),
+            _left_out=reading.read_left_out(record),
             limits=read_limits(record, d),
         )
         record.refuse_the_rest()
@@ -409,7 +411,7 @@ def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]
     if state is not None:
         projector = parts["projector"]
         n_features = len(projector.axes)
-        feature_map = stored.restore_map(parts["kernel"], *state, n_features=n_features, n_columns=parts["n_features"])
+        feature_map = reading.restore_map(parts["kernel"], *state, n_features=n_features, n_columns=parts["n_features"])
         parts["projector"] = replace(projector, map=feature_map)
         if parts["_moments"] is not None:
             parts["_moments"] = feature_map.new_moments().restore(*parts["_moments"])

@@ -32,11 +32,14 @@ from ..rows.view import Rows
 __all__ = ["Ridge", "fit_ridge"]
 
 MAX_FEATURES = 1024
+"""Pivots of the regression at most."""
 PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
-"""The latter over the sum of the weights: below it the rows that follow depend on which pivots there are."""
+"""What pivots may leave of the trace, and the least ridge over the sum of the weights: below it the rows that follow
+depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried, on a sample."""
 TRIAL_ROWS, TRIAL_FEATURES = 1024, 256
+"""Rows and pivots on which widths are tried."""
 NEAR = 1e-3
 """Rows are copies where their scores are so near, over the median distance: a solver's error parts them too."""
 LEAST_LEFT = 1e-8

@@ -20,9 +20,6 @@ from .projector import NewRows, Projector, SquaredErrors
 
 __all__ = ["SampleProjector"]
 
-TILE = 512
-"""Training rows whose kernel values with a tile of new rows are differentiated at once."""
-
 
 @dataclass(frozen=True, eq=False)
 class SampleProjector(Projector):
@@ -85,10 +82,11 @@ class SampleProjector(Projector):
 
         def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
             total = np.zeros((len(X), self.n_components, X.shape[1]))
-            for start in range(0, len(self.X), TILE):
-                Y = np.ascontiguousarray(self.X[start : start + TILE], dtype=np.float64)
+            step = parallel.tile_rows(self.tile_rows)
+            for start in range(0, len(self.X), step):
+                Y = np.ascontiguousarray(self.X[start : start + step], dtype=np.float64)
                 sums = kernel.gradient_sums(X, Y, kernel.block(X, Y), steps)
-                total += sums(None, coeff[start : start + TILE])
+                total += sums(None, coeff[start : start + step])
             return total
 
         return gradients

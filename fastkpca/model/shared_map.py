@@ -12,8 +12,8 @@ import numpy as np
 from ..base.protocol import FeatureMap, Kernel, Summary
 from ..kernels import guarded
 from .feature_projector import FeatureProjector
+from .reading import restore_map
 from .result import KPCAModel, check_model
-from .stored import restore_map
 
 __all__ = ["check_mergeable", "feature_projector", "map_for_rows", "widest_map"]
 

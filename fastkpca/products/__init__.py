@@ -11,8 +11,7 @@ ways, not this room. No kernel is known by name but the Gaussian, which the fast
 ``combined``   of sums and scalings, from the products of their parts
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
 ``grid``       through Chebyshev nodes in boxes; ``grid_plan`` chooses these
-``clusters``   expansions about the centres of clusters
-``narrow``     the values that are not nearly zero, kept as a sparse matrix
+``clusters``   pairs of far clusters skipped, near pairs exact
 ``blocks``     tiles from ``Kernel.block``, and how they are walked over
 =============  ===============================================================================
 """

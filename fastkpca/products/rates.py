@@ -74,6 +74,28 @@ ALL_EIGENVECTORS = 4.0  # times the seconds for each entry and the flops, for al
 OVERHEAD = 1e-3
 
 
+class ClusterSeconds(NamedTuple):
+    """What products by clusters take.
+
+    Attributes
+    ----------
+    values : float
+        Times the seconds of a value in larger tiles.
+    leaf : float
+        Seconds of a leaf in a product.
+    row, pair : float
+        Seconds of a row, and of a near pair of leaves, before the first product.
+    """
+
+    values: float
+    leaf: float
+    row: float
+    pair: float
+
+
+CLUSTERS = ClusterSeconds(1.1, 2e-5, 2e-7, 4e-7)
+
+
 def entry_rate(d: int) -> float:
     """Kernel values a second of compiled tiles, float64; distances included."""
     distances = RATE.distances if d <= DIRECT else max(RATE.distances, RATE.multiplications)

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataFileError
-from .sources import FileSource
+from .sources import KEPT_SEQUENTIAL, FileSource
 
 __all__ = ["CollectedRows"]
-
-IN_MEMORY = 1 << 25
-"""Bytes of rows that are kept in memory; more go into a file in the folder of temporary files."""
 
 
 class CollectedRows:
@@ -42,7 +39,7 @@ class CollectedRows:
 
     def append(self, block: np.ndarray) -> None:
         n, d = self._n + len(block), self._X.shape[1]
-        if self._file is None and n * d * 8 > IN_MEMORY:
+        if self._file is None and n * d * 8 > KEPT_SEQUENTIAL:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed at the end of the with statement)
             self._write(self._X[: self._n])
             self._X = np.empty((0, d))

@@ -26,7 +26,7 @@ _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, column
 
 
 def as_rows(
-    X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca", room: float = DEFAULT_MEMORY / 4
+    X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca", memory: float = DEFAULT_MEMORY / 4
 ) -> Rows:
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
@@ -46,7 +46,7 @@ def as_rows(
         Fewest rows that make sense: 2 to fit, 1 to project.
     purpose : str
         The function that needs the rows; errors name it.
-    room : float
+    memory : float
         Bytes that a copy of a table of columns may take (a mixed data frame, a table of Arrow's); the rows of a larger
         one are converted anew each time that they are read.
 
@@ -75,23 +75,23 @@ def as_rows(
         counted = not isinstance(source, Source) or source.counted  # an array stands for what is to be refused
         if counted or at_least > 2:
             _check_shape(source, name, at_least, purpose)
-        return _within(room, source)
+        return _within(memory, source)
     else:
         source = (frame_source(X, name) or from_frame(X, name)) if is_frame(X) else _from_array(X, name)
     _check_shape(source, name, at_least, purpose)
     _check_dtype(source.dtype, name, sp.issparse(source))
     if source.dtype.kind == "O":
         source = _from_objects(source, name)
-    rows = _within(room, source)
+    rows = _within(memory, source)
     if is_frame(X):
         _check_missing(rows, list(X.columns), name, purpose)
     _check_range(rows, name)
     return rows
 
 
-def _within(room: float, source: Any) -> Rows:
-    """The rows of a source; of a table of columns those of a copy, where that fits into the room."""
-    if not isinstance(source, TableSource) or source.n_samples * source.row_bytes > room:
+def _within(memory: float, source: Any) -> Rows:
+    """The rows of a source; of a table of columns those of a copy, where that fits."""
+    if not isinstance(source, TableSource) or source.n_samples * source.row_bytes > memory:
         return Rows(source)
     rows = Rows(source.copy())
     rows.copied = rows.source.nbytes

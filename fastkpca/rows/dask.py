@@ -31,14 +31,12 @@ import numpy as np
 
 from ..base import parallel
 from ..errors import DataChangedError
-from .sinks import Sink
+from .sinks import SCORES_AT_ONCE, Sink
 from .sources import SequentialSource, Source, bytes_of
 from .view import Pass, Rows, same
 
 __all__ = ["DaskSource", "dask_source"]
 
-RUN_BYTES = 1 << 28
-"""Bytes of scores that are computed at once before they are written, or one block where that is larger."""
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
 TASK_SIDE = 8192
@@ -540,7 +538,7 @@ class DaskSource(SequentialSource):
 
         sink, blocks = Sink(out), list(scores.to_delayed().ravel())
         size = scores.dtype.itemsize * scores.size
-        at_once = max(1, RUN_BYTES * len(blocks) // max(1, size))
+        at_once = max(1, SCORES_AT_ONCE * len(blocks) // max(1, size))
         for start in range(0, len(blocks), at_once):
             for part in dask.compute(*blocks[start : start + at_once]):
                 sink.write(part)

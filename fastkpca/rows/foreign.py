@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import DataChangedError
 from .sources import (
+    KEPT_SEQUENTIAL,
     LARGEST_PAGE,
     PAGE_BYTES,
     ChunkedSource,
@@ -46,9 +47,6 @@ __all__ = [
     "mapping_of",
     "whole_chunks",
 ]
-
-LARGEST_CHUNK = 1 << 25
-"""Bytes up to which a page is made of whole chunks of a dataset, so that none is unpacked twice."""
 
 
 # What an object is ------------------------------------------------------------------------------------------------
@@ -214,7 +212,7 @@ def whole_chunks(dataset: Any) -> int:
     row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
     rows = page_rows(row_bytes)
     chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
-    if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
+    if chunks and chunks[0] * row_bytes <= KEPT_SEQUENTIAL:
         rows = -(-rows // int(chunks[0])) * int(chunks[0])
     return rows
 

@@ -12,17 +12,15 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from ..base import parallel
 from ..base.atomic import atomic
 from ..errors import DataFileError
-from .sinks import reserve
+from .sinks import SCORES_AT_ONCE, reserve
 
 __all__ = ["among_all", "score_place", "score_writer", "write_scores_csv"]
 
 Identifiers = tuple[str, np.ndarray]
 """What the rows are called, and the name of that column."""
-
-_CHUNK_ROWS = 4096
-_SCORES_IN_MEMORY = 1 << 28
 
 
 def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype], np.ndarray]:
@@ -30,7 +28,7 @@ def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype]
     nameless file beside it."""
 
     def place(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        if shape[0] * shape[1] * dtype.itemsize <= _SCORES_IN_MEMORY:
+        if shape[0] * shape[1] * dtype.itemsize <= SCORES_AT_ONCE:
             return np.empty(shape, dtype)
         folder = Path(path).resolve().parent
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -57,8 +55,9 @@ def write_scores_csv(file: TextIO, scores: np.ndarray, identifiers: Identifiers 
         raise ValueError(f"there are {len(identifiers[1])} identifiers for {len(scores)} rows")
     head = [f"PC{i + 1}" for i in range(scores.shape[1])]
     file.write(",".join(head if identifiers is None else [_cell(identifiers[0]), *head]) + "\n")
-    for start in range(0, len(scores), _CHUNK_ROWS):
-        part = scores[start : start + _CHUNK_ROWS]
+    step = parallel.tile_rows(len(head))
+    for start in range(0, len(scores), step):
+        part = scores[start : start + step]
         if part.dtype == np.float64:
             rows = [",".join(map(repr, row)) for row in part.tolist()]
         else:  # the shortest digits of a float32 are not those of the same number as float64
@@ -66,7 +65,7 @@ def write_scores_csv(file: TextIO, scores: np.ndarray, identifiers: Identifiers 
         for i in np.flatnonzero(np.isnan(part[:, 0])):
             rows[i] = "," * (len(head) - 1) or '""'  # of a row that was left out: not a blank line, which readers skip
         if identifiers is not None:
-            rows = [f"{_cell(x)},{row}" for x, row in zip(identifiers[1][start : start + _CHUNK_ROWS].tolist(), rows)]
+            rows = [f"{_cell(x)},{row}" for x, row in zip(identifiers[1][start : start + step].tolist(), rows)]
         file.write("\n".join(rows) + "\n")
 
 

@@ -29,9 +29,10 @@ __all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
-LARGEST_PAGE = 1 << 16  # rows
+LARGEST_PAGE = 1 << 16
+"""Rows of a page at most."""
 KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
-"""Bytes of pages that are kept."""
+"""Bytes of pages that are kept: where any can be read again, and of rows that come one after the other."""
 STRIDE = 61
 """Words between those that a checksum adds up: a prime, so that rows that change places are seen."""
 

@@ -16,6 +16,7 @@ from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 __all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
+"""Rows of the sample that maps and plans are made from."""
 LEAST_RANGE = 1e-150
 """Of a column that is to be scaled by its standard deviation."""
 MAX_COVARIANCE = 64

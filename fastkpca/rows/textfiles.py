@@ -12,7 +12,6 @@ import gzip
 import lzma
 import os
 import re
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,6 +26,19 @@ from .archives import data_file_errors
 from .collected import CollectedRows
 from .columns import listed
 from .selection import ColumnSelection, Table, column_keys, column_label
+from .textcells import (
+    INFINITE,
+    MISSING,
+    NUMBER,
+    all_finite,
+    as_labels,
+    detect_delimiter,
+    fields_of,
+    is_header,
+    is_number,
+    is_row_of_years,
+    is_words,
+)
 
 __all__ = ["TextFile"]
 
@@ -34,30 +46,24 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 """Some rows of X, and what stands beside them: the label column and the identifiers, where they are asked for."""
 
 SMALL_FILE = 1 << 22
-"""Bytes up to which numpy reads a file before pandas would be imported."""
+"""Bytes up to which numpy reads a file faster than pandas is imported; users of larger ones are told of pandas."""
 _SAMPLE_LINES = 50
+"""Lines that are looked at first, to see how the file is made."""
 _SAMPLE_CHARACTERS = 1 << 19
 """After which no further line is looked at first: those of 100,000 columns are as long as that."""
-_LONG_LINES = threading.Lock()
 _UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
 """What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
-_LARGE_FILE = 1 << 24
-"""Bytes from which the user is told that pandas would read faster."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", ",", "missing"}
 _SPELLINGS = [
-    word + end for x in sorted(_MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"} for end in ("", " ")
+    word + end for x in sorted(MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"} for end in ("", " ")
 ]
 """Of missing values, as pandas takes them: as they stand in the file."""
 _WITH_COMMA = re.compile(r"[+-]?(\d[\d.]*)?,\d+([eE][+-]?\d+)?")
 _WITH_POINT = re.compile(r"[+-]?\d[\d.]*(,\d*)?([eE][+-]?\d+)?")
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
 """The first line of a file that names the separator for Excel."""
-_QUOTED_COMMA = re.compile(r'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"')
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 _SWAPPED = str.maketrans(",.", ".,")
-_INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 
 
 class TextFile:
@@ -91,7 +97,7 @@ class TextFile:
             self.above = sample[0][0]
             sample = self._first_lines()
         with data_file_errors(name, (csv.Error,), "is not a table"):
-            self.delimiter = mark[1] if mark else _detect_delimiter([line for _, line in sample], decimal)
+            self.delimiter = mark[1] if mark else detect_delimiter([line for _, line in sample], decimal)
         # line ends of old Macs, which pandas is not asked to know
         self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for _, line in sample)
@@ -141,7 +147,7 @@ class TextFile:
 
     def _refuse_separating_commas(self, lines: list[str]) -> None:
         """Raise DataFileError where commas cut all lines into equally many columns, more than one number may have."""
-        counts = {len(_fields(line, ",")) for line in lines}
+        counts = {len(fields_of(line, ",")) for line in lines}
         if len(counts) == 1 and counts.pop() > (2 if self.names is None else 1):
             raise DataFileError(
                 f"{self.name}: --decimal , takes the commas as decimal commas, and nothing else separates columns; "
@@ -150,9 +156,9 @@ class TextFile:
 
     def _has_header(self, rows: list[list[str]], line: int) -> bool:
         """Whether the first line names the columns; a guess that might be wrong is noted."""
-        if _is_header([[self._whatever_the_decimal(cell) for cell in row] for row in rows]):
+        if is_header([[self._whatever_the_decimal(cell) for cell in row] for row in rows]):
             return True
-        if not _is_row_of_years(rows):
+        if not is_row_of_years(rows):
             return False
         first = listed(rows[0], 3)
         self.notes.append(f"line {line} ({first}) is taken for the names of the columns; --header no takes it for data")
@@ -173,7 +179,7 @@ class TextFile:
         self._refuse_words(taken)
         beside: dict[int, type] = {}
         if chosen.label is not None:
-            beside[chosen.label] = np.float64 if all(map(_is_number, self._cells(chosen.label))) else object
+            beside[chosen.label] = np.float64 if all(map(is_number, self._cells(chosen.label))) else object
         if chosen.identifiers is not None:
             beside[chosen.identifiers] = object
         X, texts = self._collected(taken, beside, notes)
@@ -181,7 +187,7 @@ class TextFile:
         return Table(
             X,
             None if self.names is None else [self.names[i] for i in taken],
-            None if chosen.label is None else _as_labels(texts[chosen.label]),
+            None if chosen.label is None else as_labels(texts[chosen.label]),
             notes,
             None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
             n_rows=X.shape[0],
@@ -254,7 +260,7 @@ class TextFile:
     def _blocks(self, taken: list[int], beside: dict[int, type], notes: list[str]) -> Iterator[_Block]:
         """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
         size = os.path.getsize(self.path)
-        if not beside and size < SMALL_FILE and all(_is_number(cell) for row in self.sample for cell in row):
+        if not beside and size < SMALL_FILE and all(is_number(cell) for row in self.sample for cell in row):
             try:
                 block = self._numpy_block(taken, beside)
             except ValueError:  # it is not plain further down: pandas reads it, or refuses it too
@@ -265,7 +271,7 @@ class TextFile:
         try:
             import pandas
         except ImportError:
-            if size > _LARGE_FILE:
+            if size > SMALL_FILE:
                 notes.append("with pandas installed, files of this size are read several times faster")
             try:
                 yield self._numpy_block(taken, beside)
@@ -360,8 +366,8 @@ class TextFile:
     def _split(self, line: str) -> list[str]:
         with data_file_errors(self.name, (csv.Error,), "is not a table"):
             if self.delimiter is None:
-                return _fields(" ".join(line.split()), " ")
-            return _fields(line, self.delimiter, skipinitialspace=True)
+                return fields_of(" ".join(line.split()), " ")
+            return fields_of(line, self.delimiter, skipinitialspace=True)
 
     def _cells_of(self, line: str) -> list[str]:
         """The fields of a line, with decimal points."""
@@ -392,7 +398,7 @@ class TextFile:
 
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
-        words = [i for i in taken if _is_words(self._cells(i))]
+        words = [i for i in taken if is_words(self._cells(i))]
         with_separator = [i for i in words if self._decimal_hint(self._example(i))]
         others = [i for i in words if i not in with_separator]
         if self.decimal == ",":  # with points in a column the file is refused later on, with the number of the line
@@ -422,7 +428,7 @@ class TextFile:
 
     def _example(self, i: int) -> str:
         """The first word of a column, as it stands in the file."""
-        word = next(x for x in self._cells(i) if not _is_number(x) and x.lower() not in _MISSING)
+        word = next(x for x in self._cells(i) if not is_number(x) and x.lower() not in MISSING)
         return self._with_points(word)
 
     # Why a library refused the file
@@ -443,10 +449,10 @@ class TextFile:
                     f"{self.name}: line {number} has {len(fields)} columns where the first line of data has "
                     f"{self.n_columns}{next(filter(None, hints), '')}"
                 )
-            if _all_finite([fields[i] for i in taken]):
+            if all_finite([fields[i] for i in taken]):
                 continue
             for i in taken:
-                if not (_is_number(fields[i]) or (self.allow_missing and fields[i].strip().lower() in _MISSING)):
+                if not (is_number(fields[i]) or (self.allow_missing and fields[i].strip().lower() in MISSING)):
                     first.setdefault(i, (number, as_in_file[i].strip()))
                     counts[i] += 1
         if not first:
@@ -467,12 +473,12 @@ class TextFile:
 
     def _fault(self, text: str) -> tuple[str, str]:
         """(what is wrong with a field, what to do)."""
-        if text.lower() in _MISSING:
+        if text.lower() in MISSING:
             return (
                 f"missing value{f' ({text!r})' if text else ''}",
                 "drop or fill in these rows first (--drop-missing drops them)",
             )
-        if text.lower() in _INFINITE or _NUMBER.fullmatch(self._with_points(text)):
+        if text.lower() in INFINITE or NUMBER.fullmatch(self._with_points(text)):
             return f"{text} is not a finite number", "drop or replace these rows first"
         return f"{text!r} is not a number{self._decimal_hint(text)}", ""
 
@@ -525,98 +531,3 @@ class _DataBytes(_DataLines):
 def _is_data(line: Any, blank: Any, comment: Any) -> bool:
     """Whether a line, of text or of bytes, is neither blank nor a comment."""
     return bool(line.strip(blank)) and not line.lstrip().startswith(comment)
-
-
-def _all_finite(fields: list[str]) -> bool:
-    """Whether these are numbers; quick, and False where it is not sure."""
-    try:
-        return bool(np.isfinite([float(text) for text in fields]).all()) and not any("_" in text for text in fields)
-    except ValueError:
-        return False
-
-
-def _is_number(text: str) -> bool:
-    text = text.strip()
-    return _NUMBER.fullmatch(text) is not None and bool(np.isfinite(float(text)))
-
-
-def _is_words(cells: list[str]) -> bool:
-    """Whether a column is made of words rather than of numbers with a slip."""
-    wrong = [x for x in cells if not _is_number(x) and x.strip().lower() not in _MISSING | _INFINITE]
-    return len(wrong) > len(cells) / 2
-
-
-def _fields(line: str, delimiter: str, **options: Any) -> list[str]:
-    """The fields of a line, however long they are: csv has one limit for the whole process, 131,072 characters."""
-    line = line.rstrip("\r\n")
-    if len(line) <= csv.field_size_limit():
-        return next(csv.reader([line], delimiter=delimiter, **options))
-    with _LONG_LINES:
-        limit = csv.field_size_limit(len(line))
-        try:
-            return next(csv.reader([line], delimiter=delimiter, **options))
-        finally:
-            csv.field_size_limit(limit)
-
-
-def _detect_delimiter(lines: list[str], decimal: str) -> str | None:
-    """The character that cuts every line into equally many fields; None for white space."""
-
-    typical = {}
-    commas = decimal != "," or any(map(_QUOTED_COMMA.search, lines))
-    for delimiter in ("\t", ";", *"," * commas):
-        counts = [len(_fields(line, delimiter)) for line in lines]
-        if min(counts) == max(counts) > 1:
-            return delimiter
-        typical[delimiter] = sorted(counts)[len(counts) // 2]
-    spaces = [len(line.split()) for line in lines]
-    if min(spaces) == max(spaces) > 1 and max(typical.values()) == 1:
-        return None
-    # some line has too many or too few fields, or the header is short by one: let most of the lines decide
-    best = max(typical, key=lambda delimiter: typical[delimiter])
-    return best if typical[best] > 1 else None
-
-
-def _is_header(rows: list[list[str]]) -> bool:
-    first = [text.strip() for text in rows[0]]
-    if len(rows) == 1:
-        return not any(map(_is_number, first))
-    rest = rows[1:]
-    if len(rest[0]) == len(first) + 1 and not any(map(_is_number, first)):  # row names without a name of their own
-        return True
-    # pandas numbers nameless columns from 0; an empty cell before them stands for its row numbers
-    numbered = first[1:] if not first[0] else first
-    if len(numbered) > 2 and numbered == [str(i) for i in range(len(numbered))]:
-        return True
-    for i, text in enumerate(first):
-        below = [row[i] for row in rest if i < len(row)]
-        # a name, not a number with a slip: that must be reported and not be dropped as a header
-        is_name = text.lower() not in _MISSING | _INFINITE and text[0] not in "+-.,0123456789"
-        if is_name and below and not _is_words(below):
-            return True
-    # no column of numbers at all: words over words
-    return not any(map(_is_number, first)) and not any(_is_number(text) for row in rest for text in row)
-
-
-def _is_row_of_years(rows: list[list[str]]) -> bool:
-    """Whether the first line counts (1990, 1991, ...), and the lines below hold other numbers."""
-
-    def counts(row: list[str]) -> bool:
-        steps = {int(b) - int(a) for a, b in pairwise(row)} if all(x.isdecimal() for x in row) else set()
-        return len(steps) == 1 and steps != {0}
-
-    first, rest = rows[0], rows[1:]
-    if len(first) < 3 or not rest or not counts(first) or any(map(counts, rest)):
-        return False
-    below = [float(cell) for row in rest for cell in row if _is_number(cell)]
-    low, high = sorted((int(first[0]), int(first[-1])))
-    return not any(low <= x <= high for x in below) or not any(x == round(x) for x in below)
-
-
-def _as_labels(labels: np.ndarray) -> np.ndarray:
-    """Numbers where all labels are, else strings."""
-    if labels.dtype == object:
-        labels = np.array([text.strip() for text in labels], dtype=str)
-        if all(map(_NUMBER.fullmatch, labels.tolist())):
-            return labels.astype(np.float64)
-    return labels

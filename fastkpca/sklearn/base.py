@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from inspect import signature
 from typing import Any, ClassVar
@@ -26,6 +27,7 @@ from sklearn.utils._param_validation import InvalidParameterError, validate_para
 from sklearn.utils.validation import _check_sample_weight
 
 from ..base import parallel
+from ..base.checks import as_float
 from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
 from ..rows.convert import as_csr
@@ -81,6 +83,12 @@ class KernelEstimator(BaseEstimator):
             cls._defaults = {name: x.default for name, x in signature(cls.__init__).parameters.items()}
         given = {name: x for name, x in self.get_params(deep=False).items() if x is not cls._defaults[name]}
         validate_parameter_constraints(self._parameter_constraints, given, caller_name=cls.__name__)
+        for name, x in given.items():
+            number = None if isinstance(x, float) else as_float(x)
+            if number is not None and math.isinf(number):  # a whole number of hundreds of digits
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {cls.__name__} is a number beyond float64's 1.8e308; give a smaller one"
+                )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -53,11 +53,9 @@ EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
 last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
 LAPACK_ROWS = 500
-"""Up to so many rows every named solver is LAPACK, which takes milliseconds."""
+"""Up to so many rows every named solver is LAPACK, which takes milliseconds, also for all components."""
 ANNOUNCED_SECONDS = 60.0
 """A fit of all components, which is scikit-learn's default, is announced if it is predicted to take longer."""
-UNANNOUNCED_ROWS = 2000
-"""Up to so many rows it is not announced: LAPACK finds all components in seconds."""
 WITHOUT_MAP = ("sigmoid", "tanh", "precomputed")
 """Kernels that ``partial_fit`` is not for."""
 
@@ -574,7 +572,7 @@ class KernelPCA(KernelTransformer):
         }
         with silenced(ComponentsWarning, ScalesWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:
-                if c is None and n > UNANNOUNCED_ROWS:
+                if c is None and n > LAPACK_ROWS:
                     self._announce(X, kernel, route, settings)
                 model = kpca(X, kernel, c, method=route, **settings)
             except NoVarianceError as error:

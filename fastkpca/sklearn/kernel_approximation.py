@@ -36,15 +36,13 @@ from ..rows.convert import as_rows
 from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.sampled import draws_worth, residual_bound
-from .base import KernelTransformer
+from .base import DEFAULTS, KernelTransformer
 from .kernels import is_sklearn_kernel
 
 __all__ = ["Nystroem"]
 
 SMALLEST = 1e-12
 """scikit-learn's least singular value of the landmarks' matrix."""
-DEFAULTS = {"degree": 3, "coef0": 1}
-"""What None means."""
 
 
 class Nystroem(KernelTransformer):

@@ -27,6 +27,7 @@ FALSE_ALARMS = 0.05
 LEFT_OUT = 0.2
 """Share of the rows that it is found by, or as many as prove it."""
 FEWEST = 10
+"""Rows below which nothing says what is ordinary."""
 
 
 class KernelPCANovelty(OutlierMixin, KernelEstimator):

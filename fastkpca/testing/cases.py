@@ -21,7 +21,9 @@ from ..rows.view import Rows
 
 PASSED, NOT_OFFERED = "passed", "not offered"
 TOLERANCES = 1e-1, 1e-3, 1e-6, 1e-10
+"""For which feature maps are asked for, as shares of the trace."""
 LEAST_ROWS = 50
+"""Of an author's own X: fewer say too little."""
 OUTSIDE = 60
 """Rows outside the region of the fit."""
 

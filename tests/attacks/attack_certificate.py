@@ -11,7 +11,6 @@ interval is counted as missed where the reference lies outside by more than REFE
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -21,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 import reference
 from data import rows
 from dense_products import DenseProduct, centered, entries_of, median_distance
@@ -205,14 +205,7 @@ def attack_cluster(rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", type=int, default=2000)
-    parser.add_argument("--clusters", type=int, default=500)
-    parser.add_argument("--largest", type=int, default=1500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first problem, to split the run")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="stop taking new problems after this time")
-    options = parser.parse_args()
+    options = command.options(__doc__, problems=2000, clusters=500, largest=1500, seed=0, first=0, minutes=np.inf)
     print(f"numpy {np.__version__}; seeds: [crc32('certificate'), {options.seed}, case]")
     found: dict[str, list] = {}
     begun = time.perf_counter()

@@ -10,7 +10,6 @@ problems, the exact references and the checks.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import traceback
@@ -23,6 +22,7 @@ import scipy.linalg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import attack_cases as cases
+import command
 import range_cases as ranges
 from reference import center
 
@@ -197,17 +197,18 @@ def attack_ranges(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", type=int, default=2000)
-    parser.add_argument("--clusters", type=int, default=500)
-    parser.add_argument("--products", type=int, default=1000)
-    parser.add_argument("--ranges", type=int, default=3000)
-    parser.add_argument("--calibrate", type=int, default=20)
-    parser.add_argument("--largest", type=int, default=1500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first problem, to split the run")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="take no new problem after this time")
-    options = parser.parse_args()
+    options = command.options(
+        __doc__,
+        problems=2000,
+        clusters=500,
+        products=1000,
+        ranges=3000,
+        calibrate=20,
+        largest=1500,
+        seed=0,
+        first=0,
+        minutes=np.inf,
+    )
     print(f"numpy {np.__version__}, scipy {scipy.__version__}; seeds: [crc32(part), {options.seed}, case]")
     begun = time.perf_counter()
     for part, task in (

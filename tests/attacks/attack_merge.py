@@ -11,7 +11,6 @@ problems and the checks. Needs kernels_contrib.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import time
@@ -24,6 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import attack_cases
+import command
 import merge_cases as cases
 
 
@@ -124,14 +124,7 @@ def attack_weights(options, deadline):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--unions", type=int, default=2000)
-    parser.add_argument("--weights", type=int, default=1000)
-    parser.add_argument("--largest", type=int, default=1500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first problem, to split the run")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="take no new problem after this time")
-    options = parser.parse_args()
+    options = command.options(__doc__, unions=2000, weights=1000, largest=1500, seed=0, first=0, minutes=np.inf)
     deadline = time.perf_counter() + 60 * options.minutes
     broken = attack_unions(options, deadline) + attack_weights(options, deadline)
     print(f"{broken} broken")

@@ -7,7 +7,6 @@ tests/solve/test_second_order.py runs a fraction; tests/support/second_order_cas
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 import second_order_cases as cases
 
 
@@ -58,12 +58,7 @@ def attack_passes(problems, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, default=20000, help="of all families")
-    parser.add_argument("--passes", type=int, default=2000)
-    parser.add_argument("--failure", type=float, default=0.05)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = command.options(__doc__, problems=20000, passes=2000, failure=0.05, seed=0)
     missed = attack_passes(given.passes, given.seed)
     worst = attack_samples(given.problems // len(cases.FAMILIES), given.failure, given.seed)
     if missed or worst > given.failure:

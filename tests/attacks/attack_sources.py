@@ -9,7 +9,6 @@ tests/attacks/test_attack_sources.py runs a fraction of the same cases. Needs h5
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import sys
 import tempfile
@@ -21,17 +20,12 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 import source_cases as cases
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=3000)
-    parser.add_argument("--largest", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first case, to split the run")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="take no new case after this time")
-    options = parser.parse_args()
+    options = command.options(__doc__, cases=3000, largest=2000, seed=0, first=0, minutes=np.inf)
     outcomes, broken = defaultdict(Counter), 0
     begun = time.perf_counter()
     for number in range(options.first, options.first + options.cases):

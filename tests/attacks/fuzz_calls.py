@@ -13,6 +13,8 @@ A call is broken where it
 - changes its input, or takes longer than ``--seconds``.
 
 Every other call is a right one of any public function (``RightCalls``), whose arguments are replaced by hostile ones.
+``--sweep`` replaces each argument of each of these by each hostile value instead, one at a time; ``--part 3/8`` does
+every eighth of them.
 
 ``tests/attacks/test_fuzz_calls.py`` runs a few hundred of the same calls.
 """
@@ -28,9 +30,11 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -420,7 +424,7 @@ class Calls:
 FLAGS = {
     "overwrite", "scores", "load", "guaranteed", "keep_moments", "return_scores", "bounds", "cumulative", "points",
     "averaged", "shuffle", "fit_inverse_transform", "remove_zero_eig", "copy_X", "semidefinite", "progress", "center",
-    "standardize", "density", "positive_semidefinite",
+    "standardize", "density", "positive_semidefinite", "joint",
 }  # fmt: skip
 OR_NONE = {"center", "standardize", "density", "semidefinite", "positive_semidefinite"}
 
@@ -434,6 +438,11 @@ def is_flag(name: str, value: Any) -> bool:
 def fitted(cls: type, X: Any, y: Any, then: str, **parameters: Any) -> Any:
     """What a method of an estimator that is fitted answers."""
     return getattr(cls(**parameters).fit(X, y), then)(X)
+
+
+def grown(X: Any, then: Any, **parameters: Any) -> Any:
+    """Scores by an estimator that gets its rows in parts."""
+    return KernelPCA(**parameters).partial_fit(X).partial_fit(then).transform(X)
 
 
 def products(X: Any, U: Any, rows: Any, A: Any, **options: Any) -> Any:
@@ -477,7 +486,7 @@ class RightCalls:
             "X": X, "kernel": "gaussian", "c": 2, "tol": 1e-6, "max_features": None, "landmarks": None,
             "guaranteed": False, "center": True, "standardize": False, "method": "auto", "features": "auto",
             "products": "auto", "memory_limit": None, "n_threads": 1, "rng": 0, "sample_weight": np.ones(40),
-            "keep_moments": False, "return_scores": True, "sigma": 1.5,
+            "keep_moments": False, "return_scores": True, "sigma": 1.5, "failure_probability": 1e-6,
         }  # fmt: skip
         of_plots: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "accuracy": (plot.accuracy, {"models": [model], "reference": None, "ax": None, "tol": [1e-3]}),
@@ -543,7 +552,8 @@ class RightCalls:
             ),
             "limits": (
                 fk.kpca_limits,
-                {"model": model, "X": X, "confidence": 0.9, "t2": "auto", "spe": "auto", "diagonal": None, **shared},
+                {"model": model, "X": X, "confidence": 0.9, "t2": "auto", "spe": "auto", "diagonal": None,
+                 "joint": False, **shared},
             ),
             "exceeded": (limits.exceeded, {"t2": np.ones(3), "spe": np.ones(3)}),
             "contributions": (
@@ -622,7 +632,12 @@ class RightCalls:
                 {"cls": KernelPCA, "X": X, "y": None, "then": "transform", "n_components": 2, "alpha": 1.0,
                  "fit_inverse_transform": True, "eigen_solver": "auto", "max_iter": None, "iterated_power": "auto",
                  "remove_zero_eig": False, "copy_X": True, "method": "auto", "memory_limit": None,
-                 "max_features": None, **parameters, **steps},
+                 "max_features": None, "failure_probability": None, **parameters, **steps},
+            ),
+            "partial_fit": (
+                grown,
+                {"X": X, "then": 9.0 * X, "n_components": 2, "max_features": None, "failure_probability": None,
+                 "kernel": "rbf", "gamma": 0.5, **steps},
             ),
             "Nystroem": (
                 fitted,
@@ -713,23 +728,34 @@ class RightCalls:
     def make(self, rng: np.random.Generator) -> tuple[str, Callable[[], Any]]:
         """(name, a call) with one or two arguments replaced, or none."""
         name = pick(rng, list(self.calls))
-        function, right = self.calls[name]
-        given = dict(right)
-        fixed = {"cls", "then"}
-        wrong = []
-        for argument in rng.permutation([x for x in given if x not in fixed])[: pick(rng, [0, 1, 1, 1, 2])]:
+        replaced = {}
+        for argument in rng.permutation(self.arguments(name))[: pick(rng, [0, 1, 1, 1, 2])]:
             own = argument in ("X", "Z", "U", "Y", "train", "start") and rng.random() < 0.5
-            given[argument] = rows(rng) if own else pick(rng, self.hostile)
-            if argument in FLAGS and not is_flag(argument, given[argument]):
-                wrong.append(argument)
-        drawn = name in self.plots and rng.random() < 0.2
+            replaced[argument] = rows(rng) if own else pick(rng, self.hostile)
+        return name, self.call(name, replaced, drawn=name in self.plots and rng.random() < 0.2)
+
+    def arguments(self, name: str) -> list[str]:
+        return [x for x in self.calls[name][1] if x not in ("cls", "then")]
+
+    def sweep(self) -> Iterator[tuple[str, Callable[[], Any]]]:
+        """(name, a call) for each argument of each and each hostile value."""
+        for name in self.calls:
+            for argument in self.arguments(name):
+                for value in self.hostile:
+                    yield name, self.call(name, {argument: value}, drawn=False)
+
+    def call(self, name: str, replaced: dict[str, Any], *, drawn: bool) -> Callable[[], Any]:
+        """A right call with some arguments replaced; ``drawn``: what it plotted is drawn, too."""
+        function, right = self.calls[name]
+        given = right | replaced
+        wrong = [x for x, value in replaced.items() if x in FLAGS and not is_flag(x, value)]
 
         def call() -> Any:
             warnings.filterwarnings("ignore", "n_components=")  # scikit-learn's own words, of its Nystroem
+            warnings.filterwarnings("ignore", "Glyph")  # matplotlib's, of a label
             try:
                 answer = function(**given)
                 if drawn:
-                    warnings.filterwarnings("ignore", "Glyph")  # of a label, in the font
                     axes = np.ravel(np.asarray(answer, dtype=object))[0]
                     axes.figure.draw_without_rendering()
             except Exception as error:
@@ -738,7 +764,7 @@ class RightCalls:
             assert not wrong, f"taken for truth values: {[(x, given[x]) for x in wrong]}"
             return answer
 
-        return name, call
+        return call
 
 
 def arrays_of(answer: Any) -> list[np.ndarray]:
@@ -797,22 +823,38 @@ def verdict(make: Callable[[np.random.Generator], Any], rng: np.random.Generator
     return outcome, text
 
 
-def run(calls: int, seed: int, seconds: int = 20, show: int = 20) -> tuple[Counter, list[str]]:
+Made = tuple[str, Callable[[np.random.Generator], Any]]
+"""A public call's name, and what makes (input, call) of it."""
+
+
+def drawn_calls(folder: Path, calls: int, seed: int) -> Iterator[Made]:
+    """Public calls with random arguments, by turns of both kinds."""
+    public, right = Calls(folder), RightCalls(folder)
+    names = [x for x in vars(Calls) if not x.startswith("_") and x not in ("model", "new_rows")]
+    for i in range(calls):
+        if i % 2:
+            name, call = right.make(np.random.default_rng([seed, i]))
+            yield name, lambda _, call=call: (None, call)
+        else:
+            name = names[i // 2 % len(names)]
+            yield name, getattr(public, name)
+
+
+def swept_calls(folder: Path, part: int, parts: int) -> Iterator[Made]:
+    """Every one of ``parts`` calls of the sweep."""
+    for name, call in islice(RightCalls(folder).sweep(), part % parts, None, parts):
+        yield name, lambda _, call=call: (None, call)
+
+
+def run(
+    made: Callable[[Path], Iterator[Made]], seed: int = 0, seconds: int = 20, show: int = 20
+) -> tuple[Counter, list[str]]:
     """Outcomes by public call, and the texts of what broke."""
     outcomes: Counter = Counter()
     broken: list[str] = []
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # for "no" as the name of a file
-        public = Calls(Path(folder))
-        right = RightCalls(Path(folder))
-        names = [x for x in vars(Calls) if not x.startswith("_") and x not in ("model", "new_rows")]
-        for i in range(calls):
-            rng = np.random.default_rng([seed, i])
-            if i % 2:
-                name, call = right.make(rng)
-                outcome, text = verdict(lambda _, call=call: (None, call), rng, seconds)
-            else:
-                name = names[i // 2 % len(names)]
-                outcome, text = verdict(getattr(public, name), rng, seconds)
+        for i, (name, make) in enumerate(made(Path(folder))):
+            outcome, text = verdict(make, np.random.default_rng([seed, i]), seconds)
             outcomes[name, outcome] += 1
             if outcome == "broken":
                 broken.append(f"{name}, seed {seed}, call {i}: {text}")
@@ -827,8 +869,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--show", type=int, default=100)
+    parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--part", default="1/1")
     given = parser.parse_args()
-    outcomes, broken = run(given.calls, given.seed, given.seconds, given.show)
+    part, parts = map(int, given.part.split("/"))
+    made: Callable[[Path], Iterator[Made]] = partial(drawn_calls, calls=given.calls, seed=given.seed)
+    if given.sweep:
+        made = partial(swept_calls, part=part, parts=parts)
+    outcomes, broken = run(made, given.seed, given.seconds, given.show)
     for name in dict.fromkeys(name for name, _ in outcomes):
         print(f"{name:<20}" + "".join(f"{x:>10} {outcomes[name, x]:>6}" for x in ("answered", "refused", "broken")))
     print(f"{sum(outcomes.values())} calls, {len(broken)} broken")

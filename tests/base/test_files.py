@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tracemalloc
 
-import fake_plugins
 import numpy as np
 import pytest
 from places import ROOT
@@ -268,15 +267,14 @@ def test_truncation_at_every_length(small, tmp_path):
             files.read(cut)
 
 
-def test_every_flipped_bit_is_noticed(small):
+def test_a_flipped_bit_in_any_byte_is_noticed(small):
     whole = bytearray(small.read_bytes())
     for position in range(len(whole)):
-        for bit in range(8):
-            whole[position] ^= 1 << bit
-            small.write_bytes(whole)
-            with pytest.raises(ModelFileError):
-                files.read(small)
-            whole[position] ^= 1 << bit
+        whole[position] ^= 1 << position % 8
+        small.write_bytes(whole)
+        with pytest.raises(ModelFileError):
+            files.read(small)
+        whole[position] ^= 1 << position % 8
     small.write_bytes(whole)
     assert files.read(small)[0]["kernel"] == "gaussian"
 
@@ -626,19 +624,13 @@ class Product(Kernel):
 
 
 @pytest.fixture
-def plugin(tmp_path, monkeypatch):
+def plugin(tmp_path, plugins):
     """A distribution acme-kernels 1.0 with the kernel "product" in the module acme_files, and a model file of it."""
-    fake_plugins.write(
-        tmp_path, "acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE}, group=registry.GROUP
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins("acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE})
     X = np.random.default_rng(0).standard_normal((30, 3))
     fk.save(fk.kpca(X, "product", 2, scale=2.0), tmp_path / "m")
     fk.save(fk.kpca(X, fk.get_kernel("product") + fk.get_kernel("linear"), 2), tmp_path / "sum")
-    yield tmp_path
-    sys.modules.pop("acme_files", None)
-    registry.KERNELS.loaded.clear()
-    registry.KERNELS.scanned.clear()
+    return tmp_path
 
 
 def test_no_plugin_is_imported_unless_allowed(plugin):

@@ -6,6 +6,7 @@ import errno
 import gzip
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -738,6 +739,37 @@ def test_a_pipe_is_read_as_a_file(run, here, X):
         writer.join()
         assert done == code and text in err
         assert code or np.array_equal(numbers_of(out), numbers_of(expected))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="devices are POSIX")
+def test_a_device_that_never_ends_is_refused(run):
+    for words in (["fit", "/dev/zero"], ["project", "m.kpca", "/dev/zero"]):
+        code, _, err = run(*words)
+        assert code == 1 and "/dev/zero is a device, which has no end; give a file or a pipe" in err
+    with open("/dev/zero") as endless:
+        command = [sys.executable, "-m", "fastkpca", "fit", "-"]
+        done = subprocess.run(command, stdin=endless, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "standard input is a device, which has no end" in done.stderr
+
+
+def test_input_without_an_end_leaves_room_on_the_disk(run, here, monkeypatch):
+    class Endless(io.RawIOBase):
+        read_so_far = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            buffer[:] = (b"1.5,2.5\n" * (len(buffer) // 8 + 1))[: len(buffer)]
+            self.read_so_far += len(buffer)
+            return len(buffer)
+
+    endless = Endless()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**8, 9 * 10**7, 10**7))
+    code, _, err = run("fit", "-", *FIT)
+    assert code == 1 and "standard input has not ended after 5 MB, half of what" in err
+    assert endless.read_so_far < 10**7
 
 
 def test_rows_with_missing_values_keep_their_place_in_the_scores(run, here, X):

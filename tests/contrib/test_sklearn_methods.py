@@ -170,3 +170,9 @@ def test_groups_of_a_matrix_of_similarities(cls):
     weighted = cls(2, gamma=0.5).fit(X, sample_weight=weights).model_
     repeated = cls(2, gamma=0.5).fit(np.repeat(X, weights, axis=0)).model_
     np.testing.assert_allclose(np.sort(weighted.sizes), np.sort(repeated.sizes), rtol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [KernelLogisticRegression(C=10**400), KLDA(regularization=10**400)])
+def test_numbers_beyond_float64_are_refused_in_words(estimator):
+    with pytest.raises(ValueError, match="The '(C|regularization)' parameter of .* is a number beyond float64's"):
+        estimator.fit(X, Y)

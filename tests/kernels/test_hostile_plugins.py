@@ -15,16 +15,14 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.base.methods import _METHODS
 from fastkpca.errors import (
     CertificateWarning,
     KernelContractError,
     PluginError,
-    PluginWarning,
     UnknownKernelError,
     UnknownMethodError,
 )
-from fastkpca.kernels import Kernel, guarded, kernel_state, registry
+from fastkpca.kernels import Kernel, guarded, kernel_state
 from fastkpca.testing import ConformanceError, check_kernel, check_thread_safety
 
 KERNELS = "fastkpca.kernels"
@@ -319,20 +317,6 @@ CASES = {
 }
 
 
-@pytest.fixture
-def plugins(tmp_path, monkeypatch):
-    """add(distribution, entries, sources, version=, group=): a distribution on sys.path that was never installed."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def add(distribution, entries, sources, version="1.0", group=KERNELS):
-        fake_plugins.write(tmp_path, distribution, entries, sources, version=version, group=group)
-        registry.KERNELS.scanned.clear()
-        _METHODS.scanned.clear()
-
-    yield add
-    fake_plugins.forget(tmp_path, registry.KERNELS, _METHODS)
-
-
 def use(how: str, name: str):
     """The public door that meets the defect."""
     if how == "features":
@@ -425,23 +409,6 @@ def test_not_thread_safe_and_silent_is_for_the_conformance_kit(plugins):
     plugins("careless", {"careless": "careless_module:Bad"}, {"careless_module": source})
     with pytest.raises(ConformanceError, match="thread"):
         check_thread_safety(fk.get_kernel("careless"))
-
-
-def test_two_distributions_one_name(plugins):
-    plugins("acme", {"same": "acme_module:Good"}, {"acme_module": GOOD})
-    plugins("zeta", {"same": "zeta_module:Good"}, {"zeta_module": GOOD}, "2.0")
-    with pytest.raises(PluginError, match=r"'same' is claimed by 2 distributions \(acme 1\.0, zeta 2\.0\)"):
-        fk.kpca(X, "same", 2)
-    assert fk.kpca(X, "zeta:same", 2).n_components == 2
-
-
-@pytest.mark.parametrize("name, text", [("gaussian", "reserved"), ("two words", "which is not a name")])
-def test_bad_names(plugins, name, text):
-    plugins("hostile", {name: "hostile_module:Good", "good": "hostile_module:Good"}, {"hostile_module": GOOD}, "0.3")
-    with pytest.warns(PluginWarning, match=rf"hostile 0\.3 .*{name!r}.*{text}"):
-        table = fk.list_kernels()
-    assert [e.name for e in table if e.distribution == "hostile"] == ["good"]
-    assert fk.kpca(X, "gaussian", 2).kernel.__class__.__module__ == "fastkpca.kernels.gaussian"
 
 
 # Listing ----------------------------------------------------------------------------------------------------------

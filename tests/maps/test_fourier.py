@@ -263,23 +263,13 @@ def test_products_between_nodes_and_modes_are_real(half, monkeypatch):
     monkeypatch.setattr(transforms, "FEW_PHASES", 0)
     monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
     monkeypatch.setitem(sys.modules, "finufft", None)
-    kinds, parity_matrix = set(), transforms.ParityMatrix
+    kinds, along = set(), transforms.along
 
-    class Watched:
-        def __init__(self, *arguments):
-            self.matrix = parity_matrix(*arguments)
-            self.shape = self.matrix.shape
-            kinds.update((self.matrix.even.dtype, self.matrix.odd.dtype))
+    def watched(A, values, axis, out=None):
+        kinds.update((A.dtype, values.dtype))
+        return along(A, values, axis, out)
 
-        def expand(self, values, *arguments):
-            kinds.add(values.dtype)
-            return self.matrix.expand(values, *arguments)
-
-        def fold(self, values, *arguments):
-            kinds.add(values.dtype)
-            return self.matrix.fold(values, *arguments)
-
-    monkeypatch.setattr(transforms, "ParityMatrix", Watched)
+    monkeypatch.setattr(transforms, "along", watched)
     rng = np.random.default_rng(len(half))
     P, U = rng.uniform(-3, 3, (len(half), 70)), rng.standard_normal((70, 2))
     spectra = transforms._direct_type1(P, U, half)

@@ -1,4 +1,4 @@
-"""The example packages of docs/write_a_kernel.md: installed, found, run, and word for word on the page."""
+"""The example packages of docs/write_a_kernel.md and docs/methods.md: installed, found, run, word for word on them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from places import ROOT
 EXAMPLES = ROOT / "docs" / "examples"
 PAGE = (ROOT / "docs" / "write_a_kernel.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+METHODS_PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+PACKAGES = ("kernel_pure", "kernel_cython", "method_pure")
 NAMES = {"cauchy": "fastkpca-example-pure", "intersection": "fastkpca-example-cython"}
 
 
@@ -28,7 +30,7 @@ built = pytest.mark.slow  # needs the packages of the examples built and install
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """run(*arguments): Python in a new environment with both examples, beside what is installed here."""
+    """run(*arguments): Python in a new environment with the examples, beside what is installed here."""
     folder = tmp_path_factory.mktemp("examples")
     environment, sources = folder / "venv", folder / "sources"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
@@ -56,7 +58,7 @@ def run(tmp_path_factory):
 
     shutil.copytree(EXAMPLES, sources, ignore=shutil.ignore_patterns("build", "__pycache__", "*.egg-info"))
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
-    run("-m", "pip", "install", *options, sources / "kernel_pure", sources / "kernel_cython")
+    run("-m", "pip", "install", *options, *(sources / name for name in PACKAGES))
     return run
 
 
@@ -70,6 +72,18 @@ def test_both_are_found_without_being_imported(run):
         print(json.dumps(found))
     """
     assert NAMES.items() <= json.loads(run("-c", textwrap.dedent(code))).items()
+
+
+@built
+def test_the_method_is_found_without_being_imported(run):
+    code = """
+        import json, sys
+        import fastkpca as fk
+        found = {entry.name: entry.distribution for entry in fk.list_methods()}
+        assert "method_pure" not in sys.modules
+        print(json.dumps(found))
+    """
+    assert json.loads(run("-c", textwrap.dedent(code)))["kernel_herding"] == "fastkpca-example-method"
 
 
 @built
@@ -136,13 +150,13 @@ def test_kpca_with_both(run):
 
 @built
 @pytest.mark.skipif(importlib.util.find_spec("fastkpca.testing") is None, reason="the conformance kit is not there")
-@pytest.mark.parametrize("name", ["kernel_pure", "kernel_cython"])
+@pytest.mark.parametrize("name", PACKAGES)
 def test_their_own_tests_pass(run, name):
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", f"sources/{name}/tests")
 
 
-def test_the_page_shows_every_file_word_for_word():
-    shown = set(FENCE.findall(PAGE))
+def test_the_pages_show_every_file_word_for_word():
+    shown = set(FENCE.findall(PAGE)) | set(FENCE.findall(METHODS_PAGE))
     for path in sorted(EXAMPLES.rglob("*")):
         if path.suffix in (".py", ".pyx") or path.name in ("pyproject.toml", "meson.build"):
             text = path.read_text(encoding="utf-8")
@@ -151,7 +165,7 @@ def test_the_page_shows_every_file_word_for_word():
                 "kernel_cython/tests/test_kernel_cython.py",
             ):
                 continue  # like those of the other one
-            assert text in shown, f"{path.relative_to(ROOT)} is not on the page as it is"
+            assert text in shown, f"{path.relative_to(ROOT)} is on no page as it is"
 
 
 def test_the_examples_use_only_the_public_surface():

@@ -17,12 +17,12 @@ from fastkpca import plot
 SCRIPT = Path(__file__).parent / "typed" / "every_call.py"
 installed = pytest.mark.skipif(is_editable(), reason="mypy does not find an editable install")
 METHODS = ("components", "kbda", "kica", "klda", "logistic", "perceptron", "storage")
+METHODS += ("cca", "hsic", "mmd", "pls", "ridge")
 # made by Cython, or said only of classes written in C
 NOT_IN_STUBS = r"""
 .*\.__test__
 .*\.__(reduce|setstate)_cython__
 fastkpca\._core\.boxes\.(Grid|Points)
-fastkpca\._core\.clusters\.(Expansions|Tree)
 fastkpca\._core\.multiindex\.Expansion
 kernels_contrib\.kernels\._radial\.(NearPairs|Profile)
 """

@@ -303,7 +303,7 @@ def test_scores_of_new_rows(local):
 def test_scores_written_as_they_are_made(tmp_path, monkeypatch):
     import fastkpca.rows.dask as module
 
-    monkeypatch.setattr(module, "RUN_BYTES", 1 << 18)
+    monkeypatch.setattr(module, "SCORES_AT_ONCE", 1 << 18)
     rows, arguments = ROUTES["monomial"]
     out = np.memmap(tmp_path / "scores", dtype=np.float64, mode="w+", shape=(N, 4))
     model = fk.kpca(chunked(rows), out=out, **arguments)

@@ -194,7 +194,7 @@ def test_a_library_that_is_not_installed(library, kind, tmp_path, monkeypatch):
 
 
 def test_from_the_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(scorefiles, "_SCORES_IN_MEMORY", 1000)  # scores wait in a file
+    monkeypatch.setattr(scorefiles, "SCORES_AT_ONCE", 1000)  # scores wait in a file
     path = parquet(tmp_path / "x.parquet", kind=WORDS)
     model, scores = str(tmp_path / "m.kpca"), tmp_path / "s.npy"
     fit = ["fit", str(path), "--kernel", "polynomial", "--degree", "2", "-c", "3", "--skip-columns", "kind", "--quiet"]

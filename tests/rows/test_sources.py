@@ -592,7 +592,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, monkeypatch, c):
     with pytest.raises(OSError, match="No space left on device for .* MB of scores.*s.npy") as caught:
         fk.kpca(X, "gaussian", c, sigma=2.0, out=out)
     assert caught.value.errno == errno.ENOSPC and caught.value.filename == str(path)
-    monkeypatch.setattr(scorefiles, "_SCORES_IN_MEMORY", 0)
+    monkeypatch.setattr(scorefiles, "SCORES_AT_ONCE", 0)
     with pytest.raises(OSError, match="No space left on device for 0.0032 MB of scores") as caught:
         fk.kpca(X, "gaussian", 2, sigma=2.0, out=scorefiles.score_place(path))
     assert caught.value.filename.startswith(str(tmp_path)) and asked == [True, 3200]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
-import textwrap
 import warnings
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import their_tests
 
 pytest.importorskip("sklearn")
 
@@ -38,46 +35,11 @@ DIGITS = load_digits().data / 16.0
 
 
 def test_their_own_test_file_with_the_class_replaced(tmp_path):
-    """The file as installed; only ``sklearn.kernel_approximation.Nystroem`` is another class when it is imported."""
-    if find_spec("sklearn.tests.test_kernel_approximation") is None:
-        pytest.skip("this scikit-learn comes without its tests")
-    code = """
-        import sys
-        import pytest
-        import sklearn.kernel_approximation
-        import fastkpca.sklearn
-        sklearn.kernel_approximation.Nystroem = ours = fastkpca.sklearn.Nystroem
-
-        class Count:
-            collected, outcomes, replaced = 0, [], set()
-            def pytest_collection_modifyitems(self, items):
-                Count.collected = sum("ystroem" in item.nodeid for item in items)
-                Count.replaced = {item.module.Nystroem for item in items}
-            def pytest_runtest_logreport(self, report):
-                if report.when == "call" and "ystroem" in report.nodeid:
-                    Count.outcomes.append(report.outcome)
-
-        # more landmarks than rows are a warning, there and here
-        args = ["-q", "-p", "no:cacheprovider", "-c", sys.argv[1], "--rootdir", sys.argv[1] + "/..", "-W", "error",
-                "-W", "ignore:n_components:UserWarning", "-W", "ignore::pytest.PytestRemovedIn10Warning", "-rs"]
-        status = pytest.main(args + ["--pyargs", "sklearn.tests.test_kernel_approximation"], plugins=[Count()])
-        assert Count.replaced == {ours}, Count.replaced
-        print(f"PASSED {Count.outcomes.count('passed')} OF {Count.collected}")
-        sys.exit(status)
-    """
-    empty = tmp_path / "pytest.ini"
-    empty.write_text("[pytest]\n")
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", textwrap.dedent(code), str(empty)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    print(result.stdout[-3000:])
-    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
-    passed, _ = result.stdout.splitlines()[-1].split()[1::2]
-    assert int(passed) >= 7, result.stdout[-2000:]  # others may want an array library that is not installed
+    # more landmarks than rows are a warning, there and here
+    ignored, tests = ("n_components:UserWarning", ":pytest.PytestRemovedIn10Warning"), "test_kernel_approximation"
+    names = "sklearn.kernel_approximation", "Nystroem", f"sklearn.tests.{tests}"
+    passed, _ = their_tests.passed(tmp_path, *names, *ignored, words="ystroem")
+    assert passed >= 7  # others may want an array library that is not installed
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

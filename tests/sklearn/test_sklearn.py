@@ -8,12 +8,12 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
+import their_tests
 from places import ROOT
 from scipy.linalg import LinAlgWarning
 
@@ -44,47 +44,10 @@ DIGITS = load_digits().data / 16.0
 
 
 def test_their_own_test_file_with_the_class_replaced(tmp_path):
-    """The file as installed; only ``sklearn.decomposition.KernelPCA`` is another class when it is imported."""
-    if find_spec("sklearn.decomposition.tests.test_kernel_pca") is None:
-        pytest.skip("this scikit-learn comes without its tests")
-    code = """
-        import sys, warnings
-        import pytest
-        import sklearn.decomposition
-        import fastkpca.errors, fastkpca.sklearn
-        theirs, ours = sklearn.decomposition.KernelPCA, fastkpca.sklearn.KernelPCA
-        sklearn.decomposition.KernelPCA = ours
-
-        class Count:
-            collected, outcomes, replaced = 0, [], []
-            def pytest_collection_modifyitems(self, items):
-                Count.collected = len(items)
-                Count.replaced = {item.module.KernelPCA for item in items}
-            def pytest_runtest_logreport(self, report):
-                if report.when == "call" or report.outcome == "skipped":
-                    Count.outcomes.append(report.outcome)
-
-        # their perceptrons warn that they stop early; ours must not warn
-        args = ["-q", "-p", "no:cacheprovider", "-c", sys.argv[1], "--rootdir", sys.argv[1] + "/..", "-W", "error",
-                "-W", "ignore::sklearn.exceptions.ConvergenceWarning"]
-        status = pytest.main(args + ["--pyargs", "sklearn.decomposition.tests.test_kernel_pca"], plugins=[Count()])
-        assert Count.replaced == {ours}, Count.replaced
-        passed = Count.outcomes.count("passed")
-        print(f"PASSED {passed} OF {Count.collected}")
-        sys.exit(status)
-    """
-    empty = tmp_path / "pytest.ini"
-    empty.write_text("[pytest]\n")
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", textwrap.dedent(code), str(empty)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
-    passed, collected = result.stdout.splitlines()[-1].split()[1::2]
-    assert passed == collected and int(collected) >= 20, result.stdout[-2000:]
+    # their perceptrons warn that they stop early; ours must not warn
+    ignored, tests = ":sklearn.exceptions.ConvergenceWarning", "sklearn.decomposition.tests.test_kernel_pca"
+    passed, every = their_tests.passed(tmp_path, "sklearn.decomposition", "KernelPCA", tests, ignored)
+    assert passed == every >= 20
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -649,7 +612,8 @@ def test_every_parameter_of_theirs_with_its_default():
 @pytest.mark.parametrize(
     "given",
     [{"n_components": 0}, {"n_components": 1.5}, {"gamma": -1}, {"tol": -1}, {"eigen_solver": "x"}, {"alpha": "a"},
-     {"kernel": "unknown"}, {"kernel": 3}, {"random_state": "x"}, {"method": "lapack"}],
+     {"kernel": "unknown"}, {"kernel": 3}, {"random_state": "x"}, {"method": "lapack"},
+     {"alpha": 10**400, "fit_inverse_transform": True}, {"tol": 10**400}],
 )  # fmt: skip
 def test_errors_are_of_their_class(given):
     from sklearn.utils._param_validation import InvalidParameterError

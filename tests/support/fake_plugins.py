@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from fastkpca.base.methods import _METHODS
+from fastkpca.kernels import registry
 
 HEADER = """
 import threading, time
@@ -27,11 +31,20 @@ def write(folder: Path, distribution: str, entries: dict, sources: dict, *, vers
         (folder / f"{module}.py").write_text(HEADER + textwrap.dedent(text))
 
 
-def forget(folder: Path, *groups) -> None:
-    """Leave no trace of what was imported from the folder."""
-    for group in groups:
-        group.scanned.clear()
-        group.loaded.clear()
+def on_path(folder: Path, monkeypatch) -> Iterator[Callable[..., None]]:
+    """Yield add(distribution, entries, sources, version=, group=, summary=); leave no trace of what was imported."""
+    groups = registry.KERNELS, _METHODS
+    monkeypatch.syspath_prepend(folder)
+
+    def add(distribution, entries, sources=None, version="1.0", *, group=registry.GROUP, summary=""):
+        write(folder, distribution, entries, sources or {}, version=version, summary=summary, group=group)
+        for one in groups:
+            one.scanned.clear()
+
+    yield add
+    for one in groups:
+        one.scanned.clear()
+        one.loaded.clear()
     for name in list(sys.modules):
         if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]

@@ -109,6 +109,11 @@ class Good(Kernel):
     map_class = GoodMap
     product_class = GoodProduct
 
+    def __init_subclass__(cls, version=1, **options):
+        super().__init_subclass__(**options)
+        if version is not None:
+            cls.api_version = version
+
     def resolve(self, data):
         return self if self.sigma is not None else type(self)(sigma=max(1.5, 0.5 * data.radius))
 
@@ -140,8 +145,6 @@ class Good(Kernel):
 class GoodWithGradient(Good):
     """Apart from Good, whose broken kinds would otherwise break its gradient too."""
 
-    api_version = 1
-
     def gradient_weights(self, X, Y, K):
         return K / self.sigma**2
 
@@ -154,52 +157,40 @@ def test_the_good_kernel_passes(kernel, check):
 # Kernels broken in just one way -------------------------------------------------------------------------------------
 
 
-class NoVersion(Good):
+class NoVersion(Good, version=None):
     """Does not say which protocol it was written for."""
 
 
 class OddDeclaration(Good):
-    api_version = 1
     thread_safe = "yes"
 
 
 class LeavesNone(Good):
-    api_version = 1
     parameters = {"sigma": None, "other": None}
 
 
 class TakesAnything(Good):
-    api_version = 1
-
     def __init__(self, **parameters):
         super().__init__(**{k: v for k, v in parameters.items() if k in ("sigma", "width")})
 
 
 class HidesAParameter(Good):
-    api_version = 1
-
     def __init__(self, power=1.0, **parameters):
         super().__init__(**parameters)
         self.power = power
 
 
 class TwoSpellings(Good):
-    api_version = 1
-
     def __init__(self, sigma=None, width=None, **others):
         super().__init__(sigma=sigma if sigma is not None else width, **others)
 
 
 class HoldsALock(Good):
-    api_version = 1
-
     def check(self):
         self.__dict__["lock"] = threading.Lock()
 
 
 class NeverEqual(Good):
-    api_version = 1
-
     def __eq__(self, other):
         return self is other
 
@@ -210,7 +201,6 @@ class NeverEqual(Good):
 class Workspace(Good):
     """Returns its own work array: a later call changes an earlier result."""
 
-    api_version = 1
     thread_safe = False
     space = np.empty((300, 300))
 
@@ -221,7 +211,6 @@ class Workspace(Good):
 
 
 class Asymmetric(Good):
-    api_version = 1
     positive_semidefinite = False
 
     def block(self, X, Y):
@@ -230,8 +219,6 @@ class Asymmetric(Good):
 
 
 class WrongDiagonal(Good):
-    api_version = 1
-
     def diagonal(self, X):
         return np.full(len(X), 1.0 + 1e-6)
 
@@ -239,23 +226,17 @@ class WrongDiagonal(Good):
 class TileDependent(Good):
     """Scaled by the largest distance in the tile."""
 
-    api_version = 1
-
     def block(self, X, Y):
         return np.exp(-cdist(X, Y, "sqeuclidean") / (2 * self.sigma**2) * (1 + 1e-6 * (len(X) > 60))).astype(X.dtype)
 
 
 class AlwaysDouble(Good):
-    api_version = 1
-
     def block(self, X, Y):
         return super().block(X.astype(np.float64), Y.astype(np.float64)).astype(np.float64)
 
 
 class WantsContiguous(Good):
     """Reads its input's memory as if it were in row order."""
-
-    api_version = 1
 
     def block(self, X, Y):
         def straight(A):
@@ -267,8 +248,6 @@ class WantsContiguous(Good):
 
 
 class Writes(Good):
-    api_version = 1
-
     def diagonal(self, X):
         if X.flags.writeable:
             X[0, 0] = np.nextafter(X[0, 0], 9.0, dtype=X.dtype)
@@ -276,8 +255,6 @@ class Writes(Good):
 
 
 class WantsWriteable(Good):
-    api_version = 1
-
     def diagonal(self, X):
         X[...] = X
         return super().diagonal(X)
@@ -285,8 +262,6 @@ class WantsWriteable(Good):
 
 class NanWhereEqual(Good):
     """0 / 0 where all rows are zero."""
-
-    api_version = 1
 
     def block(self, X, Y):
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -296,8 +271,6 @@ class NanWhereEqual(Good):
 
 class Overflows(Good):
     """A median heuristic that does not see rows that are all equal."""
-
-    api_version = 1
 
     def resolve(self, data):
         return type(self)(sigma=float(np.sqrt(np.trace(data.covariance)))) if self.sigma is None else self
@@ -310,8 +283,6 @@ class Overflows(Good):
 class NotSemidefinite(Good):
     """exp(-d^3) is not positive semidefinite."""
 
-    api_version = 1
-
     def block(self, X, Y):
         return np.exp(-((cdist(X, Y) / self.sigma) ** 3)).astype(X.dtype)
 
@@ -323,8 +294,6 @@ class NotSemidefinite(Good):
 
 
 class NotInvariant(Good):
-    api_version = 1
-
     def block(self, X, Y):
         weight = [1 / (1 + np.einsum("ij,ij->i", A, A)) for A in (X.astype(float), Y.astype(float))]
         return (super().block(X, Y) * np.outer(*weight)).astype(X.dtype)
@@ -342,8 +311,6 @@ class NotInvariant(Good):
 class BoldError(Good):
     """Values of float32 by another formula, a thousand roundings off, and a bound that does not know."""
 
-    api_version = 1
-
     def block(self, X, Y):
         K = super().block(X, Y)
         if X.dtype == np.float32:
@@ -354,7 +321,6 @@ class BoldError(Good):
 class Careless(Good):
     """Writes its distances to one array for all threads."""
 
-    api_version = 1
     space = np.empty((300, 300))
 
     def block(self, X, Y):
@@ -366,15 +332,11 @@ class Careless(Good):
 
 
 class OtherTile(Good):
-    api_version = 1
-
     def compiled_tile(self):
         return "gaussian", {"sigma": 1.0001 * self.sigma}
 
 
 class OtherGradient(Good):
-    api_version = 1
-
     def gradient_weights(self, X, Y, K):
         return 1.01 * K / self.sigma**2
 
@@ -437,7 +399,6 @@ class Forgetful(GoodMap):
 class LooseOnly(Good):
     """Its map is offered for a loose tolerance alone, and cannot be read again."""
 
-    api_version = 1
     map_class = Forgetful
 
     def feature_maps(self, data, tol, max_features):
@@ -447,15 +408,11 @@ class LooseOnly(Good):
 class DividesByTol(Good):
     """Its author did not think of the smallest tolerance."""
 
-    api_version = 1
-
     def feature_maps(self, data, tol, max_features):
         return [] if max_features < 30 / (tol - 2.0**-53) else super().feature_maps(data, tol, max_features)
 
 
 class ManyFeatures(Good):
-    api_version = 1
-
     def feature_maps(self, data, tol, max_features):
         return [Offer("good", Cost(30, residual=tol), lambda sample: self.map_class(sample[:30], self.sigma))]
 
@@ -502,8 +459,6 @@ class FalselySymmetric(GoodProduct):
 
 
 class WithFalselySymmetric(Good):
-    api_version = 1
-
     def summations(self, data_x, data_y, tol):
         def build(X, Y=None):
             made = FalselySymmetric(self.sigma, X, Y)
@@ -514,11 +469,11 @@ class WithFalselySymmetric(Good):
 
 
 def with_map(cls):
-    return type("With" + cls.__name__, (Good,), {"api_version": 1, "map_class": cls, "__module__": __name__})
+    return type("With" + cls.__name__, (Good,), {"map_class": cls, "__module__": __name__})
 
 
 def with_product(cls):
-    return type("With" + cls.__name__, (Good,), {"api_version": 1, "product_class": cls, "__module__": __name__})
+    return type("With" + cls.__name__, (Good,), {"product_class": cls, "__module__": __name__})
 
 
 class Periodic(GoodMap):
@@ -683,7 +638,7 @@ def test_rows_that_a_kernel_refuses_are_named_once():
 
 
 def test_one_error_lists_all_that_failed():
-    class Several(Good):
+    class Several(Good, version=None):
         def diagonal(self, X):
             return np.full(len(X), 2.0)
 

@@ -1,26 +1,24 @@
-"""Kernel discriminant analysis, logistic regression and clustering with scikit-learn's interface.
+"""The methods with scikit-learn's interface: classifiers and clustering; those of numbers are in ``regressors``.
 
-    from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, SpectralClustering
+    from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, KernelRidge, SpectralClustering
 
-They need scikit-learn 1.4 or newer; ``klda``, ``kernel_logistic``, ``kernel_kmeans`` and ``spectral_clustering`` do the
-same without it.
+They need scikit-learn 1.4 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge``, ... do the same without it.
 """
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fastkpca.sklearn import KernelEstimator, KernelTransformer  # first: it says what to install
+from fastkpca.sklearn import KernelTransformer  # first: it says what to install
 
 # isort: split
-from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, ClusterMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
@@ -30,40 +28,20 @@ from .methods.clustering import kernel_kmeans
 from .methods.diffusion import spectral_clustering
 from .methods.klda import KLDAModel, klda
 from .methods.logistic import LogisticModel, kernel_logistic
+from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, MedianWidth
 
-__all__ = ["KLDA", "KernelKMeans", "KernelLogisticRegression", "SpectralClustering"]
-
-KERNEL: dict[str, list[Any]] = {
-    "kernel": [str, callable, HasMethods("block")],
-    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
-    "degree": [Interval(Real, 0, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
-    "kernel_params": [dict, None],
-    "method": [StrOptions({"auto", "features", "gram"})],
-    "max_features": [Interval(Integral, 1, None, closed="left"), None],
-    "random_state": ["random_state"],
-    "n_jobs": [None, Integral],
-}
+__all__ = [
+    "KLDA",
+    "KernelCCA",
+    "KernelKMeans",
+    "KernelLogisticRegression",
+    "KernelPLSRegression",
+    "KernelRidge",
+    "SpectralClustering",
+]
 
 
-class _MedianWidth(KernelEstimator):
-    """An estimator whose width of "rbf" is the median distance between rows where none is given."""
-
-    def _kernel_of_fit(self, X: Any) -> Kernel:
-        given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
-        gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
-        return self._kernel_of_estimator(X, given, gamma, self.kernel_params)
-
-    def _number(self, X: Any) -> float | None:
-        """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
-        if self.gamma != "scale":
-            return self.gamma
-        X = X.astype(np.float64)  # squares of small integers leave their type
-        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
-        return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
-
-
-class _KernelClassifier(ClassifierMixin, _MedianWidth):
+class _KernelClassifier(ClassifierMixin, MedianWidth):
     """A classifier on a kernel's function of the rows."""
 
     model_: Any
@@ -343,10 +321,34 @@ class KernelLogisticRegression(_KernelClassifier):
         return model
 
 
-class _KernelClusterer(ClusterMixin, _MedianWidth):
+class _KernelClusterer(ClusterMixin, MedianWidth):
     """Groups of rows on a kernel."""
 
     model_: Any
+    _method: ClassVar[Any]
+    _parameter_constraints: dict[str, list[Any]] = {name: x for name, x in KERNEL.items() if name != "method"} | {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, 1, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | None = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float | None = None,
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.tol = tol
+        self.max_features = max_features
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find groups of rows.
@@ -370,13 +372,18 @@ class _KernelClusterer(ClusterMixin, _MedianWidth):
         if self._precomputed:  # declared: the plan checks it
             kernel = type(kernel)(semidefinite=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
-        options = {"sample_weight": weights, "n_threads": self._n_threads(), "rng": self._seed()}
-        self.model_ = self._grouped(X, kernel, options)
+        self.model_ = type(self)._method(
+            X,
+            kernel,
+            self.n_clusters,
+            tol=self.tol,
+            max_features=self.max_features,
+            sample_weight=weights,
+            n_threads=self._n_threads(),
+            rng=self._seed(),
+        )
         self.labels_ = self.model_.labels
         return self
-
-    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
-        raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
         """Groups of rows.
@@ -409,10 +416,8 @@ class KernelKMeans(_KernelClusterer):
     coef0 : float, default=1
     kernel_params : dict, default=None
     tol : float, default=None
-        As for ``kernels_contrib.clustering.kernel_kmeans``, like the next three.
-    method : {'auto', 'features', 'gram'}, default='auto'
+        As for ``kernels_contrib.clustering.kernel_kmeans``, like the next.
     max_features : int, default=None
-    max_iter : int, default=100
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
 
@@ -423,7 +428,6 @@ class KernelKMeans(_KernelClusterer):
         Sum of squared distances to the means of the groups.
     model_ : kernels_contrib.clustering.KMeansModel
         What ``kernel_kmeans`` returned: ``model_.verdict`` is the certificate.
-    n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names of columns that are strings.
@@ -438,40 +442,13 @@ class KernelKMeans(_KernelClusterer):
     ((3,), True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, 1, closed="neither"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
+    _method = staticmethod(kernel_kmeans)
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float | None = None,
-        method: str = "auto",
-        max_features: int | None = None,
-        max_iter: int = 100,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.tol = tol
-        self.method = method
-        self.max_features = max_features
-        self.max_iter = max_iter
-
-    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
-        options |= {"tol": self.tol, "method": self.method, "max_features": self.max_features}
-        model = kernel_kmeans(X, kernel, self.n_clusters, max_iterations=self.max_iter, **options)
-        self.inertia_, self.n_iter_ = model.inertia, int(model.info["iterations"])
-        return model
+    @property
+    def inertia_(self) -> float:
+        """Sum of squared distances to the means of the groups."""
+        check_is_fitted(self, "model_")
+        return float(self.model_.inertia)
 
 
 class SpectralClustering(_KernelClusterer):
@@ -513,30 +490,4 @@ class SpectralClustering(_KernelClusterer):
     [50, 100]
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {x: KERNEL[x] for x in KERNEL if x != "method"} | {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, 1, closed="neither"), None],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int | None = 8,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float | None = None,
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.tol = tol
-        self.max_features = max_features
-
-    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
-        options |= {"tol": self.tol, "max_features": self.max_features}
-        return spectral_clustering(X, kernel, self.n_clusters, **options)
+    _method = staticmethod(spectral_clustering)

@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, assert_type
 
 import numpy as np
 import numpy.typing as npt
+from kernels_contrib.cca import CCAModel, kernel_cca
 from kernels_contrib.components import RegressionModel, kernel_pc_logistic, kernel_pcr, pcr_predict
+from kernels_contrib.hsic import hsic_test
 from kernels_contrib.kbda import KBDAModel, kbda, kbda_project
 from kernels_contrib.kica import KICAModel, kica, kica_contrast, kica_project
 from kernels_contrib.klda import KLDAModel, kernel_fisherfaces, klda, klda_predict, klda_probability, klda_project
 from kernels_contrib.logistic import LogisticModel, kernel_logistic, logistic_predict, logistic_probability
 from kernels_contrib.matern import Matern
+from kernels_contrib.mmd import PermutationTest, mmd_test
 from kernels_contrib.perceptron import PerceptronModel, kernel_perceptron, perceptron_decision, perceptron_predict
+from kernels_contrib.pls import PLSModel, kernel_pls
+from kernels_contrib.ridge import RidgeModel, kernel_ridge
 from kernels_contrib.storage import load as load_method
 from kernels_contrib.storage import save as save_method
 
@@ -202,6 +207,22 @@ def methods(X: Array, y: Array, folder: Path) -> None:
     load_method(folder / "logistic.kpca")
 
 
+def tests_and_regressions(X: Array) -> None:
+    test = mmd_test(X[:60], X[60:], "gaussian", sigma=1.0, permutations=9)
+    assert_type(test, PermutationTest)
+    assert_type(test.p_value, float)
+    assert_type(hsic_test(X[:, :1], X[:, 1:], sigma=1.0, permutations=9), PermutationTest)
+    agree = kernel_cca(X[:, :1], X[:, 1:], sigma=1.0)
+    assert_type(agree, CCAModel)
+    assert_type(agree.x.project(X[:, :1]), Array)
+    pls = kernel_pls(X, X[:, 0], sigma=1.0)
+    assert_type(pls, PLSModel)
+    assert_type(pls.predict(X), Array)
+    ridge = kernel_ridge(X, X[:, 0], sigma=1.0)
+    assert_type(ridge, RidgeModel)
+    assert_type(ridge.error(X), Array)
+
+
 def main(folder: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 3))
@@ -213,3 +234,4 @@ def main(folder: Path) -> None:
     rows_again(X, folder)
     pictures(fk.kpca(X, "gaussian", 2, sigma=1.5), X, y, folder)
     methods(X, y, folder)
+    tests_and_regressions(X)

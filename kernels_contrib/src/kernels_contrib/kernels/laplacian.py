@@ -20,6 +20,7 @@ from .profiles import scale_of
 __all__ = ["Laplacian"]
 
 MEDIAN_ROWS = 1000
+"""Rows among which the median distance is taken."""
 
 
 def _length_of_gamma(gamma: object) -> float:

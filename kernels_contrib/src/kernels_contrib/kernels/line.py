@@ -14,15 +14,18 @@ import numpy as np
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
-from fastkpca.rows.view import Rows
+from fastkpca.methods import Rows
 
 from . import _sorted
 
 __all__ = ["LARGEST_POWER", "LineSummation", "half_integer_coefficients", "line_offers"]
 
 LARGEST_POWER = 7
+"""p of the largest order nu = p + 1/2 that has its own sums: their rounding grows with p."""
 WIDTH = 0.5
+"""Of a window of points with one anchor, in length scales: exp(WIDTH) is what its terms may grow by."""
 COLUMNS = 16
+"""Of U in one task."""
 
 
 def half_integer_coefficients(p: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from fastkpca.kernels import FeatureMap, Gaussian, Kernel, KernelParameterError,
 from ._radial import DIRECT, distances
 from .line import line_offers
 from .mixture import gamma_mixture
-from .parameters import by_median, length, positive
+from .parameters import FARTHEST, by_median, length, positive
 from .profiles import GAUSSIAN_FROM, LARGE, LEAST_ORDER, matern_profile, square_root_scale
 from .split import split_offers
 
@@ -22,8 +22,6 @@ __all__ = ["Matern"]
 
 SMALLEST = 1e-154
 """Distance whose square is still a normal number."""
-FARTHEST = 1e100
-"""In units of the length: rows farther out have exact products only."""
 
 
 class Matern(Kernel):

@@ -7,10 +7,12 @@ import math
 from fastkpca.kernels import Gaussian, KernelParameterError, Summary
 from fastkpca.methods import as_float
 
-__all__ = ["by_median", "length", "positive"]
+__all__ = ["FARTHEST", "by_median", "length", "positive"]
 
 LEAST_LENGTH, LARGEST_LENGTH = 1e-140, 1e140
 """As the sigma of the Gaussian: squares stay within float64."""
+FARTHEST = 1e100
+"""In units of the length: rows farther out have exact products only."""
 
 
 def positive(

@@ -30,9 +30,11 @@ __all__ = ["GAUSSIAN_FROM", "LEAST_ORDER", "matern_profile", "scale_of", "square
 LEAST_ORDER = 0.05
 """Below it k rises from 0 to 1 within distances whose squares underflow."""
 LARGE = 50.0
+"""Order nu from which on exp(t) k(t) would overflow, and the ratio to the Gaussian is tabulated instead."""
 GAUSSIAN_FROM = 1e15
 """From here on k differs from the Gaussian by less than rounding: M = exp(-q^2 / 2) (1 + O(1 / nu))."""
 QUADRATURE = 321
+"""Points of the trapezoidal rule for K_nu: more change no digit of float64."""
 
 
 def _interpolation() -> tuple[np.ndarray, np.ndarray]:

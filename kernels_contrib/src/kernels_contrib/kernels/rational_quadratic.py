@@ -13,17 +13,16 @@ from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
 
 from ._radial import DIRECT, Profile, distances
 from .mixture import gamma_mixture
-from .parameters import by_median, length, positive
+from .parameters import FARTHEST, by_median, length, positive
 from .profiles import scale_of
 from .split import split_offers
 
 __all__ = ["RationalQuadratic"]
 
-FARTHEST = 1e100
-"""In units of the length: rows farther out have exact products only."""
 MOST_OCTAVES = 500
 """Of rows over a unit in which their squares are finite."""
 LEAST_ORDER, LARGEST_ORDER = 1e-12, 1e100
+"""Of alpha: between them no power leaves float64."""
 
 
 class RationalQuadratic(Kernel):

@@ -28,7 +28,7 @@ from scipy.spatial.distance import cdist
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
-from fastkpca.rows.view import Rows
+from fastkpca.methods import Rows
 
 from ._grid import gather, spread
 from ._radial import WIDE_TERMS, NearPairs, Profile
@@ -37,10 +37,13 @@ from .mixture import Mixture
 __all__ = ["SplitSummation", "split_offers"]
 
 ORDERS = (4, 6, 8, 10, 12, 14)
+"""Nodes of a box on each axis that a plan may choose."""
 MOST_POINTS = 1 << 24
 """Of the padded grid: 128 MB for each of the arrays that hold it."""
 SAMPLE = 512
+"""Rows, spread evenly over the sample, whose pairs are counted for the plan."""
 NEAR_ROWS = 1024
+"""Rows of a task of near pairs."""
 
 # Seconds on one thread, by benchmarks/speed/matern.py
 PER_CANDIDATE = 1.3e-9
@@ -49,7 +52,9 @@ PER_NEAR_COLUMN = 1.0e-9
 PER_GRID_POINT = 4.5e-9
 PER_SPREAD = 0.8e-9
 FLOPS = 5e9
+"""Flops of a second, in which a ``Cost`` counts."""
 LEAST_SECONDS = 0.005
+"""Of an exact product for which a plan is looked for."""
 
 
 class Plan(NamedTuple):
@@ -206,6 +211,7 @@ def _evenly(sample: np.ndarray) -> np.ndarray:
 
 
 PIECES = 512
+"""Of the squared distance below the cut, each with its own polynomial."""
 
 
 def _wide_error(w: np.ndarray, s: np.ndarray, cut: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from .functions import KernelFunction
 from .stored import Stored
 
-__all__ = ["Classifier", "FittedMethod", "Projection", "predict", "project"]
+__all__ = ["Classifier", "FittedMethod", "Projection", "Regressor", "predict", "project"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -38,12 +38,41 @@ class FittedMethod(Stored):
 class Projection(FittedMethod):
     """A model that gives coordinates of new rows."""
 
-    made_by = "klda(), kbda() or kica()"
+    made_by = "klda(), kbda(), kica() or diffusion_map()"
     function: KernelFunction
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
         return self.function(X, n_threads)
+
+
+class Regressor(FittedMethod):
+    """A model whose function gives numbers."""
+
+    function: KernelFunction
+    single: bool
+
+    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """The targets at new rows.
+
+        Parameters
+        ----------
+        X : array_like (m, d)
+            New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
+            training rows.
+        n_threads : int, optional
+            Default: all processors.
+
+        Returns
+        -------
+        ndarray (m,) or (m, k)
+            As the targets were given.
+        """
+        return self.as_given(self.function(X, n_threads))
+
+    def as_given(self, values: np.ndarray) -> np.ndarray:
+        """One column as a vector, where the targets were one."""
+        return values[:, 0] if self.single else values
 
 
 class Classifier(FittedMethod):
@@ -62,14 +91,14 @@ class Classifier(FittedMethod):
 
 
 def project(model: Projection, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Coordinates of new rows: along discriminant directions, or their independent components.
+    """Coordinates of new rows: along discriminant directions, independent components, or of a diffusion map.
 
     Coordinates of ``klda`` are measured from the mean of all training rows, those of ``kbda`` from the mean of the
     positive ones.
 
     Parameters
     ----------
-    model : KLDAModel, KBDAModel or KICAModel
+    model : KLDAModel, KBDAModel, KICAModel or DiffusionModel
     X : array_like (m, d)
         New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
         training rows.

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import Randomness, check_count
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.kernels import Kernel
-from fastkpca.rows.values import check_weights
+from fastkpca.methods import Randomness, check_count, check_weights
 
 from . import stored
 from .base import FittedMethod
@@ -242,16 +241,12 @@ def kernel_kmeans(
     options = FitOptions(
         kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng
     )
-    products = _products(X, options, budget=tol is None and max_features is not None)
-    if not products.kernel.positive_semidefinite:
-        raise ValueError(
-            f"kernel_kmeans needs a positive semidefinite kernel, in whose space rows have distances, and "
-            f"{products.kernel!r} is not declared to be one; take another kernel, or declare it "
-            "(positive_semidefinite=True, for a precomputed matrix semidefinite=True)"
-        )
-    space = (_of_products if products.features is None else _of_features)(products, weights, k, options)
+    products = _semidefinite(_products(X, options, budget=tol is None and max_features is not None))
+    Phi = None if products.features is None else products.held_features()
+    Phi = products.features if Phi is None else Phi
+    space = _of_products(products, weights, k, options) if Phi is None else _of_features(products, Phi, weights, k)
     labels = partition(space.points, weights, k, Randomness(rng).generator)
-    groups = _lloyd(products, weights, labels, space, max_iterations)
+    groups = _lloyd(products, Phi, weights, labels, space, max_iterations)
     low, high = (max(total - groups.between, 0.0) for total in space.total)
     costs = (max(low - space.error, 0.0), high + space.error)
     found = certificate(
@@ -259,7 +254,7 @@ def kernel_kmeans(
         costs,
         space.eigenvalues[max(k - 2, 0) : k] + np.array([0.0, space.missed]),
         (groups.labels, weights, groups.sizes),
-        frame(space.points, weights, _centred(products, weights), space.eigenvalues[:, 1], space.error),
+        frame(space.points, weights, _centred(products, Phi, weights), space.eigenvalues[:, 1], space.error),
         groups.between - space.error - space.missed,
     )
     function = products.function if products.features is None else products.feature_function
@@ -274,6 +269,17 @@ def kernel_kmeans(
         function=function(groups.columns, groups.constant),
         info=products.info | space.info | {"iterations": groups.iterations},
     )
+
+
+def _semidefinite(products: Products) -> Products:
+    """The same, refused where the kernel is not positive semidefinite."""
+    if not products.kernel.positive_semidefinite:
+        raise ValueError(
+            f"kernel_kmeans needs a positive semidefinite kernel, in whose space rows have distances, and "
+            f"{products.kernel!r} is not declared to be one; take another kernel, or declare it "
+            "(positive_semidefinite=True, for a precomputed matrix semidefinite=True)"
+        )
+    return products
 
 
 def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
@@ -319,7 +325,7 @@ class _Space:
     info: dict[str, Any] = field(default_factory=dict)
 
 
-def _of_features(products: Products, weights: np.ndarray, k: int, options: FitOptions) -> _Space:
+def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _Space:
     """From the second moment of a feature map.
 
     With Phi the rows' features, a cost is |(I - Q) Phi|_F^2 (Q of ``partition``) plus that of what the map leaves out,
@@ -343,7 +349,7 @@ def _of_features(products: Products, weights: np.ndarray, k: int, options: FitOp
     error += k * ((rounds + 8.0 * np.sqrt(D) * UNIT + 8.0 * UNIT) * trace + moments.error)
     axes = vectors[:, : COMPONENTS * k - 1]
     return _Space(
-        points=features @ axes - mean @ axes,
+        points=Phi @ axes - mean @ axes,
         total=(trace, trace + moments.residual_trace),
         remainder=float(trace - values[: k - 1].sum() - error),
         eigenvalues=values[:, None] + error * np.array([-1.0, 1.0]),
@@ -382,13 +388,14 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
     )
 
 
-def _centred(products: Products, weights: np.ndarray) -> Product:
+def _centred(products: Products, Phi: Any, weights: np.ndarray) -> Product:
     """Products with the centred, weighted kernel matrix."""
     roots, total = np.sqrt(weights)[:, None], weights.sum()
 
     def product(U: np.ndarray) -> np.ndarray:
         V = roots * U
-        V = products.matmat(V - weights[:, None] * (V.sum(axis=0) / total))
+        V = V - weights[:, None] * (V.sum(axis=0) / total)
+        V = products.gram @ V if Phi is None else Phi @ (Phi.T @ V)
         return np.asarray(roots * (V - weights @ V / total))
 
     return product
@@ -406,21 +413,18 @@ class _Groups:
     iterations: int
 
 
-def _lloyd(products: Products, weights: np.ndarray, labels: np.ndarray, space: _Space, most: int) -> _Groups:
+def _lloyd(products: Products, Phi: Any, weights: np.ndarray, labels: np.ndarray, space: _Space, most: int) -> _Groups:
     """Lloyd's algorithm in the whole space from these labels, while a step gains more than a little."""
     k, found = int(labels.max()) + 1, None
-    features = None if products.features is None else products.held_features()
-    if features is None:
-        features = products.features
     lengths = np.einsum("ij,ij->i", space.points, space.points)
     for iteration in range(most):
         B, sizes = indicators(labels, weights, k)
-        if features is None:
+        if Phi is None:
             G, columns = products.gram @ B, B
             squares = np.einsum("ij,ij->j", B, G)
         else:
-            columns = features.T @ B
-            G, squares = features @ columns, np.einsum("ij,ij->j", columns, columns)
+            columns = Phi.T @ B
+            G, squares = Phi @ columns, np.einsum("ij,ij->j", columns, columns)
         between, mean = float(sizes @ squares), weights @ G / weights.sum()
         if found is not None and not between > found.between:
             break

@@ -11,9 +11,9 @@ import fastkpca as fk
 from fastkpca.methods import check_count
 
 from . import stored
-from .base import FittedMethod
+from .base import Regressor
 from .functions import ComponentFunction, function
-from .labels import class_codes, refuse_masked
+from .labels import class_codes, real_targets
 from .logistic import LogisticModel, indicator, warn_short
 from .logit import check_scale, fit_logit, lift_through
 from .options import accuracy, regularization_strength
@@ -23,7 +23,7 @@ __all__ = ["RegressionModel", "kernel_pc_logistic", "kernel_pcr", "pcr_predict"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class RegressionModel(FittedMethod):
+class RegressionModel(Regressor):
     """Principal component regression.
 
     Attributes
@@ -51,10 +51,6 @@ class RegressionModel(FittedMethod):
         """The kernel components."""
         return self.function.components
 
-    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """As ``pcr_predict``."""
-        return pcr_predict(self, X, n_threads=n_threads)
-
     def facts(self) -> list[str]:
         shares = ", ".join(f"{x:.4g}" for x in self.explained_variance)
         return [f"{self.components.n_components} components, R^2 {shares}, {self.components!r}"]
@@ -81,16 +77,7 @@ def kernel_pcr(
     RegressionModel
     """
     n = training_rows(X, "kernel_pcr").shape[0]
-    refuse_masked(t, "t", "drop these rows")
-    targets = np.asarray(t)
-    if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n or not targets.size:
-        raise ValueError(
-            f"t has shape {targets.shape} and type {targets.dtype}; give real numbers, shape ({n},) or ({n}, k)"
-        )
-    values = np.asarray(targets, dtype=np.float64).reshape(n, -1)
-    if not np.isfinite(values).all():
-        row = int(np.argwhere(~np.isfinite(values))[0][0])
-        raise ValueError(f"t contains NaN or infinity (first at row {row}); drop these rows")
+    values = real_targets(t, n)
     model = fk.kpca(X, kernel, c, **options)
     score = np.asarray(model.score, dtype=np.float64)
     # squares of the largest numbers would overflow; a power of two rounds nothing
@@ -107,7 +94,7 @@ def kernel_pcr(
         intercept=mean,
         function=ComponentFunction(components=model, weights=weights, constant=-mean),
         explained_variance=share,
-        single=targets.ndim == 1,
+        single=np.ndim(t) == 1,
     )
 
 
@@ -127,8 +114,7 @@ def pcr_predict(model: RegressionModel, X: Any, *, n_threads: int | None = None)
     ndarray (m,) or (m, k)
         As the targets were given.
     """
-    values = RegressionModel.of(model).function(X, n_threads)
-    return values[:, 0] if model.single else values
+    return RegressionModel.of(model).predict(X, n_threads=n_threads)
 
 
 def kernel_pc_logistic(

@@ -35,7 +35,7 @@ from .functions import KernelFunction
 from .options import FitOptions, regularization_strength
 from .products import HELD, Products, products_for, small_features
 
-__all__ = ["Directions", "FittedDirections", "Penalised", "feature_directions", "fit_directions"]
+__all__ = ["Directions", "FittedDirections", "Penalised", "feature_directions", "fit_directions", "preconditioner"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -91,7 +91,7 @@ class Penalised:
         A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
         """
         products, mu, on_norm = self.products, self.mu, self.penalty == "norm"
-        precondition = _preconditioner(products, project, mu, on_norm)
+        precondition = preconditioner(products, project, mu, on_norm)
         info: dict[str, Any] = {"iterations": 0, "residual": 0.0}
 
         def operator(V: np.ndarray) -> np.ndarray:
@@ -235,7 +235,7 @@ def _root(second: np.ndarray) -> np.ndarray:
         return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def _preconditioner(products: Products, project: Projector, mu: float, on_norm: bool) -> Projector:
+def preconditioner(products: Products, project: Projector, mu: float, on_norm: bool) -> Projector:
     """The inverse on the span of a coarse map's features, the smallest that it saw plus mu beyond (Frangella, Tropp,
     Udell 2023); nothing where there is no such map."""
     n = products.n_samples

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["class_codes", "refuse_masked", "subset"]
+__all__ = ["class_codes", "real_targets", "refuse_masked", "subset"]
 
 
 def refuse_masked(values: Any, name: str, advice: str) -> None:
@@ -14,6 +14,23 @@ def refuse_masked(values: Any, name: str, advice: str) -> None:
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else np.zeros(1, dtype=bool)
     if mask.any():
         raise ValueError(f"{name} has masked entries (first at row {int(np.argwhere(mask)[0][0])}); {advice}")
+
+
+def real_targets(t: Any, n_samples: int) -> np.ndarray:
+    """Targets (n_samples, k) of a regression, float64, from a vector or columns; classes are no targets."""
+    refuse_masked(t, "t", "drop these rows")
+    targets = np.asarray(t)
+    if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n_samples or not targets.size:
+        hint = "; of labels, a column of zeros and ones for each class" if targets.dtype.kind in "OSU" else ""
+        raise ValueError(
+            f"t has shape {targets.shape} and type {targets.dtype}; give real numbers, shape ({n_samples},) or "
+            f"({n_samples}, k){hint}"
+        )
+    values = np.asarray(targets, dtype=np.float64).reshape(n_samples, -1)
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise ValueError(f"t contains NaN or infinity (first at row {row}); drop these rows")
+    return values
 
 
 def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tuple[np.ndarray, np.ndarray]:

@@ -26,6 +26,7 @@ __all__ = ["PerceptronModel", "kernel_perceptron", "perceptron_decision", "perce
 perceptron_predict = predict
 
 TILE = 512
+"""Rows that are visited with one product with K."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -5,7 +5,7 @@ K itself is never formed: ``matmat`` is Phi (Phi' U), or ``fastkpca.gram(X, kern
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +15,23 @@ import scipy.sparse as sp
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.kernels import Kernel
-from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
+from fastkpca.methods import Rows, as_rows, check_weights, feature_moments, holds_more, nearest_and_rest
 
-from .functions import FeatureFunction, SampleFunction
+from .functions import FeatureFunction, KernelFunction, SampleFunction
+from .labels import real_targets
 from .options import FitOptions
 
-__all__ = ["HELD", "Products", "class_moments", "products_for", "quick_gram", "small_features", "training_rows"]
+__all__ = [
+    "HELD",
+    "Products",
+    "class_moments",
+    "need_semidefinite",
+    "products_for",
+    "quick_gram",
+    "regression_on",
+    "small_features",
+    "training_rows",
+]
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
@@ -31,6 +42,15 @@ PRODUCT_TOL = 1e-10
 seldom less than a thousandth of the number of rows."""
 HELD = 512 << 20
 """Bytes up to which an (N, D) matrix of features is held rather than formed again for each product."""
+
+
+def need_semidefinite(kernel: Kernel, purpose: str) -> None:
+    """Raise ValueError for a kernel that is not known to be positive semidefinite."""
+    if not kernel.positive_semidefinite:
+        raise ValueError(
+            f"{kernel!r} is not positive semidefinite, and {purpose} measures lengths in the space of such a kernel; "
+            "take another one (a kernel of your own says that it is with positive_semidefinite = True)"
+        )
 
 
 def training_rows(X: Any, purpose: str) -> Any:
@@ -83,7 +103,18 @@ class Products:
     def held_features(self) -> np.ndarray | None:
         """Phi as a matrix, where it fits."""
         n, d = self.features.shape
-        return self.features @ np.eye(d) if 8 * n * d <= HELD else None
+        return np.asarray(self.features) if 8 * n * d <= HELD else None
+
+    def held_product(self) -> Callable[[np.ndarray], np.ndarray]:
+        """U -> K U, for many products: with the features formed once, where they fit."""
+        Phi = None if self.features is None else self.held_features()
+        return self.matmat if Phi is None else lambda U: Phi @ (Phi.T @ U)
+
+    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> KernelFunction:
+        """f(x) = sum_j coefficients_j k(x, x_j) - constant, with K as it is multiplied by."""
+        if self.features is None:
+            return self.function(coefficients, constant)
+        return self.feature_function(self.features.T @ coefficients, constant)
 
     def function(self, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
@@ -118,11 +149,11 @@ def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) ->
     return features
 
 
-def quick_gram(X: Any, kernel: Any, **options: Any) -> Any:
-    """``fastkpca.gram``: exact where the kernel has no fast product, else one whose error is ``PRODUCT_TOL``."""
+def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any) -> Any:
+    """``fastkpca.gram``: exact where the kernel has no fast product, else one whose error is ``tol`` of k(x, x)."""
     gram = fk.gram(X, kernel, **options)
     if gram.products == "exact" and gram.kernel.takes_points:
-        tol = PRODUCT_TOL * float(np.abs(gram.diagonal()).max())
+        tol = tol * float(np.abs(gram.diagonal()).max())
         if gram.error_bound < tol:
             known = {name: value for name, value in options.items() if name in ("n_threads", "rng")}
             gram = fk.gram(X, gram.kernel.unbound(), tol=tol, **known)
@@ -144,6 +175,18 @@ def products_for(X: Any, options: FitOptions, *, draft: bool = False) -> Product
                 raise
     gram = fk.gram(X, options.kernel, n_threads=options.n_threads, rng=options.rng, **options.parameters)
     return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
+
+
+def regression_on(
+    X: Any, t: Any, sample_weight: Any, options: FitOptions, purpose: str
+) -> tuple[Products, np.ndarray, np.ndarray]:
+    """K, the targets (N, k) and the weights (N,) of a regression, checked."""
+    X = training_rows(X, purpose)
+    targets, weights = real_targets(t, X.shape[0]), check_weights(sample_weight, X.shape[0])
+    products = products_for(X, options)
+    if not products.kernel.by_number:
+        need_semidefinite(products.kernel, purpose)
+    return products, targets, np.ones(len(targets)) if weights is None else np.asarray(weights, dtype=np.float64)
 
 
 def _mapped(X: Any, options: FitOptions) -> Any:

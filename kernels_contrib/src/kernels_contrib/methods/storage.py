@@ -12,6 +12,7 @@ from fastkpca.methods import check_list
 from fastkpca.state import load_state, save_state
 
 from .base import FittedMethod
+from .cca import CCAModel
 from .clustering import KMeansModel
 from .components import RegressionModel
 from .diffusion import DiffusionModel, SpectralModel
@@ -20,6 +21,9 @@ from .kica import KICAModel
 from .klda import KLDAModel
 from .logistic import LogisticModel
 from .perceptron import PerceptronModel
+from .permutation import PermutationTest
+from .pls import PLSModel
+from .ridge import RidgeModel
 
 __all__ = ["load", "save"]
 
@@ -27,6 +31,7 @@ MODELS: dict[str, type[FittedMethod]] = {
     cls.__name__: cls for cls in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)
 }
 MODELS |= {cls.__name__: cls for cls in (KMeansModel, SpectralModel, DiffusionModel)}
+MODELS |= {cls.__name__: cls for cls in (CCAModel, PLSModel, PermutationTest, RidgeModel)}
 KIND = "kernels_contrib:"
 DISTRIBUTION = "fastkpca-kernels-contrib"
 

@@ -37,6 +37,7 @@ __all__ = [
     "number",
     "object_of",
     "text",
+    "vector",
 ]
 
 Known = dict[str, Any]
@@ -71,19 +72,24 @@ def in_file(read: Callable[[Record, str, Known], Any], write: Any = lambda value
 def agree(record: Record, name: str, known: Known, letters: str, shape: tuple[int, ...]) -> None:
     """Raise ModelFileError where a shape does not fit the lengths that are known, or has none."""
     for letter, length in zip(letters, shape):
-        if known.setdefault(letter, length) != length or not length:
+        if known.setdefault(letter, int(letter) if letter.isdigit() else length) != length or not length:
             raise record.refuse(f"{name} has shape {shape}, which does not fit the others")
 
 
-def array(letters: str, *, kind: str = "f", least: float = -math.inf) -> InFile:
-    """An array, one letter a dimension."""
+def array(letters: str, *, kind: str = "f", least: float = -math.inf, infinite: bool = False) -> InFile:
+    """An array, one letter a dimension, or the length itself."""
 
     def read(record: Record, name: str, known: Known) -> np.ndarray:
-        values = record.array(name, (None,) * len(letters), kind=kind, least=least)
+        values = record.array(name, (None,) * len(letters), kind=kind, least=least, infinite=infinite)
         agree(record, name, known, letters, values.shape)
         return values
 
     return in_file(read)
+
+
+def vector(least: float = -math.inf) -> InFile:
+    """Numbers of which there may be none."""
+    return in_file(lambda record, name, _: record.array(name, (None,), least=least))
 
 
 def number(least: float = -math.inf) -> InFile:

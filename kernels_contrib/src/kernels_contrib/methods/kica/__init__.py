@@ -9,7 +9,7 @@ e = kappa / 2, T_i = C_ii^(1/2) (C_ii + e)^(-1) and
 
 ``kcca`` is -1/2 log of R's smallest eigenvalue and ``kgv`` -1/2 log det R (equations 13 to 16 of the paper, whose
 N x N matrix R_kappa has the same spectrum, further ones aside). ``contrast`` computes them through a feature
-map, ``search`` finds the rotation of whitened rows under which they are least.
+map, ``descent`` finds the rotation of whitened rows under which they are least.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..base import Projection, project
 from ..functions import new_rows, within_range
 from ..options import accuracy, regularization_strength
 from .contrast import Setting, some_numbers
-from .search import Curvature, descend, random_rotation, turn_pairs
+from .descent import Curvature, descend, random_rotation, turn_pairs
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
 
@@ -46,6 +46,7 @@ SAME = 2e-3
 LARGEST = 1e300
 """Number in X, and its inverse the smallest that a column's largest may be."""
 LEAST_REGULARIZATION, LARGEST_REGULARIZATION = 1e-8, 1e8
+"""Of kappa: below, canonical correlations are all one to rounding; beyond, no dependence is left."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

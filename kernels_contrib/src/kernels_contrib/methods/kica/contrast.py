@@ -29,6 +29,7 @@ __all__ = ["REFERENCE", "Contrast", "LineMap", "Setting", "some_numbers"]
 REFERENCE = 4096
 """Numbers that a map is made from: as many as fastkpca plans without a look."""
 TILE_ENTRIES = 1 << 20
+"""Features of a tile."""
 MOST_FEATURES = 4000
 """Of all components: ten dense matrices of this order take 1.3 GB."""
 KEEP_ENTRIES = 1 << 23

@@ -15,6 +15,7 @@ __all__ = ["Curvature", "descend", "random_rotation", "turn_pairs"]
 ANGLES = 18
 """Of a plane, over the quarter turn after which two components only change places."""
 SWEEPS = 4
+"""Over all pairs of components, where there are more than two."""
 TURN = 0.05
 """Radians, for second differences."""
 

@@ -1,0 +1,125 @@
+"""Cells of text tables: numbers, words, missing values; what cuts lines into cells, and which line names them."""
+
+from __future__ import annotations
+
+import csv
+import re
+import threading
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "INFINITE",
+    "MISSING",
+    "NUMBER",
+    "all_finite",
+    "as_labels",
+    "detect_delimiter",
+    "fields_of",
+    "is_header",
+    "is_number",
+    "is_row_of_years",
+    "is_words",
+]
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", ",", "missing"}
+INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
+_LONG_LINES = threading.Lock()
+_QUOTED_COMMA = re.compile(r'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"')
+
+
+def all_finite(fields: list[str]) -> bool:
+    """Whether these are numbers; quick, and False where it is not sure."""
+    try:
+        return bool(np.isfinite([float(text) for text in fields]).all()) and not any("_" in text for text in fields)
+    except ValueError:
+        return False
+
+
+def is_number(text: str) -> bool:
+    text = text.strip()
+    return NUMBER.fullmatch(text) is not None and bool(np.isfinite(float(text)))
+
+
+def is_words(cells: list[str]) -> bool:
+    """Whether a column is made of words rather than of numbers with a slip."""
+    wrong = [x for x in cells if not is_number(x) and x.strip().lower() not in MISSING | INFINITE]
+    return len(wrong) > len(cells) / 2
+
+
+def fields_of(line: str, delimiter: str, **options: Any) -> list[str]:
+    """The fields of a line, however long they are: csv has one limit for the whole process, 131,072 characters."""
+    line = line.rstrip("\r\n")
+    if len(line) <= csv.field_size_limit():
+        return next(csv.reader([line], delimiter=delimiter, **options))
+    with _LONG_LINES:
+        limit = csv.field_size_limit(len(line))
+        try:
+            return next(csv.reader([line], delimiter=delimiter, **options))
+        finally:
+            csv.field_size_limit(limit)
+
+
+def detect_delimiter(lines: list[str], decimal: str) -> str | None:
+    """The character that cuts every line into equally many fields; None for white space."""
+    typical = {}
+    commas = decimal != "," or any(map(_QUOTED_COMMA.search, lines))
+    for delimiter in ("\t", ";", *"," * commas):
+        counts = [len(fields_of(line, delimiter)) for line in lines]
+        if min(counts) == max(counts) > 1:
+            return delimiter
+        typical[delimiter] = sorted(counts)[len(counts) // 2]
+    spaces = [len(line.split()) for line in lines]
+    if min(spaces) == max(spaces) > 1 and max(typical.values()) == 1:
+        return None
+    # some line has too many or too few fields, or the header is short by one: let most of the lines decide
+    best = max(typical, key=lambda delimiter: typical[delimiter])
+    return best if typical[best] > 1 else None
+
+
+def is_header(rows: list[list[str]]) -> bool:
+    first = [text.strip() for text in rows[0]]
+    if len(rows) == 1:
+        return not any(map(is_number, first))
+    rest = rows[1:]
+    if len(rest[0]) == len(first) + 1 and not any(map(is_number, first)):  # row names without a name of their own
+        return True
+    # pandas numbers nameless columns from 0; an empty cell before them stands for its row numbers
+    numbered = first[1:] if not first[0] else first
+    if len(numbered) > 2 and numbered == [str(i) for i in range(len(numbered))]:
+        return True
+    for i, text in enumerate(first):
+        below = [row[i] for row in rest if i < len(row)]
+        # a name, not a number with a slip: that must be reported and not be dropped as a header
+        is_name = text.lower() not in MISSING | INFINITE and text[0] not in "+-.,0123456789"
+        if is_name and below and not is_words(below):
+            return True
+    # no column of numbers at all: words over words
+    return not any(map(is_number, first)) and not any(is_number(text) for row in rest for text in row)
+
+
+def is_row_of_years(rows: list[list[str]]) -> bool:
+    """Whether the first line counts (1990, 1991, ...), and the lines below hold other numbers."""
+
+    def counts(row: list[str]) -> bool:
+        steps = {int(b) - int(a) for a, b in pairwise(row)} if all(x.isdecimal() for x in row) else set()
+        return len(steps) == 1 and steps != {0}
+
+    first, rest = rows[0], rows[1:]
+    if len(first) < 3 or not rest or not counts(first) or any(map(counts, rest)):
+        return False
+    below = [float(cell) for row in rest for cell in row if is_number(cell)]
+    low, high = sorted((int(first[0]), int(first[-1])))
+    return not any(low <= x <= high for x in below) or not any(x == round(x) for x in below)
+
+
+def as_labels(labels: np.ndarray) -> np.ndarray:
+    """Numbers where all labels are, else strings."""
+    if labels.dtype == object:
+        labels = np.array([text.strip() for text in labels], dtype=str)
+        if all(map(NUMBER.fullmatch, labels.tolist())):
+            return labels.astype(np.float64)
+    return labels

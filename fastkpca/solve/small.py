@@ -1,0 +1,308 @@
+"""The largest eigenvalues of a small matrix that is held whole: a start from products in float32, one certificate.
+
+Where the eigenvalues fall fast, some products with a block of columns take less time than LAPACK's reduction to
+tridiagonal form: a Chebyshev polynomial of the matrix that is small on all eigenvalues below those of the block. The
+block is judged as one of any other origin is (``certificate``): by residuals in float64, and by a bound on all that is
+outside of it, which the norm of the matrix gives, or else a factorisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import acosh, ceil, frexp, inf, log, sqrt
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
+from ..products.factorisation import is_positive_definite
+from ..products.rates import RATE
+from ..products.vectors import centre_single
+from .beyond import frobenius_bound
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
+
+__all__ = ["SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
+
+FEWEST_ROWS, SMALL = 176, 700
+"""Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
+half, by tiles, takes less time (benchmarks/speed/small.py)."""
+SPREAD = 1.5
+"""Times the columns of the block, the number of eigenvalues that may share the trace: its square over |A|_F^2."""
+GUARDS = 6
+"""Columns of the block beyond those that are wanted, at least."""
+RESIDUAL = 1e-6
+"""Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
+MOST_PRODUCTS = 32
+"""Of the matrix with the block: more take as long as LAPACK."""
+FACTOR = 1e9
+"""By which columns may come to differ in length before they are made orthonormal again."""
+
+
+@dataclass(frozen=True)
+class SmallPairs:
+    """``values`` (c,), descending, ``vectors`` (n, c) and their ``images`` under the matrix; ``products`` of it with a
+    block, factorisations."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    images: np.ndarray
+    certificate: Certificate
+    products: int
+    factorisations: int
+
+
+_Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Ritz values, descending, their vectors, and the images of these under the matrix."""
+
+
+def may_be_enough(n: int, c: int) -> bool:
+    """Whether products with a matrix of this order may give c eigenvalues faster than LAPACK."""
+    return FEWEST_ROWS <= n <= SMALL and 11 * _block_size(c) <= n
+
+
+def seconds_of_small(n: int, c: int) -> float:
+    """Predicted seconds: of half of the products, and of a factorisation, both in float32."""
+    products = MOST_PRODUCTS / 2.0 * 2.0 * float(n) ** 2 * _block_size(c) / RATE.products
+    return products + float(n) ** 3 / (3.0 * RATE.factorisations)
+
+
+def _block_size(c: int) -> int:
+    return 8 * -(-(c + GUARDS) // 8)  # a multiple of the vectors of float32
+
+
+def pairs_of_small(
+    K: np.ndarray, means: np.ndarray | None, c: int, tol: float, entry_error: float, norm: float
+) -> SmallPairs | None:
+    """The c largest eigenvalues in intervals at most tol wide, over the largest one; None where they fall too slowly.
+
+    Parameters
+    ----------
+    K : ndarray (n, n)
+        Symmetric, positive semidefinite up to rounding.
+    means : ndarray (n,) or None
+        Of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
+    c, tol : int, float
+    entry_error : float
+        Bound on |K_ij - its exact value|.
+    norm : float
+        |K|_F, from squares that were added up row by row: of a sum of all at once ``_norm_bound`` knows too little.
+    """
+    n, block = len(K), _block_size(c)
+    whole = _norm_bound(norm, means, n)
+    # of the images: that of their sums, three times because of the means, and that of the entries
+    rounding = 3.0 * product_error(n, block, norm, entry_error, passes=1)
+    if not (norm > 0.0 and 2.0 * rounding <= tol * whole):
+        return None
+    trace = float(K.trace()) - (0.0 if means is None else float(means.sum()))
+    if not (trace / whole) ** 2 <= SPREAD * block:
+        return None
+    unit = 2.0 ** frexp(norm)[1]
+    single = _rounded(K, means, unit)
+    pairs, products = _search(K, means, single, unit, c, tol)
+    if pairs is None:
+        return None
+    theta, V, images = pairs
+    R = images - V * theta
+    ritz = RitzBlock(V.T @ images, V.T @ V, R.T @ R, n, rounding)
+    matrix = MatrixInfo(norm=whole + n * entry_error)
+    outside, factorisations = frobenius_bound(ritz, matrix), 0
+    residual = sqrt(float(ritz.residual_gram.diagonal()[:c].sum()))
+    if not _suffices(outside.mu, theta[c - 1], residual, tol * theta[0]):
+        wanted = 0.5 * float(theta[c - 1] + max(theta[-1], 0.0))
+        # of K, of two means and of their two differences, which are as large as K, whatever is left
+        entries = 8.0 * UNIT32 * norm / unit
+        outside, factorisations = _factorised_bound(single, V, images, theta, wanted / unit, 1.0 / unit, entries), 1
+        outside = Bound(outside.mu * unit + rounding, outside.form)
+    certificate = ritz_certificate(ritz, c, matrix, outside)
+    if not certificate.width <= tol * theta[0]:
+        return None
+    return SmallPairs(theta[:c], V[:, :c], images[:, :c], certificate, products, factorisations)
+
+
+def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:
+    """Upper bound on the Frobenius norm of the centred matrix: |K|^2 - 2 n |m|^2 + n^2 g^2 for means m of mean g."""
+    square = norm**2
+    if means is not None:
+        square -= 2.0 * n * float(means @ means) - float(means.sum()) ** 2
+    return sqrt(max(square, 0.0) + 4.0 * rounding_factor(n * n) * UNIT * norm**2)
+
+
+def _suffices(mu: float, last: float, residual: float, width: float) -> bool:
+    """Whether a bound mu on what is outside makes intervals so narrow: twice their predicted width."""
+    return bool(mu < last and 2.0 * residual**2 <= width * (last - mu))
+
+
+# the block ---------------------------------------------------------------------------------------------------
+
+
+def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
+    """The centred matrix over ``unit``, in float32."""
+    halves = np.zeros(len(K)) if means is None else (means - 0.5 * float(means.sum()) / len(K)) / unit
+    return centre_single(K, 1.0 / unit, halves.astype(np.float32))
+
+
+def _search(
+    K: np.ndarray, means: np.ndarray | None, B: np.ndarray, unit: float, c: int, tol: float
+) -> tuple[_Pairs | None, int]:
+    """(Ritz pairs with residuals that suffice for tol; None where there are none, products); B as of `_rounded`.
+
+    Ritz pairs are those of float32, with B, until these should be good enough, then those of float64, with K.
+    """
+    Y = B @ _draws()[: len(B) * _block_size(c)].reshape(len(B), -1)
+    done, exactly = 1, False
+    while done < MOST_PRODUCTS:
+        pairs = _ritz_pairs(K, means, Y) if exactly else _single_pairs(B, Y)
+        done += 1
+        if pairs is None:
+            break
+        theta, V, images = pairs
+        R = images - V * theta.astype(V.dtype)
+        size, first, gap = float(np.linalg.norm(R[:, :c])), float(theta[0]), float(theta[c - 1]) - _beyond(theta)
+        if not gap > 0.0:
+            break
+        # intervals are about 2 |R|^2 / (gap / 2) wide
+        wanted = sqrt((0.25 if exactly else 0.1) * tol * first * gap)
+        if exactly and size <= wanted:
+            return pairs, done
+        # scores as good as float32 gives them, for a product or two more; and what it does not give, float64 corrects
+        goal = wanted if exactly else max(min(wanted, RESIDUAL * first), 1e-2 * RESIDUAL * first)
+        needed = _degree(theta, c, min(size / goal, 1.0 / RESIDUAL))
+        if not done + needed <= MOST_PRODUCTS:
+            break
+        degree = min(max(1, ceil(needed)), _most(theta))
+        scale = unit if exactly else 1.0
+        Y = _filtered(B, V, theta / scale, R / scale, degree)
+        done += degree - 1
+        exactly = exactly or needed <= degree
+    return None, done
+
+
+@cache
+def _draws() -> np.ndarray:
+    """Numbers for the first block of any search: to draw them takes as long as a product."""
+    draws = np.random.default_rng(0).random(SMALL * SMALL // 11, dtype=np.float32) - np.float32(0.5)
+    draws.flags.writeable = False
+    return draws
+
+
+def _single_pairs(B: np.ndarray, Y: np.ndarray) -> _Pairs | None:
+    Q = _orthonormal(Y)
+    if Q is None:
+        return None
+    Q = Q.astype(np.float32)
+    Y = B @ Q
+    theta, S = _eigen((Q.T @ Y).astype(np.float64))
+    S = S.astype(np.float32)
+    return theta, Q @ S, Y @ S
+
+
+def _ritz_pairs(K: np.ndarray, means: np.ndarray | None, Y: np.ndarray) -> _Pairs | None:
+    """Those of the span of Y; None where its columns are dependent."""
+    # twice: a basis that is orthonormal, and orthogonal to ones, up to rounding
+    once = _orthonormal(Y, means is not None)
+    Q = None if once is None else _orthonormal(once, means is not None)
+    if Q is None:
+        return None
+    W = K @ Q
+    if means is not None:
+        _centre(W)
+    theta, S = _eigen(Q.T @ W)
+    return theta, Q @ S, W @ S
+
+
+def _centre(X: np.ndarray) -> None:
+    """Of few columns numpy's sums take as long as ten products with a vector."""
+    X -= np.full(len(X), 1.0 / len(X)) @ X
+
+
+def _eigen(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, descending, and vectors; NaN where LAPACK does not converge."""
+    values, vectors, failed = lapack.dsyevd(T)
+    return (values * np.nan if failed else values)[::-1], vectors[:, ::-1]
+
+
+def _orthonormal(Y: np.ndarray, centred: bool = False) -> np.ndarray | None:
+    """Columns of the same span, by Cholesky's factor of their inner products; None where they are dependent."""
+    Y = Y.astype(np.float64)
+    if centred:
+        _centre(Y)
+    R, failed = lapack.dpotrf(Y.T @ Y)
+    return None if failed else blas.dtrsm(1.0, R, Y, side=1)
+
+
+def _degree(theta: np.ndarray, c: int, gain: float) -> float:
+    """Of the filter that makes the residuals of the first c this much smaller."""
+    growth = acosh(max(2.0 * float(theta[c - 1]) / _beyond(theta) - 1.0, 1.0))
+    return log(max(2.0 * gain, 1.0)) / growth if growth > 0.0 else inf
+
+
+def _most(theta: np.ndarray) -> int:
+    """The largest degree by which columns come to differ in length by no more than ``FACTOR``; at least 1."""
+    return max(1, int(log(2.0 * FACTOR) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
+
+
+def _beyond(theta: np.ndarray) -> float:
+    """Where the eigenvalues that a filter keeps small end: at the smallest Ritz value of the block, or where all is
+    lost in the rounding of float32."""
+    return max(float(theta[-1]), 10.0 * RESIDUAL * float(theta[0]))
+
+
+def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, degree: int) -> np.ndarray:
+    """T_k(2 B / b - I) V for the Chebyshev polynomial T_k, which stays below 1 on the eigenvalues up to b.
+
+    V are Ritz vectors, theta their values and R the residuals. With T_k V = V D_k + E_k, D_k = T_k(2 theta / b - 1),
+
+        E_(k+1) = 2 (2 B / b - I) E_k + (4 / b) R D_k - E_(k-1),   E_1 = 2 R / b, E_0 = 0:
+
+    products in float32 of what is small beside V, so that V may have the accuracy of float64.
+    """
+    b = _beyond(theta)
+    x = 2.0 * theta / b - 1.0
+    R = (R * (2.0 / b)).astype(np.float32)
+    before, now = np.ones_like(x), x
+    E_before: np.ndarray | np.float32 = np.float32(0.0)
+    E = R
+    for _ in range(degree - 1):
+        image = B @ E
+        image *= np.float32(4.0 / b)
+        image -= 2.0 * E + E_before
+        image += R * (2.0 * now).astype(np.float32)
+        E_before, E = E, image
+        before, now = now, 2.0 * x * now - before
+    return V * now + E
+
+
+# the proof ---------------------------------------------------------------------------------------------------
+
+
+def _factorised_bound(
+    B: np.ndarray,
+    V: np.ndarray,
+    images: np.ndarray,
+    theta: np.ndarray,
+    wanted: float,
+    scale: float,
+    entries: float,
+) -> Bound:
+    """``wanted``, where P A P <= wanted I is proved by a Cholesky factorisation in float32; else none.
+
+    B is ``scale`` times the matrix A of the Ritz vectors V and their images Y = A V, up to ``entries`` in norm, and
+    P = I - V V'. In this scale, with Z = Y - V diag(theta) / 2,
+
+        P A P = A - V Z' - Z V'.
+
+    Success proves it up to the backward error of the factorisation; the sums in float32 err by u times the sizes of
+    their terms. Overwrites B.
+    """
+    n, m = V.shape
+    Z = (images - V * (0.5 * theta)) * scale
+    size = float(np.linalg.norm(B)) + 2.0 * sqrt(m) * float(np.linalg.norm(Z))
+    single = [np.asfortranarray(x, dtype=np.float32) for x in (V, Z)]
+    S = blas.ssyr2k(1.0, *single, beta=-1.0, c=B.T, overwrite_c=1).T  # the lower triangle, row by row
+    below = factorisation_error(n, UNIT32) * (wanted + float(np.abs(S.diagonal()).max()))
+    below += 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size + entries
+    if not wanted > below:
+        return NO_BOUND
+    S.flat[:: n + 1] += np.float32(wanted - below)
+    return Bound(wanted, "cholesky") if is_positive_definite(S) else NO_BOUND

@@ -1,0 +1,425 @@
+"""Kernel ridge regression, partial least squares and canonical correlation with scikit-learn's interface.
+
+    from kernels_contrib.sklearn import KernelCCA, KernelPLSRegression, KernelRidge
+
+They need scikit-learn 1.4 or newer; ``kernel_ridge``, ``kernel_pls`` and ``kernel_cca`` do the same without it.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from fastkpca.sklearn import KernelEstimator, KernelTransformer  # first: it says what to install
+
+# isort: split
+from scipy.sparse import issparse
+from sklearn import get_config
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from fastkpca.kernels import Kernel
+
+from .methods.cca import kernel_cca
+from .methods.pls import kernel_pls
+from .methods.ridge import kernel_ridge
+
+__all__ = ["KERNEL", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth"]
+
+KERNEL: dict[str, list[Any]] = {
+    "kernel": [str, callable, HasMethods("block")],
+    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
+    "degree": [Interval(Real, 0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "kernel_params": [dict, None],
+    "method": [StrOptions({"auto", "features", "gram"})],
+    "max_features": [Interval(Integral, 1, None, closed="left"), None],
+    "random_state": ["random_state"],
+    "n_jobs": [None, Integral],
+}
+
+
+class MedianWidth(KernelEstimator):
+    """An estimator whose width of "rbf" is the median distance between rows where none is given."""
+
+    model_: Any
+
+    def _number(self, X: Any) -> float | None:
+        """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
+        if self.gamma != "scale":
+            return self.gamma
+        X = X.astype(np.float64)  # squares of small integers leave their type
+        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
+        return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+
+    def _kernel_of_fit(self, X: Any) -> Kernel:
+        given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
+        gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
+        return self._kernel_of_estimator(X, given, gamma, self.kernel_params)
+
+
+class _OfNumbers(MedianWidth):
+    """Such an estimator whose targets are numbers, one column or several."""
+
+    def _targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Rows and targets of a fit, and the parameters, checked."""
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X = self._validated(X, reset=True)
+        y = check_array(y, ensure_2d=False, dtype="numeric", ensure_min_samples=2, input_name="y")
+        check_consistent_length(X, y)
+        return X, y
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = tags.target_tags.multi_output = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+        return super()._more_tags() | {"requires_y": True, "multioutput": True}
+
+    def _options(self) -> dict[str, Any]:
+        return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
+
+
+class KernelRidge(RegressorMixin, _OfNumbers):
+    """Kernel ridge regression by conjugate gradients, without the kernel matrix.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        ``regularization`` of ``kernels_contrib.ridge.kernel_ridge``.
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As for ``kernels_contrib.sklearn.KLDA``, like the next four; positive semidefinite.
+    gamma : float or 'scale', default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    tol : float, default=1e-8
+        As for ``kernel_ridge``, like the next three.
+    max_iter : int, default=1000
+    method : {'auto', 'features', 'gram'}, default='auto'
+    max_features : int, default=None
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    model_ : kernels_contrib.ridge.RidgeModel
+        What ``kernel_ridge`` returned; ``model_.error(X)`` bounds the error of predictions.
+    n_iter_ : int
+        Steps of conjugate gradients.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from kernels_contrib.sklearn import KernelRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> bool(KernelRidge(alpha=0.1).fit(X, y).score(X, y) > 0.5)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        method: str = "auto",
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.method = method
+        self.max_features = max_features
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+        """Learn numbers from rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._targets(X, y)
+        if sample_weight is not None:
+            sample_weight = np.broadcast_to(np.asarray(sample_weight), len(y))
+        self.model_ = kernel_ridge(
+            X,
+            y,
+            self._kernel_of_fit(X),
+            regularization=self.alpha,
+            sample_weight=sample_weight,
+            tol=self.tol,
+            method=self.method,
+            max_iterations=self.max_iter,
+            **self._options(),
+        )
+        self.n_iter_ = max(1, self.model_.info["iterations"])
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Numbers of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            With the columns of the training rows; for ``kernel="precomputed"`` the matrix (n_rows, n_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_targets)
+            As the targets were given.
+        """
+        check_is_fitted(self, "model_")
+        return np.asarray(self.model_.predict(self._validated(X, reset=False), n_threads=self._n_threads()))
+
+
+class _Components(KernelTransformer, _OfNumbers):
+    """An estimator of ``n_components`` functions of the rows that have to do with targets."""
+
+    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+    }
+    del _parameter_constraints["method"]
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float = 1e-10,
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.n_components = n_components
+        self.tol = tol
+        self.max_features = max_features
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Components of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components_)
+        """
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        components = self._projection.project(X, n_threads=self._n_threads())
+        return np.asarray(components, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+
+    @property
+    def _projection(self) -> Any:
+        return self.model_
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+
+class KernelPLSRegression(RegressorMixin, _Components):
+    """Regression on components of the rows that vary together with the targets.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As for ``kernels_contrib.sklearn.KLDA``, like the next four; positive semidefinite.
+    gamma : float or 'scale', default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    tol : float, default=1e-10
+        As for ``kernels_contrib.pls.kernel_pls``, like the next.
+    max_features : int, default=None
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    model_ : kernels_contrib.pls.PLSModel
+    n_components_ : int
+        Components that vary with the targets, at most ``n_components``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from kernels_contrib.sklearn import KernelPLSRegression
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> KernelPLSRegression(3).fit(X, y).transform(X).shape
+    (442, 3)
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelPLSRegression:
+        """Learn components of rows, and the targets from them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._targets(X, y)
+        self.model_ = kernel_pls(
+            X,
+            y,
+            self._kernel_of_fit(X),
+            self.n_components,
+            sample_weight=sample_weight,
+            tol=self.tol,
+            **self._options(),
+        )
+        self.n_components_ = self.model_.n_components
+        return self
+
+    predict = KernelRidge.predict
+
+
+class KernelCCA(_Components):
+    """Functions of the rows, and of their targets, that agree best: regularised kernel canonical correlation.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        Of the rows; as for ``kernels_contrib.sklearn.KLDA``, like the next four; positive semidefinite.
+    gamma : float or 'scale', default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    kernel_y : str, callable, or kernel of fastkpca, default='gaussian'
+        Of the targets, as for ``kernels_contrib.cca.kernel_cca``, like the next three.
+    regularization : float, default=1e-2
+    tol : float, default=1e-6
+    max_features : int, default=2048
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    model_ : kernels_contrib.cca.CCAModel
+        ``model_.y.project(Y)`` are the functions of targets.
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from kernels_contrib.sklearn import KernelCCA
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> KernelCCA().fit(X, Y).transform(X).shape
+    (20, 1)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = _Components._parameter_constraints | {
+        "kernel_y": KERNEL["kernel"],
+        "regularization": [Interval(Real, 0, None, closed="neither")],
+        "max_features": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        kernel_y: Any = "gaussian",
+        regularization: float = 1e-2,
+        tol: float = 1e-6,
+        max_features: int = 2048,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        KernelEstimator.__init__(self, kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.n_components = n_components
+        self.kernel_y = kernel_y
+        self.regularization = regularization
+        self.tol = tol
+        self.max_features = max_features
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelCCA:
+        """Learn functions of rows and targets that agree.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The other view.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._targets(X, y)
+        self.model_ = kernel_cca(
+            X,
+            y.reshape(len(y), -1),
+            self._kernel_of_fit(X),
+            self.n_components,
+            kernel_y=self.kernel_y,
+            regularization=self.regularization,
+            sample_weight=sample_weight,
+            tol=self.tol,
+            **self._options(),
+        )
+        self.n_components_ = self.n_components
+        return self
+
+    @property
+    def _projection(self) -> Any:
+        return self.model_.x

@@ -1,0 +1,5 @@
+"""Kernel ridge regression."""
+
+from .methods.ridge import RidgeModel, kernel_ridge
+
+__all__ = ["RidgeModel", "kernel_ridge"]

@@ -1,0 +1,340 @@
+"""Tests of two samples and of independence, kernel CCA, PLS and ridge regression: promises, files, and what is refused.
+
+The random problems and the textbook formulas are in tests/support/method_cases.py; tests/attacks/attack_methods.py runs
+more of them.
+"""
+
+from __future__ import annotations
+
+import method_cases as cases
+import numpy as np
+import pytest
+from kernels_contrib.cca import kernel_cca
+from kernels_contrib.errors import AccuracyWarning
+from kernels_contrib.hsic import hsic_test
+from kernels_contrib.methods import permutation
+from kernels_contrib.mmd import mmd_test
+from kernels_contrib.pls import kernel_pls
+from kernels_contrib.ridge import kernel_ridge
+from kernels_contrib.storage import load, save
+
+import fastkpca as fk
+from fastkpca.errors import ComponentsWarning, ModelFileError
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((60, 3))
+Y = X[:, :1] ** 2 + 0.3 * RNG.standard_normal((60, 1))
+T = np.sin(X[:, 0])
+
+
+@pytest.mark.parametrize("name", cases.CHECKS)
+def test_random_problems_against_textbook_formulas(name, attack):
+    for case in range(attack.count(500, least=25)):
+        cases.CHECKS[name](attack.rng(f"methods {name}", case))
+
+
+# Permutation tests -------------------------------------------------------------------------------------------------
+
+
+def test_the_level_is_five_percent():
+    """Of 120 draws, within four standard deviations; the attack has 5,000."""
+    rejected = np.zeros(2)
+    for draw in range(120):
+        rng = np.random.default_rng([5, draw])
+        A, B = rng.standard_normal((12, 2)), rng.standard_normal((9, 2))
+        options = {"permutations": 39, "rng": draw, "n_threads": 1}
+        several = [cases.gaussian(s) for s in (0.5, 2.0)]
+        rejected += [mmd_test(A, B, several, **options).p_value <= 0.05, 0]
+        rejected += [0, hsic_test(A[:9], B, sigma=1.0, **options).p_value <= 0.05]
+    assert (abs(rejected / 120 - 0.05) <= 0.08).all(), rejected
+
+
+def test_power_is_that_of_the_dense_formula():
+    for draw in range(20):
+        rng = np.random.default_rng([6, draw])
+        A, B = rng.standard_normal((25, 2)), rng.standard_normal((25, 2)) + 0.5
+        found = mmd_test(A, B, sigma=1.0, permutations=59, rng=draw)
+        labels, again = np.arange(50) < 25, np.random.default_rng(draw)
+        K = cases.gram("gaussian", np.vstack([A, B]), sigma=1.0)
+        values = np.array([cases.mmd(K, L) for L in [labels, *(again.permutation(labels) for _ in range(59))]])
+        assert found.is_exact and found.p_value == np.mean(values >= values[0] - 1e-13)
+
+
+def test_a_permutation_within_the_error_makes_an_interval():
+    """Equal rows: every statistic is zero, and no one can say which reach the observed one."""
+    rows = np.ones((10, 2))
+    rows[0] += 1e-9  # or there is no median distance
+    found = mmd_test(rows, rows, sigma=1.0, permutations=19)
+    assert found.p_interval[0] < found.p_interval[1] == found.p_value and not found.is_exact
+    assert "p between" in repr(found)
+    # a permutation that changes nothing is no question: two rows of six have six ways, with exchanged names
+    few = mmd_test([[0.0], [0.1]], [[1.0], [1.2]], sigma=1.0, permutations=199)
+    assert few.is_exact and abs(few.p_value - 1 / 3) < 0.1
+
+
+def test_errors_widen_the_interval_of_each_kernel_and_of_all():
+    values = np.random.default_rng(0).random((20, 2))
+    values[0] = 2.0
+    nothing = np.zeros(19, dtype=bool)
+    fields = {"name": "MMD^2, biased", "kernels": (), "n_samples": 4, "info": {}}
+    for error, expected in ((1e-3, [0.05, 0.05]), (np.inf, [0.05, 1.0])):
+        found = permutation.test_of(values, np.full((20, 2), error), nothing, **fields)
+        np.testing.assert_array_equal(found.p_interval, expected)
+        np.testing.assert_array_equal(found.intervals, [expected, expected])
+    # whatever the exact values are within the errors, the exact p-value is in the interval
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        exact = rng.random((20, 2))
+        errors = rng.choice([1e-3, 0.05, 0.2]) * rng.random((20, 2))
+        found = permutation.test_of(exact + errors * rng.uniform(-1, 1, (20, 2)), errors, nothing, **fields)
+        z = ((exact - exact.mean(axis=0)) / exact.std(axis=0)).max(axis=1)
+        assert found.p_interval[0] <= np.mean(z >= z[0]) <= found.p_interval[1]
+
+
+def test_several_widths_are_one_test():
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((80, 2)), 1.6 * rng.standard_normal((80, 2))
+    widths = [cases.gaussian(s) for s in (0.05, 1.0, 50.0)]
+    found = mmd_test(A, B, widths)
+    assert found.p_value <= 0.05 and found.statistic.shape == found.intervals[:, 0].shape == (3,)
+    for k, width in enumerate(widths):
+        alone = mmd_test(A, B, width)
+        np.testing.assert_allclose(found.statistic[k], alone.statistic[0], atol=1e-12)
+        np.testing.assert_array_equal(found.intervals[k], alone.p_interval)
+    z = np.vstack([found.statistic, found.null])
+    z = ((z - z.mean(axis=0)) / z.std(axis=0)).max(axis=1)
+    assert found.p_interval[0] <= np.mean(z >= z[0]) <= found.p_interval[1]
+
+
+def test_weights_are_equal_rows():
+    A, B = X[:20], X[20:35] + 0.3
+    once = mmd_test(A, B, sigma=1.0, sample_weight=(np.full(20, 2.0), np.r_[3.0, np.ones(14)]), permutations=1)
+    often = mmd_test(np.vstack([A, A]), np.vstack([B, B[:1], B[:1]]), sigma=1.0, permutations=1)
+    np.testing.assert_allclose(once.statistic, often.statistic, atol=1e-14)
+    w = RNG.integers(1, 4, 60).astype(float)
+    again = np.repeat(np.arange(60), w.astype(int))
+    weighted = kernel_pls(X, T, sigma=1.0, sample_weight=w, method="gram")
+    np.testing.assert_allclose(weighted.predict(X), kernel_pls(X[again], T[again], sigma=1.0).predict(X), atol=1e-8)
+    weighted = kernel_ridge(X, T, sigma=1.0, sample_weight=w)
+    np.testing.assert_allclose(weighted.predict(X), kernel_ridge(X[again], T[again], sigma=1.0).predict(X), atol=1e-7)
+    weighted = kernel_cca(X, Y, sigma=1.0, sample_weight=w, c=2, tol=1e-12)
+    np.testing.assert_allclose(
+        weighted.correlations, kernel_cca(X[again], Y[again], sigma=1.0, c=2, tol=1e-12).correlations, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_rows_on_disk_and_of_dask_by_means_of_features(tmp_path, unbiased):
+    dask = pytest.importorskip("dask.array")
+    h5py = pytest.importorskip("h5py")
+    A, B = RNG.standard_normal((3000, 2)), RNG.standard_normal((2000, 2)) + 0.1
+    expected = mmd_test(A, B, sigma=1.0, unbiased=unbiased, permutations=9)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        on_disk = file.create_dataset("rows", data=A)
+        found = mmd_test(
+            on_disk, dask.from_array(B, chunks=(700, 2)), sigma=1.0, unbiased=unbiased, permutations=9, tol=1e-11
+        )
+        with pytest.raises(ValueError, match="in memory"):
+            mmd_test(on_disk, B, method="gram")
+    assert found.info["method"] == "features" and expected.info["method"] == "gram"
+    assert (np.abs(found.statistic - expected.statistic) <= found.error + expected.error).all()
+    assert (np.abs(found.null - expected.null) <= found.null_error + expected.null_error).all()
+    assert (found.error < 1e-7).all()
+
+
+def test_views_of_dask_are_those_in_memory():
+    dask = pytest.importorskip("dask.array")
+    A, B = (dask.from_array(rows, chunks=(17, rows.shape[1])) for rows in (X, Y))
+    for test in (hsic_test, kernel_cca):
+        ours, theirs = test(A, B, sigma=1.0), test(X, Y, sigma=1.0)
+        key = "statistic" if test is hsic_test else "correlations"
+        np.testing.assert_allclose(getattr(ours, key), getattr(theirs, key), atol=1e-6)
+
+
+def test_permutations_of_the_first_correlation():
+    apart = kernel_cca(X, RNG.standard_normal((60, 1)), sigma=1.0, permutations=99)
+    together = kernel_cca(X, Y, sigma=1.0, permutations=99, tol=1e-10)
+    assert together.p_value == 0.01 and apart.p_value > 0.02
+    share = np.full(60, 1 / 60)
+    K, L = cases.gram("gaussian", X, sigma=1.0), cases.gram("gaussian", Y, sigma=1.0)
+    again = np.random.default_rng(0)
+    for value in together.null[:5]:
+        order = again.permutation(60)
+        exact = cases.correlations(K, L[np.ix_(order, order)], together.x.penalty, together.y.penalty, share)[0]
+        np.testing.assert_allclose(value, exact, atol=1e-6)
+
+
+# Regressions -------------------------------------------------------------------------------------------------------
+
+
+def test_the_error_of_predictions_holds_where_iterations_stop_early():
+    rows, new = RNG.standard_normal((300, 2)), RNG.standard_normal((50, 2))
+    t = RNG.standard_normal((300, 2))
+    K = cases.gram("gaussian", rows, sigma=1.0)
+    exact = cases.gram("gaussian", new, rows, sigma=1.0) @ np.linalg.solve(K + 1e-6 * np.eye(300), t)
+    for steps in (1, 3, 10):
+        with pytest.warns(AccuracyWarning, match="relative residual"):
+            model = kernel_ridge(rows, t, sigma=1.0, regularization=1e-6, method="gram", max_iterations=steps)
+        off, bound = np.abs(model.predict(new) - exact), model.error(new)
+        assert (off <= bound).all()
+    assert (off > 1e-6 * bound).any(), "a bound that far from the truth says nothing"
+
+
+def test_components_that_are_not_there():
+    rows = np.repeat([[0.0], [1.0], [2.0]], 4, axis=0)
+    with pytest.warns(ComponentsWarning, match="3 components asked for, 1 returned"):
+        model = kernel_pls(rows, rows[:, 0], "linear", 3)
+    np.testing.assert_allclose(model.predict(rows), rows[:, 0], atol=1e-12)
+    assert model.n_components == 1 and model.explained[-1] > 1 - 1e-12
+
+
+def test_of_a_precomputed_matrix():
+    K = cases.gram("gaussian", X, sigma=1.0)
+    for fit in (kernel_pls, kernel_ridge):
+        model = fit(K, T, "precomputed")
+        np.testing.assert_allclose(model.predict(K), fit(X, T, sigma=1.0).predict(X), atol=1e-6)
+    with pytest.raises(ValueError, match=r"needs k\(x, x\)"):
+        model.error(K)
+    for test in (hsic_test, kernel_cca):
+        with pytest.raises(ValueError, match="takes rows, not the matrix"):
+            test(K, K, "precomputed")
+
+
+# Files -------------------------------------------------------------------------------------------------------------
+
+FITS = {
+    "mmd": lambda: mmd_test(X, X[:30] + 1.0, [cases.gaussian(1.0), "linear"], permutations=9),
+    "hsic": lambda: hsic_test(X, Y, "gaussian", "polynomial", permutations=9),
+    "cca": lambda: kernel_cca(X, Y, cases.gaussian(2.0), 2, kernel_y="polynomial", permutations=5),
+    "cca of two pivots": lambda: kernel_cca(X, Y, "laplacian", 2, kernel_y=cases.gaussian(1.0)),
+    "pls": lambda: kernel_pls(X, T, sigma=1.0),
+    "pls gram": lambda: kernel_pls(X, np.column_stack([T, Y]), "laplacian", method="gram"),
+    "ridge": lambda: kernel_ridge(X, T, "polynomial"),
+    "ridge gram": lambda: kernel_ridge(X, np.column_stack([T, Y]), method="gram"),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_there_and_back(name, tmp_path):
+    model = FITS[name]()
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert type(again) is type(model) and repr(again) == repr(model) and again.info == model.info
+    new = RNG.standard_normal((9, 3))
+    for call in ("project", "predict", "error"):
+        if callable(getattr(model, call, None)):
+            np.testing.assert_array_equal(getattr(again, call)(new), getattr(model, call)(new))
+    if "cca" in name:
+        np.testing.assert_array_equal(again.x.project(new), model.x.project(new))
+        np.testing.assert_array_equal(again.y.project(new[:, :1]), model.y.project(new[:, :1]))
+        np.testing.assert_array_equal(again.null, model.null)
+    if name in ("mmd", "hsic"):
+        assert again.kernels == model.kernels and again.p_value == model.p_value
+        np.testing.assert_array_equal(again.null, model.null)
+
+
+def test_a_file_with_the_parts_of_another_is_refused(tmp_path):
+    from fastkpca.state import save_state
+
+    test = FITS["mmd"]()
+    for part, value in (("kernels", {}), ("kernels", [1]), ("null", np.zeros((2, 5))), ("p_interval", np.zeros(3))):
+        path = tmp_path / "m"
+        save_state(path, "kernels_contrib:PermutationTest", test.state() | {part: value}, overwrite=True)
+        with pytest.raises(ModelFileError):
+            load(path)
+
+
+# What is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", [mmd_test, hsic_test, kernel_cca])
+def test_views_that_say_nothing(test):
+    for empty in (np.zeros((0, 2)), np.zeros((0,)), np.zeros((5, 0))):
+        with pytest.raises(ValueError):
+            test(empty, X[:, :2])
+        with pytest.raises(ValueError):
+            test(X[:, :2], empty)
+    few = X[:1] if test is mmd_test else X[:3]
+    with pytest.raises(ValueError, match="at least"):
+        test(few, few)
+
+
+@pytest.mark.parametrize("test", [hsic_test, kernel_cca])
+def test_views_of_different_rows(test):
+    with pytest.raises(ValueError, match="X has 60 rows, Y has 59"):
+        test(X, Y[:-1])
+    with pytest.raises(ValueError):
+        test(X, np.ones((60, 1)))
+    with pytest.raises(ValueError):
+        test(X, np.full((60, 1), np.nan))
+
+
+def test_a_view_that_does_not_vary():
+    with pytest.raises(ValueError, match="does not vary"):
+        kernel_cca(X, np.ones((60, 1)), sigma=1.0)
+    assert hsic_test(X, np.ones((60, 1)), sigma=1.0).p_value == 1.0
+
+
+@pytest.mark.parametrize("fit", [mmd_test, hsic_test, kernel_cca, kernel_pls, kernel_ridge])
+def test_kernels_that_are_not_semidefinite_are_named(fit):
+    second = T if fit in (kernel_pls, kernel_ridge) else X
+    with pytest.raises(ValueError, match="[tT]anh"):
+        fit(X, second, "tanh")
+
+
+@pytest.mark.parametrize("fit", [kernel_pls, kernel_ridge])
+def test_labels_are_no_targets(fit):
+    with pytest.raises(ValueError, match=r"give real numbers.*for each class"):
+        fit(X, np.where(T > 0, "up", "down"))
+    with pytest.raises(ValueError, match="NaN"):
+        fit(X, np.where(T > 0, np.nan, T))
+    with pytest.raises(ValueError, match="shape"):
+        fit(X, T[:-1])
+    with pytest.raises(ValueError, match="masked"):
+        fit(X, np.ma.masked_array(T, T > 0))
+
+
+def test_constant_targets():
+    with pytest.raises(ValueError, match="t is constant"):
+        kernel_pls(X, np.full(60, 3.7))
+    assert np.isfinite(kernel_ridge(X, np.ones(60)).predict(X)).all()  # without an intercept they say something
+    assert (kernel_ridge(X, np.zeros(60)).predict(X) == 0).all()
+    with pytest.raises(ValueError, match="at least 4"):
+        kernel_pls(X[:3], T[:3], sigma=1.0)
+    with pytest.raises(ValueError, match="no component varies"):
+        kernel_pls(np.zeros((6, 2)), np.arange(6.0), "linear", method="gram")
+
+
+def test_options_of_the_tests():
+    for wrong in (0, -1, 2.5, "x"):
+        with pytest.raises((ValueError, TypeError), match="permutations"):
+            mmd_test(X, X, permutations=wrong)
+    with pytest.raises(TypeError, match="unbiased"):
+        mmd_test(X, X, unbiased=1)
+    with pytest.raises(ValueError, match="empty list"):
+        mmd_test(X, X, [])
+    with pytest.raises(ValueError, match="method"):
+        mmd_test(X, X, method="fast")
+    with pytest.raises(TypeError, match="give a pair"):
+        mmd_test(X, X, sample_weight=np.ones(120))
+    with pytest.raises(ValueError, match="sample_weight is zero at row 63 of X with Y"):
+        mmd_test(X, X, sample_weight=(np.ones(60), np.where(np.arange(60) == 3, 0.0, 1.0)))
+    with pytest.raises(ValueError, match="sample_weight of Y has shape"):
+        mmd_test(X, X, sample_weight=(np.ones(60), np.ones(59)))
+    with pytest.raises(ValueError, match="columns"):
+        mmd_test(X, X[:, :2])
+    with pytest.raises(ValueError, match="equal weights"):
+        hsic_test(X, Y, unbiased=True, sample_weight=np.ones(60))
+    with pytest.raises(ValueError, match="not exchangeable"):
+        kernel_cca(X, Y, permutations=9, sample_weight=np.ones(60))
+    with pytest.raises(ValueError, match="at most"):
+        kernel_cca(X, Y, "linear", 2)
+    with pytest.raises(ValueError, match="view X.*at most 5 features; raise tol or max_features$"):
+        hsic_test(X, Y, sigma=0.1, max_features=5)
+    with pytest.raises(ValueError, match="regularization"):
+        kernel_ridge(X, T, regularization=0.0)
+
+
+def test_they_are_found_by_name():
+    for name in ("mmd_test", "hsic_test", "kernel_cca", "kernel_pls", "kernel_ridge"):
+        assert fk.get_method(name).__name__ == name

@@ -1,0 +1,233 @@
+"""A small matrix in memory: intervals hold whatever the spectrum is, and whatever the search has missed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.products.vectors import row_sums
+from fastkpca.solve import small
+from fastkpca.solve.small import pairs_of_small
+
+SPECTRA = {
+    "fast": lambda n: 0.5 ** np.arange(n),
+    "slow": lambda n: 1.0 / (1.0 + np.arange(n)),
+    "cubes": lambda n: (1.0 + np.arange(n)) ** -3.0,
+    "steps": lambda n: np.repeat(10.0 ** -np.arange(n), 4)[:n],
+    "cluster at the last": lambda n: np.where(np.arange(n) < 20, 1.0 - 1e-3 * np.arange(n), 1e-3),
+    "one": lambda n: np.where(np.arange(n) == 0, 1.0, 1e-9),
+    "plateau": lambda n: np.where(np.arange(n) < 8, 1.0, 0.05 / (1.0 + np.arange(n))),
+    "flat": lambda n: np.ones(n),
+}
+
+
+def matrix(n, spectrum, rng, *, local=False):
+    """A semidefinite matrix with these eigenvalues; ``local``: the first vectors live on few rows."""
+    V = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    if local:
+        V = np.eye(n)[:, rng.permutation(n)]
+    K = (V * SPECTRA[spectrum](n)) @ V.T
+    return (K + K.T) / 2
+
+
+def exact_eigenvalues(K, centred):
+    A = K.astype(np.longdouble)
+    if centred:
+        A = A - A.mean(axis=0)
+        A = A - A.mean(axis=1)[:, None]
+    return np.linalg.eigvalsh(A.astype(np.float64))[::-1]
+
+
+def pairs_of(K, means, c, tol, entry_error=0.0):
+    return pairs_of_small(K, means, c, tol, entry_error, float(np.sqrt(row_sums(K)[1])))
+
+
+def assert_true(pairs, K, centred, c, tol):
+    exact = exact_eigenvalues(K, centred)[:c]
+    slack = 1e-15 * len(K) * np.linalg.norm(K)
+    low, high = pairs.certificate.eigenvalue_bounds.T
+    assert (low - slack <= exact).all() and (exact <= high + slack).all()
+    assert (high - low).max() <= tol * pairs.values[0]
+    assert pairs.certificate.bound_kind == "guaranteed"
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("centred", [True, False])
+def test_intervals_hold_for_any_spectrum(spectrum, centred):
+    rng = np.random.default_rng(1)
+    found = 0
+    for trial in range(36):
+        n, c = int(rng.integers(180, 350)), int(rng.integers(1, 11))
+        tol = 10.0 ** rng.integers(-10, -1)
+        K = matrix(n, spectrum, rng, local=trial % 3 == 0)
+        K += (0.0, 1.0, 30.0)[trial % 3] / n * K[0, 0]  # a mean, which centring takes off
+        K *= 10.0 ** float(rng.choice([-120, -20, 0, 20, 120]))
+        pairs = pairs_of(K, K.mean(axis=0) if centred else None, c, tol)
+        if pairs is not None:
+            found += 1
+            assert_true(pairs, K, centred, c, tol)
+            gram = pairs.vectors.T @ pairs.vectors
+            np.testing.assert_allclose(gram, np.eye(c), atol=1e-12)
+    assert found >= 24 or spectrum in ("slow", "flat", "cluster at the last", "one", "steps", "plateau")
+    assert found == 0 or spectrum != "flat" or not centred
+
+
+@pytest.mark.parametrize("spectrum", ["fast", "cubes", "plateau", "steps"])
+def test_a_tol_below_the_square_of_what_float32_gives(spectrum):
+    rng = np.random.default_rng(5)
+    found = 0
+    for trial in range(24):
+        n, c = int(rng.integers(180, 500)), int(rng.integers(1, 11))
+        K = matrix(n, spectrum, rng, local=trial % 3 == 0) + 1.0 / n
+        K *= 10.0 ** float(rng.choice([-120, 0, 120]))
+        means = K.mean(axis=0)
+        pairs = pairs_of(K, means, c, 1e-10)
+        if pairs is not None:
+            found += 1
+            assert_true(pairs, K, True, c, 1e-10)
+    assert found >= 14 or spectrum in ("cubes", "steps")
+
+
+@pytest.mark.parametrize(("n", "tol", "most"), [(200, 1e-6, 8), (500, 1e-6, 7), (200, 1e-10, 12), (500, 1e-10, 12)])
+def test_few_products_are_enough(n, tol, most):
+    X = np.random.default_rng(0).random((n, 10))
+    model = fk.kpca(X, "gaussian", 10, sigma=1.0, tol=tol, n_threads=1)
+    assert model.info["matrix_passes"] <= most and model.bound_kind == "guaranteed"
+
+
+@pytest.mark.parametrize("tol", [1e-10, 1e-9, 1e-3])
+def test_an_eigenvalue_as_often_as_the_block_has_columns_takes_no_more_products(tol, monkeypatch):
+    """Groups of rows that are alike, far from each other: the smallest Ritz value of the block is near the largest."""
+    degrees, filtered = [], small._filtered
+
+    def recorded(B, V, theta, R, degree):
+        degrees.append(degree)
+        return filtered(B, V, theta, R, degree)
+
+    monkeypatch.setattr(small, "_filtered", recorded)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, groups, noise = rng.choice([176, 198, 200, 333]), rng.integers(8, 15), rng.choice([0.0, 1e-8, 1e-4, 1e-3])
+        X = (20.0 * rng.standard_normal((groups, 20)))[np.arange(n) % groups] + noise * rng.standard_normal((n, 20))
+        c = int(rng.integers(1, 3))
+        degrees.clear()
+        model = fk.kpca(X, "gaussian", c, sigma=1.0, tol=tol, n_threads=1)
+        assert sum(degrees) <= small.MOST_PRODUCTS
+        K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+        low, high = model.eigenvalue_bounds.T
+        exact, slack = exact_eigenvalues(K, True)[:c], 1e-13 * len(X)
+        assert (low - slack <= exact).all() and (exact <= high + slack).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "kernel", "parameters", "c", "tol"),
+    [
+        (600, 3, "gaussian", {}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 10, None),
+        (600, 1, "laplacian", {}, 10, None),
+    ],
+)
+def test_a_search_that_stops_too_soon_goes_on(n, d, kernel, parameters, c, tol):
+    X = np.random.default_rng(0).random((n, d))
+    model = fk.kpca(X, kernel, c, tol=tol, n_threads=1, **parameters)
+    assert model.info.get("matrix_passes", 99) <= 20 and model.bound_kind == "guaranteed"
+
+
+NORMS = """
+from fractions import Fraction
+import numpy as np
+from fastkpca.products.vectors import row_sums
+from fastkpca.solve import small
+found = []
+def recorded(norm, means, n, bound=small._norm_bound):
+    found.append((norm, bound(norm, means, n)))
+    return found[-1][1]
+small._norm_bound = recorded
+rng = np.random.default_rng(0)
+for _ in range(200):
+    n, value = int(rng.integers(640, 701)), float(rng.uniform(1.0, 2.0))
+    K = np.full((n, n), value)
+    for means in (None, K.mean(axis=0)):
+        small.pairs_of_small(K, means, 1, 1e-3, 0.0, row_sums(K)[1] ** 0.5)
+        norm = found.pop()[0]
+        slack = 4.0 * (5.0 * n + 8.0) * 2.0**-53
+        assert abs(Fraction(norm) ** 2 / (Fraction(value) ** 2 * n * n) - 1) <= slack / 4.0
+"""
+
+
+@pytest.mark.parametrize("processor", ["", "Prescott"])
+def test_the_norm_of_equal_values_is_right_whatever_vectors_blas_has(processor):
+    """Such values round alike: BLAS of short vectors adds n^2 of them up with an error in proportion to n^2."""
+    environment = os.environ | ({"OPENBLAS_CORETYPE": processor} if processor else {})
+    subprocess.run([sys.executable, "-P", "-c", NORMS], env=environment, check=True, timeout=120)
+
+
+@pytest.mark.parametrize("missing", [0, 1, 3])
+@pytest.mark.parametrize(("spectrum", "share"), [("fast", 1.0), ("plateau", 1.0), ("cubes", 0.5)])
+def test_a_block_that_misses_an_eigenvector_is_never_certified(spectrum, share, missing, monkeypatch):
+    rng = np.random.default_rng(missing)
+    for n in (180, 300):
+        K = matrix(n, spectrum, rng)
+        vectors = np.linalg.eigh(K)[1][:, ::-1]
+        kept = np.delete(np.arange(17), missing)
+        V = vectors[:, kept][:, :16]
+        pairs = (V.T @ (K @ V)).diagonal(), V, K @ V
+        monkeypatch.setattr(small, "_search", lambda *_, pairs=pairs: (pairs, 4))
+        assert pairs_of(K, None, 4, 1e-3 * share) is None
+
+
+@pytest.mark.parametrize("n", [300, 500])
+def test_an_eigenvalue_that_float32_does_not_see_is_not_missed(n):
+    """Of values near 1: what is below half of their spacing in float32 is the largest part of the centred matrix."""
+    spacing = 2.0**-23
+    hidden, seen = np.where(np.arange(n) % 2, 1.0, -1.0), np.zeros((n, 60))
+    for j in range(60):  # blocks of few rows, whose values float32 does see
+        seen[4 * j : 4 * j + 4, j] = 8.0 if j == 0 else 2.0 if j == 1 else 1.0
+    X = np.column_stack([np.sqrt(2.75e-8) * hidden, np.sqrt(seen * spacing / 2)])
+    model = fk.kpca(X, "polynomial", 1, degree=2, offset=1 + 2 * spacing, tol=1e-2)
+    exact = exact_eigenvalues((X @ X.T + 1 + 2 * spacing) ** 2, True)[0]
+    low, high = model.eigenvalue_bounds[0]
+    assert model.bound_kind == "guaranteed"
+    assert low - 1e-12 <= exact <= high + 1e-12
+
+
+def test_a_factorisation_proves_what_the_norm_does_not():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 5))
+    model = fk.kpca(X, "gaussian", 10, sigma=0.5, n_threads=1)
+    assert model.info["method"] == "dense" and model.info["factorisations"] == 1
+    exact = fk.kpca(X, "gaussian", 10, sigma=0.5, method="dense")
+    assert "matrix_passes" not in exact.info  # asked for by name it is LAPACK
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= exact.eigenvalues).all() and (exact.eigenvalues <= high).all()
+    assert model.bound_kind == "guaranteed"
+
+
+def test_errors_of_entries_widen_the_intervals():
+    K = matrix(180, "fast", np.random.default_rng(3))
+    narrow, wide = (pairs_of(K, None, 3, 1e-2, error).certificate for error in (0.0, 1e-6))
+    assert wide.width > narrow.width + 180 * 1e-6
+
+
+@pytest.mark.parametrize("n", [180, 300, 500])
+def test_same_bits_on_any_number_of_threads(n):
+    X = np.random.default_rng(n).random((n, 5))
+    one, two = (fk.kpca(X, "gaussian", 6, sigma=1.0, n_threads=threads) for threads in (1, 2))
+    assert one.info["matrix_passes"] <= 12 and one.info["method"] == "dense"
+    assert np.array_equal(one.eigenvalues, two.eigenvalues) and np.array_equal(one.score, two.score)
+
+
+@pytest.mark.parametrize(("kernel", "parameters"), [("gaussian", {"sigma": 1.0}), ("polynomial", {"degree": 2})])
+def test_scores_are_those_of_lapack(kernel, parameters):
+    X = np.random.default_rng(7).random((250, 6))
+    fast = fk.kpca(X, kernel, 5, **parameters)
+    exact = fk.kpca(X, kernel, 5, method="dense", **parameters)
+    assert "matrix_passes" in fast.info or fast.info["method"] == "features"
+    np.testing.assert_allclose(fast.score, exact.score, atol=1e-4 * np.abs(exact.score).max())
+    np.testing.assert_allclose(fk.kpca_project(fast, X), fast.score, atol=1e-12 * np.abs(exact.score).max())

@@ -36,7 +36,7 @@ def rows_of(name: str) -> np.ndarray:
     if name == "strokes":
         return strokes(60_000, rng)
     if name in TABLES:
-        return table(*TABLES[name], rng)
+        return columns(*TABLES[name], rng)
     if name == "normal":
         return rng.standard_normal((200_000, 8))
     return rng.random((1_000_000, 10)) if name == "uniform" else real_data.load(name)
@@ -61,7 +61,7 @@ def strokes(n: int, rng: np.random.Generator, side: int = 28) -> np.ndarray:
     return out
 
 
-def table(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+def columns(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """Columns as they are measured: a few factors, some with heavy tails, noise, and some rounded; standardised."""
     factors = rng.standard_normal((n, max(3, d // 3)))
     half = factors.shape[1] // 2

@@ -5,10 +5,11 @@
 ``check_finite``                refuses NaN and infinity by row and column
 ``check_weights``               weights of the rows, finite and not negative
 ``check_columns``               refuses new rows with other columns than those of the fit
+``check_weights``               weights of rows, or why they are none
 ``holds_more``                  whether a type has more digits than float64
 ``nearest_and_rest``            numbers of such a type as the sum of two float64
 ``as_float``, ``check_choice``  arguments, refused in words; also ``check_count``, ``check_flag``, ``check_list``,
-                                ``check_numbers``, ``check_rng``
+                                ``check_numbers``, ``check_rng``; ``Randomness``, a seed or a generator, checked
 ``apply``                       Phi C over all rows, for a feature map and its coefficients
 ``feature_moments``             the moments of a map's features over all rows
 ``conjugate_gradients``         several right sides at once: a start or a direction
@@ -20,7 +21,16 @@ Loops over tiles are in ``fastkpca.base.parallel``, units for bounds in ``fastkp
 authors of kernels and methods alike.
 """
 
-from .base.checks import as_float, check_choice, check_count, check_flag, check_list, check_numbers, check_rng
+from .base.checks import (
+    Randomness,
+    as_float,
+    check_choice,
+    check_count,
+    check_flag,
+    check_list,
+    check_numbers,
+    check_rng,
+)
 from .base.stored import Record, refusing
 from .maps.passes import apply, feature_moments
 from .rows.columns import check_columns
@@ -32,6 +42,7 @@ from .solve.conjugate_gradients import Iterated, conjugate_gradients, solve_to_r
 
 __all__ = [
     "Iterated",
+    "Randomness",
     "Record",
     "Rows",
     "apply",

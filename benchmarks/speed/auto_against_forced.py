@@ -1,12 +1,13 @@
 """What method="auto" takes, against the best of all routes forced: flat and steep spectra, few and many rows.
 
-    python benchmarks/speed/auto_against_forced.py [--cases 200] [--seed 0] [--largest 50000] [--seconds 3]
+    python benchmarks/speed/auto_against_forced.py [--cases 200] [--seed 0] [--largest 50000] [--seconds 3] [--named]
 
 Cases are drawn at random: set, rows, kernel and its width, components (1 to 50) and tol (1e-2 to 1e-9). Every candidate
 of the plan is forced (LAPACK, Krylov with each product, each feature map), but for those that the plan predicts to take
 more than ten times as long as "auto" took; one that does take so long is stopped. Times are processor seconds of one
 thread; a route counts only where its intervals are as narrow as asked for. Cases for which "auto" is predicted to take
-more than ``--seconds`` are not drawn.
+more than ``--seconds`` are not drawn. ``--named``: the problems of ``problems.NAMED`` instead, on which a plan went
+wrong once.
 Printed: each case, then the quantiles of the ratio. Below a case whose ratio is above ``--worse``: the seconds of each
 route, as predicted and as measured.
 """
@@ -17,10 +18,12 @@ import argparse
 import signal
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import common
 import numpy as np
+import problems
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
@@ -130,6 +133,24 @@ def forced(X: np.ndarray, asked: dict[str, Any], plan: Any, limit: float) -> dic
     return seconds
 
 
+Case = tuple[str, np.ndarray, dict[str, Any], str]
+"""Set, rows, options, what the kernel is called."""
+
+
+def named() -> Iterator[Case]:
+    for problem in problems.named():
+        yield problem.rows, problem.X, problem.options, f"{problem.kernel}, d={problem.X.shape[1]}"
+
+
+def drawn(options: argparse.Namespace) -> Iterator[Case]:
+    rng, data = np.random.default_rng(options.seed), sets()
+    while True:
+        name = str(rng.choice(list(data)))
+        X, asked, label = draw(rng, data[name], options.largest)
+        if fk.plan(X, n_threads=1, **asked).chosen.seconds <= options.seconds:
+            yield name, X, asked, label
+
+
 def show_routes(plan: Any, measured: dict[str, float]) -> None:
     """As predicted, and as measured where that was done."""
     for way in plan.candidates:
@@ -146,18 +167,15 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=50_000)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--worse", type=float, default=1.5)
+    parser.add_argument("--named", action="store_true")
     options = parser.parse_args()
     common.header("auto against the best of all routes forced, processor seconds")
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, stop)
-    rng, data, ratios = np.random.default_rng(options.seed), sets(), []
+    ratios: list[float] = []
     print(f"{'set':<14}{'N':>6}{'c':>4}{'tol':>7}  {'kernel':<32}{'auto':>8}{'best':>8}{'ratio':>7}  ran, best")
-    while len(ratios) < options.cases:
-        name = str(rng.choice(list(data)))
-        X, asked, label = draw(rng, data[name], options.largest)
+    for name, X, asked, label in named() if options.named else drawn(options):
         plan = fk.plan(X, n_threads=1, **asked)
-        if plan.chosen.seconds > options.seconds:
-            continue
         taken, model = timed(X, asked)
         others = forced(X, asked, plan, 10 * taken)
         if not others:  # none that reaches tol
@@ -173,6 +191,8 @@ def main() -> None:
         )
         if ratios[-1] > options.worse:
             show_routes(plan, others)
+        if len(ratios) == options.cases:
+            break
     print(
         f"ratio: median {np.median(ratios):.2f}, 95 % {np.quantile(ratios, 0.95):.2f}, worst {max(ratios):.2f}; "
         f"{sum(x > 2 for x in ratios)} of {len(ratios)} above 2"

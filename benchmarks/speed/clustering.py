@@ -2,8 +2,8 @@
 
     nice -n 19 python benchmarks/speed/clustering.py [spectral] [kmeans] [groups] [certificates]
 
-One thread, processor seconds; ratios are of the same run, with turns taken. "agree": rows with the same group, after the
-best matching. "above" and "differ": the cost may be so much above that of the best clustering, and any that costs
+One thread, processor seconds; ratios are of the same run, with turns taken. "agree": rows with the same group, after
+the best matching. "above" and "differ": the cost may be so much above that of the best clustering, and any that costs
 no more differs in at most that share of the rows.
 """
 
@@ -53,9 +53,8 @@ FOUR = np.array([[0.0, 0, 0], [2, 0, 0], [0, 2, 0], [0, 0, 2]])
 
 def spectral() -> None:
     header("spectral clustering of 5000 rows: scikit-learn (rbf, arpack) and spectral_clustering; processor seconds")
-    print(
-        f"{'rows':>16} {'sigma':>6} {'k':>3} {'theirs':>8} {'ours':>8} {'ratio':>6} {'agree':>7} {'above':>9} {'differ':>9}"
-    )
+    print(f"{'rows':>16} {'sigma':>6} {'k':>3} {'theirs':>8} {'ours':>8} {'ratio':>6}", end=" ")
+    print(f"{'agree':>7} {'above':>9} {'differ':>9}")
     wide = np.random.default_rng(1).standard_normal((5, 10)) * 1.5
     digits = StandardScaler().fit_transform(load_digits().data)
     cases = [
@@ -141,9 +140,8 @@ def certificates() -> None:
     for path in sorted((DATA / "ida").glob("*.npz")):
         data = np.load(path)
         sets[path.stem] = ((data["X"], data["y"]), (2,))
-    print(
-        f"{'set':>14} {'rows':>5} {'k':>2} {'width':>6} | {'k-means: above':>14} {'differ':>8} | {'spectral: above':>15} {'differ':>8}"
-    )
+    print(f"{'set':>14} {'rows':>5} {'k':>2} {'width':>6} | {'k-means: above':>14} {'differ':>8}", end=" | ")
+    print(f"{'spectral: above':>15} {'differ':>8}")
     said = np.zeros((2, 2), dtype=int)
     total = 0
     for name, ((X, _), counts) in sets.items():
@@ -156,10 +154,8 @@ def certificates() -> None:
                     row += model.above_least < 1.0, model.differing < 1.0
                 total += 1
                 words = [x for m in models for x in (percent(m.above_least), percent(m.differing))]
-                print(
-                    f"{name:>14} {len(X):5} {k:2} {factor:6} | {words[0]:>14} {words[1]:>8} | {words[2]:>15} {words[3]:>8}",
-                    flush=True,
-                )
+                print(f"{name:>14} {len(X):5} {k:2} {factor:6} | {words[0]:>14} {words[1]:>8}", end=" | ")
+                print(f"{words[2]:>15} {words[3]:>8}", flush=True)
     for what, row in zip(("kernel_kmeans", "spectral_clustering"), said):
         print(f"{what}: above below 100 % in {row[0]} of {total}, a share that may differ in {row[1]} of {total}")
 

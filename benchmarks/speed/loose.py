@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import time
@@ -25,15 +26,50 @@ import real_data
 
 import fastkpca as fk
 
-SETS = ("normal", "uniform", "kin40k", "protein", "usps", "digits")
+TABLES = {"table6": (6000, 17), "table17": (17_000, 20), "table60": (60_000, 32)}
+SETS = ("normal", "uniform", "kin40k", "protein", "keggdirected", "usps", "digits", "strokes", *TABLES)
 REFERENCE_ROWS = 50_000
 
 
 def rows_of(name: str) -> np.ndarray:
     rng = np.random.default_rng(0)
+    if name == "strokes":
+        return strokes(60_000, rng)
+    if name in TABLES:
+        return columns(*TABLES[name], rng)
     if name == "normal":
         return rng.standard_normal((200_000, 8))
     return rng.random((1_000_000, 10)) if name == "uniform" else real_data.load(name)
+
+
+def strokes(n: int, rng: np.random.Generator, side: int = 28) -> np.ndarray:
+    """Images of a pen's strokes: curves of forty kinds, moved, turned and bent, whose spectrum is about as slow as that
+    of handwritten digits."""
+    y, x = np.mgrid[:side, :side].astype(float)
+    kinds, t, out = rng.uniform(5, 23, (40, 6, 2)), np.linspace(0, 1, 40), np.empty((n, side * side))
+    curve = np.stack([math.comb(5, i) * t**i * (1 - t) ** (5 - i) for i in range(6)], axis=1)
+    for start in range(0, n, 500):
+        b = min(500, n - start)
+        points = kinds[rng.integers(0, 40, b)] + rng.normal(0, 2.5, (b, 6, 2)) - side / 2
+        turn = rng.normal(0, 0.2, b)
+        turned = np.stack([np.cos(turn), -np.sin(turn), np.sin(turn), np.cos(turn)], axis=1).reshape(b, 2, 2)
+        points = np.einsum("bij,bpj->bpi", turned, points) * rng.normal(1.6, 0.16, (b, 1, 1))
+        pen = np.einsum("tp,bpi->bti", curve, points + rng.normal(0, 1.1, (b, 1, 2))) + side / 2
+        squares = ((pen[:, :, 0, None, None] - y) ** 2 + (pen[:, :, 1, None, None] - x) ** 2).min(axis=1)
+        width = rng.uniform(0.7, 1.2, b)[:, None, None]
+        out[start : start + b] = 255 * np.minimum(1.5 * np.exp(-squares / (2 * width**2)), 1).reshape(b, -1)
+    return out
+
+
+def columns(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Columns as they are measured: a few factors, some with heavy tails, noise, and some rounded; standardised."""
+    factors = rng.standard_normal((n, max(3, d // 3)))
+    half = factors.shape[1] // 2
+    factors[:, :half] = np.abs(factors[:, :half]) ** 1.5 * np.sign(factors[:, :half])
+    X = factors @ rng.standard_normal((factors.shape[1], d)) * rng.uniform(0.3, 1.5, d)
+    X += rng.standard_normal((n, d)) * rng.uniform(0.2, 1.5, d)
+    X[:, ::4] = np.round(X[:, ::4])
+    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 def sigma_of(X: np.ndarray) -> float:

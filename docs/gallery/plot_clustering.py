@@ -2,13 +2,13 @@
 Clustering with a certificate
 =============================
 
-Groups of handwritten digits, and what is proved about every other way to group them. The images are the 8 x 8 digits that
-scikit-learn ships.
+Groups of handwritten digits, and what is proved about every other way to group them. The images are the 8 x 8 digits
+that scikit-learn ships.
 """
 
 # %%
-# **Two digits**, zeros and ones, without their labels. Kernel k-means finds two groups, and the certificate says how much
-# better any other clustering could be, and how different one that is as good.
+# **Two digits**, zeros and ones, without their labels. Kernel k-means finds two groups, and the certificate says how
+# much better any other clustering could be, and how different one that is as good.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,10 +24,10 @@ print(model.verdict)
 print(f"as the labels: {max(np.mean(model.labels == digit), np.mean(model.labels != digit)):.1%} of the rows")
 
 # %%
-# **When does it say something?** The same digits moved towards their common mean by noise: as the groups melt into one
-# another the bound on the cost grows, and at some noise nothing is proved any more about other clusterings.
+# **When does it say something?** The same digits with noise: as the groups melt into one another, more rows may be
+# grouped otherwise at the same cost, and at some noise nothing is proved about them any more.
 
-noises = np.arange(0.0, 6.1, 0.5)
+noises = np.arange(0.0, 17.0)
 rng = np.random.default_rng(0)
 found = [kernel_kmeans(X + noise * rng.standard_normal(X.shape), "gaussian", 2) for noise in noises]
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -35,7 +35,7 @@ ax.plot(noises, [100 * m.above_least for m in found], "o-", color=COLOURS[0], la
 differing = np.array([100 * m.differing if m.differing < 1 else np.nan for m in found])
 ax.plot(noises, differing, "^-", color=COLOURS[1], label="rows that may be grouped otherwise, at most")
 for i, noise in enumerate(noises[np.isnan(differing)]):
-    ax.axvspan(noise - 0.25, noise + 0.25, color="0.93", label=None if i else "nothing is proved about the rows")
+    ax.axvspan(noise - 0.5, noise + 0.5, color="0.93", label=None if i else "nothing is proved about the rows")
 ax.set_xlabel("standard deviation of the noise (pixels are from 0 to 16)")
 ax.set_ylabel("percent")
 ax.legend(frameon=False)
@@ -43,16 +43,16 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# **The walk between the rows.** Eigenvalues of the random walk on three digits: their intervals prove that the gap after
-# the second is the largest. So two groups come out where no number is asked for, the zeros and the rest, and about these
-# something is proved. With three the digits come out, too, but there is more than one way that costs as little. A
-# diffusion map draws them.
+# **The walk between the rows.** Eigenvalues of the random walk on three digits: their intervals prove that the gap
+# after the second is the largest of those for two groups or more. So two groups come out where no number is asked for,
+# the zeros and the rest, and about these something is proved. With three the digits come out, too, but others may cost
+# as little. A diffusion map draws them.
 
 X, digit = load_digits(n_class=3, return_X_y=True)
 print(spectral_clustering(X, "gaussian", sigma=20.0))
 walk = spectral_clustering(X, "gaussian", 3, sigma=20.0)
 print(walk)
-right_digit = sum(np.bincount(digit[walk.labels == group]).max() for group in range(3))
+right_digit = sum(np.bincount(digit[walk.labels == i]).max() for i in range(3))
 print(f"in the group of their digit: {right_digit / len(X):.1%} of the rows")
 coordinates = diffusion_map(X, "gaussian", 2, sigma=20.0, alpha=0.0).coordinates
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
@@ -73,5 +73,5 @@ for ax in (left, right):
 plt.show()
 
 # %%
-# When not to believe it: a certificate is about the *cost*, for this kernel and this number of groups. Whether groups of
-# low cost mean anything is not its business.
+# When not to believe it: a certificate is about the *cost*, for this kernel and this number of groups. Whether groups
+# of low cost mean anything is not its business.

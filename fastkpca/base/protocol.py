@@ -649,6 +649,10 @@ class FeatureMap:
         """``apply`` with these coefficients, of many tiles: what depends on C alone may be done once."""
         return lambda X: self.apply(X, C)
 
+    def quick_columns(self, C: np.ndarray) -> int:
+        """How many of the first columns of C ``applied`` needs no features for; all where it never does less."""
+        return C.shape[1]
+
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """Function (X, steps) -> the gradients of phi(x).c_k at the rows of a tile, for coefficients C (D, k):
         shape (n, k, d). By central differences with ``steps`` (n, d); a map that knows its derivative overrides it."""

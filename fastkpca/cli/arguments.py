@@ -256,9 +256,8 @@ def parser_of(runs: Mapping[str, Callable[[argparse.Namespace], int | None]]) ->
     _add_plugins(info)
 
     kernels = add("kernels", "list the kernels")
-    kernels.add_argument(
-        "--load", action="store_true", help="import each, and show its parameters and what it offers, or what failed"
-    )
+    text = "import each, and show its parameters and what it offers, or what failed"
+    kernels.add_argument("--load", action="store_true", help=text)
     for command in (plan, info, kernels):
         _add_debug(command)
 

@@ -65,15 +65,20 @@ def run_fit(options: argparse.Namespace) -> None:
             drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
             plot.save(drawn, options.plot, overwrite=options.force)
     if not options.quiet:
-        report = sys.stderr if options.scores == "-" else sys.stdout
-        print(summary(model, seconds), file=report)
-        for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
-            if path not in (None, "-"):
-                print(f"{what + ' written to':<18}{path}", file=report)
-        plugin = None if options.output is None or mat is not None else _distribution(options.kernel)
-        if plugin is not None:
-            line = f"fastkpca project {options.output} FILE --plugins {plugin}"
-            print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
+        _report(model, seconds, options, for_python=options.output is not None and mat is None)
+
+
+def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_python: bool) -> None:
+    """The summary, what was written where, and how new rows are projected where that takes a plugin."""
+    report = sys.stderr if options.scores == "-" else sys.stdout
+    print(summary(model, seconds), file=report)
+    for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
+        if path not in (None, "-"):
+            print(f"{what + ' written to':<18}{path}", file=report)
+    plugin = _distribution(options.kernel) if for_python else None
+    if plugin is not None:
+        line = f"fastkpca project {options.output} FILE --plugins {plugin}"
+        print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
 
 
 def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:

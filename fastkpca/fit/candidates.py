@@ -36,8 +36,10 @@ from ..solve.proofs import EXPLORING_PASSES
 from ..solve.small import seconds_of_small
 from . import footprint
 from .dense import takes_products
+from .growth import prices_of
 from .look import NOTHING_SEEN, Look
-from .offers import MAX_FEATURES, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
+from .narrowing import MORE_VECTORS, vectors_bytes
+from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -238,19 +240,31 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
+    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
+    memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
+    if of_rest:
+        seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
-    left = Room(features=most, kept=kept)
+    left = Room(features=most, kept=kept, rows=of_rest)
     return Candidate(
-        "features", offer.name, seconds, memory, D, obstacle, offer, left, misses=_misses_by_rounding(offer)
+        "features",
+        offer.name,
+        seconds,
+        memory,
+        D,
+        obstacle,
+        offer,
+        left,
+        misses=_misses_by_rounding(offer),
     )
 
 
@@ -440,15 +454,16 @@ def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm:
     target, trace = problem.target, problem.kernel.positive_semidefinite
     shares, beyond = look.spectrum(n)
     first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
-    if not last > 0.0:
+    if not (look.level and first > 0.0):
         return [Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)]  # nothing is known
+    last = max(last, target.tol * first)  # of smaller ones a bound as wide as that will do
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares = np.append(shares, np.full(max(most - len(shares), 0), beyond))
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
     left = [np.append(np.cumsum(x[:0:-1])[::-1], 0.0)[:most] for x in (shares, shares**2)]
     rest = max(n - len(shares), 0)
     by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
-    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
+    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest + look.below**2)) if norm else by_trace
     low = np.flatnonzero(mu <= LOW * last)
     converging = max(_converging(look, n, k, block, target.tol) - CONFIRMING, 1.0)
     exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
@@ -464,7 +479,8 @@ def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
     (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
     the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
     """
-    first, last, least = look.expected(1, n), look.expected(k, n), look.least(n)
+    first, least = look.expected(1, n), look.least(n)
+    last = max(look.expected(k, n), tol * first)
     wanted = max(math.log(4.0 * n / block * last / (first * tol)), 1.0)
     shares, beyond = look.spectrum(n)
     more = np.arange(int(MOST_PASSES / 2.0))  # further blocks

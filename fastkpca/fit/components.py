@@ -14,6 +14,7 @@ from ..maps.uncentred import about
 from ..model.feature_projector import FeatureProjector
 from ..solve.certificate import Bound, Certificate, FeatureSums, feature_certificate, feature_trace
 from ..solve.moments import LeadingPairs, entry_defect, kernel_trace, leading_axes
+from .narrowing import Narrowed
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
@@ -25,6 +26,7 @@ __all__ = [
     "accurate_enough",
     "accurate_for",
     "components",
+    "feature_sums",
     "largest_of",
     "leading_of",
 ]
@@ -54,8 +56,9 @@ def leading_of(
     memory: float,
     rng: np.random.Generator | int = 0,
     n_threads: int = 1,
+    more: int = 0,
 ) -> Axes:
-    """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
+    """Leading eigenpairs of the moments of rows that have at most ``rank`` directions, and ``more`` of these."""
     return leading_axes(
         about(moments, center=target.center),
         target.c,
@@ -63,6 +66,7 @@ def leading_of(
         rank=rank,
         memory_limit=memory,
         failure=target.failure_of_moments,
+        more=more,
         rng=rng,
         n_threads=n_threads,
     )
@@ -97,13 +101,14 @@ def components(
     data: Summary | None = None,
     scores: Scores | None = None,
     reference: np.ndarray | None = None,
+    narrowed: Narrowed | None = None,
     n_threads: int = 1,
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read but by ``scores``.
 
     ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
     Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` makes those
-    of all rows, where they are wanted now.
+    of all rows, where they are wanted now. ``narrowed``: eigenvalues and intervals of second order, if any.
     """
     feature_map, kept = moments.map, moments
     moments = about(kept, center=target.center)
@@ -111,7 +116,7 @@ def components(
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
     floor += moments.error
-    sums = _sums(moments, n_samples, left_out)
+    sums = feature_sums(moments, n_samples, left_out)
     unseen, total = sums.left_out.mu + sums.defect_norm, moments.trace + moments.residual_trace
     n_kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
     certificate = feature_certificate(
@@ -122,6 +127,10 @@ def components(
         solved_residual=0.0 if solved is None else solved.residual,
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
+    if narrowed is not None:
+        n_kept = min(n_kept, narrowed.axes.shape[1])
+        eigenvalues, axes = narrowed.found.eigenvalues[:n_kept].copy(), narrowed.axes[:, :n_kept]
+        certificate = narrowed.found.certificate.first(n_kept)
     axes, score = _with_signs(axes, moments, data, scores, reference, n_threads)
     info = {
         "method": "features",
@@ -130,6 +139,7 @@ def components(
         "residual_trace": moments.residual_trace,
         "residual_norm": sums.left_out.mu,
     }
+    info |= {} if narrowed is None else {"residual_rows": narrowed.rows}
     return Solution(
         eigenvalues,
         certificate,
@@ -174,7 +184,7 @@ def _flip(score: np.ndarray, signs: np.ndarray, n_threads: int) -> None:
     parallel.each(task, len(parts), n_threads=n_threads)
 
 
-def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSums:
+def feature_sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSums:
     return FeatureSums(
         n=n_samples,
         trace=moments.trace,

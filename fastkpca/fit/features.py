@@ -28,10 +28,13 @@ from .components import (
     accurate_enough,
     accurate_for,
     components,
+    feature_sums,
     largest_of,
     leading_of,
 )
+from .growth import State, Step, best_within, cheapest, prices_of
 from .look import look_at
+from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_rows, vectors_of
 from .problem import Problem
 from .solution import Solution
 from .target import Target
@@ -47,47 +50,48 @@ TRACE_FOR_SAMPLE = 30.0
 
 
 TRIES = 3
-"""Bounds from samples in a round, at most."""
+"""Bounds from samples in a round, at most: one to begin with, and those of so many steps but one."""
 PILOT = 1024
 """Rows of a first, small sample, which says how many are needed."""
 FEW_ROWS = 32
 """Rows that tell whether quick moments have a chance."""
+BUDGET_SHARE = 0.3
+"""Of the seconds that are predicted where the number of features was given: for bounds on what they leave out
+(``benchmarks/speed/loose.py``: a quarter more in all)."""
 
 
 @dataclass(frozen=True)
 class _Pass:
     """What a pass over the rows has found.
 
-    ``left_out`` bounds what the map leaves out of the largest eigenvalue; ``foreseen`` is about what the bound would be
-    with as many draws as there are, where it took fewer; ``kept`` (D, N) are the features, where they are kept.
+    ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
+    trace; ``residual`` (N,) are the traces of each row, where they are kept, and ``kept`` (D, N) the features.
+    ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
     moments: Moments
     draws: Draws | None
     leading: Axes
     left_out: Bound
-    foreseen: float = np.inf
+    share: float = 1.0
+    residual: np.ndarray | None = None
     kept: np.ndarray | None = None
+    vectors: Vectors | None = None
+    narrowed: Narrowed | None = None
+
+    @property
+    def width(self) -> float:
+        """Of the widest interval."""
+        return self.left_out.mu if self.narrowed is None else self.narrowed.found.certificate.width
 
     def misses(self, target: Target) -> bool:
-        """Whether the map leaves more than ``tol`` of the largest eigenvalue out."""
-        return self.left_out.mu > target.tol * largest_of(self.leading[0])
+        """Whether an interval is wider than ``tol``."""
+        return self.width > target.tol * largest_of(self.leading[0])
 
     def times_too_large(self, target: Target) -> float:
         """What is left out, over what may be; inf where the map sees no variance, since none may then be left out."""
         largest = largest_of(self.leading[0])
-        return min(self.left_out.mu, self.foreseen) / (target.tol * largest) if largest > 0 else np.inf
-
-    def features_needed(self, target: Target) -> int:
-        """How many will do, as far as one pass tells.
-
-        A largest eigenvalue falls as a power of the number of pivots, by 1.4 to 2.2 on real data; of a trace less is
-        known.
-        """
-        D = self.moments.map.n_features
-        if self.left_out.form == "trace" or not largest_of(self.leading[0]) > 0:
-            return 3 * D // 2
-        return int(1.2 * D * self.times_too_large(target) ** (1 / 1.4)) + 1
+        return self.left_out.mu / (target.tol * largest) if largest > 0 else np.inf
 
 
 def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf) -> Solution:
@@ -102,35 +106,39 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     """
     target = problem.target
     free = target.tol_is_required and not target.forced and target.c is not None and instead < np.inf
+    instead = instead if free else np.inf
     with parallel.blas_threads():
         feature_map = way.offer.build(problem.data.sample)
         D = feature_map.n_features  # of heavy tails it may have far more than predicted
-        if free and D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
+        if D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
             raise TooDearError
-        most_draws, room = _most_draws(problem, way), way.room.kept
-        found = _pass(feature_map, problem, 0, most_draws, room)
-        for rounds in range(1, ROUNDS + 1):
-            if not found.misses(target) or not target.tol_is_required:
-                break
-            # a sample can miss a small far cluster; all rows know where the residual lies
-            enough = found.features_needed(target)
-            if free and _pass_seconds(problem, enough) > instead:
-                break
-            last = rounds == ROUNDS
-            by_trace = last or found.left_out.form == "trace"
-            more = _more_pivots(
-                found, problem, way.room.features if by_trace else min(way.room.features, enough), last=last
-            )
-            if more is found.moments.map:
-                break
-            del found  # of the map before: the next takes its room
-            found = _pass(more, problem, rounds, most_draws, room)
+        found = _last_pass(feature_map, problem, way, instead, free=free)
     if free and found.misses(target):
         raise TooDearError
     solution = _components(found, problem)
     if free and _rounded(found, solution):
         raise TooDearError
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
+
+
+def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float, *, free: bool) -> _Pass:
+    """That of the map, or of one with more pivots, whose intervals are narrow enough, or too dear to narrow."""
+    target, rounds = problem.target, 0
+    while True:
+        found = _pass(feature_map, problem, way, rounds)
+        found, step = _narrowest(found, problem, way, rounds, instead)
+        if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
+            return found
+        if step is None and free and found.left_out.form != "trace":
+            return found
+        if (_pass_seconds(problem, 3 * feature_map.n_features // 2) if step is None else step.seconds) > instead:
+            return found
+        rounds += 1
+        # a sample can miss a small far cluster; all rows know where the residual lies
+        feature_map = _more_pivots(found, problem, way, step, last=rounds == ROUNDS)
+        if feature_map is found.moments.map:
+            return found
+        del found  # of the map before: the next takes its room
 
 
 def _pass_seconds(problem: Problem, D: int) -> float:
@@ -151,6 +159,7 @@ def _components(found: _Pass, problem: Problem) -> Solution:
             left_out=found.left_out,
             data=problem.data,
             scores=_scores(found, problem),
+            narrowed=found.narrowed,
             n_threads=problem.budget.n_threads,
         )
 
@@ -166,6 +175,9 @@ def _rounded(found: _Pass, solution: Solution) -> bool:
 def _scores(found: _Pass, problem: Problem) -> Scores | None:
     """How the scores of all rows are made where they are held in memory anyway, or where the features were kept."""
     feature_map, rows, budget, kept = found.moments.map, problem.rows, problem.budget, found.kept
+    if found.narrowed is not None and rows.weights is None and (kept is not None or problem.keeps_scores):
+        known = found.narrowed.scores.astype(problem.dtype)
+        return lambda axes, constant: known[:, : axes.shape[1]]
     if kept is not None:
         return lambda axes, constant: np.asarray(kept.T @ axes - constant)
     if not problem.keeps_scores:
@@ -181,47 +193,41 @@ def _scores(found: _Pass, problem: Problem) -> Scores | None:
 
 def _most_draws(problem: Problem, way: Candidate) -> int:
     """Rows of a sample whose matrix, and its factor, fit into the memory that the route leaves."""
-    spare = problem.budget.memory - way.memory + way.offer.cost.memory
-    return min(DRAWS, int(np.sqrt(max(spare, 0.0) / 8.0)))
+    return min(DRAWS, int(np.sqrt(max(_spare(problem, way), 0.0) / 8.0)))
 
 
-def _pass(
-    feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int, room: float, *, quick: bool = True
-) -> _Pass:
+def _spare(problem: Problem, way: Candidate) -> float:
+    return problem.budget.memory - way.memory + way.offer.cost.memory
+
+
+def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int, *, quick: bool = True) -> _Pass:
     """One pass with this map, which ``tries`` others came before.
 
-    A sample may have ``most_draws`` rows, features that are kept ``room`` bytes. ``quick`` moments are tried where they
-    may do; a second pass follows where they do not.
+    ``quick`` moments are tried where they may do; a second pass follows where they do not.
     """
-    budget, target, kept = problem.budget, problem.target, None
-    if 8.0 * problem.rows.n_samples * feature_map.n_features <= room:
-        kept = np.empty((feature_map.n_features, problem.rows.n_samples))
-    n_draws = _draws_wanted(problem, feature_map)
-    quick = quick and kept is None and _quick_may_do(feature_map, problem)
-    moments, draws = _summed(feature_map, problem, n_draws, kept, quick=quick)
+    budget, target, kept, n = problem.budget, problem.target, None, problem.rows.n_samples
+    if 8.0 * n * feature_map.n_features <= way.room.kept:
+        kept = np.empty((feature_map.n_features, n))
+    of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_rows(problem, _spare(problem, way)))
+    quick = (
+        quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
+    )
+    residual = np.zeros(n) if of_rest else None
+    moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
-    leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads)
-    found = _Pass(moments, draws, leading, left_out, kept=kept)
+    more = MORE_VECTORS if of_rest else 0
+    leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
+    found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual, kept=kept)
     if quick and not accurate_enough(moments, leading, target):
-        return _pass(feature_map, problem, tries, most_draws, room, quick=False)
-    if draws is None or not found.misses(target):
-        return found
-    return _with_sample(found, draws, problem, tries, most_draws)
-
-
-def _draws_wanted(problem: Problem, feature_map: FeatureMap) -> int:
-    target = problem.target
-    if not target.may_use_sampled_bound:
-        return 0
-    worth = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
-    return DRAWS + PILOT if target.tol_is_required else worth
+        return _pass(feature_map, problem, way, tries, quick=False)
+    return found
 
 
 def _summed(
-    feature_map: FeatureMap, problem: Problem, n_draws: int, kept: np.ndarray | None, *, quick: bool
+    feature_map: FeatureMap, problem: Problem, kept: np.ndarray | None, residual: np.ndarray | None, *, quick: bool
 ) -> tuple[Moments, Draws | None]:
     """Moments of one pass, and draws where they are wanted and rows are looked at one by one."""
     options: dict[str, Any] = {
@@ -231,7 +237,8 @@ def _summed(
         "quick": quick,
     }
     if problem.target.may_use_sampled_bound:
-        return moments_and_draws(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
+        options |= {"n_draws": DRAWS + PILOT, "residuals": residual}
+        return moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     return feature_moments(feature_map, problem.rows, **options), None
 
 
@@ -257,59 +264,127 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     return accurate_for(trial, first, last, target)
 
 
-def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_draws: int) -> _Pass:
-    """The pass with the best bound that samples give: of as many draws as ``tol`` needs, or as are worth their cost.
+def _narrowest(
+    found: _Pass, problem: Problem, way: Candidate, rounds: int, instead: float
+) -> tuple[_Pass, Step | None]:
+    """The pass with intervals as narrow as ``tol`` needs, or as are worth their cost; else the next step, if any.
 
-    Where ``tol`` needs many, a pilot comes first, of other draws: so their number does not depend on which rows they
-    are. If they fall short, all there are follow. Each bound may fail, each with its own share of the probability.
+    Each bound from random rows may fail, each with its own share of the probability.
     """
-    target, moments = problem.target, found.moments
+    target, D = problem.target, found.moments.map.n_features
+    most_draws, largest = _most_draws(problem, way), largest_of(found.leading[0])
+    enough = not found.misses(target) or not largest > 0
+    if found.draws is None or most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
+        return found, None
+    prices, wanted = prices_of(problem), target.tol * largest
+    found = _first_bound(found, problem, rounds, most_draws)
+    for attempt in range(1, TRIES):
+        if not found.misses(target):
+            break
+        state = _state(found, problem, most_draws, rounds)
+        if not target.tol_is_required:
+            step = best_within(state, prices, BUDGET_SHARE * way.seconds)
+            return found if step is None else _after(step, found, problem, rounds, attempt), None
+        step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
+        if step is None or step.features > D or step.seconds > instead:
+            return found, step
+        found = _after(step, found, problem, rounds, attempt)
+        wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
+    return found, None
 
-    def bound(draws: Draws, count: int, bounds_before: int) -> Bound:
-        found = sampled.residual_bound(
-            moments.map,
-            problem.kernel,
-            problem.rows,
-            moments.residual_trace,
-            draws,
-            count=count,
-            entry_error=problem.entry_error,
-            failure=failure_of_attempt(target.failure_of_samples, bounds_before),
-            n_threads=problem.budget.n_threads,
-        )
-        return replace(found, failure_probability=target.failure_of_samples) if found.failure_probability else found
 
-    share = target.tol * largest_of(found.leading[0]) / moments.residual_trace
-    if target.tol_is_required:
-        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, TRIES * tries))
-    else:
-        count = sampled.draws_worth(problem.data.n_samples, moments.map.n_features)
-    count = min(count, most_draws)
-    if count < sampled.FEWEST:
+def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:
+    """The pass with a bound from so few draws that it costs little, or from as many as are needed, if these are few.
+
+    What follows takes other draws: so their number does not depend on which rows they are.
+    """
+    target, trace = problem.target, found.moments.residual_trace
+    if not target.tol_is_required:
+        return _bounded(found, sampled.FEWEST, problem, TRIES * rounds, others=True)
+    share = target.tol * largest_of(found.leading[0]) / trace
+    count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, TRIES * rounds))
+    if 0 < count <= min(2 * PILOT, most_draws):
+        return _bounded(found, count, problem, TRIES * rounds)
+    pilot = min(PILOT, most_draws)
+    return _bounded(found, pilot, problem, TRIES * rounds, others=True)
+
+
+def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int) -> _Pass:
+    """The pass after the step's draws, and its rows."""
+    tries = TRIES * rounds + attempt
+    if step.draws:
+        found = _bounded(found, step.draws, problem, tries)
+    if not step.rows:
         return found
-    if count <= 2 * PILOT or not target.tol_is_required:
-        return replace(found, left_out=bound(draws, count, TRIES * tries))
-    best = bound(draws.only(slice(DRAWS, None)), PILOT, TRIES * tries)
-    counts = np.arange(PILOT, most_draws + 1, sampled.FEWEST)
-    failure = failure_of_attempt(target.failure_of_samples, TRIES * tries)
-    shares = _shares_foreseen(best.mu / moments.residual_trace, counts, failure)
-    enough = int(counts[min(int(np.count_nonzero(1.1 * shares > share)), len(counts) - 1)])
-    if shares[-1] <= 1.1 * share:
-        for i, number in enumerate(dict.fromkeys((enough, int(counts[-1]))), 1):
-            if best.mu > share * moments.residual_trace:
-                best = min(best, bound(draws, number, TRIES * tries + i), key=lambda bound: bound.mu)
-    return replace(found, left_out=best, foreseen=float(shares[-1]) * moments.residual_trace)
+    moments, (values, axes, _) = found.moments, found.leading
+    failure = failure_of_attempt(problem.target.failure_of_rows, tries)
+    sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
+    assert found.residual is not None
+    known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem, found.kept)
+    c = min(c, known.axes.shape[1])
+    if step.rows >= problem.rows.n_samples:
+        better = passed(known, values, c, moments, sums, problem)
+    else:
+        better = narrowed(known, values, c, step.rows, failure, moments, sums, problem)
+        better = better.failing(problem.target.failure_of_rows)
+    before = found.width
+    return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)
 
 
-def _shares_foreseen(pilot: float, counts: np.ndarray, failure: float) -> np.ndarray:
-    """About what bounds over the trace ``counts`` draws will give, from that of the pilot: both fail with ``failure``.
+def _wanted(found: _Pass, problem: Problem) -> int:
+    """Components that the map has of those wanted."""
+    c, values = problem.target.n_components, found.leading[0]
+    return min(c or 0, int(np.count_nonzero(values > EPS * len(values) * largest_of(values))))
+
+
+def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> State:
+    values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
+    k = min(len(values) - 1, c + MORE_VECTORS)
+    exact = found.moments.error <= QUICK_SHARE / (k + 1) * problem.target.tol * largest_of(values)
+    return State(
+        features=found.moments.map.n_features,
+        theta=values[:k],
+        beyond=float(values[k]),
+        trace=found.moments.residual_trace,
+        share=found.share,
+        c=c if found.residual is not None and exact else 0,
+        most_draws=most_draws,
+        failure=failure_of_attempt(problem.target.failure_of_samples, TRIES * rounds + 1),
+        known=found.left_out.mu,
+    )
+
+
+def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: bool = False) -> _Pass:
+    """The pass with a bound from the first ``count`` of the draws, or of ``others``; ``tries`` bounds came before."""
+    moments, target, draws = found.moments, problem.target, found.draws
+    assert draws is not None
+    draws = draws.only(slice(DRAWS, None)) if others else draws
+    failure = failure_of_attempt(target.failure_of_samples, tries)
+    bound = sampled.residual_bound(
+        moments.map,
+        problem.kernel,
+        problem.rows,
+        moments.residual_trace,
+        draws,
+        count=count,
+        entry_error=problem.entry_error,
+        failure=failure,
+        n_threads=problem.budget.n_threads,
+    )
+    share = _share_of_all(bound.mu / moments.residual_trace, count, failure)
+    if bound.failure_probability:
+        bound = replace(bound, failure_probability=target.failure_of_samples)
+    return replace(found, left_out=min(bound, found.left_out, key=lambda x: x.mu), share=min(share, found.share))
+
+
+def _share_of_all(bound: float, count: int, failure: float) -> float:
+    """About the largest eigenvalue over the trace of all rows, from a bound on that by so many draws.
 
     The largest eigenvalue of a sample lies above that of all rows as Marchenko and Pastur say of a flat spectrum.
     """
     grid = np.linspace(0.0, 1.0, 2000) ** 2
-    of_pilot = np.interp(pilot, sampled.upper_share(grid, PILOT, failure), grid)
-    of_all = max(np.sqrt(of_pilot) - np.sqrt(1.0 / PILOT), 0.0)
-    return sampled.upper_share(1.05 * (of_all + np.sqrt(1.0 / counts)) ** 2, counts, 0.25 * failure)
+    of_sample = np.interp(bound, sampled.upper_share(grid, count, failure), grid)
+    return float(max(np.sqrt(of_sample) - np.sqrt(1.0 / count), 0.1 * np.sqrt(1.0 / count)) ** 2)
 
 
 def _all_equal(problem: Problem) -> bool:
@@ -322,28 +397,28 @@ def _all_equal(problem: Problem) -> bool:
     return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
-def _more_pivots(found: _Pass, problem: Problem, most: int, *, last: bool) -> FeatureMap:
-    """The map with pivots added, at most so many; the same map where it can't have more.
+def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | None, *, last: bool) -> FeatureMap:
+    """The map with pivots added, as many as the ``step`` has; the same map where it can't have more.
 
-    In the ``last`` round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
-    what is left as large as it is, until all of them are pivots.
+    Without one, or in the ``last`` round, so many that the trace alone will do: each of some far rows may keep the
+    largest eigenvalue of what is left as large as it is, until all of them are pivots.
     """
     moments, feature_map = found.moments, found.moments.map
     if problem.target.given_map:
         return feature_map
-    trace = kernel_trace(moments)
+    trace, most = kernel_trace(moments), way.room.features
     # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
-    wanted = moments.residual_trace / found.times_too_large(problem.target)
-    # another round costs more than some pivots too many
-    share = 0.75 if found.left_out.form == "sampled" else 0.5
-    if last:
-        wanted, share = problem.target.tol * largest_of(found.leading[0]), 0.5
+    wanted, share = moments.residual_trace / found.times_too_large(problem.target), 0.5
+    if step is not None and not last:
+        wanted, most = 0.0, min(most, step.features)
+    elif last:
+        wanted = problem.target.tol * largest_of(found.leading[0])
     elif found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
     return feature_map.refined(
         problem.rows,
         tol=share * wanted / trace,
-        max_features=min(most, 2 * feature_map.n_features + 100),
+        max_features=most if step is not None and not last else min(most, 2 * feature_map.n_features + 100),
         rng=problem.rng,
         seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
         n_threads=problem.budget.n_threads,

@@ -24,6 +24,7 @@ from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
+from .start import first_block
 
 __all__ = ["solve_by_krylov", "widths"]
 
@@ -73,14 +74,17 @@ def solve_by_krylov(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
     )
     matrix = _kernel_matrix(problem, products, coordinates, rows, diagonal, exact=way.name == "exact")
+    held = matrix_in_memory and is_compiled(kernel)
+    block = default_block_size(n, wanted, held=held)
+    left = budget.memory - way.memory
+    start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
-        held = matrix_in_memory and is_compiled(kernel)
-        block = default_block_size(n, wanted, held=held)
         reached = block_krylov(
             matrix,
             SolverTarget(wanted, target.tol, fraction, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
+            start=start,
             block_size=block,
             rng=problem.rng,
             progress=budget.report,

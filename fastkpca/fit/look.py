@@ -46,11 +46,14 @@ class Look:
         Pivots needed for a residual trace; None where none were looked at, or the kernel is not semidefinite.
     level : int
         How many sizes of the ladder were taken.
+    below : float
+        Root of the sum of squares of the negative eigenvalues, over tr K.
     """
 
     shares: np.ndarray
     probe: RankProbe | None
     level: int = 0
+    below: float = 0.0
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
@@ -135,8 +138,11 @@ def look_at(
 
     of_pivots, of_rows = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
     if kernel.positive_semidefinite and not size.pivots:
-        of_pivots = _probe_of_spectrum(of_rows, min(size.rows, len(data.sample)), float(data.n_samples))
-    return Look(of_rows, of_pivots, level + 1)
+        of_pivots = _probe_of_spectrum(
+            np.maximum(of_rows, 0.0), min(size.rows, len(data.sample)), float(data.n_samples)
+        )
+    below = 0.0 if kernel.positive_semidefinite else float(np.linalg.norm(np.minimum(of_rows, 0.0)))
+    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below)
 
 
 def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:
@@ -150,7 +156,7 @@ def _shares(kernel: Kernel, data: Summary, rows: int) -> np.ndarray:
     K, trace = _centred(kernel, data, rows)
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
         values = eigenvalues((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
-    return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
+    return values / trace if trace > 0 else np.zeros(1)
 
 
 def _centred(kernel: Kernel, data: Summary, count: int) -> tuple[np.ndarray, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,9 @@ from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost, 
 from ..products.rates import RATE, value_seconds
 from ..rows.view import Rows
 from ..solve.sampled import FEWEST, bound_flops, draws_worth, upper_share
+from .growth import State, cheapest_map, prices_of
 from .look import Look
+from .narrowing import MORE_VECTORS, takes_rows
 from .problem import Problem
 from .target import Target
 
@@ -37,11 +39,26 @@ MEANS_FROM, MEANS_SHARE = 4, 0.8
 pivots, which are rows, do."""
 
 
+MAPS = 10
+"""Numbers of pivots that are looked at for intervals of second order, from ``FEWEST_PIVOTS`` on."""
+FEWEST_PIVOTS = 64
+LOOKING_SECONDS, PASSES = 0.03, 4.0
+"""Seconds of so many passes of block Krylov, below which that takes longer than it may gain."""
+
+
 class Counted(NamedTuple):
-    """A number of pivots, and of rows drawn to bound what they leave."""
+    """A number of pivots, of rows drawn to bound what they leave, and of rows of that (``growth``)."""
 
     rank: int
     draws: int
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class PivotOffer(Offer):
+    """``rows``: of what the pivots leave out, that are expected to be drawn."""
+
+    rows: int = 0
 
 
 def offers_of_maps(
@@ -72,7 +89,7 @@ def offers_of_maps(
             offers.append(
                 pivot_offer(
                     kernel, data, rows, cost, residual, most if count is None else count.rank, n_threads,
-                    counted=count is not None,
+                    counted=count is not None, of_rest=0 if count is None else count.rows,
                 )
             )  # fmt: skip
     if name != "pivots" and 0.0 < residual < 1.0:
@@ -97,6 +114,7 @@ def pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None
         return None if target.max_features is None else budgeted(n, target.max_features)
     fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
     count = _sampled_rank(look, n, target, fewer) if target.may_use_sampled_bound else None
+    count = _ranked_with_rows(problem, look, fewer, count)
     if target.max_features is None or look.probe is None:
         return count
     enough = look.probe.rank(residual) if count is None else count.rank
@@ -134,9 +152,32 @@ def _sampled_rank(look: Look, n: int, target: Target, fewer: float) -> Counted |
     return Counted(int(ranks[j]), int(draws[i, 0])) if flops.min() < 0.8 * certain else None
 
 
+def _ranked_with_rows(problem: Problem, look: Look, fewer: float, first: Counted | None) -> Counted | None:
+    """Pivots for intervals of second order, where they are cheaper than those for the ``first``."""
+    target, probe, n = problem.target, look.probe, problem.data.n_samples
+    if not takes_rows(problem) or probe is None or not probe.beside or not look.share(1) > 0.0:
+        return first
+    assert target.n_components is not None
+    prices, c, k = prices_of(problem), target.n_components, target.n_components + MORE_VECTORS
+    if PASSES * prices.whole(k) < LOOKING_SECONDS:
+        return first
+    ranks = np.unique(np.geomspace(max(FEWEST_PIVOTS, k + 1), min(n / 2.0, MAX_FEATURES), MAPS).astype(np.intp))
+    shares = np.array([look.expected(i, n) for i in range(1, k + 2)])
+    left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))
+    states = [
+        State(int(m), shares[:k], float(shares[k]), float(t), float(x), c, DRAWS, target.failure_of_samples / 4.0)
+        for m, t, x in zip(ranks, left, largest)
+    ]
+    step = cheapest_map(states, prices, target.tol * look.first(n))
+    if step is None:
+        return first
+    of_first = np.inf if first is None else prices.map(first.rank, c) + prices.bound(first.draws, first.rank)
+    return Counted(step.features, step.draws, step.rows) if step.seconds < of_first else first
+
+
 def counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
-    rank, draws = count
+    rank, draws, _ = count
     cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
     bound = BLAS_FLOPS * float(bound_flops(draws, rank))
     return replace(cost, setup_flops=cost.setup_flops + bound, memory=8.0 * draws**2)
@@ -152,8 +193,10 @@ def pivot_offer(
     n_threads: int = 1,
     *,
     counted: bool = False,
+    of_rest: int = 0,
 ) -> Offer:
-    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
+    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged; ``of_rest``:
+    rows of that are expected to be drawn."""
 
     def build(sample: np.ndarray) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
@@ -175,7 +218,7 @@ def pivot_offer(
             n_threads=n_threads,
         )
 
-    return Offer("pivots", cost, build)
+    return PivotOffer("pivots", cost, build, of_rest)
 
 
 def small_offers(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:

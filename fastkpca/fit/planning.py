@@ -31,6 +31,8 @@ __all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
 
 LOOKING = 0.05
 """Of the best price so far: what a further look may cost."""
+MOVES = 5.0
+"""Factor by which a look may move a price that is known: on random problems that of pivots moved by up to 4."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 LONG, MUCH_SHORTER = 30.0, 0.2
@@ -68,7 +70,7 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates, lapack)
         seconds = further_seconds(kernel, data, look)
-        if not (_may_change(problem, candidates) and _is_worth(seconds, candidates, look)):
+        if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
             break
         look = look_further(kernel, data, look, beside=sampled, n_threads=problem.budget.n_threads)
     return candidates if look.level else candidates + _krylov(problem, look, candidates, lapack), look
@@ -91,13 +93,20 @@ def _best_seconds(candidates: list[Candidate]) -> float:
     return min((x.seconds for x in candidates if not x.obstacle), default=np.inf)
 
 
-def _may_change(problem: Problem, candidates: list[Candidate]) -> bool:
-    """Whether a look may change which way is the best: not where all that there is was asked for, and is known."""
+def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bool:
+    """Whether a look may change which way is the best: not where all that there is was asked for, and is known, nor
+    where the best is the best by far."""
     target = problem.target
     if target.method == "dense":
         return False
     known = target.method == "features" and any(x.offer is not None and not x.offer.cost.residual for x in candidates)
-    return not (known or (target.method == "features" and not target.tol_is_required and bool(candidates)))
+    if known or (target.method == "features" and not target.tol_is_required and bool(candidates)):
+        return False
+    possible = [x for x in candidates if not x.obstacle]
+    best = min(_known(possible, look), key=lambda x: x.seconds, default=None)
+    if not look.level or best is None or best.name == "pivots":  # a look says how many of these to take, too
+        return True
+    return any(x is not best and x.seconds <= MOVES * best.seconds for x in possible)
 
 
 def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:

@@ -69,7 +69,8 @@ def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
     if way.method == "dense":
         return 0.0
     if way.method == "features":
-        return (target.failure_of_samples if target.may_use_sampled_bound else 0.0) + target.failure_of_moments
+        of_samples = target.failure_of_samples + target.failure_of_rows
+        return (of_samples if target.may_use_sampled_bound else 0.0) + target.failure_of_moments
     both = any(x.method == "features" for x in plan.ways)
     return target.failure_beside_features if both else target.failure_probability
 

@@ -66,9 +66,14 @@ class Target:
         return 0.5 * self.failure_probability
 
     @property
+    def failure_of_rows(self) -> float:
+        """That for rows drawn to tell how far eigenvalues move by it."""
+        return 0.05 * self.failure_probability
+
+    @property
     def failure_of_moments(self) -> float:
         """That of the eigensolver of a second moment."""
-        return 0.25 * self.failure_probability
+        return 0.2 * self.failure_probability
 
     @property
     def failure_beside_features(self) -> float:

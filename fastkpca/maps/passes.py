@@ -216,15 +216,17 @@ def moments_and_draws(
     n_draws: int = DRAWS,
     keep: np.ndarray | None = None,
     quick: bool = False,
+    residuals: np.ndarray | None = None,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> tuple[Moments, Draws | None]:
     """`feature_moments`, and rows drawn in proportion to their residual in the same pass.
 
     None where the moments do not look at rows one by one. The map does not depend on what ``rng`` gives from here on.
+    ``residuals`` (N,), zeros, takes those of all rows, times their weights, where they are known.
     """
     seed, new_moments = int(rng.integers(2**63)), _kind(feature_map, quick)
-    return _moments(feature_map, rows, (n_draws, seed), n_threads, progress, keep, new_moments)
+    return _moments(feature_map, rows, (n_draws, seed), n_threads, progress, keep, new_moments, residuals)
 
 
 def _moments(
@@ -235,6 +237,7 @@ def _moments(
     progress: parallel.Progress | None,
     keep: np.ndarray | None,
     new_moments: Callable[[], Any],
+    all_residuals: np.ndarray | None = None,
 ) -> tuple[Moments, Draws | None]:
     """``draws``: how many, and their seed."""
     (n_draws, seed), n = draws, rows.n_samples
@@ -250,8 +253,11 @@ def _moments(
             stop = min(n, start + step)
             X, w, index = _present(rows, start, stop)
             if len(X):
-                residuals.append(_updated(moments, X, w, None if keep is None else keep[:, start:stop]))
+                found = _updated(moments, X, w, None if keep is None else keep[:, start:stop])
+                residuals.append(found)
                 numbers.append(index)
+                if found is not None and all_residuals is not None:
+                    all_residuals[index] = found
         return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
 
     def combine(a: tuple[Moments, Draws | None], b: tuple[Moments, Draws | None]) -> tuple[Moments, Draws | None]:

@@ -172,12 +172,8 @@ class PivotMap(FeatureMap):
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """By weights of the kernel values, D instead of D^2 operations a row, where their rounding allows that."""
-        weights = self.landmark_weights(C)
-        # |k(x, p)| <= (k(x, x) k(p, p))^(1/2), so this is relative to |phi(x)| |C|.
-        # Errors of kernel values are in the features as well.
-        size = np.sqrt(_diagonal(self.kernel, self.pivots)) @ np.abs(weights)
-        error = rounding_factor(self.n_features) * UNIT * size
-        if not (error <= WEIGHTS_ROUNDING * np.hypot.reduce(C, axis=0)).all():
+        weights, accurate = self._accurate_weights(C)
+        if not accurate.all():
             return super().applied(C)
 
         def values(X: np.ndarray) -> np.ndarray:
@@ -185,6 +181,18 @@ class PivotMap(FeatureMap):
             return (block @ weights).astype(X.dtype, copy=False)
 
         return values
+
+    def _accurate_weights(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the kernel values that give Phi C, and for which columns they are accurate enough."""
+        weights = self.landmark_weights(C)
+        # |k(x, p)| <= (k(x, x) k(p, p))^(1/2), so this is relative to |phi(x)| |C|.
+        # Errors of kernel values are in the features as well.
+        size = np.sqrt(_diagonal(self.kernel, self.pivots)) @ np.abs(weights)
+        error = rounding_factor(self.n_features) * UNIT * size
+        return weights, error <= WEIGHTS_ROUNDING * np.hypot.reduce(C, axis=0)
+
+    def quick_columns(self, C: np.ndarray) -> int:
+        return int(np.argmin(np.append(self._accurate_weights(C)[1], False)))
 
     @property
     def landmarks(self) -> np.ndarray | None:

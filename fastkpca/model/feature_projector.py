@@ -30,7 +30,7 @@ class FeatureProjector(Projector):
     ----------
     map : FeatureMap
     axes : ndarray (D, c)
-        W: orthonormal columns.
+        W: columns that are orthonormal, or about that, where eigenvalues and scores are of second order.
     mean : ndarray (D,)
         Of the features of the training rows; with weights, their weighted mean.
     """
@@ -46,12 +46,20 @@ class FeatureProjector(Projector):
     def n_components(self) -> int:
         return int(self.axes.shape[1])
 
+    @cached_property
+    def duals(self) -> np.ndarray:
+        """W (W'W)^(-1): W where that is orthonormal. Scores z are those of mean + duals z."""
+        gram = self.axes.T @ self.axes
+        if np.abs(gram - np.eye(len(gram))).max(initial=0.0) <= 1e-9:
+            return self.axes
+        return np.linalg.solve(gram, self.axes.T).T
+
     @property
     def landmarks(self) -> np.ndarray | None:
         return self.map.landmarks
 
     def expansion(self) -> np.ndarray:
-        return self.map.landmark_weights(np.column_stack([self.axes, self.mean]))
+        return self.map.landmark_weights(np.column_stack([self.duals, self.mean]))
 
     def through_features(self) -> FeatureProjector:
         return self
@@ -167,7 +175,7 @@ class FeatureProjector(Projector):
         surely = np.clip(k - squares * (1.0 + 2.0 * delta) - 8.0 * EPS * k, 0.0, outside)
         Phi = Phi - self.mean
         z = Phi @ self.axes
-        Phi -= z @ self.axes.T
+        Phi -= z @ self.duals.T
         return z, np.einsum("ij,ij->i", Phi, Phi), outside, surely, squares
 
     def _transformed(self, X: np.ndarray, k: np.ndarray, z: np.ndarray, along_mean: np.ndarray) -> list[np.ndarray]:

@@ -31,6 +31,8 @@ class Room:
         Columns that an approximate product may multiply at once.
     pass_seconds : float
         Predicted for a product with a block of columns.
+    rows : int
+        Rows of what a feature map leaves out that are expected to be drawn.
     values : float
         Bytes for the kernel values of a search in float32, where these are kept after its first pass; where all values
         are held in float64 in two parts, one of these.
@@ -41,6 +43,7 @@ class Room:
     basis: float = 0.0
     columns: int = 0
     pass_seconds: float = 0.0
+    rows: int = 0
     values: float = 0.0
 
 

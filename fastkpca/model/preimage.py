@@ -389,7 +389,7 @@ def linear_preimages(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
         sums = projector.expansion().T @ np.asarray(projector.landmarks, dtype=np.float64)
         return model.in_units_of_rows(sums[-1] + Z @ sums[:-1])
     features: FeatureProjector = projector.through_features()
-    P = features.mean + Z @ features.axes.T
+    P = features.mean + Z @ features.duals.T
     M = features.map.features(np.eye(model.n_features))  # phi(x) = x M
     return model.in_units_of_rows(np.linalg.lstsq(M.T, P.T, rcond=None)[0].T)
 

@@ -228,9 +228,11 @@ class KPCAModel:
 
     @property
     def bounds_text(self) -> str:
-        """``bound_kind`` as text, with the failure probability where there is one."""
+        """``bound_kind`` as text, with the failure probability where there is one, and whether intervals are of second
+        order (``info["residual_rows"]``)."""
+        order = "second-order " if "residual_rows" in self.info else ""
         failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
-        return self.bound_kind + failing
+        return order + self.bound_kind + failing
 
     @property
     def explained_of(self) -> str:

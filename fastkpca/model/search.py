@@ -101,7 +101,7 @@ def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.nd
         left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
         return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
     features: FeatureProjector = model.projector.through_features()
-    return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.axes.T, length)
+    return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.duals.T, length)
 
 
 def _starts(target: Target, z: np.ndarray, known: Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:

@@ -51,10 +51,11 @@ class Expenses:
         self.passes = self.search_passes = 0
         self.seconds = 0.0
 
-    def count_pass(self, *, search: bool) -> None:
+    def count_pass(self, *, search: bool, wider: float = 1.0) -> None:
+        """``wider``: times the columns that ``pass_seconds`` is for."""
         self.passes += 1
         self.search_passes += search
-        self.seconds += (0.5 if search else 1.0) * self.budget.pass_seconds
+        self.seconds += (0.5 if search else max(wider, 1.0)) * self.budget.pass_seconds
         if self._progress is not None:
             self._progress("krylov", self.passes, self.budget.passes)
 
@@ -90,7 +91,7 @@ def look_seconds(columns: float, *, certified: bool = True) -> float:
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:
     """Predicted seconds of forming the matrix beyond so many vectors, and of its factorisation in float32."""
-    products = 2.0 * float(n) ** 2 * columns / RATE.multiplications
+    products = 2.0 * float(n) ** 2 * columns / RATE.multiplications + float(n) ** 2 / RATE.rows
     return pass_seconds + products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
 

@@ -57,7 +57,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expen
         algebra = step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
         expenses.check(expenses.budget.pass_seconds + algebra)
         space.basis.append(X, A.multiply(X))
-        expenses.count_pass(search=not A.certain)
+        expenses.count_pass(search=not A.certain, wider=X.shape[1] / space.block)
         expenses.seconds += algebra
         if judge.ends():
             return
@@ -198,6 +198,8 @@ class Search(Judge):
     flat = False
     """The spectrum falls so slowly that float32 is of no use."""
     factorises = False
+    worth = 1
+    """Further passes that cost no more than a factorisation, or one: for trace or norm to bound the rest."""
     rate = 1.0
     """By which a pass narrows."""
     extra = behind = 0
@@ -229,7 +231,8 @@ class Search(Judge):
         # the norm rides along with a pass, and may prove what the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
-        if self.factorises and float(self.expected_mu(theta)[-1]) > theta[c - 1]:
+        unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
+        if self.factorises and unproved and not self._rest_falls(self.worth - self.extra):
             gap = gap_behind(theta, self.ritz.squares, c)
             self.behind = gap.columns + 1 if gap.width <= goal * theta[0] else 0
             return self.behind > 0
@@ -237,13 +240,13 @@ class Search(Judge):
             return False
         # a few more columns may lower the bound on the rest as well
         self.extra += 1
-        return self.extra > 2 or not self._rest_falls(1)
+        return self.extra > max(self.worth, 2) or not self._rest_falls(max(self.worth - self.extra, 1))
 
     def _rest_falls(self, blocks: int) -> bool:
         """Whether trace or norm do not bound the rest well now, but are expected to after so many blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
         enough = self.low * float(theta[c - 1])
-        if float(self.expected_mu(theta)[-1]) <= enough:
+        if blocks < 1 or float(self.expected_mu(theta)[-1]) <= enough:
             return False
         more = np.full(blocks * b, max(float(theta[min(len(theta), b) - 1]), 0.0))
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough

@@ -194,7 +194,10 @@ def _first_block(start: np.ndarray | None, space: Space) -> np.ndarray:
 def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarget, expenses: Expenses) -> Search:
     single = InFloat32(A)
     judge = Search(single, space, target, expenses)
-    judge.factorises = Factorisation().is_cheap(A, target.c, space, expenses.budget)
+    proof = Factorisation()
+    judge.factorises = proof.is_cheap(A, target.c, space, expenses.budget)
+    if judge.factorises:
+        judge.worth = max(int(proof.passes_for(A, target.c, space, expenses.budget)), 1)
     grow(single, space.basis.orthonormal(X), space, judge, expenses)
     return judge
 

@@ -82,6 +82,7 @@ def leading_axes(
     rank: int,
     memory_limit: float | None = None,
     failure: float = 0.0,
+    more: int = 0,
     rng: np.random.Generator | int = 0,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
@@ -101,6 +102,8 @@ def leading_axes(
         Bytes.
     failure : float
         Probability with which any of the bounds that rest on random numbers may fail; 0.0: there are to be none.
+    more : int
+        Pairs beyond those asked for and the next, of a moment that is not held as an operator.
     rng : numpy.random.Generator or int
         Of the first block, where moments are held as an operator.
     n_threads : int
@@ -109,7 +112,7 @@ def leading_axes(
     count, fraction = (None, c) if isinstance(c, float) else (c, None)
     C = moments.dense()
     if C is not None:
-        return (*_lapack(C, _one_more(count)), None)
+        return (*_lapack(C, None if count is None else count + 1 + more), None)
     D = moments.map.n_features
     operator = moments.operator()
     assert operator is not None

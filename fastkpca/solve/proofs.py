@@ -354,9 +354,13 @@ class Factorisation(Proof):
 
     def is_cheap(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget) -> bool:
         """Whether it costs less than a run from a random block, which takes some times the passes of an exploration."""
+        return self.passes_for(A, c, space, budget) <= 3 * EXPLORING_PASSES
+
+    def passes_for(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget) -> float:
+        """Passes that take as long; infinite where it does not fit."""
         columns = c + EXPLORING_PASSES * space.block
         each = budget.pass_seconds + step_seconds(A.n, columns, space.block) + look_seconds(columns)
-        return self._seconds(A, c + space.block, space, budget) <= 3.0 * EXPLORING_PASSES * each
+        return self._seconds(A, c + space.block, space, budget) / each
 
     def price(self, run: Certifier) -> float:
         A = run.A

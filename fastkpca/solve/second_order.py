@@ -70,7 +70,6 @@ V_o' B V_o is within 3 delta nu of V' B V. All of that is `Leading.error`, which
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,19 +85,19 @@ from .certificate import (
     feature_certificate,
     ritz_certificate,
 )
-from .sampled import FEWEST, upper_share
 
 __all__ = [
     "Leading",
     "Sampling",
     "SecondOrder",
-    "draws_that_pay",
+    "expected_error",
+    "expected_width",
+    "expected_width_of_pass",
     "inclusion",
     "known_certificate",
     "leading_of_map",
     "outside_leading",
     "pass_certificate",
-    "predicted_width",
     "row_weights",
     "sampled_certificate",
     "sampling",
@@ -106,6 +105,8 @@ __all__ = [
 
 RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 """eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""
+UNEVEN = 1.3
+"""Times the error of rows that matter alike: about that of real ones."""
 RARE = 1e-9  # probability below which no row is drawn: random numbers are multiples of 2^-53
 
 
@@ -125,6 +126,8 @@ class Leading:
         For rounding, at both ends.
     first : Certificate
         Of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
+    product_error : float
+        Of Q Theta^(1/2) in place of Phi' V.
     """
 
     theta: np.ndarray
@@ -132,6 +135,7 @@ class Leading:
     norm: Bound
     error: float
     first: Certificate
+    product_error: float = 0.0
 
     @property
     def mu(self) -> float:
@@ -186,26 +190,35 @@ class Sampling:
         return np.flatnonzero(rng.random(len(self.probabilities)) < self.probabilities)
 
 
-def leading_of_map(values: np.ndarray, c: int, gram: np.ndarray, sums: FeatureSums, unit: float = UNIT) -> Leading:
+def leading_of_map(
+    values: np.ndarray,
+    c: int,
+    gram: np.ndarray,
+    sums: FeatureSums,
+    unit: float = UNIT,
+    n_features: int | None = None,
+) -> Leading:
     """Of a map with the eigenvalues ``values``, for vectors H Phi Q Theta^(-1/2).
 
     Parameters
     ----------
-    values : ndarray (D,)
+    values : ndarray (D,), or at least min(D, k + 1) of them
         As of `feature_certificate`.
     c : int
-        How many intervals will be wanted.
+        How many intervals will be wanted, at most k where not all values are given.
     gram : ndarray (k, k)
         V'V as computed. Where the map's rank is less than k, those vectors count whose eigenvalue is above 1e-8 of the
         first.
     sums : FeatureSums
     unit : float
         Unit roundoff of the vectors as they are stored.
+    n_features : int, optional
+        D, where fewer values are given.
     """
-    D = len(values)
+    D = n_features or len(values)
     k = int(np.count_nonzero(values[: len(gram)] > np.sqrt(UNIT) * max(values[:1], default=0.0)))
     first = feature_certificate(values, max(k, c) + 1, sums)
-    norm, theta, beyond = sums.left_out, values[:k], float(max(values[k], 0.0)) if k < D else 0.0
+    norm, theta, beyond = sums.left_out, values[:k], float(max(values[k], 0.0)) if k < len(values) else 0.0
     if k == 0:
         return Leading(theta, beyond, norm, first.rounding, first)
     side, size = first.rounding, float(theta[0]) + first.rounding
@@ -214,7 +227,8 @@ def leading_of_map(values: np.ndarray, c: int, gram: np.ndarray, sums: FeatureSu
     vectors = (rounding_factor(D) + 8.0) * UNIT * np.sqrt(k * sums.kernel_trace / theta[-1]) + np.sqrt(k) * unit
     f = (1.0 + np.sqrt(size / theta[-1])) * side + 2.0 * size * vectors
     error = (k + 1) * (side + 3.0 * delta * size + 1.5 * f) + 1.2 * f + (3.0 * delta + 2.0 * vectors) * norm.mu
-    return Leading(theta, beyond, norm, float(error) if delta <= 0.25 else np.inf, first)
+    of_products = side / np.sqrt(theta[-1]) + np.sqrt(sums.kernel_trace) * vectors
+    return Leading(theta, beyond, norm, float(error) if delta <= 0.25 else np.inf, first, float(of_products))
 
 
 def outside_leading(leading: Leading) -> Bound:
@@ -354,55 +368,72 @@ def sampled_certificate(
     return _second_order(leading, c, A, B, ends, plan.failure)
 
 
-def predicted_width(
-    leading: Leading,
-    c: int,
-    weights: np.ndarray,
-    residual: np.ndarray,
-    count: int | None,
-    failure: float,
-    size: float | None = None,
-) -> float:
-    """About the width that ``count`` rows bring, or a pass: None.
+def expected_error(
+    counts: np.ndarray, n: int, c: int, trace: float, sizes: tuple[np.ndarray, float, np.ndarray], failure: float
+) -> np.ndarray:
+    """About the error of v'Rv from so many of n rows, where no row matters more than another.
 
     Parameters
     ----------
-    leading : Leading
-        With any bound on what the map leaves out, such as another sample is expected to give.
-    c : int
-    weights : ndarray (n,)
-        `row_weights` of the first c vectors. Where only their sum is known: equal ones.
-    residual : ndarray (n,)
-    count : int, optional
+    counts : ndarray (s,)
+    n, c : int
+    trace : float
+        Of R.
+    sizes : (ndarray (b, 1), float, ndarray (b, 1))
+        About |A|, |R|, and bounds on the latter.
     failure : float
-    size : float, optional
-        About |A|; by default half of its bound, which is twice as much or more.
+
+    Returns
+    -------
+    ndarray (b, s)
     """
-    theta, norm = leading.theta, leading.norm.mu
-    k = len(theta)
-    c, size = min(c, k), norm / 2.0 if size is None else min(size, norm / 2.0)
-    if c == 0:
-        return norm
-    error = 0.0 if count is None else _expected_error(weights, residual, count, _logarithm(c, failure), norm, size)
-    low, high = _ends(leading, size * np.eye(k), error * np.eye(k))
-    return float((np.minimum(high, theta + norm) - np.maximum(low, theta))[:c].max()) + 2.0 * leading.error
+    size, norm, bound = sizes
+    bound = np.maximum(bound, 1e-280)
+    rates, ell = RATES[::2], _logarithm(c, failure)
+    variance, root = norm * size * (c / n) * (n - counts) / counts, np.sqrt(c * trace) / counts
+    b = np.broadcast_to(bound, (len(bound), len(counts)))
+    for _ in range(5):  # beta, from nu downwards
+        reach = root * np.sqrt(b)
+        z = (rates * np.sqrt(b / bound)[..., None]).clip(max=0.95)
+        errors = z * _phi(z) * (variance / reach)[..., None] + ell * reach[..., None] / z
+        error = UNEVEN * errors.min(axis=-1)
+        b = np.minimum(b, size + error)
+    return np.asarray(error)
 
 
-def draws_that_pay(share: float, failure: float, most: int, width: Callable[[float], float]) -> int:
-    """How many draws for nu bring a width within 5 % of that by ``most`` draws.
+def expected_width(
+    theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, errors: np.ndarray
+) -> np.ndarray:
+    """About the widths of the widest of these intervals, where A is about ``size`` times I, within each error.
 
     Parameters
     ----------
-    share : float
-        About nu over the trace; 0 where nothing is known.
-    failure : float
-    most : int
-    width : callable
-        From a bound on nu over the trace: `predicted_width`, or the bound itself.
+    theta : ndarray (c,)
+    beyond : float
+        The map's next eigenvalue.
+    norm : ndarray (b, 1)
+        Bounds on |R|.
+    size : ndarray (b, 1)
+    errors : ndarray (b, s)
+
+    Returns
+    -------
+    ndarray (b, s)
     """
-    counts = np.append(np.arange(FEWEST, most, FEWEST), most)
-    widths = np.array([width(float(upper_share(share, int(count), failure))) for count in counts])
-    return int(counts[np.argmax(widths <= 1.05 * widths[-1])])
+    norm, size, errors = norm[..., None], size[..., None], errors[..., None]
+    x, mu = np.minimum(size + errors, norm), beyond + norm
+    root = np.hypot((theta - mu) / 2.0 + x, np.sqrt(x * (norm - x)))
+    high = np.minimum(np.maximum((theta + mu) / 2.0 + root, mu), theta + norm)
+    return np.asarray((high - theta - np.maximum(size - errors, 0.0)).max(axis=-1, initial=0.0))
+
+
+def expected_width_of_pass(
+    theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, largest: float
+) -> np.ndarray:
+    """About the same after a pass, (b, 1); ``largest`` is about |R|."""
+    half = (theta + size - beyond - norm) / 2.0
+    above = np.hypot(half, np.sqrt(size * largest)) - half
+    return np.asarray(np.minimum(above, norm).max(axis=-1, initial=0.0, keepdims=True))
 
 
 def _logarithm(c: int, failure: float) -> float:
@@ -416,19 +447,16 @@ def _phi(z: np.ndarray) -> np.ndarray:
     return np.where(z < 1e-3, 0.5 + z / 3.0 + z * z, (-np.log1p(-large) - large) / large**2)
 
 
-def _expected_error(
-    weights: np.ndarray, residual: np.ndarray, count: int, ell: float, norm: float, size: float | None = None
-) -> float:
-    """Of v' R v, if |y_i|^2 is in proportion to r_i, as far as nu |A| allows."""
+def _expected_error(weights: np.ndarray, residual: np.ndarray, count: int, ell: float, norm: float) -> float:
+    """Of v' R v, if |y_i|^2 is in proportion to r_i, as far as nu^2 allows."""
     p = inclusion(weights, count)
     open_ = (p > 0) & (p < 1)
     if not open_.any() or not norm > 0.0:
         return 0.0
-    size = norm if size is None else size
     p, w = p[open_], weights[open_]
-    variance = norm * size / float(residual.sum()) * float(((1.0 - p) / p * w * w).sum())
-    z = RATES[RATES * np.sqrt(size / norm) < 1.0] * np.sqrt(size / norm)
-    rates = z / (float((w / p).max()) * np.sqrt(size))
+    variance = norm * norm / float(residual.sum()) * float(((1.0 - p) / p * w * w).sum())
+    z = RATES[RATES < 1.0]
+    rates = z / (float((w / p).max()) * np.sqrt(norm))
     return float((rates * _phi(z) * variance + ell / rates).min())
 
 

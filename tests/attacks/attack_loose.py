@@ -1,12 +1,14 @@
 """Attack the sampled bound: at delta = 0.05 at most 5 % of the problems of any family may break it.
 
     python tests/attacks/attack_loose.py [--problems 20000] [--calls 20000] [--failure 0.05] [--seed 0] [--routes 200]
-        [--moved]
+        [--second 2000] [--moved]
 
 First the bound alone, then kpca with few features and that failure_probability, then --routes calls of each other route
-whose bounds rest on random numbers. With --moved pivots go to means of rows, also where the rows are few.
+whose bounds rest on random numbers, then --second calls with intervals of second order. With --moved pivots go to means
+of rows, also where the rows are few.
 
-tests/attacks/test_attack_loose.py runs a fraction; tests/support/loose_cases.py has the families.
+tests/attacks/test_attack_loose.py runs a fraction; tests/support/loose_cases.py and second_order_calls.py have the
+families.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import command
 import loose_cases as cases
 import narrow_cases
+import pytest
+import second_order_calls
 
 from fastkpca.fit import offers
 from fastkpca.solve.proofs import Factorisation
@@ -88,6 +92,26 @@ def attack_routes(calls, failure, seed):
     return worst
 
 
+def attack_second_order(calls, failure, seed):
+    """kpca with intervals of second order, family by family: eigenvalues and angles."""
+    worst, families = 0.0, second_order_calls.FAMILIES
+    for i, (name, family) in enumerate(families.items()):
+        started, misses, gained = time.perf_counter(), 0, 0
+        for case in range(calls // len(families)):
+            rng = np.random.default_rng([seed, 300 + i, case])
+            with pytest.MonkeyPatch.context() as patch:
+                missed, second = second_order_calls.misses(family(rng), case, failure, patch)
+            misses += missed
+            gained += second
+        worst = max(worst, misses / max(gained, 1))
+        seconds = time.perf_counter() - started
+        print(
+            f"{name:28} {gained} of second order of {calls // len(families)}, {misses} missed, {seconds:.0f} s",
+            flush=True,
+        )
+    return worst
+
+
 def _narrow_misses(rng, case, failure):
     """Exact products of a narrow Gaussian, whose bounds come from random blocks."""
     missed, model = narrow_cases.broken(narrow_cases.narrow_problem(rng, int(rng.integers(600, 1200))), case, failure)
@@ -95,12 +119,15 @@ def _narrow_misses(rng, case, failure):
 
 
 def main():
-    given = command.options(__doc__, problems=20000, calls=20000, failure=0.05, seed=0, routes=200, moved=False)
+    given = command.options(
+        __doc__, problems=20000, calls=20000, failure=0.05, seed=0, routes=200, second=2000, moved=False
+    )
     if given.moved:
         offers.MEANS_FROM = 0
     worst = attack_bound(given.problems, given.failure, given.seed)
     worst = max(worst, attack_calls(given.calls, given.failure, given.seed))
     worst = max(worst, attack_routes(given.routes, given.failure, given.seed))
+    worst = max(worst, attack_second_order(given.second, given.failure, given.seed))
     if worst > given.failure:
         sys.exit(f"the bound fails more often than promised: {worst}")
 

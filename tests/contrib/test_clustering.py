@@ -339,6 +339,27 @@ def test_numbers_of_a_diffusion_map(name, value):
         diffusion_map(X, "gaussian", 2, **{name: value})
 
 
+@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering, diffusion_map])
+def test_rows_that_are_none(fit):
+    for shape in ((0, 2), (0, 0), (0,), (3, 0)):
+        with pytest.raises(ValueError):
+            fit(np.zeros(shape), "gaussian", 2)
+    for wrong, text in ((np.nan, "NaN"), (np.inf, "infinit")):
+        rows = X.copy()
+        rows[5, 1] = wrong
+        with pytest.raises(ValueError, match=f"(?i){text}.*row 5"):
+            fit(rows, "gaussian", 2)
+    masked = np.ma.masked_array(X, np.zeros(X.shape, dtype=bool))
+    masked[3, 1] = np.ma.masked
+    with pytest.raises(ValueError, match="masked"):
+        fit(masked, "gaussian", 2)
+    with pytest.raises(ValueError, match="sample_weight"):
+        fit(X, "gaussian", 2, sample_weight=-WEIGHTS)
+    model = fit(X, "gaussian", 2)
+    with pytest.raises(ValueError, match="columns"):
+        (model.project if fit is diffusion_map else model.predict)(X[:, :2])
+
+
 def test_models_are_told_apart():
     with pytest.raises(TypeError, match="give what"):
         assign(diffusion_map(X, "gaussian", 2), X)

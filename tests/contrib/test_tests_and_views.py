@@ -12,6 +12,7 @@ import pytest
 from kernels_contrib.cca import kernel_cca
 from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.hsic import hsic_test
+from kernels_contrib.methods import permutation
 from kernels_contrib.mmd import mmd_test
 from kernels_contrib.pls import kernel_pls
 from kernels_contrib.ridge import kernel_ridge
@@ -69,6 +70,25 @@ def test_a_permutation_within_the_error_makes_an_interval():
     # a permutation that changes nothing is no question: two rows of six have six ways, with exchanged names
     few = mmd_test([[0.0], [0.1]], [[1.0], [1.2]], sigma=1.0, permutations=199)
     assert few.is_exact and abs(few.p_value - 1 / 3) < 0.1
+
+
+def test_errors_widen_the_interval_of_each_kernel_and_of_all():
+    values = np.random.default_rng(0).random((20, 2))
+    values[0] = 2.0
+    nothing = np.zeros(19, dtype=bool)
+    fields = {"name": "MMD^2, biased", "kernels": (), "n_samples": 4, "info": {}}
+    for error, expected in ((1e-3, [0.05, 0.05]), (np.inf, [0.05, 1.0])):
+        found = permutation.test_of(values, np.full((20, 2), error), nothing, **fields)
+        np.testing.assert_array_equal(found.p_interval, expected)
+        np.testing.assert_array_equal(found.intervals, [expected, expected])
+    # whatever the exact values are within the errors, the exact p-value is in the interval
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        exact = rng.random((20, 2))
+        errors = rng.choice([1e-3, 0.05, 0.2]) * rng.random((20, 2))
+        found = permutation.test_of(exact + errors * rng.uniform(-1, 1, (20, 2)), errors, nothing, **fields)
+        z = ((exact - exact.mean(axis=0)) / exact.std(axis=0)).max(axis=1)
+        assert found.p_interval[0] <= np.mean(z >= z[0]) <= found.p_interval[1]
 
 
 def test_several_widths_are_one_test():

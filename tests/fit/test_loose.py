@@ -18,6 +18,13 @@ from fastkpca.rows.view import Rows
 from fastkpca.solve import sampled
 
 
+@pytest.fixture
+def first_order(monkeypatch):
+    """No rows of what a map leaves out are looked at."""
+    for module in (features, offers):
+        monkeypatch.setattr(module, "takes_rows", lambda *_: False)
+
+
 def rows_of(n, d, seed=0):
     return np.random.default_rng(seed).standard_normal((n, d))
 
@@ -48,7 +55,7 @@ def test_a_loose_tolerance_is_met_with_a_sample_and_no_warning():
 
 
 @pytest.mark.parametrize("columns, tol", [(6, 1e-2), (4, 3e-3)])
-def test_of_many_rows_fewer_pivots_do_in_one_pass(monkeypatch, columns, tol):
+def test_of_many_rows_fewer_pivots_do_in_one_pass(monkeypatch, first_order, columns, tol):
     X, passes, one_pass = rows_of(20_000, columns), [], features._pass
     monkeypatch.setattr(features, "_pass", lambda *given, **options: passes.append(1) or one_pass(*given, **options))
     model = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
@@ -119,14 +126,14 @@ def test_many_tries_share_the_probability_of_failure(monkeypatch):
     X, seen, bound = rows_of(1500, 6), [], sampled.sampled_bound
     monkeypatch.setattr(sampled, "sampled_bound", lambda *given: seen.append(given[2]) or bound(*given))
 
-    def one_more(found, problem, most, **options):
+    def one_more(found, problem, *given, **options):
         old = found.moments.map
         return PivotMap(old.kernel, np.vstack([old.pivots, problem.data.sample[-1 - old.n_features]]))
 
     monkeypatch.setattr(features, "_more_pivots", one_more)
     monkeypatch.setattr(features._Pass, "misses", lambda self, target: True)
     model = fk.kpca(X, "gaussian", 3, tol=3e-2, features="pivots")
-    assert len(seen) == 4 and sum(seen) <= 5e-7 == model.failure_probability
+    assert len(seen) == 4 and sum(seen) <= 5e-7 <= model.failure_probability <= 5.5e-7
 
 
 def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
@@ -265,7 +272,7 @@ def test_models_of_a_budget_are_written_and_read(tmp_path):
     assert "probabilistic" in repr(again)
 
 
-def test_a_pilot_says_how_many_draws_are_needed(monkeypatch):
+def test_a_pilot_says_how_many_draws_are_needed(monkeypatch, first_order):
     X, seen, bound = rows_of(20_000, 8), [], sampled.residual_bound
 
     def watched(feature_map, kernel, rows, trace, draws, *, count, failure, **options):
@@ -318,7 +325,7 @@ needs_wide_vectors = pytest.mark.skipif(
 
 
 @needs_wide_vectors
-def test_a_loose_tolerance_takes_second_moments_in_float32(passes, attack):
+def test_a_loose_tolerance_takes_second_moments_in_float32(passes, first_order, attack):
     for case in range(attack.count(200, least=8)):
         rng = attack.rng("float32", case)
         X = rng.standard_normal((int(rng.integers(800, 2000)), int(rng.integers(4, 9))))
@@ -346,7 +353,7 @@ def test_small_eigenvalues_and_narrow_intervals_take_second_moments_in_float64(p
 
 
 @needs_wide_vectors
-def test_distributed_rows_take_second_moments_in_float64(passes):
+def test_distributed_rows_take_second_moments_in_float64(passes, first_order):
     """Another machine's processor may lack the vectors that the bound for float32 counts on."""
     array = pytest.importorskip("dask.array")
     X, options = rows_of(3000, 6), {"sigma": 3.0, "tol": 2e-2, "features": "pivots", "n_threads": 1}

@@ -122,19 +122,25 @@ def test_all_rows_are_the_pass_and_more_rows_are_never_much_worse(attack):
         found = so.sampled_certificate(leading, 3, plan, index, V[index], problem.R[index] @ V)
         widths.append(found.certificate.width)
         assert found.certificate.failure_probability == (1e-2 if found.gained else 0.0)
-        predicted = so.predicted_width(leading, 3, so.row_weights(V[:, :3], r), r, count, 1e-2, size)
-        assert widths[-1] / 5 < predicted < 5 * widths[-1] or count == 400
+        if count < 400:
+            norm, some = np.full((1, 1), leading.norm.mu), np.full((1, 1), size)
+            error = so.expected_error(np.array([count]), 400, 3, float(r.sum()), (some, leading.norm.mu, norm), 1e-2)
+            predicted = float(so.expected_width(leading.theta[:3], leading.beyond, norm, some, error)[0, 0])
+            assert widths[-1] / 5 < predicted < 5 * widths[-1]
     np.testing.assert_allclose(widths[-1], known, rtol=1e-6)
     assert (np.diff(widths) <= 0.1 * widths[0]).all() and widths[-1] < 0.05 * widths[0]
 
 
 def test_the_prediction_for_a_pass(attack):
-    """Half of the bound stands for |A|: no less than what a pass brings, and less than a sample."""
+    """No less than what a pass brings, and less than a sample; with more rows less."""
     problem = problem_of(attack.rng("prediction"), n=300)
-    leading, V = problem.leading()
-    r = np.einsum("ij,ij->i", problem.B, problem.B)
-    weights = so.row_weights(V[:, :3], r)
-    by_pass, by_half, by_few = (so.predicted_width(leading, 3, weights, r, s, 1e-6) for s in (None, 250, 120))
+    leading, _ = problem.leading()
+    norm = np.full((1, 1), leading.norm.mu)
+    size, trace = norm / 2, float((problem.B**2).sum())
+    theta = leading.theta[:3]
+    by_pass = so.expected_width_of_pass(theta, leading.beyond, norm, size, leading.norm.mu)[0, 0]
+    errors = so.expected_error(np.array([150, 290]), 300, 3, trace, (size, leading.norm.mu, norm), 0.5)
+    by_few, by_half = so.expected_width(theta, leading.beyond, norm, size, errors)[0]
     passed = cases.passed(problem, single=False)[0].width
     assert passed < by_pass < by_half < by_few <= leading.first.width + 3 * leading.error
 
@@ -241,16 +247,6 @@ def test_rounding_of_the_maps_vectors_is_counted(attack):
     for found in (cases.known(turned)[0].certificate, cases.passed(turned, False)[0]):
         assert not cases.missed(found.eigenvalue_bounds, turned.true, 1.0)
     assert 1e-15 < turned.leading()[0].error < 1e-8
-
-
-def test_draws_that_pay():
-    def bound(share):
-        return share
-
-    assert so.draws_that_pay(0.5, 1e-6, 4096, bound) <= 4096 // 2  # the truth is large: more draws tell little more
-    assert so.draws_that_pay(0.0, 1e-6, 4096, bound) == 4096  # any draw halves what is not yet excluded
-    assert so.draws_that_pay(1e-3, 1e-6, 4096, lambda share: 1.0) == 512  # the width hangs on something else
-    assert so.draws_that_pay(1e-3, 1e-6, 100, bound) == 100
 
 
 def test_probabilities_add_up(attack):

@@ -8,7 +8,7 @@ They need scikit-learn 1.4 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -325,6 +325,30 @@ class _KernelClusterer(ClusterMixin, MedianWidth):
     """Groups of rows on a kernel."""
 
     model_: Any
+    _method: ClassVar[Any]
+    _parameter_constraints: dict[str, list[Any]] = {name: x for name, x in KERNEL.items() if name != "method"} | {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, 1, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | None = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float | None = None,
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
+        self.tol = tol
+        self.max_features = max_features
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find groups of rows.
@@ -348,13 +372,18 @@ class _KernelClusterer(ClusterMixin, MedianWidth):
         if self._precomputed:  # declared: the plan checks it
             kernel = type(kernel)(semidefinite=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
-        options = {"sample_weight": weights, "n_threads": self._n_threads(), "rng": self._seed()}
-        self.model_ = self._grouped(X, kernel, options)
+        self.model_ = type(self)._method(
+            X,
+            kernel,
+            self.n_clusters,
+            tol=self.tol,
+            max_features=self.max_features,
+            sample_weight=weights,
+            n_threads=self._n_threads(),
+            rng=self._seed(),
+        )
         self.labels_ = self.model_.labels
         return self
-
-    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
-        raise NotImplementedError
 
     def predict(self, X: Any) -> np.ndarray:
         """Groups of rows.
@@ -387,10 +416,8 @@ class KernelKMeans(_KernelClusterer):
     coef0 : float, default=1
     kernel_params : dict, default=None
     tol : float, default=None
-        As for ``kernels_contrib.clustering.kernel_kmeans``, like the next three.
-    method : {'auto', 'features', 'gram'}, default='auto'
+        As for ``kernels_contrib.clustering.kernel_kmeans``, like the next.
     max_features : int, default=None
-    max_iter : int, default=100
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
 
@@ -401,7 +428,6 @@ class KernelKMeans(_KernelClusterer):
         Sum of squared distances to the means of the groups.
     model_ : kernels_contrib.clustering.KMeansModel
         What ``kernel_kmeans`` returned: ``model_.verdict`` is the certificate.
-    n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names of columns that are strings.
@@ -416,40 +442,13 @@ class KernelKMeans(_KernelClusterer):
     ((3,), True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, 1, closed="neither"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
+    _method = staticmethod(kernel_kmeans)
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float | None = None,
-        method: str = "auto",
-        max_features: int | None = None,
-        max_iter: int = 100,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.tol = tol
-        self.method = method
-        self.max_features = max_features
-        self.max_iter = max_iter
-
-    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
-        options |= {"tol": self.tol, "method": self.method, "max_features": self.max_features}
-        model = kernel_kmeans(X, kernel, self.n_clusters, max_iterations=self.max_iter, **options)
-        self.inertia_, self.n_iter_ = model.inertia, int(model.info["iterations"])
-        return model
+    @property
+    def inertia_(self) -> float:
+        """Sum of squared distances to the means of the groups."""
+        check_is_fitted(self, "model_")
+        return float(self.model_.inertia)
 
 
 class SpectralClustering(_KernelClusterer):
@@ -491,30 +490,4 @@ class SpectralClustering(_KernelClusterer):
     [50, 100]
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {x: KERNEL[x] for x in KERNEL if x != "method"} | {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, 1, closed="neither"), None],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int | None = 8,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float | None = None,
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.tol = tol
-        self.max_features = max_features
-
-    def _grouped(self, X: Any, kernel: Kernel, options: dict[str, Any]) -> Any:
-        options |= {"tol": self.tol, "max_features": self.max_features}
-        return spectral_clustering(X, kernel, self.n_clusters, **options)
+    _method = staticmethod(spectral_clustering)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Summary
+from fastkpca.methods import check_count
 
 from .parameters import by_median, length
 

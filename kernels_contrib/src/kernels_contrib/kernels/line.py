@@ -14,7 +14,7 @@ import numpy as np
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
-from fastkpca.rows.view import Rows
+from fastkpca.methods import Rows
 
 from . import _sorted
 

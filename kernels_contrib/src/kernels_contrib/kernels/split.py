@@ -28,7 +28,7 @@ from scipy.spatial.distance import cdist
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
-from fastkpca.rows.view import Rows
+from fastkpca.methods import Rows
 
 from ._grid import gather, spread
 from ._radial import WIDE_TERMS, NearPairs, Profile

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fastkpca.base.checks import check_count, check_flag
 from fastkpca.kernels import Kernel, KernelParameterError
+from fastkpca.methods import check_count, check_flag
 
 __all__ = ["Spectrum"]
 

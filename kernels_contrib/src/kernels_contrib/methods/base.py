@@ -38,7 +38,7 @@ class FittedMethod(Stored):
 class Projection(FittedMethod):
     """A model that gives coordinates of new rows."""
 
-    made_by = "klda(), kbda() or kica()"
+    made_by = "klda(), kbda(), kica() or diffusion_map()"
     function: KernelFunction
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
@@ -91,14 +91,14 @@ class Classifier(FittedMethod):
 
 
 def project(model: Projection, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Coordinates of new rows: along discriminant directions, or their independent components.
+    """Coordinates of new rows: along discriminant directions, independent components, or of a diffusion map.
 
     Coordinates of ``klda`` are measured from the mean of all training rows, those of ``kbda`` from the mean of the
     positive ones.
 
     Parameters
     ----------
-    model : KLDAModel, KBDAModel or KICAModel
+    model : KLDAModel, KBDAModel, KICAModel or DiffusionModel
     X : array_like (m, d)
         New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
         training rows.

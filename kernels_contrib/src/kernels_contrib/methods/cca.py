@@ -177,47 +177,59 @@ def kernel_cca(
         raise ValueError(f"c is {c}; views of {sizes[0]} and {sizes[1]} features have at most {min(sizes)} pairs")
     share = np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
     mean, second = _moments(views, share)
-    parts = slice(0, sizes[0]), slice(sizes[0], None)
-    penalties = [strength * _variance(mean[part], second[part, part], name) for part, name in zip(parts, ("X", "Y"))]
-    # the inverse root from Cholesky's factor: any other differs by a rotation
-    roots = [
-        scipy.linalg.cholesky(second[part, part] + penalty * np.eye(size), lower=True)
-        for part, penalty, size in zip(parts, penalties, sizes)
-    ]
-    whitened = scipy.linalg.solve_triangular(roots[0], second[parts[0], parts[1]], lower=True)
-    left, found, right = scipy.linalg.svd(scipy.linalg.solve_triangular(roots[1], whitened.T, lower=True).T)
+    x, y = (
+        _whitened(view, mean[part], second[part, part], strength, name)
+        for view, part, name in zip(views, (slice(0, sizes[0]), slice(sizes[0], None)), ("X", "Y"))
+    )
+    crossed = second[: sizes[0], sizes[0] :]
+    left, found, right = scipy.linalg.svd(y.solve(x.solve(crossed).T).T)
     found = found[:c]
-    missed = share.max() * sum(view.features.residual_trace / penalty for view, penalty in zip(views, penalties))
+    missed = share.max() * sum(side.view.features.residual_trace / side.penalty for side in (x, y))
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
-        A, B = (
-            scipy.linalg.solve_triangular(root, (np.asarray(view.features) - mean[part]).T, lower=True).T
-            for root, view, part in zip(roots, views, parts)
-        )
+        A, B = (side.solve((np.asarray(side.view.features) - side.mean).T).T for side in (x, y))
         values, same = over_permutations(lambda p: _largest(A.T @ B[p]) / n, n, permutations, rng)
         error = np.full(len(values), missed / 2 + 64 * EPS * len(second) / strength)
         null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, error, same))
-    x, y = (
-        _side(view, scipy.linalg.solve_triangular(root, turn[:, :c], lower=True, trans="T"), mean[part], penalty)
-        for view, root, turn, part, penalty in zip(views, roots, (left, right.T), parts, penalties)
-    )
     return CCAModel(
         correlations=found,
         correlation_bounds=np.column_stack([found, np.minimum(np.sqrt(found**2 + missed), 1.0)]),
-        x=x,
-        y=y,
+        x=x.side(left[:, :c]),
+        y=y.side(right[:c].T),
         null=null,
         p_interval=p_interval,
         n_samples=n,
-        info={"method": "features", "x": views[0].info, "y": views[1].info},
+        info={"method": "features", "x": x.view.info, "y": y.view.info},
     )
 
 
-def _variance(mean: np.ndarray, covariance: np.ndarray, name: str) -> float:
+@dataclass(frozen=True, eq=False)
+class _Whitened:
+    """A view with the mean of its features, and Cholesky's factor of their penalised covariance.
+
+    The factor's inverse is an inverse root but for a rotation, which changes no singular value.
+    """
+
+    view: Products
+    mean: np.ndarray
+    root: np.ndarray
+    penalty: float
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        return scipy.linalg.solve_triangular(self.root, right, lower=True)
+
+    def side(self, turn: np.ndarray) -> Side:
+        weights = scipy.linalg.solve_triangular(self.root, turn, lower=True, trans="T")
+        function_of_rows = self.view.feature_function(weights, self.mean @ weights)
+        return Side(kernel=self.view.kernel.unbound(), function=function_of_rows, penalty=self.penalty)
+
+
+def _whitened(view: Products, mean: np.ndarray, covariance: np.ndarray, strength: float, name: str) -> _Whitened:
     variance = float(np.trace(covariance))
     if not variance > len(covariance) * EPS * float(mean @ mean):
         raise ValueError(f"{name} does not vary in the space of its kernel; kernel_cca needs views that do")
-    return variance
+    penalised = covariance + strength * variance * np.eye(len(covariance))
+    return _Whitened(view, mean, scipy.linalg.cholesky(penalised, lower=True), strength * variance)
 
 
 def _largest(C: np.ndarray) -> float:
@@ -225,11 +237,6 @@ def _largest(C: np.ndarray) -> float:
     square = C @ C.T if C.shape[0] < C.shape[1] else C.T @ C
     last = len(square) - 1
     return float(np.sqrt(scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=[last, last])[0]))
-
-
-def _side(view: Products, weights: np.ndarray, mean: np.ndarray, penalty: float) -> Side:
-    function_of_rows = view.feature_function(weights, mean @ weights)
-    return Side(kernel=view.kernel.unbound(), function=function_of_rows, penalty=penalty)
 
 
 def _moments(views: list[Products], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import Randomness, check_count
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.kernels import Kernel
-from fastkpca.rows.values import check_weights
+from fastkpca.methods import Randomness, check_count, check_weights
 
 from . import stored
 from .base import FittedMethod
@@ -242,13 +241,7 @@ def kernel_kmeans(
     options = FitOptions(
         kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng
     )
-    products = _products(X, options, budget=tol is None and max_features is not None)
-    if not products.kernel.positive_semidefinite:
-        raise ValueError(
-            f"kernel_kmeans needs a positive semidefinite kernel, in whose space rows have distances, and "
-            f"{products.kernel!r} is not declared to be one; take another kernel, or declare it "
-            "(positive_semidefinite=True, for a precomputed matrix semidefinite=True)"
-        )
+    products = _semidefinite(_products(X, options, budget=tol is None and max_features is not None))
     Phi = None if products.features is None else products.held_features()
     Phi = products.features if Phi is None else Phi
     space = _of_products(products, weights, k, options) if Phi is None else _of_features(products, Phi, weights, k)
@@ -276,6 +269,17 @@ def kernel_kmeans(
         function=function(groups.columns, groups.constant),
         info=products.info | space.info | {"iterations": groups.iterations},
     )
+
+
+def _semidefinite(products: Products) -> Products:
+    """The same, refused where the kernel is not positive semidefinite."""
+    if not products.kernel.positive_semidefinite:
+        raise ValueError(
+            f"kernel_kmeans needs a positive semidefinite kernel, in whose space rows have distances, and "
+            f"{products.kernel!r} is not declared to be one; take another kernel, or declare it "
+            "(positive_semidefinite=True, for a precomputed matrix semidefinite=True)"
+        )
+    return products
 
 
 def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import Randomness, as_float, check_count
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.kernels import Kernel
+from fastkpca.methods import Randomness, as_float, check_count
 
 from . import stored
 from .base import Projection
@@ -77,8 +77,6 @@ class DiffusionModel(Projection):
     coordinates : ndarray (N, c)
         Of the training rows; empty in a model from a file.
     """
-
-    made_by = "diffusion_map()"
 
     eigenvalues: np.ndarray = field(metadata=stored.array("e"))
     eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
@@ -364,13 +362,17 @@ def spectral_clustering(
         raise ValueError(
             f"the rows have only {len(walk.bounds)} different places under {gram.kernel!r}; take a smaller k"
         )
+    return _model(walk, bounds, k, rng, info | {"failure_probability": walk.model.failure_probability})
+
+
+def _model(walk: _Walk, bounds: np.ndarray, k: int, rng: Any, info: dict[str, Any]) -> SpectralModel:
+    """k-means on the walk's functions, and the certificate; ``bounds`` are those of at least k + 1 eigenvalues."""
     points = walk.psi[:, :k]
     labels = partition(points, walk.volumes, k, Randomness(rng).generator)
     volumes = np.bincount(labels, walk.volumes, minlength=k)
     ends = _cut(walk, labels, volumes)
-    remainder = float(k - 1 - bounds[1:k, 1].sum())
     found = certificate(
-        remainder,
+        float(k - 1 - bounds[1:k, 1].sum()),
         ends,
         bounds[k - 1 : k + 1],
         (labels, walk.volumes, volumes),
@@ -387,11 +389,11 @@ def spectral_clustering(
         labels=labels,
         eigenvalues=walk.eigenvalues,
         eigenvalue_bounds=walk.bounds,
-        kernel=gram.kernel.unbound(),
+        kernel=walk.gram.kernel.unbound(),
         function=function,
         least_sum=least_sum,
         centres=means(points, labels, walk.volumes, k),
-        info=info | {"failure_probability": walk.model.failure_probability},
+        info=info,
     )
 
 

@@ -113,13 +113,8 @@ def hsic_test(
     rounding = 4 * EPS * (n + A.shape[1] + B.shape[1]) * np.sum(share**2 * k) * l.sum()
     values, error = values + half, half + rounding
     if unbiased:
-        missed_x = x.features.residual_trace
-        pairs = (n - 1) * (n - 2)
-        values = (n**2 * values + k.sum() * l.sum() / pairs - (1 + 2 / (n - 2)) * crossed) / (n * (n - 3))
-        # each diagonal is known as the trace is, and no entry misses more than all of it
-        loose = k.max() * missed_y + l.max() * missed_x + missed_x * missed_y
-        sums = k.sum() * missed_y + l.sum() * missed_x + missed_x * missed_y
-        error = (n**2 * error + 2 * loose + sums / pairs) / (n * (n - 3))
+        missed = x.features.residual_trace, missed_y
+        values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed)
     return test_of(
         values[:, None],
         np.full((len(values), 1), error),
@@ -129,3 +124,16 @@ def hsic_test(
         n_samples=n,
         info={"method": "features", "x": x.info, "y": y.info},
     )
+
+
+def _unbiased(
+    traces: np.ndarray, error: float, crossed: np.ndarray, k: np.ndarray, l: np.ndarray, missed: tuple[float, float]
+) -> tuple[np.ndarray, float]:
+    """HSIC from tr(K H L H) and its error, k.l of each order of the rows, and the traces that the maps miss."""
+    n = len(k)
+    pairs, whole = (n - 1) * (n - 2), n * (n - 3)
+    values = (traces + k.sum() * l.sum() / pairs - (1 + 2 / (n - 2)) * crossed) / whole
+    # each diagonal is known as the trace is, and no entry misses more than all of it
+    loose = k.max() * missed[1] + l.max() * missed[0] + missed[0] * missed[1]
+    sums = k.sum() * missed[1] + l.sum() * missed[0] + missed[0] * missed[1]
+    return values, (error + 2 * loose + sums / pairs) / whole

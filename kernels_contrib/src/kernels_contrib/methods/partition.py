@@ -31,19 +31,21 @@ these maxima is above 1/2, so each is in a column of its own: number the columns
 sum_j (1 - max_i a_ij) <= eps, with a maximum above 1/2 in each column, and a row of its own for each. These are the
 same pairs: if column j had it in row i != j, then a_ij > 1/2 and b_ij <= 1 - b_jj, and row i would fall short of 1 by
 at least a_ij b_jj > b_jj / 2, row j by at least 1 - b_jj, together 1 - b_jj / 2 >= 1/2 > eps. Let a_ii = 1 - alpha_i,
-b_ii = 1 - beta_i, A = sum alpha_i <= eps, B = sum beta_i <= eps. Off the diagonal sum a_ij b_ij <= (sum a_ij) (sum
-b_ij) = A B, and sum alpha_i beta_i <= A B, so
+b_ii = 1 - beta_i, alpha = sum alpha_i <= eps, beta = sum beta_i <= eps. Off the diagonal sum a_ij b_ij <= (sum a_ij)
+(sum b_ij) = alpha beta, and sum alpha_i beta_i <= alpha beta, so
 
-    eps >= k - sum (1 - alpha_i) (1 - beta_i) - A B >= A + B - 2 A B.
+    eps >= k - sum (1 - alpha_i) (1 - beta_i) - alpha beta >= alpha + beta - 2 alpha beta.
 
 The weight t W that is in other parts of C' than its own is sum w(C_i) alpha_i = sum w(C'_i) beta_i. With p the largest
-share w(C_i) / W, no part of C' has a larger share than p + t; so A >= t / p and B >= t / (p + t). A + B - 2 A B grows
-with A and with B, both below 1/2. With x = t / p this is eps >= (2 x - x^2) / (1 + x), which grows in x up to 1/2, so
+share w(C_i) / W, no part of C' has a larger share than p + t; so alpha >= t / p and beta >= t / (p + t). The right side
+grows with alpha and with beta, both below 1/2. With x = t / p this is eps >= (2 x - x^2) / (1 + x), which grows in x up
+to 1/2, so
 
     t <= p x,    x = (2 - eps - sqrt((2 - eps)^2 - 4 eps)) / 2    (eps / 2 and a little; 1/2 at eps = 1/2).
 
 For 1/2 <= eps < 1 the first step is left, for the columns: sum_j (1 - max_i a_ij) <= eps < 1, and two of these maxima
 are never in one row, whose sum is one. So they match the parts, t W <= sum w(C_i) (1 - a_ij) <= p W eps: t <= p eps.
+A bound of 1 - 1 / k or more says nothing: so much is left by the mean of all matchings of any two clusterings.
 """
 
 from __future__ import annotations
@@ -208,7 +210,7 @@ def certificate(
     gap = np.array([bounds[0, 0] - bounds[1, 1], bounds[0, 1] - bounds[1, 0]])
     eps = _least_eps(frame, labels, weights, sizes, between)
     differing = share_that_may_differ(eps, float(sizes.max() / sizes.sum()))
-    return Certificate(least, differing, gap)
+    return Certificate(least, differing if differing < 1.0 - 1.0 / len(sizes) else 1.0, gap)
 
 
 def indicators(labels: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

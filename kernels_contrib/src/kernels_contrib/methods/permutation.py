@@ -128,12 +128,8 @@ def _largest(values: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.nda
     moved = np.sqrt(np.mean(errors**2, axis=0))
     z = np.divide(values - mean, spread, out=np.zeros_like(values), where=spread > 0)
     room = spread - moved
-    off = np.divide(
-        errors + moved + np.abs(z) * moved,
-        room,
-        out=np.full_like(values, np.inf),
-        where=np.broadcast_to(room > 0, z.shape),
-    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = np.where(room > 0, (errors + moved + np.abs(z) * moved) / room, np.inf)
     return z.max(axis=1), off.max(axis=1)
 
 

@@ -111,7 +111,7 @@ def kernel_pls(
     tol : float
         The part of the trace of K that features may miss.
     max_features : int, optional
-        2048 by default.
+        2048 by default, and for "auto" no more than an eighth of the rows.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     **kernel_parameters

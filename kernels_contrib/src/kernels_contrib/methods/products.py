@@ -183,6 +183,8 @@ def regression_on(
     """K, the targets (N, k) and the weights (N,) of a regression, checked."""
     X = training_rows(X, purpose)
     targets, weights = real_targets(t, X.shape[0]), check_weights(sample_weight, X.shape[0])
+    if options.method == "auto" and options.max_features is None:  # as many as rows would cost more than products do
+        options = replace(options, max_features=max(1, min(MAX_FEATURES, X.shape[0] // 8)))
     products = products_for(X, options)
     if not products.kernel.by_number:
         need_semidefinite(products.kernel, purpose)

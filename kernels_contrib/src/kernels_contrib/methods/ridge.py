@@ -24,7 +24,7 @@ import fastkpca as fk
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import NotConvergedError, warn_caller
 from fastkpca.kernels import Kernel
-from fastkpca.methods import check_count, solve_to_residual
+from fastkpca.methods import Iterated, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
 from . import stored
@@ -35,6 +35,8 @@ from .options import FitOptions, accuracy, regularization_strength
 from .products import Products, regression_on
 
 __all__ = ["RidgeModel", "kernel_ridge"]
+
+ADVICE = "a larger regularization converges sooner, max_iterations allows more steps"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -148,7 +150,7 @@ def kernel_ridge(
         The part of the trace of K that features may miss. Default: 1e-10 for "features", and next to nothing for
         "auto", as an exact map misses. With more, as 1e-6, many rows take less time, and ``error`` is larger.
     max_features : int, optional
-        2048 by default.
+        2048 by default, and for "auto" no more than an eighth of the rows.
     max_iterations : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
@@ -188,26 +190,16 @@ def kernel_ridge(
         kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng, tol_name="features_tol"
     )
     products, targets, weights = regression_on(X, t, sample_weight, options, "kernel_ridge")
-    root, product = np.sqrt(weights)[:, None], products.held_product()
-    right = root * targets
-    norms = np.linalg.norm(right, axis=0)
-    reached = solve_to_residual(
-        lambda V: root * product(root * V) + mu * V,
-        right,
-        goal=tol * norms,
-        most_steps=max_iterations,
-        precondition=preconditioner(products, lambda V: root * V, mu, True),
-    )
-    left = float((reached.residuals / np.where(norms > 0, norms, 1.0)).max())
-    advice = "a larger regularization converges sooner, max_iterations allows more steps"
-    if not reached.definite:
-        raise NotConvergedError(f"K + {mu:.2g} I is not positive definite; is the kernel semidefinite? Else {advice}")
+    root = np.sqrt(weights)[:, None]
+    norms = np.linalg.norm(root * targets, axis=0)
+    reached = _solve(products, root, root * targets, mu, tol * norms, max_iterations)
     coefficients = root * reached.solution
     of_residual, of_function, of_entries = _errors(products, coefficients, root)
+    left = float((reached.residuals / np.where(norms > 0, norms, 1.0)).max())
     if (reached.residuals > np.maximum(tol * norms, of_residual)).any():  # more than rounding can hold it up
         warn_caller(
             f"conjugate gradients stopped after {reached.steps} steps at a relative residual of {left:.2g}, tol is "
-            f"{tol:.2g}; {advice}, a larger tol asks for less",
+            f"{tol:.2g}; {ADVICE}, a larger tol asks for less",
             AccuracyWarning,
         )
     of_residual += reached.residuals + 4 * EPS * (norms + mu * np.linalg.norm(reached.solution, axis=0))
@@ -221,6 +213,22 @@ def kernel_ridge(
         n_samples=len(targets),
         info=products.info | {"iterations": reached.steps, "residual": left},
     )
+
+
+def _solve(
+    products: Products, root: np.ndarray, right: np.ndarray, mu: float, goal: np.ndarray, max_iterations: int
+) -> Iterated:
+    product = products.held_product()
+    reached = solve_to_residual(
+        lambda V: root * product(root * V) + mu * V,
+        right,
+        goal=goal,
+        most_steps=max_iterations,
+        precondition=preconditioner(products, lambda V: root * V, mu, True),
+    )
+    if not reached.definite:
+        raise NotConvergedError(f"K + {mu:.2g} I is not positive definite; is the kernel semidefinite? Else {ADVICE}")
+    return reached
 
 
 def _errors(products: Products, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, ...]:

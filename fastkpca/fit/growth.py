@@ -1,0 +1,203 @@
+"""What narrows the intervals of a feature map the soonest: more draws, rows of what it leaves out, or more pivots.
+
+What a map leaves out, R, has a trace that is known, and a largest eigenvalue of which a sample tells ``share`` of the
+trace. From these follow the width of the intervals and the price in seconds of each `Step`: of the first order, by
+``draws`` that bound |R| (``solve.sampled``), or of the second, by ``rows`` of R V as well (``solve.second_order``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..products.rates import RATE, pass_seconds, value_seconds
+from ..solve.sampled import FEWEST, bound_flops, upper_share
+from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
+from .problem import Problem
+
+__all__ = ["Prices", "State", "Step", "best_within", "cheapest", "cheapest_map", "prices_of"]
+
+COUNTS = np.unique(np.geomspace(256, 65536, 17).astype(np.intp))
+"""Rows of R V that are looked at."""
+DRAW_COUNTS = FEWEST, 2 * FEWEST, 4 * FEWEST, 6 * FEWEST, 8 * FEWEST
+"""Draws to bound |R|."""
+GROWING = 1.25, 1.5, 2.0, 3.0
+"""Times the pivots that there are."""
+TRACE_FALLS, SHARE_FALLS = 0.5, 0.8
+"""Powers of the number of pivots by which the trace of what they leave falls, and the share of its largest eigenvalue:
+on images and tables, hardly less on any (``benchmarks/speed/loose.py``)."""
+MOVED = 0.4
+"""About |V'RV| over |R|."""
+ROWS_COST = 1.6
+"""Times what kernel values and products cost in a pass: each value of these rows serves once, not twice."""
+AIM = 0.85
+"""Of the width that is wanted: what a step is expected to reach is met that often."""
+
+
+class Step(NamedTuple):
+    """What to do next, and what comes of it.
+
+    Attributes
+    ----------
+    seconds : float
+    width : float
+        Of the widest interval.
+    draws, rows : int
+        To bound |R|, and of R V; as many as there are: a pass over the kernel values.
+    features : int
+        Of the map.
+    """
+
+    seconds: float
+    width: float
+    draws: int
+    rows: int
+    features: int
+
+
+class Prices(NamedTuple):
+    """Seconds, on n rows: of a kernel value, of a column of a product with such a value, and more."""
+
+    n: int
+    value: float
+    column: float
+    pass_value: float
+    pass_column: float
+
+    def rows(self, count: np.ndarray, k: int) -> np.ndarray:
+        """Of so many rows of R V."""
+        return np.asarray(ROWS_COST * count * (float(self.n) * (self.value + k * self.column)))
+
+    def whole(self, k: int) -> float:
+        """Of a pass over the kernel values."""
+        return self.pass_value + k * self.pass_column
+
+    def some_or_all(self, count: int, k: int) -> float:
+        """Of rows of R V, or of a pass."""
+        return self.whole(k) if count >= self.n else float(self.rows(np.array(count), k))
+
+    def bound(self, draws: int, features: int) -> float:
+        """Of a bound on |R|."""
+        return float(bound_flops(draws, features)) / RATE.squares + float(draws) ** 2 * self.value / 2.0
+
+    def map(self, features: int, k: int) -> float:
+        """Of a pass with a map, and of one for its vectors."""
+        each = features * (2.0 * self.value + 2.0 * k / RATE.multiplications) + float(features) ** 2 / RATE.squares
+        return self.n * each
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of a map, or expected of one.
+
+    Attributes
+    ----------
+    features : int
+    theta : ndarray (k,)
+        Its leading eigenvalues; ``beyond`` is the next one.
+    trace, share : float
+        Of R: its trace, and about its largest eigenvalue over that.
+    c : int
+        Eigenvalues wanted; 0: rows of R V are not to be had.
+    most_draws : int
+    failure : float
+        Of a bound.
+    known : float
+        A bound on |R| that is known already.
+    """
+
+    features: int
+    theta: np.ndarray
+    beyond: float
+    trace: float
+    share: float
+    c: int
+    most_draws: int
+    failure: float
+    known: float = np.inf
+
+    def with_features(self, count: float) -> State:
+        """With more pivots."""
+        fall = self.features / count
+        trace, share = self.trace * fall**TRACE_FALLS, self.share * fall**SHARE_FALLS
+        return replace(self, features=int(count), trace=trace, share=share, known=np.inf)
+
+    def norm(self, draws: np.ndarray) -> np.ndarray:
+        """About the bounds on |R| that so many draws give; 0: what is known."""
+        some = np.maximum(draws, 1)
+        # of a flat spectrum a sample's largest eigenvalue is larger (Marchenko and Pastur)
+        seen = np.minimum((np.sqrt(self.share) + np.sqrt(1.0 / some)) ** 2, 1.0)
+        found = self.trace * upper_share(seen, some, self.failure)
+        return np.where(draws > 0, np.minimum(found, self.known), min(self.known, self.trace))
+
+    def steps(self, prices: Prices, before: float = 0.0) -> Steps:
+        """Draws, and rows, that this map may take, after so many seconds."""
+        draws = np.array([0, *(x for x in DRAW_COUNTS if x <= self.most_draws)])
+        norm, n, k = self.norm(draws)[:, None], prices.n, len(self.theta)
+        seconds = before + np.array([prices.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
+        if not self.c or not self.trace > 0.0:
+            return Steps(seconds, norm, draws, np.zeros(1, dtype=np.intp), self.features)
+        counts = COUNTS[COUNTS < n]
+        largest = self.share * self.trace
+        size, theta = MOVED * np.minimum(largest, norm), self.theta[: self.c]
+        widths = [norm, expected_width_of_pass(theta, self.beyond, norm, size, largest)]
+        later = [np.zeros(1), np.full(1, prices.whole(k))]
+        if len(counts):
+            error = expected_error(counts, n, self.c, self.trace, (size, largest, norm), self.failure)
+            widths.append(expected_width(theta, self.beyond, norm, size, error))
+            later.append(prices.rows(counts, k))
+        rows = np.concatenate([[0, n], counts])
+        return Steps(seconds + np.concatenate(later), np.hstack(widths), draws, rows, self.features)
+
+
+class Steps(NamedTuple):
+    """`Step` s: seconds and widths (b, s) of so many draws (b,) and rows (s,)."""
+
+    seconds: np.ndarray
+    width: np.ndarray
+    draws: np.ndarray
+    rows: np.ndarray
+    features: int
+
+    def cheapest(self, width: float, *, with_rows: bool = False) -> Step | None:
+        """To intervals of this width."""
+        allowed = (self.width <= width) & (self.rows > 0 if with_rows else True)
+        seconds = np.where(allowed, self.seconds, np.inf)
+        i, j = np.unravel_index(np.argmin(seconds), seconds.shape)
+        if not seconds[i, j] < np.inf:
+            return None
+        draws, rows = int(self.draws[i]), int(self.rows[j])
+        return Step(float(seconds[i, j]), float(self.width[i, j]), draws, rows, self.features)
+
+
+def prices_of(problem: Problem) -> Prices:
+    kernel, n, d = problem.kernel, problem.data.n_samples, problem.data.n_features
+    one, none = (pass_seconds(kernel, n, n, d, columns, square=True) for columns in (1, 0))
+    return Prices(n, value_seconds(kernel, d), 2.0 / RATE.products, none, one - none)
+
+
+def cheapest(state: State, prices: Prices, width: float, most_features: int) -> Step | None:
+    """The cheapest step to intervals of this width, with this map or with more pivots; None where none gets there."""
+    found, k = [state.steps(prices).cheapest(AIM * width)], len(state.theta)
+    for times in GROWING:
+        count = min(int(times * state.features), most_features)
+        if count > state.features:
+            steps = state.with_features(count).steps(prices, prices.map(count, k))
+            found.append(steps.cheapest(AIM * width))
+    return min((x for x in found if x is not None), default=None)
+
+
+def best_within(state: State, prices: Prices, seconds: float) -> Step | None:
+    """The step with this map to the narrowest intervals at this price; where several get there, the cheapest."""
+    steps = state.steps(prices)
+    least = float(np.where(steps.seconds <= seconds, steps.width, np.inf).min())
+    return steps.cheapest(1.05 * least)
+
+
+def cheapest_map(states: list[State], prices: Prices, width: float) -> Step | None:
+    """The cheapest way to intervals of second order of this width by one of these maps, with its passes."""
+    passes = (prices.map(x.features, len(x.theta)) for x in states)
+    found = [x.steps(prices, y).cheapest(AIM * width, with_rows=True) for x, y in zip(states, passes)]
+    return min((x for x in found if x is not None), default=None)

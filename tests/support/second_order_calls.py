@@ -1,0 +1,168 @@
+"""Calls of kpca whose intervals are of second order: from rows of what a feature map leaves out, or from a pass."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import fastkpca as fk
+from fastkpca.fit import features, growth
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments of kpca, and ``how``: "rows", "pass", or "any"."""
+
+    X: np.ndarray
+    c: int
+    options: dict
+    weights: np.ndarray | None = None
+    how: str = "any"
+    center: bool = True
+    kernel: str = "gaussian"
+    count: int = field(default=0)
+
+
+def _size(rng):
+    return int(np.exp(rng.uniform(np.log(60), np.log(250))))
+
+
+def _call(rng, X, sigma=None, m=None, **more):
+    d = X.shape[1]
+    sigma = float(np.exp(rng.uniform(-0.7, 1.0)) * np.sqrt(d)) if sigma is None else sigma
+    m = int(rng.integers(4, max(6, len(X) // 4))) if m is None else m
+    c = int(rng.integers(1, max(2, min(6, m - 1))))
+    options = {"sigma": sigma, "max_features": min(m, len(X) - 1)}
+    return Call(
+        X, c, options, how=str(rng.choice(["rows", "rows", "pass", "any"])), count=int(rng.integers(8, len(X))), **more
+    )
+
+
+def normal(rng):
+    return _call(rng, rng.standard_normal((_size(rng), int(rng.integers(2, 8)))))
+
+
+def tiny_far_cluster(rng):
+    """A few rows far off, which the landmarks may miss."""
+    X = rng.standard_normal((_size(rng), 3))
+    X[: int(rng.integers(2, 6))] = 20.0 + 0.3 * rng.standard_normal(3)
+    return _call(rng, X, sigma=float(rng.uniform(0.8, 3.0)))
+
+
+def near_landmarks(rng):
+    """What moves the eigenvalues lies in rows near the landmarks, of which little is left out; the others lie alone."""
+    n = _size(rng)
+    X = 30.0 * rng.standard_normal((n, 4))
+    near = rng.random(n) < rng.uniform(0.2, 0.8)
+    near[:12] = True
+    X[near] = 0.6 * rng.standard_normal((int(near.sum()), 4))
+    given = _call(rng, X, sigma=1.0)
+    landmarks = np.flatnonzero(near)[: int(rng.integers(4, 12))]
+    return Call(X, min(given.c, 3), {"sigma": 1.0, "landmarks": landmarks}, how=given.how, count=given.count)
+
+
+def ties(rng):
+    """Clusters of the same shape far apart: eigenvalues that are equal, across those wanted and those of the map."""
+    k, each = int(rng.integers(3, 8)), int(rng.integers(10, 30))
+    one = rng.standard_normal((each, 2))
+    X = np.concatenate([one + 50.0 * np.eye(8)[i, :2] + np.array([0.0, 90.0 * i]) for i in range(k)])
+    return _call(rng, X, sigma=float(rng.uniform(0.5, 2.0)), m=int(rng.integers(k, 4 * k)))
+
+
+def weighted(rng):
+    X = rng.standard_normal((_size(rng), 3))
+    weights = 10.0 ** rng.uniform(-3, 3, len(X)) * (rng.random(len(X)) > 0.1)
+    weights[:20] = 1.0
+    return _call(rng, X, m=int(rng.integers(4, 16)), weights=weights)
+
+
+def about_zero(rng):
+    return _call(rng, rng.random((_size(rng), 3)), sigma=float(rng.uniform(0.1, 1.0)), center=False)
+
+
+def single(rng):
+    """Rows in float32, far from zero."""
+    X = (rng.standard_normal((_size(rng), 4)) + 100.0).astype(np.float32)
+    return _call(rng, X)
+
+
+def few_different(rng):
+    X = rng.standard_normal((int(rng.integers(8, 30)), 3))[rng.integers(0, 8, _size(rng))]
+    return _call(rng, X, m=int(rng.integers(2, 7)))
+
+
+def quadratic(rng):
+    X = rng.standard_normal((_size(rng), 8)) * 10.0 ** rng.uniform(-0.5, 0.5, 8)
+    X[0] *= float(rng.choice([1.0, 5.0]))
+    given = _call(rng, X, m=int(rng.integers(5, 25)))
+    options = {"degree": 2, "offset": 1.0, "landmarks": np.arange(given.options["max_features"])}
+    return Call(X, given.c, options, how=given.how, kernel="polynomial", count=given.count)
+
+
+FAMILIES = {
+    f.__name__: f
+    for f in (
+        normal, tiny_far_cluster, near_landmarks, ties, weighted, about_zero, single, few_different, quadratic
+    )
+}  # fmt: skip
+
+
+def fitted(given, seed, failure, monkeypatch, **more):
+    """The model, made in the way that the call names whatever that costs."""
+    monkeypatch.setattr(features, "BUDGET_SHARE", 1e12)
+    monkeypatch.setattr(growth, "COUNTS", np.unique(np.linspace(4, max(given.count, 5), 4).astype(np.intp)))
+    if given.how == "rows":
+        monkeypatch.setattr(growth.Prices, "whole", lambda self, k: 1e18)
+    if given.how == "pass":
+        monkeypatch.setattr(growth, "COUNTS", np.array([10**9]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = given.options | {"failure_probability": failure, "center": given.center} | more
+        return fk.kpca(given.X, given.kernel, given.c, rng=seed, sample_weight=given.weights, **options)
+
+
+def reference(given, model):
+    """(eigenvalues, eigenvectors) of LAPACK, of the matrix of weighted rows."""
+    X = np.asarray(given.X, dtype=np.float64) - model.shift
+    weights = np.ones(len(X)) if given.weights is None else given.weights
+    root = np.sqrt(weights)
+    K = root[:, None] * model.kernel.block(X, X) * root
+    if given.center:
+        center = np.eye(len(X)) - np.outer(root, root) / weights.sum()
+        K = center @ K @ center
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    return values[::-1], vectors[:, ::-1]
+
+
+def misses(given, seed, failure, monkeypatch):
+    """(whether an interval or an angle is missed, whether the model is of second order)."""
+    model = fitted(given, seed, failure, monkeypatch)
+    true, vectors = reference(given, model)
+    low, high = model.eigenvalue_bounds.T
+    slack = 1e-11 * np.abs(true).sum()
+    wrong = (low > true[: len(low)] + slack).any() or (true[: len(low)] > high + slack).any()
+    return bool(wrong or _angle_missed(given, model, true, vectors)), "residual_rows" in model.info
+
+
+def _angle_missed(given, model, true, vectors):
+    """Whether a score's direction lies farther from the space of its cluster than the model says."""
+    labels, c = np.asarray(model.clusters), model.n_components
+    score = np.asarray(model.score, dtype=np.float64)
+    if given.weights is not None:
+        score = score * np.sqrt(given.weights)[:, None]
+    for j in range(c):
+        if not model.angle_bounds[j] < 1.5:
+            continue
+        members = np.flatnonzero(labels == labels[j])
+        last = members[-1] + 1
+        low, high = model.eigenvalue_bounds[last - 1]
+        if last == c and true[c] > low - (high - low):
+            continue  # the last cluster may have more eigenvalues than were returned
+        space = vectors[:, members[0] : last]
+        u = score[:, j] / np.linalg.norm(score[:, j])
+        sine = np.linalg.norm(u - space @ (space.T @ u))
+        if sine > np.sin(model.angle_bounds[j]) + (1e-3 if model.dtype == np.float32 else 1e-7):
+            return True
+    return False

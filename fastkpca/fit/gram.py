@@ -184,6 +184,7 @@ def features(
     >>> F.shape, F.residual_trace
     ((1000, 10), 0.0)
     """
+    check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
     budgeted = tol is None and max_features is not None
     tol = check_tol(1e-6 if tol is None else tol)
     inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)

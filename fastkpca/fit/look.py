@@ -15,7 +15,7 @@ from ..maps.pivots import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, value_seconds
 from ..products.vectors import row_sums
 
-__all__ = ["NOTHING_SEEN", "OF_PIVOTS", "Look", "further_seconds", "look_at", "look_further"]
+__all__ = ["NOTHING_SEEN", "OF_PIVOTS", "Look", "further_bytes", "further_seconds", "look_at", "look_further"]
 
 
 class Size(NamedTuple):
@@ -98,6 +98,16 @@ def further_seconds(kernel: Kernel, data: Summary, look: Look) -> float:
     # pivots of a quarter of the sample, of half, and of all of it
     of_pivots = 1.75 * size.sample * (size.pivots * value + size.pivots**2 / RATE.squares)
     return CALLS_SECONDS + size.rows**2 * value + eigen_seconds(size.rows, 0) + of_pivots
+
+
+def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:
+    """Of the next look, at most."""
+    size = LADDER[min(look.level, len(LADDER) - 1)]
+    n, k = min(size.sample, len(data.sample)), min(size.pivots, len(data.sample))
+    rows = 2.0 * data.sample.size if k else 0.0
+    features = 3.0 * k * n  # as they grow, with new ones, or these and those of the other rows
+    drawn = 0.4 * n if beside and k else 0.0  # different ones of n / 2 drawn: 0.394 n where all are as likely
+    return 8.0 * (rows + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * size.rows**2)  # two at a time
 
 
 def look_further(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False, n_threads: int = 1) -> Look:

@@ -1,7 +1,7 @@
 """The plan: every way to solve a problem with its price, the cheapest first; and how far it is worth to look.
 
 Ways are priced from what is known (``candidates``). A further look at a few rows is taken while it costs less than a
-twentieth of the best price so far, and could change which way is the best.
+twentieth of the best price so far, could change which way is the best, and fits into the memory limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .candidates import (
     feature_candidates,
     krylov_candidates,
 )
-from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_seconds, look_further
+from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
 
 __all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
@@ -71,6 +71,8 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
             candidates += _krylov(problem, look, candidates, lapack)
         seconds = further_seconds(kernel, data, look)
         if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
+            break
+        if further_bytes(data, look, beside=sampled) > problem.budget.memory:
             break
         look = look_further(kernel, data, look, beside=sampled, n_threads=problem.budget.n_threads)
     return candidates if look.level else candidates + _krylov(problem, look, candidates, lapack), look

@@ -273,6 +273,8 @@ def _given(kernels: Any, names: tuple[str, ...] | None) -> list[Kernel]:
     match kernels:
         case {**grids}:
             named = [(name, values) for name, grid in grids.items() for values in _grid(name, grid)]
+        case memoryview():  # a sequence, but one of two dimensions has no first element
+            named = [(kernels, {})]
         case [*several]:
             named = [(kernel, {}) for kernel in several]
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +14,10 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.base.checks import Randomness
+from fastkpca.fit.look import LADDER, NOTHING_SEEN, further_bytes, look_further
+from fastkpca.rows.convert import as_rows
+from fastkpca.rows.summary import summarize
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
 
@@ -175,6 +180,38 @@ def test_the_peak_is_within_what_the_plan_predicts(route):
     """
     used, predicted = json.loads(run(code, case=ROUTES[route]))
     assert used <= 1.1 * predicted
+
+
+@pytest.mark.parametrize("limit", [15e6, 30e6])
+@pytest.mark.parametrize(("sigma", "tol"), [(0.3, 1e-4), (1.0, 1e-3)])
+def test_looks_at_pivots_are_within_the_limit(sigma, tol, limit):
+    """Whatever route they find: the longest look took 40 to 50 MB."""
+    X = np.random.default_rng(0).standard_normal((20000, 5))
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ValueError):  # no route fits
+            fk.plan(X, "gaussian", 5, sigma=sigma, tol=tol, memory_limit=int(limit), n_threads=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= limit
+
+
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize(("n", "d"), [(6000, 5), (6000, 100), (700, 3)])
+def test_no_look_takes_more_than_it_is_said_to(n, d, beside):
+    kernel, rows = fk.get_kernel("gaussian", sigma=0.3), as_rows(np.random.default_rng(0).standard_normal((n, d)))
+    data = summarize(rows, shift=True, randomness=Randomness(0))[1]
+    look = NOTHING_SEEN
+    for _ in LADDER:
+        most = further_bytes(data, look, beside=beside)
+        tracemalloc.start()
+        try:
+            look = look_further(kernel, data, look, beside=beside, n_threads=2)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert 0.2 * most <= peak <= most
 
 
 @pytest.mark.parametrize("c", [400, None])

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from kernels_contrib.perceptron import kernel_perceptron
 from numpy.lib.stride_tricks import as_strided
 from scipy.sparse.linalg import aslinearoperator
 
@@ -86,6 +87,22 @@ def test_numpys_truth_values_are_truth_values(tmp_path):
         assert storage.load(tmp_path / "k", plugins=plugins).kernel == discriminant.kernel
     with pytest.raises(TypeError, match="plugins is 3; give True, False"):
         storage.load(tmp_path / "k", plugins=3)
+
+
+# Names ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: fk.features(X, "gaussian", features=sp.csr_array(X)), "features is .*; give 'auto', or the name"),
+        (lambda: fk.kpca_select(X, memoryview(X), [1]), "kernel is of type memoryview; give a name"),
+        (lambda: kernel_perceptron(X, Y, "linear", method=sp.csr_array(X)), "method is .*; give one of 'auto'"),
+    ],
+)
+def test_what_compares_with_no_name_is_refused_in_words(call, text):
+    with pytest.raises(TypeError, match=f"(?s){text}"):
+        call()
 
 
 # Numbers -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ C. V. Jawahar, Kernelization, SMAI lecture 16, 2019, algorithm 3; averaged: Freu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -135,8 +135,10 @@ def kernel_perceptron(
     max_epochs = check_count(max_epochs, "max_epochs")
     averaged, shuffle = check_flag(averaged, "averaged"), check_flag(shuffle, "shuffle")
     generator = check_rng(rng)
-    max_features = max(1, n // 4) if max_features is None and method == "auto" else max_features
-    products = products_for(X, FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, generator))
+    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, generator)
+    if max_features is None and options.method == "auto":
+        options = replace(options, max_features=max(1, n // 4))
+    products = products_for(X, options)
     rule = _Rule(codes, len(classes), joint=multiclass == "joint")
     last, mean, mistakes = _epochs(products, rule, max_epochs, generator if shuffle else None)
     alpha = mean if averaged else last

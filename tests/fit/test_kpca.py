@@ -617,7 +617,7 @@ def test_approximate_products_keep_the_tolerance(products, tol, sigma):
             model = fk.kpca(X, "gaussian", 5, sigma=sigma, tol=tol, products=products)
         except ValueError as error:
             assert "offers no products" in str(error) and products == "clusters"
-            assert (sigma, tol) not in {(1.0, 1e-1), (1.0, 1e-3)}  # where expansions pay, so few rows have them too
+            assert (sigma, tol) != (0.15, 1e-1)  # where many pairs are far enough to be skipped
             return
     assert (model.plan.method, model.plan.name) == ("krylov", products)
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * model.eigenvalues[0]

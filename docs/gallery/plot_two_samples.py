@@ -50,17 +50,10 @@ print(hsic_test(body, serum))
 agree = kernel_cca(body, serum, c=2, regularization=0.1, permutations=199, tol=1e-4)
 print(agree)
 
-fig, ax = plt.subplots(figsize=(5.4, 3.8), layout="constrained")
-points = ax.scatter(agree.x.project(body)[:, 0], agree.y.project(serum)[:, 0], 12, c=body[:, 2], cmap="viridis")
-ax.set_xlabel("function of the body")
-ax.set_ylabel("function of the blood")
-ax.set_title(f"regularised correlation {agree.correlations[0]:.2f}, p = {agree.p_value:.3f}", fontsize="medium")
-fig.colorbar(points, ax=ax, label="body mass index, standardised")
-plt.show()
-
 # %%
 # How far the disease has gone a year later, from all ten columns: partial least squares needs few components, since it
-# looks for those that vary with the target. Ridge regression keeps all of them, and penalises.
+# looks for those that vary with the target. Ridge regression keeps all of them, and penalises. Left the two views, right
+# the regressions.
 
 train, test = np.arange(442) % 3 > 0, np.arange(442) % 3 == 0
 counts = np.arange(1, 13)
@@ -78,10 +71,16 @@ ridge = kernel_ridge(patients[train], disease[train] - centre, sigma=wide, regul
 off = ridge.predict(patients[test]) + centre - disease[test]
 print(f"ridge regression: {np.mean(off**2) / disease[test].var():.3f} of the variance left")
 print(f"predictions within {ridge.error(patients[test]).max():.1e} of the exact solution's")
-fig, ax = plt.subplots(figsize=(5.4, 3.8), layout="constrained")
-ax.plot(counts, errors, "o-", color="#3f90da", label="partial least squares")
-ax.axhline(np.mean(off**2) / disease[test].var(), color="#bd1f01", label="ridge regression")
-ax.set_xlabel("components")
-ax.set_ylabel("variance left on new rows, as a share")
-ax.legend(fontsize="small")
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+points = left.scatter(agree.x.project(body)[:, 0], agree.y.project(serum)[:, 0], 12, c=body[:, 2], cmap="viridis")
+left.set_xlabel("function of the body")
+left.set_ylabel("function of the blood")
+left.set_title(f"regularised correlation {agree.correlations[0]:.2f}, p = {agree.p_value:.3f}", fontsize="medium")
+fig.colorbar(points, ax=left, label="body mass index, standardised")
+right.plot(counts, errors, "o-", color="#3f90da", label="partial least squares")
+right.axhline(np.mean(off**2) / disease[test].var(), color="#bd1f01", label="ridge regression")
+right.set_xlabel("components")
+right.set_ylabel("variance left on new rows, as a share")
+right.legend(fontsize="small")
 plt.show()

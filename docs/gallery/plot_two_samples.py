@@ -52,8 +52,8 @@ print(agree)
 
 # %%
 # How far the disease has gone a year later, from all ten columns: partial least squares needs few components, since it
-# looks for those that vary with the target. Ridge regression keeps all of them, and penalises. Left the two views, right
-# the regressions.
+# looks for those that vary with the target. Ridge regression keeps all of them, and penalises. Left the two views,
+# right the regressions.
 
 train, test = np.arange(442) % 3 > 0, np.arange(442) % 3 == 0
 counts = np.arange(1, 13)

@@ -5,7 +5,6 @@
 ``check_finite``                refuses NaN and infinity by row and column
 ``check_weights``               weights of the rows, finite and not negative
 ``check_columns``               refuses new rows with other columns than those of the fit
-``check_weights``               weights of rows, or why they are none
 ``holds_more``                  whether a type has more digits than float64
 ``nearest_and_rest``            numbers of such a type as the sum of two float64
 ``as_float``, ``check_choice``  arguments, refused in words; also ``check_count``, ``check_flag``, ``check_list``,

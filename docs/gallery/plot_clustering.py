@@ -58,7 +58,8 @@ coordinates = diffusion_map(X, "gaussian", 2, sigma=20.0, alpha=0.0).coordinates
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 order = np.arange(1, len(walk.eigenvalues) + 1)
 left.plot(order, walk.eigenvalues, "o", color=COLOURS[0])
-left.annotate("largest gap", (2.5, walk.eigenvalues[1:3].mean()), (3.2, 0.85), arrowprops={"arrowstyle": "->"})
+gap = (2.5, walk.eigenvalues[1:3].mean())
+left.annotate("largest gap\nafter the first", gap, (3.2, 0.85), arrowprops={"arrowstyle": "->"})
 left.set_xlabel("eigenvalue of the walk")
 left.set_xticks(order)
 for group in range(walk.n_groups):

@@ -50,16 +50,10 @@ print(hsic_test(body, serum))
 agree = kernel_cca(body, serum, c=2, regularization=0.1, permutations=199, tol=1e-4)
 print(agree)
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-points = axes[0].scatter(agree.x.project(body)[:, 0], agree.y.project(serum)[:, 0], 12, c=body[:, 2], cmap="viridis")
-axes[0].set_xlabel("function of the body")
-axes[0].set_ylabel("function of the blood")
-axes[0].set_title(f"regularised correlation {agree.correlations[0]:.2f}, p = {agree.p_value:.3f}", fontsize="medium")
-fig.colorbar(points, ax=axes[0], label="body mass index, standardised")
-
 # %%
 # How far the disease has gone a year later, from all ten columns: partial least squares needs few components, since it
-# looks for those that vary with the target. Ridge regression keeps all of them, and penalises.
+# looks for those that vary with the target. Ridge regression keeps all of them, and penalises. Left the two views,
+# right the regressions.
 
 train, test = np.arange(442) % 3 > 0, np.arange(442) % 3 == 0
 counts = np.arange(1, 13)
@@ -77,9 +71,16 @@ ridge = kernel_ridge(patients[train], disease[train] - centre, sigma=wide, regul
 off = ridge.predict(patients[test]) + centre - disease[test]
 print(f"ridge regression: {np.mean(off**2) / disease[test].var():.3f} of the variance left")
 print(f"predictions within {ridge.error(patients[test]).max():.1e} of the exact solution's")
-axes[1].plot(counts, errors, "o-", color="#3f90da", label="partial least squares")
-axes[1].axhline(np.mean(off**2) / disease[test].var(), color="#bd1f01", label="ridge regression")
-axes[1].set_xlabel("components")
-axes[1].set_ylabel("variance left on new rows, as a share")
-axes[1].legend(fontsize="small")
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+points = left.scatter(agree.x.project(body)[:, 0], agree.y.project(serum)[:, 0], 12, c=body[:, 2], cmap="viridis")
+left.set_xlabel("function of the body")
+left.set_ylabel("function of the blood")
+left.set_title(f"regularised correlation {agree.correlations[0]:.2f}, p = {agree.p_value:.3f}", fontsize="medium")
+fig.colorbar(points, ax=left, label="body mass index, standardised")
+right.plot(counts, errors, "o-", color="#3f90da", label="partial least squares")
+right.axhline(np.mean(off**2) / disease[test].var(), color="#bd1f01", label="ridge regression")
+right.set_xlabel("components")
+right.set_ylabel("variance left on new rows, as a share")
+right.legend(fontsize="small")
 plt.show()

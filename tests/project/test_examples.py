@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "write_a_kernel.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 METHODS_PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 PACKAGES = ("kernel_pure", "kernel_cython", "method_pure")
-NAMES = {"cauchy": "fastkpca-example-pure", "intersection": "fastkpca-example-cython"}
+NAMES = {"cauchy": "fastkpca-example-pure", "sum_of_minima": "fastkpca-example-cython"}
 
 
 built = pytest.mark.slow  # needs the packages of the examples built and installed
@@ -94,7 +94,7 @@ def test_an_independent_reader_sees_the_same_names(run):
         theirs = sorted(entry.name for entry in entrypoints.get_group_all("fastkpca.kernels"))
         ours = sorted(entry.name for entry in fk.list_kernels())
         assert theirs == ours, (theirs, ours)
-        assert {"cauchy", "intersection"} <= set(theirs)
+        assert {"cauchy", "sum_of_minima"} <= set(theirs)
     """
     run("-c", textwrap.dedent(code))
 
@@ -106,7 +106,7 @@ def test_kpca_with_both(run):
         import fastkpca as fk
         X = np.random.default_rng(0).random((9000, 4))
         def certified(name, values, **parameters):
-            options = {"products": "sorted", "method": "krylov"} if name == "intersection" else {}
+            options = {"products": "sorted", "method": "krylov"} if name == "sum_of_minima" else {}
             model = fk.kpca(X[:1500], name, 3, **options, **parameters)
             K = values - values.mean(axis=0)
             true = np.linalg.eigvalsh(K - K.mean(axis=1)[:, None])[:-4:-1]
@@ -118,28 +118,28 @@ def test_kpca_with_both(run):
             assert np.array_equal(fk.kpca_project(again, X[:9]), fk.kpca_project(model, X[:9]))
         few = X[:1500]
         certified("cauchy", 1 / (1 + ((few[:, None] - few) ** 2).sum(axis=2) / 0.25), scale=0.5)
-        certified("intersection", np.minimum(few[:, None], few).sum(axis=2))
+        certified("sum_of_minima", np.minimum(few[:, None], few).sum(axis=2))
         # the product of its own is what the plan takes, in kpca and in gram, and it is called
         module = __import__("kernel_cython")
         calls = []
         plain = module.SortedProduct._multiply
         module.SortedProduct._multiply = lambda *a: calls.append(1) or plain(*a)
-        model = fk.kpca(X, "intersection", 3)
+        model = fk.kpca(X, "sum_of_minima", 3)
         assert model.info["products"] == "sorted" and len(calls) >= 1, (model.plan, calls)
         calls.clear()
-        K = fk.gram(X, "intersection")
+        K = fk.gram(X, "sum_of_minima")
         U = np.random.default_rng(1).standard_normal((9000, 2))
         product = K @ U
         assert len(calls) == 1
-        exact = fk.gram(X, "intersection", products="exact") @ U
+        exact = fk.gram(X, "sum_of_minima", products="exact") @ U
         assert (np.abs(product - exact) <= 2 * K.error_bound * np.abs(U).sum(axis=0)).all()
         # and in a sum
-        both = fk.get_kernel("intersection") + 0.5 * fk.get_kernel("polynomial", degree=2)
+        both = fk.get_kernel("sum_of_minima") + 0.5 * fk.get_kernel("polynomial", degree=2)
         calls.clear()
         fk.gram(X, both, products="sum") @ U
         assert len(calls) == 1
         try:
-            fk.kpca(X - 1, "intersection", 2)
+            fk.kpca(X - 1, "sum_of_minima", 2)
         except fk.errors.KernelParameterError as error:
             assert "not negative" in str(error)
         else:

@@ -17,7 +17,7 @@ from fastkpca import plot
 SCRIPT = Path(__file__).parent / "typed" / "every_call.py"
 installed = pytest.mark.skipif(is_editable(), reason="mypy does not find an editable install")
 METHODS = ("components", "kbda", "kica", "klda", "logistic", "perceptron", "storage")
-METHODS += ("cca", "hsic", "mmd", "pls", "ridge")
+METHODS += ("cca", "clustering", "diffusion", "hsic", "mmd", "pls", "ridge")
 # made by Cython, or said only of classes written in C
 NOT_IN_STUBS = r"""
 .*\.__test__

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, assert_type
 import numpy as np
 import numpy.typing as npt
 from kernels_contrib.cca import CCAModel, kernel_cca
+from kernels_contrib.clustering import KMeansModel, assign, kernel_kmeans
 from kernels_contrib.components import RegressionModel, kernel_pc_logistic, kernel_pcr, pcr_predict
+from kernels_contrib.diffusion import DiffusionModel, SpectralModel, diffusion_map, spectral_clustering
 from kernels_contrib.hsic import hsic_test
 from kernels_contrib.kbda import KBDAModel, kbda, kbda_project
 from kernels_contrib.kica import KICAModel, kica, kica_contrast, kica_project
@@ -154,11 +156,12 @@ def rows_again(X: Array, folder: Path) -> None:
     assert_type(choice, Selection)
     assert_type(choice.kernel, Kernel)
     assert_type(choice.c, int)
+    assert_type(fk.kpca_select(X, "gaussian", y=X[:, 0] > 0), Selection)
     fk.export_mat(model, folder / "model.mat")
 
 
 def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None:
-    axes: Axes = plot.scores(model, labels)
+    axes: Axes = plot.scores(model, labels, ellipses=0.9)
     plot.save(axes, folder / "scores.png")
     axes = plot.scree(model)
     which = fk.kpca_importance(model, X)
@@ -174,7 +177,10 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     axes = plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"))
     axes = plot.candidates(model.plan)
     limits = fk.kpca_limits(model, X + 0.1, confidence=0.9)
-    assert_type(plot.monitor(limits, fk.kpca_t2(model, X), spe=fk.kpca_spe(model, X), x_label="hour"), Array)
+    t2, spe = fk.kpca_t2(model, X), fk.kpca_spe(model, X)
+    assert_type(plot.monitor(limits, t2, spe=spe, x_label="hour"), Array)
+    axes = plot.influence(limits, t2, spe)
+    axes = plot.contributions(fk.kpca_contributions(model, X), row=1)
 
 
 def methods(X: Array, y: Array, folder: Path) -> None:
@@ -223,6 +229,19 @@ def tests_and_regressions(X: Array) -> None:
     assert_type(ridge.error(X), Array)
 
 
+def groups(X: Array) -> None:
+    near = kernel_kmeans(X, "gaussian", 2, sigma=1.0)
+    assert_type(near, KMeansModel)
+    assert_type(near.labels, Array)
+    assert_type(near.least_cost, float)
+    cut = spectral_clustering(X, "gaussian", 2, sigma=1.0)
+    assert_type(cut, SpectralModel)
+    assert_type(assign(cut, X), Array)
+    walk = diffusion_map(X, "gaussian", 2, sigma=1.0)
+    assert_type(walk, DiffusionModel)
+    assert_type(walk.coordinates, Array)
+
+
 def main(folder: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 3))
@@ -235,3 +254,4 @@ def main(folder: Path) -> None:
     pictures(fk.kpca(X, "gaussian", 2, sigma=1.5), X, y, folder)
     methods(X, y, folder)
     tests_and_regressions(X)
+    groups(X)

@@ -124,10 +124,12 @@ def kernel_cca(
     ----------
     X, Y : array_like (N, d), (N, e)
         Two views of the same rows; also on disk or Dask collections.
-    kernel, kernel_y : str, Kernel, object with ``block``, or callable
-        Of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
+    kernel : str, Kernel, object with ``block``, or callable
+        Of X, positive semidefinite.
     c : int
         Number of pairs of functions.
+    kernel_y : str, Kernel, object with ``block``, or callable, optional
+        Of Y; by default ``kernel``, with a width of its own.
     regularization : float
         Added to the covariance of the features of each view, in units of their total variance. Without it some
         functions of any two views agree perfectly.

@@ -2,7 +2,7 @@ import numpy as np
 
 from fastkpca.kernels import Cost, Kernel, KernelParameterError, Offer, Summation
 
-from . import _intersection
+from . import _minima
 
 UNIT = 2.0**-53  # the unit roundoff of float64
 
@@ -10,10 +10,10 @@ UNIT = 2.0**-53  # the unit roundoff of float64
 def _refuse_negative(*arrays):
     least = min((array.min() for array in arrays if array.size), default=0.0)
     if least < 0:
-        raise KernelParameterError(f"intersection: rows have values down to {least:.3g}; histograms are not negative")
+        raise KernelParameterError(f"sum_of_minima: rows have values down to {least:.3g}; histograms are not negative")
 
 
-class Intersection(Kernel):
+class SumOfMinima(Kernel):
     """Histogram intersection kernel sum_k min(x_k, y_k), for x >= 0."""
 
     api_version = 1
@@ -26,7 +26,7 @@ class Intersection(Kernel):
     def block(self, X, Y):
         _refuse_negative(X, Y)
         out = np.empty((len(X), len(Y)))
-        _intersection.values(np.ascontiguousarray(X, np.float64), np.ascontiguousarray(Y, np.float64), out)
+        _minima.values(np.ascontiguousarray(X, np.float64), np.ascontiguousarray(Y, np.float64), out)
         return out.astype(X.dtype, copy=False)
 
     def diagonal(self, X):
@@ -78,5 +78,5 @@ class SortedProduct(Summation):
         U = np.ascontiguousarray(U, dtype=np.float64)
         out = np.zeros((x[0].shape[1], U.shape[1]))
         for values_x, by_x, values_y, by_y in zip(*x, *y):
-            _intersection.add_product(values_x, values_y, by_x, by_y, U, out)
+            _minima.add_product(values_x, values_y, by_x, by_y, U, out)
         return out

@@ -229,7 +229,7 @@ def test_a_series_of_strings_is_a_list():
         (lambda X: check_kernel("gaussian", X), TypeError, "X holds objects of type str; this kernel needs rows"),
         (lambda X: check_kernel(Pieces, X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
         (lambda X: check_kernel(Shared(), X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
-        (lambda X: check_kernel(Pieces), ValueError, "give X, as in check_kernel"),
+        (lambda X: check_kernel(Pieces), ValueError, "give as X a list of 50 to 200 objects .*, as in check_kernel"),
         (lambda X: check_kernel("linear", np.full((60, 2), np.nan)), ValueError, "^X contains NaN .* check_kernel$"),
     ],
 )

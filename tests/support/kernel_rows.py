@@ -17,8 +17,8 @@ def own_rows(kernel: str, rows: np.ndarray) -> Any:
         return np.abs(rows)
     if kernel == "anova" and rows.shape[1] < 2:  # at least ``degree`` columns
         return np.repeat(rows, 2, axis=1)
-    if kernel == "spectrum":  # for each column 16 letters, the more of them small the larger the number
-        lengths = np.rint(8.0 + 3.0 * np.arctan(rows)).astype(int)
+    if kernel == "spectrum":  # for each column 22 letters, the more of them small the larger the number
+        lengths = np.rint(11.0 + np.clip(np.arcsinh(100.0 * rows), -8.0, 8.0)).astype(int)
         letters = list(zip(string.ascii_lowercase, string.ascii_uppercase))
-        return ["".join(a * n + b * (16 - n) for (a, b), n in zip(letters, row)) for row in lengths.tolist()]
+        return ["".join(a * n + b * (22 - n) for (a, b), n in zip(letters, row)) for row in lengths.tolist()]
     return rows

@@ -267,9 +267,11 @@ def _places(x: Any, m: int) -> tuple[np.ndarray, list[str] | None]:
     given = np.asarray(x)
     if given.dtype.kind not in "OUM" or (given.dtype.kind == "O" and all(map(is_number, given.ravel()))):
         return check_numbers(x, "x", f"one number, time or name for each of {m} rows", (m,)), None
-    missing = np.isnat(given) if given.dtype.kind == "M" else [is_missing(value) for value in given.ravel()]
-    if given.shape != (m,) or np.any(missing):
-        raise ValueError(f"x has shape {given.shape}, or misses values; give one for each of {m} rows")
+    if given.shape != (m,):
+        raise ValueError(f"x has shape {given.shape}; give one number, time or name for each of {m} rows")
+    missing = np.isnat(given) if given.dtype.kind == "M" else np.array([is_missing(value) for value in given], bool)
+    if missing.any():
+        raise ValueError(f"x misses the value of row {np.argmax(missing)}; give one for each of {m} rows")
     times = as_times(given)
     return (np.arange(m), [str(value) for value in given.tolist()]) if times is None else (times, None)
 

@@ -29,7 +29,7 @@ from typing import Any
 from ..base.checks import check_choice, check_list
 from ..errors import KernelParameterError
 from ..kernels import get_kernel
-from .cases import CHECKS, Check, ConformanceError, check_rows
+from .cases import CHECKS, DEFAULT_ROWS_REFUSED, Check, ConformanceError, check_rows
 from .entries import (
     check_block_invariance,
     check_compiled_tile,
@@ -100,8 +100,8 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
     ----------
     kernel : Kernel, class, name, object with ``block`` or function on tiles
     X : array_like (N, d), or list of N objects, optional
-        50 to 200 rows in the kernel's domain (some kernels need positive numbers, a Gram matrix, or a list of objects).
-        Default: 90 normal rows each in one, two and three dimensions.
+        50 to 200 rows, or objects, that the kernel takes: of numbers >= 0 for a kernel on histograms, a Gram matrix, a
+        list of strings. Default: 90 normal rows each in one, two and three dimensions.
     skip : names of checks, optional
 
     Returns
@@ -142,7 +142,7 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
         refused = [isinstance(cause, KernelParameterError) for cause in causes]
         listed, note = failures, ""
         if X is None and sum(refused) > len(failures) / 2:
-            note = f"\n  {_DEFAULT_ROWS_REFUSED}: {causes[refused.index(True)]}"
+            note = f"\n  {DEFAULT_ROWS_REFUSED}. It said: {causes[refused.index(True)]}"
             listed = [failure for failure, is_refusal in zip(failures, refused) if not is_refusal]
         # first, because a tile of the wrong shape or with NaN makes other checks fail too
         listed = sorted(listed, key=lambda failure: failure[0] not in ("check_output", "check_finite"))
@@ -151,12 +151,6 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
             f"{made!r} fails {len(failures)} of {len(failures) + len(report)} checks:{note}{lines}", failures
         ) from next(filter(None, causes), None)
     return report
-
-
-_DEFAULT_ROWS_REFUSED = (
-    "the kernel refuses the rows that the checks take by default (normal, so negative ones too); pass rows of its "
-    "domain, as in check_kernel(kernel, X). It said"
-)
 
 
 def parametrize_with_kernel_checks(kernels: Iterable[Any], X: Any = None) -> Any:

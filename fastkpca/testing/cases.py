@@ -13,6 +13,7 @@ from ..base.caching import cached_property
 from ..base.checks import Randomness
 from ..base.protocol import FeatureMap, Kernel, Moments, Offer, Summary
 from ..base.rounding import EPS, unit_roundoff
+from ..errors import KernelParameterError
 from ..kernels import contract, get_kernel
 from ..rows.convert import as_rows
 from ..rows.summary import summarize
@@ -26,6 +27,12 @@ LEAST_ROWS = 50
 """Of an author's own X: fewer say too little."""
 OUTSIDE = 60
 """Rows outside the region of the fit."""
+
+
+DEFAULT_ROWS_REFUSED = (
+    "the kernel refuses the rows that the checks take by default (normal, so negative numbers too, in one, two and "
+    "three columns); give X, 50 to 200 rows that it takes, as in check_kernel(kernel, X) or check(kernel, X)"
+)
 
 
 class ConformanceError(AssertionError):
@@ -57,7 +64,8 @@ def named(function: Callable[[Kernel, Any], str | None]) -> Check:
         except Exception as error:
             text, cause = f"{type(error).__name__}: {error}", error
         name = function.__name__
-        raise ConformanceError(f"{made!r} fails {name}: {text}", [(name, text)]) from cause
+        note = f"\n  {DEFAULT_ROWS_REFUSED}" if X is None and isinstance(cause, KernelParameterError) else ""
+        raise ConformanceError(f"{made!r} fails {name}: {text}{note}", [(name, text)]) from cause
 
     update_wrapper(check, function)
     vars(check).pop("__wrapped__")  # its arguments are not those of the check
@@ -175,7 +183,10 @@ def check_rows(kernel: Kernel, X: Any) -> None:
         rows = as_rows(kernel.bind(X)[1], purpose="check_kernel", at_least=LEAST_ROWS)
         check_finite(rows, name="X", purpose="check_kernel")
     elif not kernel.takes_points:
-        raise ValueError(f"the input of {kernel!r} is not rows of coordinates; give X, as in check_kernel(kernel, X)")
+        needed = "a list of 50 to 200 objects that it takes" if kernel.takes_objects else "a matrix that it takes"
+        raise ValueError(
+            f"the input of {kernel!r} is not rows of coordinates; give as X {needed}, as in check_kernel(kernel, X)"
+        )
 
 
 def of_author(kernel: Kernel) -> Kernel:

@@ -16,26 +16,33 @@ import argparse
 import sys
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from kernel_rows import own_rows
 
 import fastkpca as fk
 
 ALIKE, WORSE = 0.1, 1.5
 KERNELS = sorted(entry.name for entry in fk.list_kernels())
+HOLD_NO_ROWS = "precomputed", "spectrum"
 
 
-def given(kernel: str, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def given(kernel: str, rows: np.ndarray, others: np.ndarray) -> Any:
     """What the kernel takes in place of ``rows`` where a model was made of ``others``."""
-    return np.exp(-((rows[:, None] - others) ** 2).sum(axis=2) / 8.0) if kernel == "precomputed" else rows
+    if kernel == "precomputed":
+        return np.exp(-((rows[:, None] - others) ** 2).sum(axis=2) / 8.0)
+    return own_rows(kernel, rows)
 
 
 def back(kernel: str, X: np.ndarray, new: np.ndarray, c: int, weights: np.ndarray | None) -> np.ndarray:
     """New rows projected and taken back by ridge."""
     model = fk.kpca(given(kernel, X, X), kernel, c, sample_weight=weights, method="dense", n_threads=1)
     Z = fk.kpca_project(model, given(kernel, new, X), n_threads=1)
-    train = X if kernel == "precomputed" else None
+    train = X if kernel in HOLD_NO_ROWS else None
     return fk.kpca_preimage(model, Z, method="ridge", train=train, n_threads=1)
 
 
@@ -45,6 +52,7 @@ def copies(rng: np.random.Generator, kernel: str) -> tuple[float, float]:
     rows = rng.standard_normal((n + 100, d)) @ rng.standard_normal((d, d))
     if rng.random() < 0.3:
         rows = np.column_stack([rows[:, 0], np.sin(rows[:, 0]), rows[:, 1:] * 0.1])
+    rows = own_rows(kernel, rows) if kernel not in HOLD_NO_ROWS else rows
     X, new, c = rows[:n], rows[n:], int(rng.integers(1, 7))
     kinds = [np.full(n, 2), rng.integers(1, 5, n), np.where(np.arange(n) == 0, 40, 1), 1 + (np.arange(n) < n // 10)]
     counts = kinds[rng.integers(len(kinds))]
@@ -80,12 +88,13 @@ def sizes(rng: np.random.Generator, kernel: str) -> tuple[int, int]:
     if rng.random() < 0.3:
         weights = 10.0 ** rng.uniform(-60, 60, len(X))
     try:
-        rows = X @ X.T if kernel == "precomputed" else X
+        X = own_rows(kernel, X) if kernel not in HOLD_NO_ROWS else X
+        rows = X @ X.T if kernel == "precomputed" else own_rows(kernel, X)
         features: dict[str, Any] = [{}, {"method": "dense"}, {"features": "pivots"}][rng.integers(3)]
         model = fk.kpca(rows, kernel, int(rng.integers(1, 5)), sample_weight=weights, n_threads=1, **features)
     except (ValueError, RuntimeWarning, fk.errors.NotConvergedError):  # a fit's warnings are for another attack
         return 0, 0
-    if kernel == "precomputed":
+    if kernel in HOLD_NO_ROWS:
         X = X * 10.0 ** rng.integers(-100, 100)
     scores = np.asarray(model.score[:3], dtype=np.float64)
     answers = refused = 0

@@ -18,7 +18,7 @@ def pairs(word):
     return Counter(word[i : i + 2] for i in range(len(word) - 1))
 
 
-def spectrum(A, B):
+def shared_pairs(A, B):
     a, b = [pairs(x) for x in A], [pairs(x) for x in B]
     return np.array([[sum(n * y[key] for key, n in x.items()) for y in b] for x in a], dtype=float)
 
@@ -32,9 +32,9 @@ def words(n=100):
 @pytest.mark.parametrize("center", [True, False])
 def test_strings_are_what_their_matrix_is(method, center):
     every = words()
-    K = spectrum(every, every)
+    K = shared_pairs(every, every)
     options = {"method": method, "center": center}
-    model = fk.kpca(every[:80], spectrum, 3, positive_semidefinite=True, **options)
+    model = fk.kpca(every[:80], shared_pairs, 3, positive_semidefinite=True, **options)
     there = fk.kpca(K[:80, :80], "precomputed", 3, semidefinite=True, **options)
     np.testing.assert_allclose(model.eigenvalues, there.eigenvalues, rtol=1e-9)
     new = fk.kpca_project(model, every[80:])
@@ -66,17 +66,17 @@ def test_sets_and_an_object_with_block():
 
 def test_weights_count_objects():
     every, w = words(60), np.random.default_rng(1).integers(0, 3, 60)
-    weighted = fk.kpca(every, spectrum, 3, sample_weight=w)
-    repeated = fk.kpca([x for x, n in zip(every, w) for _ in range(n)], spectrum, 3)
+    weighted = fk.kpca(every, shared_pairs, 3, sample_weight=w)
+    repeated = fk.kpca([x for x, n in zip(every, w) for _ in range(n)], shared_pairs, 3)
     np.testing.assert_allclose(weighted.eigenvalues, repeated.eigenvalues, rtol=1e-10)
 
 
 def test_files_and_pickles_hold_the_objects(tmp_path, monkeypatch):
     every = words(50)
-    model = fk.kpca(every[:40], spectrum, 2, positive_semidefinite=True)
+    model = fk.kpca(every[:40], shared_pairs, 2, positive_semidefinite=True)
     with pytest.raises(ValueError, match="cannot be written down by name; make it known with"):
         fk.save(model, tmp_path / "m.kpca")
-    with fk.register_kernel("spectrum", spectrum):
+    with fk.register_kernel("pairs", shared_pairs):
         fk.save(model, tmp_path / "m.kpca")
         others = [fk.load(tmp_path / "m.kpca"), pickle.loads(pickle.dumps(model))]
         monkeypatch.setattr(stored, "MOST_TEXT", 100)
@@ -85,7 +85,7 @@ def test_files_and_pickles_hold_the_objects(tmp_path, monkeypatch):
     for other in others:
         assert other.kernel.positive_semidefinite
         assert np.array_equal(fk.kpca_project(other, every[40:]), fk.kpca_project(model, every[40:]))
-    with pytest.raises(ModelFileError, match="'spectrum' is not known here"):
+    with pytest.raises(ModelFileError, match="'pairs' is not known here"):
         fk.load(tmp_path / "m.kpca")
 
 
@@ -98,8 +98,8 @@ def test_what_a_file_cannot_hold_is_refused(tmp_path):
 
 def test_a_file_with_too_few_objects_is_refused():
     every = words(30)
-    with fk.register_kernel("spectrum", spectrum):
-        header, arrays = fk.kpca(every, spectrum, 2).state()
+    with fk.register_kernel("pairs", shared_pairs):
+        header, arrays = fk.kpca(every, shared_pairs, 2).state()
         header["kernel"]["objects"] = '["a", "b"]'
         with pytest.raises(ModelFileError):
             fk.KPCAModel.from_state(header, arrays)
@@ -121,22 +121,22 @@ def test_rows_of_numbers_are_no_objects():
         (lambda m, X: fk.kpca(X, lambda A, B: 1.0, 2), ValueError, "called with two lists of them, of n and m"),
         (lambda m, X: fk.kpca(X, lambda A, B: A @ B, 2), TypeError, "unsupported operand"),
         (lambda m, X: fk.kpca(X, "gaussian", 2), TypeError, "for objects give as the kernel a function of two lists"),
-        (lambda m, X: fk.kpca(X, spectrum, 2, standardize=True), ValueError, "scales columns of numbers"),
+        (lambda m, X: fk.kpca(X, shared_pairs, 2, standardize=True), ValueError, "scales columns of numbers"),
         (lambda m, X: fk.kpca_project(m, np.eye(3)), TypeError, "the model was made of a list of objects"),
         (lambda m, X: fk.kpca_project(m, []), TypeError, "the model was made of a list of objects"),
         (lambda m, X: fk.kpca_importance(m, X), ValueError, "has no columns whose importance"),
         (lambda m, X: fk.kpca_denoise(m, X), ValueError, "or a list of objects, holds no rows"),
         (lambda m, X: fk.kpca_limits(m), ValueError, "limits need objects"),
-        (lambda m, X: fk.features(X, spectrum, positive_semidefinite=True), ValueError, "does not take rows"),
+        (lambda m, X: fk.features(X, shared_pairs, positive_semidefinite=True), ValueError, "does not take rows"),
     ],
 )
 def test_bad_input(call, error, text):
     every = words(30)
     with pytest.raises(error, match=text):
-        call(fk.kpca(every, spectrum, 2), every)
+        call(fk.kpca(every, shared_pairs, 2), every)
 
 
-class Spectrum(Kernel):
+class Pieces(Kernel):
     """Substrings of length p that two strings share, counted."""
 
     api_version = 1
@@ -153,34 +153,34 @@ class Spectrum(Kernel):
 
 def test_a_kernel_class_on_objects(tmp_path):
     every = words(90)
-    expected = fk.kpca(every[:80], spectrum, 3, positive_semidefinite=True)
-    model = fk.kpca(every[:80], Spectrum, 3, p=2)
+    expected = fk.kpca(every[:80], shared_pairs, 3, positive_semidefinite=True)
+    model = fk.kpca(every[:80], Pieces, 3, p=2)
     np.testing.assert_allclose(model.eigenvalues, expected.eigenvalues, rtol=1e-12)
     new = fk.kpca_project(model, every[80:])
     np.testing.assert_allclose(np.abs(new), np.abs(fk.kpca_project(expected, every[80:])), atol=1e-9)
-    np.testing.assert_allclose(fk.gram(every, Spectrum()) @ np.eye(90, 3), spectrum(every, every)[:, :3])
-    with fk.register_kernel("spectrum", Spectrum):
-        named = fk.kpca(every[:80], "spectrum", 3, p=3)
+    np.testing.assert_allclose(fk.gram(every, Pieces()) @ np.eye(90, 3), shared_pairs(every, every)[:, :3])
+    with fk.register_kernel("pieces", Pieces):
+        named = fk.kpca(every[:80], "pieces", 3, p=3)
         fk.save(named, tmp_path / "m.kpca")
         loaded = fk.load(tmp_path / "m.kpca")
-        assert "Spectrum(p=3)" in repr(loaded.kernel)
+        assert "Pieces(p=3)" in repr(loaded.kernel)
     for other in (loaded, pickle.loads(pickle.dumps(named))):
         np.testing.assert_array_equal(fk.kpca_project(other, every[80:]), fk.kpca_project(named, every[80:]))
-    report = check_kernel(Spectrum(p=3), every)
+    report = check_kernel(Pieces(p=3), every)
     assert report["check_symmetry"] == report["check_positive_semidefinite"] == report["check_pickling"] == "passed"
 
 
 def test_a_model_s_kernel_is_fitted_anew_on_other_objects():
     every = words(60)
-    for kernel in (Spectrum(p=3), fk.get_kernel(spectrum, positive_semidefinite=True)):
+    for kernel in (Pieces(p=3), fk.get_kernel(shared_pairs, positive_semidefinite=True)):
         again = fk.kpca(every[30:], fk.kpca(every[:30], kernel, 2).kernel, 2)
         np.testing.assert_array_equal(again.eigenvalues, fk.kpca(every[30:], kernel, 2).eigenvalues)
 
 
-@pytest.mark.parametrize("one", [Spectrum(p=3), fk.get_kernel(spectrum, positive_semidefinite=True)])
+@pytest.mark.parametrize("one", [Pieces(p=3), fk.get_kernel(shared_pairs, positive_semidefinite=True)])
 def test_sums_and_products_on_objects(one, tmp_path):
-    every, other = words(60), Spectrum(p=2)
-    K = np.asarray(one.on_lists(every, every), float), spectrum(every, every)
+    every, other = words(60), Pieces(p=2)
+    K = np.asarray(one.on_lists(every, every), float), shared_pairs(every, every)
     for kernel, matrix in ((0.5 * one + other, 0.5 * K[0] + K[1]), (one * other, K[0] * K[1]), (2.0 * one, 2.0 * K[0])):
         for part in (slice(50), slice(60)):
             there = fk.kpca(matrix[part, part], "precomputed", 3, semidefinite=True)
@@ -189,7 +189,7 @@ def test_sums_and_products_on_objects(one, tmp_path):
         there = fk.kpca(matrix[:50, :50], "precomputed", 3, semidefinite=True)
         new = np.abs(fk.kpca_project(there, matrix[50:, :50]))
         np.testing.assert_allclose(np.abs(fk.kpca_project(model, every[50:])), new, atol=1e-7)
-        with fk.register_kernel("spectrum", spectrum), fk.register_kernel("spectra", Spectrum):
+        with fk.register_kernel("pairs", shared_pairs), fk.register_kernel("pieces", Pieces):
             fk.save(model, tmp_path / "m.kpca", overwrite=True)
             loaded = fk.load(tmp_path / "m.kpca")
         np.testing.assert_array_equal(fk.kpca_project(loaded, every[50:]), fk.kpca_project(model, every[50:]))
@@ -201,8 +201,8 @@ def test_sums_and_products_on_objects(one, tmp_path):
 def test_a_series_of_strings_is_a_list():
     pandas = pytest.importorskip("pandas")
     every = words(30)
-    expected = fk.kpca(every, Spectrum(), 2).eigenvalues
-    for kernel in (Spectrum(), fk.get_kernel(spectrum, positive_semidefinite=True)):
+    expected = fk.kpca(every, Pieces(), 2).eigenvalues
+    for kernel in (Pieces(), fk.get_kernel(shared_pairs, positive_semidefinite=True)):
         model = fk.kpca(pandas.Series(every, index=range(5, 35)), kernel, 2)
         np.testing.assert_allclose(model.eigenvalues, expected, rtol=1e-12)
         assert fk.kpca_project(model, pandas.Series(every[:3])).shape == (3, 2)
@@ -210,26 +210,26 @@ def test_a_series_of_strings_is_a_list():
         fk.kpca(pandas.Series(np.arange(30.0)), "gaussian", 2)
     for missing in (pandas.NA, pandas.NaT, np.float32("nan")):
         with pytest.raises(TypeError, match=r"X\[30\] is .*; leave out what is missing"):
-            fk.kpca(pandas.Series([*every, missing], dtype=object), spectrum, 2)
+            fk.kpca(pandas.Series([*every, missing], dtype=object), shared_pairs, 2)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda X: fk.kpca(np.eye(5), Spectrum(), 2), TypeError, "on objects: X must be a list .* found ndarray"),
-        (lambda X: fk.kpca([], Spectrum(), 2), TypeError, "X must be a list of one or more of them"),
-        (lambda X: fk.kpca(X, Spectrum() + fk.get_kernel("linear"), 2), TypeError, "on objects and kernels on rows"),
-        (lambda X: fk.kpca_select(X, Spectrum(), 2), TypeError, "kpca_select takes rows of numbers alone: fit each"),
-        (lambda X: fk.kpca([*X, None], Spectrum(), 2), TypeError, r"X\[60\] is None; leave out what is missing"),
-        (lambda X: fk.kpca([*X, ...], spectrum, 2), TypeError, r"X\[60\] is Ellipsis; leave out what is missing"),
-        (lambda X: fk.kpca_project(fk.kpca(X, spectrum, 2), ["ab", None]), TypeError, r"X\[1\] is None"),
-        (lambda X: fk.on_columns(Spectrum(), [0]), ValueError, "objects, which have no columns"),
-        (lambda X: fk.kpca(X, fk.on_columns(spectrum, [0]), 2), TypeError, "this kernel needs rows of numbers"),
+        (lambda X: fk.kpca(np.eye(5), Pieces(), 2), TypeError, "on objects: X must be a list .* found ndarray"),
+        (lambda X: fk.kpca([], Pieces(), 2), TypeError, "X must be a list of one or more of them"),
+        (lambda X: fk.kpca(X, Pieces() + fk.get_kernel("linear"), 2), TypeError, "on objects and kernels on rows"),
+        (lambda X: fk.kpca_select(X, Pieces(), 2), TypeError, "kpca_select takes rows of numbers alone: fit each"),
+        (lambda X: fk.kpca([*X, None], Pieces(), 2), TypeError, r"X\[60\] is None; leave out what is missing"),
+        (lambda X: fk.kpca([*X, ...], shared_pairs, 2), TypeError, r"X\[60\] is Ellipsis; leave out what is missing"),
+        (lambda X: fk.kpca_project(fk.kpca(X, shared_pairs, 2), ["ab", None]), TypeError, r"X\[1\] is None"),
+        (lambda X: fk.on_columns(Pieces(), [0]), ValueError, "objects, which have no columns"),
+        (lambda X: fk.kpca(X, fk.on_columns(shared_pairs, [0]), 2), TypeError, "this kernel needs rows of numbers"),
         (lambda X: fk.kpca(X, "gaussian", 2), TypeError, "or a Kernel with takes_objects = True"),
         (lambda X: check_kernel("gaussian", X), TypeError, "X holds objects of type str; this kernel needs rows"),
-        (lambda X: check_kernel(Spectrum, X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
+        (lambda X: check_kernel(Pieces, X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
         (lambda X: check_kernel(Shared(), X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
-        (lambda X: check_kernel(Spectrum), ValueError, "give X, as in check_kernel"),
+        (lambda X: check_kernel(Pieces), ValueError, "give as X a list of 50 to 200 objects .*, as in check_kernel"),
         (lambda X: check_kernel("linear", np.full((60, 2), np.nan)), ValueError, "^X contains NaN .* check_kernel$"),
     ],
 )
@@ -238,7 +238,7 @@ def test_what_is_said_of_kernels_on_objects(call, error, text):
         call(words(60))
 
 
-@pytest.mark.parametrize("kernel", [Spectrum(p=50), fk.get_kernel(lambda A, B: np.zeros((len(A), len(B))))])
+@pytest.mark.parametrize("kernel", [Pieces(p=50), fk.get_kernel(lambda A, B: np.zeros((len(A), len(B))))])
 def test_objects_without_variance_are_no_distances(kernel):
     with pytest.raises(NoVarianceError, match=r"(?m)and the kernel's parameters$"):
         fk.kpca(words(40), kernel, 2)

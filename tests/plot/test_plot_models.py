@@ -95,7 +95,7 @@ def test_names_and_times_of_rows_under_the_charts(limits):
     for times in (berlin, utc, utc.astype(str), [str(t).replace("T", " ") for t in utc], berlin.tz_convert(None)):
         _, lower = plot.monitor(limits, values[:3], values[:3], x=times)
         np.testing.assert_array_equal(lower.lines[0].get_xdata(), utc)
-    for wrong, text in ((["a", None, "b"], "misses values"), (["a"], "one for each of 3 rows")):
+    for wrong, text in ((["a", None, "b"], "x misses the value of row 1"), (["a"], "name for each of 3 rows")):
         with pytest.raises(ValueError, match=text):
             plot.monitor(limits, values[:3], x=wrong)
 

@@ -12,6 +12,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from kernel_rows import OF_THEIR_OWN, own_rows
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
@@ -37,12 +38,17 @@ KERNELS = [
     "tanh",
     fk.get_kernel("tanh", scale=-0.5, offset=1.0),
 ]
-CONTRIB = [row.qualified for row in fk.list_kernels() if row.distribution == "fastkpca-kernels-contrib"]
+CONTRIB = [row for row in fk.list_kernels() if row.distribution == "fastkpca-kernels-contrib"]
 
 
-@parametrize_with_kernel_checks([*KERNELS, *CONTRIB])
+@parametrize_with_kernel_checks([*KERNELS, *(row.qualified for row in CONTRIB if row.name not in OF_THEIR_OWN)])
 def test_every_kernel_passes(kernel, check):
     assert check(kernel) in ("passed", "not offered")
+
+
+@parametrize_with_kernel_checks([row.name for row in CONTRIB if row.name in OF_THEIR_OWN])
+def test_every_kernel_passes_on_rows_of_its_own(kernel, check):
+    assert check(kernel, own_rows(kernel, ROWS)) in ("passed", "not offered")
 
 
 @parametrize_with_kernel_checks(["precomputed"], GRAM)
@@ -632,6 +638,21 @@ def test_rows_that_a_kernel_refuses_are_named_once():
     text = str(caught.value)
     assert "check_kernel(kernel, X)" in text and text.count("positive: rows have values down to") == 1
     assert len(caught.value.failures) > len(CHECKS) / 2
+    with pytest.raises(
+        ConformanceError, match=r"(?s)positive: rows .*X, 50 to 200 rows that it takes, .*check\(kernel, X\)"
+    ):
+        testing.check_symmetry(Positive(sigma=1.0))
+    with pytest.raises(ConformanceError, match="positive: rows have values down to [-.0-9]*$"):
+        testing.check_symmetry(Positive(sigma=1.0), ROWS)
+
+
+@pytest.mark.parametrize("call", [check_kernel, testing.check_symmetry])
+@pytest.mark.parametrize(
+    ("kernel", "needed"), [("spectrum", "a list of 50 to 200 objects"), ("precomputed", "a matrix")]
+)
+def test_kernels_without_rows_of_coordinates_say_what_they_need(call, kernel, needed):
+    with pytest.raises((ValueError, ConformanceError), match=f"give as X {needed}"):
+        call(kernel)
 
 
 # The two doors ------------------------------------------------------------------------------------------------------

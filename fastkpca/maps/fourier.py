@@ -827,9 +827,11 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
-    row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
-    modes = transforms.gaussian_mean_modes(rates, half)
-    column = transforms.cost(half, eps, reach, n, COLUMNS, modes) / (n * COLUMNS)
+    of_moment = doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)
+    of_columns = half, eps, reach, n, COLUMNS, transforms.gaussian_mean_modes(rates, half)
+    row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
+    # two threads may make them at the same time
+    waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
     product, size = _expected_product(half, [m * r for m, r in zip(half, reach)], tol)
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
@@ -837,7 +839,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         n_features=D,
         row_flops=column,
         setup_flops=FFT_FLOPS * grid * log(grid + 2.0),
-        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis,
+        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + waves,
         residual=tol,
         moment_flops=row,
         product_flops=product,

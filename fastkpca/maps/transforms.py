@@ -251,9 +251,12 @@ def _exponentials(p: np.ndarray, lowest: int, highest: int) -> np.ndarray:
 def _waves(p: np.ndarray, m: int) -> np.ndarray:
     """cos(0 p) to cos(m p), then sin(p) to sin(m p): (n, 2 m + 1)."""
     step = 1 + isqrt(m)  # one product each, of a multiple of step and of a smaller number
-    small, large = _exponentials(p, 0, step - 1), _exponentials(step * p, 0, m // step)
-    waves = (large[:, :, None] * small[:, None, :]).reshape(len(p), -1)
-    return np.hstack([waves.real[:, : m + 1], waves.imag[:, 1 : m + 1]])
+    waves = np.empty((len(p), 2 * m + 1))
+    for some in np.array_split(np.arange(len(p)), 1 + 8 * len(p) * m // CHUNK):
+        small, large = _exponentials(p[some], 0, step - 1), _exponentials(step * p[some], 0, m // step)
+        products = (large[:, :, None] * small[:, None, :]).reshape(len(some), -1)
+        waves[some, : m + 1], waves[some, m + 1 :] = products.real[:, : m + 1], products.imag[:, 1 : m + 1]
+    return waves
 
 
 def along(A: np.ndarray, values: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
@@ -451,6 +454,14 @@ def cost(
     ``modes``: the mean modes of weights that meet the modes.
     """
     return _cheapest(half, eps, reach, n, k, modes)[0]
+
+
+def held_bytes(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray | None = None
+) -> float:
+    """Of the exponentials at the nodes, with arguments as for ``cost``."""
+    boxes = _cheapest(half, eps, reach, n, k, modes)[1]
+    return 0.0 if boxes is None else 8.0 * sum(boxes.order * c * (2.0 * m + 1.0) for c, m in zip(boxes.counts, half))
 
 
 class Nodes:

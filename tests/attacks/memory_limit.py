@@ -67,7 +67,7 @@ CASES = [
     ("krylov", "gaussian", 60000, 3, CLUSTERS, {"products": "grid", "sigma": 0.3, "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 20000, 5, CLUSTERS, {"products": "clusters", "sigma": 0.5, "c": 5, "tol": 1e-2}),
     ("krylov", "gaussian", 20000, 3, "", {"products": "clusters", "sigma": 0.2, "c": 5, "tol": 1e-2}),
-    ("krylov", "gaussian", 20000, 5, "", {"products": "pivots", "sigma": 5.0, "c": 5, "tol": 1e-2}),
+    ("krylov", "gaussian", 20000, 5, "", {"products": "exact", "sigma": 5.0, "c": 5, "tol": 1e-2}),
     ("monomial", "polynomial", 200000, 10, "", {"features": "monomial", "degree": 3, "c": 10}),
     ("monomial", "polynomial", 200000, 10, SINGLE, {"features": "monomial", "degree": 3, "c": 10}),
     ("monomial", "polynomial", 200000, 10, WEIGHTS, {"features": "monomial", "degree": 3, "c": 10}),

@@ -267,9 +267,11 @@ def _places(x: Any, m: int) -> tuple[np.ndarray, list[str] | None]:
     given = np.asarray(x)
     if given.dtype.kind not in "OUM" or (given.dtype.kind == "O" and all(map(is_number, given.ravel()))):
         return check_numbers(x, "x", f"one number, time or name for each of {m} rows", (m,)), None
-    missing = np.isnat(given) if given.dtype.kind == "M" else [is_missing(value) for value in given.ravel()]
-    if given.shape != (m,) or np.any(missing):
-        raise ValueError(f"x has shape {given.shape}, or misses values; give one for each of {m} rows")
+    if given.shape != (m,):
+        raise ValueError(f"x has shape {given.shape}; a time or a name, one for each of {m} rows, is needed")
+    missing = np.isnat(given) if given.dtype.kind == "M" else [is_missing(value) for value in given]
+    if np.any(missing):
+        raise ValueError(f"x misses values, first in row {np.argmax(missing)}; give a time or a name for each row")
     times = as_times(given)
     return (np.arange(m), [str(value) for value in given.tolist()]) if times is None else (times, None)
 

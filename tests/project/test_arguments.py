@@ -108,7 +108,7 @@ def test_numpys_truth_values_are_truth_values(tmp_path):
     ],
 )
 def test_whole_numbers_of_hundreds_of_digits_are_refused(name, call):
-    with pytest.raises(ValueError, match=rf"{name}.* is (10000|inf)"):
+    with pytest.raises(ValueError, match=rf"{name}.* is (10000|inf|a number beyond float64)"):
         call(HUGE)
 
 
@@ -243,8 +243,8 @@ def test_pictures_are_drawn_on_axes(draw):
         (lambda: plot.scores(MODEL, label_name=3), TypeError, "label_name is 3; give text"),
         (lambda: plot.scores(MODEL.score * 1j), TypeError, "scores is an array of the type complex128"),
         (lambda: plot.monitor(limits(), [1j]), TypeError, "t2 is an array of the type complex128"),
-        (lambda: plot.monitor(limits(), [1.0], x=["a"]), TypeError, "x is an array"),
-        (lambda: plot.monitor(limits(), [1.0], x=[np.datetime64("NaT")]), ValueError, "misses times"),
+        (lambda: plot.monitor(limits(), [1.0], x=[1j]), TypeError, "x is an array of the type complex128"),
+        (lambda: plot.monitor(limits(), [1.0], x=[np.datetime64("NaT")]), ValueError, "x misses values, first in row"),
         (lambda: plot.save(plot.scree(MODEL), "never.abc"), ValueError, "no format that matplotlib writes"),
         (lambda: testing.check_kernel("linear", skip=None), TypeError, "skip is None; give a list of names of checks"),
         (lambda: testing.check_kernel("linear", skip="check_dtype"), TypeError, "skip is 'check_dtype'; give a list"),

@@ -247,10 +247,10 @@ FLAT = np.random.default_rng(0).standard_normal((6000, 3))
 
 
 def test_a_probability_is_on_the_model_and_no_warning_where_tol_is_met(tmp_path):
-    X = np.random.default_rng(0).random((5000, 2))
+    X = np.random.default_rng(0).random((5000, 6))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = fk.kpca(X, "gaussian", 5, sigma=0.02, features="fourier", tol=1e-5, return_scores=False)
+        model = fk.kpca(X, "gaussian", 5, sigma=0.8, features="pivots", tol=1e-3, return_scores=False)
         flat = fk.kpca(FLAT, "gaussian", 2, sigma=0.02, method="krylov", tol=1e-3, max_passes=60, return_scores=False)
         sure = fk.kpca(SPREAD, "gaussian", 2, sigma=2.0)
     assert (sure.bound_kind, sure.failure_probability) == ("guaranteed", 0.0)

@@ -149,7 +149,7 @@ def test_other_parameters():
             fit(X, Y, rng="x")
     with pytest.raises(ValueError, match=r"t has shape \(40, 0\)"):
         kernel_pcr(X, np.zeros((40, 0)))
-    with pytest.raises(TypeError, match=r"give what .* kica\(\) returned"):
+    with pytest.raises(TypeError, match=r"give what .* kica\(\) or diffusion_map\(\) returned"):
         kica_project(None, X)
 
 

@@ -180,8 +180,9 @@ def _within_budget(problem: Problem) -> list[Candidate]:
         if exact:
             return [feature_candidate(problem, x, hold) for x in exact]
     flops = RATE.features * value_seconds(kernel, data.n_features)
-    cost = counted_cost(data, budgeted(data.n_samples, count), flops)
-    offer = pivot_offer(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=True)
+    counted = budgeted(data.n_samples, count)
+    cost = counted_cost(data, counted, flops)
+    offer = pivot_offer(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=counted)
     return [feature_candidate(problem, offer, hold)]
 
 
@@ -240,7 +241,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
-    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
+    of_rest, vectors = (offer.rows, offer.vectors) if isinstance(offer, PivotOffer) else (0, 0)
     memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
@@ -249,7 +250,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
     if of_rest:
-        seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS)
+        seconds += prices_of(problem).some_or_all(of_rest, vectors)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:

@@ -321,11 +321,12 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
     assert found.residual is not None
     known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem, found.kept)
-    c = min(c, known.axes.shape[1])
+    few = known.first(step.vectors)
+    c = min(c, few.axes.shape[1])
     if step.rows >= problem.rows.n_samples:
-        better = passed(known, values, c, moments, sums, problem)
+        better = passed(few, values, c, moments, sums, problem)
     else:
-        better = narrowed(known, values, c, step.rows, failure, moments, sums, problem)
+        better = narrowed(few, values, c, step.rows, failure, moments, sums, problem)
         better = better.failing(problem.target.failure_of_rows)
     before = found.width
     return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)

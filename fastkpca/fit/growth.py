@@ -15,12 +15,16 @@ import numpy as np
 from ..products.rates import RATE, pass_seconds, value_seconds
 from ..solve.sampled import FEWEST, bound_flops, upper_share
 from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
+from .narrowing import MORE_VECTORS
 from .problem import Problem
 
 __all__ = ["Prices", "State", "Step", "best_within", "cheapest", "cheapest_map", "prices_of"]
 
 COUNTS = np.unique(np.geomspace(256, 65536, 17).astype(np.intp))
 """Rows of R V that are looked at."""
+SPARE_VECTORS = 2, 5, 10, MORE_VECTORS
+"""Vectors beyond those that are wanted: more of them take longer, and bound better what lies beyond
+(``benchmarks/speed/loose.py``)."""
 DRAW_COUNTS = FEWEST, 2 * FEWEST, 4 * FEWEST, 6 * FEWEST, 8 * FEWEST
 """Draws to bound |R|."""
 GROWING = 1.25, 1.5, 2.0, 3.0
@@ -48,6 +52,8 @@ class Step(NamedTuple):
         To bound |R|, and of R V; as many as there are: a pass over the kernel values.
     features : int
         Of the map.
+    vectors : int
+        That are multiplied by R; 0 without rows.
     """
 
     seconds: float
@@ -55,6 +61,7 @@ class Step(NamedTuple):
     draws: int
     rows: int
     features: int
+    vectors: int = 0
 
 
 class Prices(NamedTuple):
@@ -135,31 +142,37 @@ class State:
     def steps(self, prices: Prices, before: float = 0.0) -> Steps:
         """Draws, and rows, that this map may take, after so many seconds."""
         draws = np.array([0, *(x for x in DRAW_COUNTS if x <= self.most_draws)])
-        norm, n, k = self.norm(draws)[:, None], prices.n, len(self.theta)
+        norm, n = self.norm(draws)[:, None], prices.n
         seconds = before + np.array([prices.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
         if not self.c or not self.trace > 0.0:
-            return Steps(seconds, norm, draws, np.zeros(1, dtype=np.intp), self.features)
+            none = np.zeros(1, dtype=np.intp)
+            return Steps(seconds, norm, draws, none, self.features, none)
         counts = COUNTS[COUNTS < n]
         largest = self.share * self.trace
-        size, theta = MOVED * np.minimum(largest, norm), self.theta[: self.c]
-        widths = [norm, expected_width_of_pass(theta, self.beyond, norm, size, largest)]
-        later = [np.zeros(1), np.full(1, prices.whole(k))]
-        if len(counts):
-            error = expected_error(counts, n, self.c, self.trace, (size, largest, norm), self.failure)
-            widths.append(expected_width(theta, self.beyond, norm, size, error))
-            later.append(prices.rows(counts, k))
-        rows = np.concatenate([[0, n], counts])
-        return Steps(seconds + np.concatenate(later), np.hstack(widths), draws, rows, self.features)
+        size, theta, after = MOVED * np.minimum(largest, norm), self.theta[: self.c], np.append(self.theta, self.beyond)
+        error = expected_error(counts, n, self.c, self.trace, (size, largest, norm), self.failure)
+        widths, later, vectors = [norm], [np.zeros(1)], [0]
+        several = sorted({min(self.c + x, len(self.theta)) for x in SPARE_VECTORS})
+        for k in several:
+            beyond = float(after[k])
+            widths.append(expected_width_of_pass(theta, beyond, norm, size, largest))
+            widths.append(expected_width(theta, beyond, norm, size, error))
+            later += [np.full(1, prices.whole(k)), prices.rows(counts, k)]
+            vectors += [k] * (1 + len(counts))
+        rows = np.append(0, np.tile(np.append(n, counts), len(several)))
+        seconds = seconds + np.concatenate(later)
+        return Steps(seconds, np.hstack(widths), draws, rows, self.features, np.array(vectors))
 
 
 class Steps(NamedTuple):
-    """`Step` s: seconds and widths (b, s) of so many draws (b,) and rows (s,)."""
+    """`Step` s: seconds and widths (b, s) of so many draws (b,), and rows and vectors (s,)."""
 
     seconds: np.ndarray
     width: np.ndarray
     draws: np.ndarray
     rows: np.ndarray
     features: int
+    vectors: np.ndarray
 
     def cheapest(self, width: float, *, with_rows: bool = False) -> Step | None:
         """To intervals of this width."""
@@ -168,8 +181,8 @@ class Steps(NamedTuple):
         i, j = np.unravel_index(np.argmin(seconds), seconds.shape)
         if not seconds[i, j] < np.inf:
             return None
-        draws, rows = int(self.draws[i]), int(self.rows[j])
-        return Step(float(seconds[i, j]), float(self.width[i, j]), draws, rows, self.features)
+        draws, rows, vectors = int(self.draws[i]), int(self.rows[j]), int(self.vectors[j])
+        return Step(float(seconds[i, j]), float(self.width[i, j]), draws, rows, self.features, vectors)
 
 
 def prices_of(problem: Problem) -> Prices:

@@ -48,6 +48,10 @@ class Vectors:
     gram: np.ndarray
     residual: np.ndarray
 
+    def first(self, k: int) -> Vectors:
+        """The first k of them."""
+        return replace(self, axes=self.axes[:, :k], vectors=self.vectors[:, :k], gram=self.gram[:k, :k])
+
 
 @dataclass(frozen=True)
 class Narrowed:

@@ -47,18 +47,20 @@ LOOKING_SECONDS, PASSES = 0.03, 4.0
 
 
 class Counted(NamedTuple):
-    """A number of pivots, of rows drawn to bound what they leave, and of rows of that (``growth``)."""
+    """A number of pivots, of rows drawn to bound what they leave, and of rows of that, and vectors (``growth``)."""
 
     rank: int
     draws: int
     rows: int = 0
+    vectors: int = 0
 
 
 @dataclass(frozen=True)
 class PivotOffer(Offer):
-    """``rows``: of what the pivots leave out, that are expected to be drawn."""
+    """``rows``: of what the pivots leave out, that are expected to be drawn, and multiplied by so many ``vectors``."""
 
     rows: int = 0
+    vectors: int = 0
 
 
 def offers_of_maps(
@@ -86,12 +88,8 @@ def offers_of_maps(
         # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
         largest = min(largest, 2 * cost.n_features + 1000)
         if cost.n_features <= most:
-            offers.append(
-                pivot_offer(
-                    kernel, data, rows, cost, residual, most if count is None else count.rank, n_threads,
-                    counted=count is not None, of_rest=0 if count is None else count.rows,
-                )
-            )  # fmt: skip
+            most = most if count is None else count.rank
+            offers.append(pivot_offer(kernel, data, rows, cost, residual, most, n_threads, counted=count))
     if name != "pivots" and 0.0 < residual < 1.0:
         offers = [x for x in kernel.feature_maps(data, residual, largest) if name in ("auto", x.name)] + offers
     return offers
@@ -172,12 +170,12 @@ def _ranked_with_rows(problem: Problem, look: Look, fewer: float, first: Counted
     if step is None:
         return first
     of_first = np.inf if first is None else prices.map(first.rank, c) + prices.bound(first.draws, first.rank)
-    return Counted(step.features, step.draws, step.rows) if step.seconds < of_first else first
+    return Counted(step.features, step.draws, step.rows, step.vectors) if step.seconds < of_first else first
 
 
 def counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
-    rank, draws, _ = count
+    rank, draws = count.rank, count.draws
     cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
     bound = BLAS_FLOPS * float(bound_flops(draws, rank))
     return replace(cost, setup_flops=cost.setup_flops + bound, memory=8.0 * draws**2)
@@ -192,17 +190,15 @@ def pivot_offer(
     largest: int,
     n_threads: int = 1,
     *,
-    counted: bool = False,
-    of_rest: int = 0,
+    counted: Counted | None = None,
 ) -> Offer:
-    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged; ``of_rest``:
-    rows of that are expected to be drawn."""
+    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
 
     def build(sample: np.ndarray) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None
-        if counted and not more:
+        if counted is not None and not more:
             few = min(len(sample), candidates_for(cost.n_features, data.n_samples))
             sample = sample[np.linspace(0, len(sample) - 1, few).astype(np.intp)]
         return pivot_map(
@@ -214,11 +210,11 @@ def pivot_offer(
             n_samples=data.n_samples,
             sample_rows=max(4 * cost.n_features, len(sample)),
             entry_error=kernel.entry_error(data, np.dtype(np.float64)),
-            means=counted and worth_means(data),
+            means=counted is not None and worth_means(data),
             n_threads=n_threads,
         )
 
-    return PivotOffer("pivots", cost, build, of_rest)
+    return PivotOffer("pivots", cost, build, *((0, 0) if counted is None else (counted.rows, counted.vectors)))
 
 
 def small_offers(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:

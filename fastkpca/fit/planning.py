@@ -131,6 +131,10 @@ def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
         reason = f"{reason}; loads all rows ({size}), which come in order only"
     dense = next((x for x in candidates if x.method == "dense"), None) or dense_candidate(problem)
     otherwise = _lapack_instead(dense) if best.method != "dense" else ""
+    known = _known(candidates, look)
+    # what a look would hardly make dearer than the best counts as known
+    guessed = [MOVES * x.seconds > best.seconds and not any(x is y for y in known) for x in candidates]
+    candidates = [replace(x, guessed=y) for x, y in zip(candidates, guessed)]
     return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 
 
@@ -188,6 +192,7 @@ def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[
     else:
         second = min(others, key=lambda x: x.seconds)
         seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))
+        other = other if any(second is x for x in _known(others, look)) else f"at least {other}"
         reason = f"predicted {seconds} s, against {other} s for {second.label}"
     return best, reason
 

@@ -59,7 +59,9 @@ def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], fa
         return solve_dense(problem)
     if way.method == "features":
         return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
-    prices = [x.seconds * (FEATURES_MAY_TAKE if x.method == "features" else 1.0) for x in left]
+    # no run is given up for a way of which nobody knows whether it is cheaper
+    known = [x for x in left if not x.guessed]
+    prices = [x.seconds * (FEATURES_MAY_TAKE if x.method == "features" else 1.0) for x in known]
     return solve_by_krylov(problem, way, failure, min(prices, default=np.inf), plan.otherwise)
 
 

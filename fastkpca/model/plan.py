@@ -52,7 +52,8 @@ class Candidate:
     """One way to compute the model, and its predicted cost; ``obstacle`` says why it is not possible.
 
     ``offer`` is what its route builds and runs, ``room`` the memory for that; ``misses``: rounding is expected to keep
-    a feature map from tol. A model's file holds none of these.
+    a feature map from tol; ``guessed``: its price is the lowest there may be, as no look told, and may turn out above
+    that of what was chosen. A model's file holds none of these.
     """
 
     method: str
@@ -64,6 +65,7 @@ class Candidate:
     offer: Any = field(default=None, repr=False, compare=False)
     room: Room = field(default=Room(), repr=False, compare=False)
     misses: bool = field(default=False, repr=False, compare=False)
+    guessed: bool = field(default=False, repr=False, compare=False)
 
     @property
     def label(self) -> str:

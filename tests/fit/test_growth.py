@@ -21,9 +21,17 @@ def test_a_wide_interval_takes_rows_and_a_narrow_one_a_pass():
     steps = [cheapest(state(), PRICES, width, 500) for width in widths]
     for step, width in zip(steps, widths):
         assert step.width <= AIM * width
-    assert steps[0].rows == steps[1].rows == 0 < steps[2].rows < 20_000 == steps[3].rows
+    assert steps[0].rows == 0 < steps[1].rows <= steps[2].rows < 20_000 == steps[3].rows
     assert np.all(np.diff([x.seconds for x in steps]) >= 0)  # a loose tolerance never costs more
     assert cheapest(state(), PRICES, 1e-9, 500) is None
+
+
+def test_as_many_vectors_as_the_gap_beyond_them_asks_for():
+    theta = np.append(0.5 / np.arange(1.0, 11.0), np.full(20, 1e-3))
+    wide, narrow = cheapest(state(theta=theta), PRICES, 0.01, 500), cheapest(state(), PRICES, 0.01, 500)
+    assert 0 < wide.vectors < narrow.vectors <= 30 and wide.seconds < narrow.seconds
+    assert cheapest(state(theta=theta[:11], beyond=1e-3), PRICES, 0.01, 500).vectors == 11
+    assert cheapest(state(known=0.001), PRICES, 0.01, 500).vectors == 0
 
 
 def test_more_pivots_where_nothing_else_gets_there():

@@ -16,7 +16,6 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.errors import (
-    CertificateWarning,
     KernelContractError,
     PluginError,
     UnknownKernelError,

@@ -218,7 +218,9 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
-    more = MORE_VECTORS if of_rest else 0
+    # as many for rows that come in order only: the same bits whatever the source
+    may_narrow = feature_map.tile_rows is None and target.may_use_sampled_bound and target.n_components is not None
+    more = MORE_VECTORS if may_narrow else 0
     leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
     found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual, kept=kept)
     if quick and not accurate_enough(moments, leading, target):

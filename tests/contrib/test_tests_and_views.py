@@ -49,6 +49,23 @@ def test_the_level_is_five_percent():
     assert (abs(rejected / 120 - 0.05) <= 0.08).all(), rejected
 
 
+def test_independence_where_features_are_as_many_as_rows():
+    rng, n = np.random.default_rng(8), 220
+    A = rng.standard_normal((n, 8))
+    B = A[:, ::-1] ** 2 + rng.standard_normal((n, 8))
+    found = hsic_test(A, B, sigma=1.0, permutations=9, rng=1)
+    assert found.info["x"]["n_features"] * found.info["y"]["n_features"] > 150 * n
+    again, H = np.random.default_rng(1), np.eye(n) - 1.0 / n
+    K, L = (H @ cases.gram("gaussian", rows, sigma=1.0) @ H for rows in (A, B))
+    for value, error, order in zip(
+        [*found.statistic, *found.null[:, 0]],
+        [*found.error, *found.null_error[:, 0]],
+        [np.arange(n), *(again.permutation(n) for _ in range(9))],
+        strict=True,
+    ):
+        assert abs(value - np.sum(K * L[np.ix_(order, order)]) / n**2) <= error
+
+
 def test_power_is_that_of_the_dense_formula():
     for draw in range(20):
         rng = np.random.default_rng([6, draw])

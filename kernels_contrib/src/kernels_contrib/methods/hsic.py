@@ -29,6 +29,12 @@ from .views import over_permutations, two_views
 
 __all__ = ["PermutationTest", "hsic_test"]
 
+HELD_ROWS = 4096
+"""Rows up to which both matrices are held."""
+PICKED = 100
+"""Multiplications that take as long as a number that is picked out of a matrix and multiplied: a permutation of 1,800
+rows with as many features takes a third of the time."""
+
 
 def hsic_test(
     X: Any,
@@ -103,8 +109,17 @@ def hsic_test(
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     A *= share[:, None]
 
+    if n <= HELD_ROWS and A.shape[1] * B.shape[1] > PICKED * n:  # both matrices are small beside a product of features
+        K, L = A @ A.T, B @ B.T
+    else:
+        K = L = None
+
     def measure(order: np.ndarray) -> tuple[float, float]:
-        return float(np.linalg.norm(A.T @ B[order]) ** 2), float(k @ l[order])
+        if K is None:
+            value = float(np.linalg.norm(A.T @ B[order]) ** 2)
+        else:
+            value = float(np.einsum("ij,ij->i", K, L[order][:, order]).sum())
+        return value, float(k @ l[order])
 
     (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng))
     missed_x = x.features.residual_trace * share.max() ** 2

@@ -747,7 +747,7 @@ def test_a_device_that_never_ends_is_refused(run):
         code, _, err = run(*words)
         assert code == 1 and "/dev/zero is a device, which has no end; give a file or a pipe" in err
     with open("/dev/zero") as endless:
-        command = [sys.executable, "-m", "fastkpca", "fit", "-"]
+        command = [sys.executable, "-P", "-m", "fastkpca", "fit", "-"]
         done = subprocess.run(command, stdin=endless, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "standard input is a device, which has no end" in done.stderr
 

@@ -68,10 +68,11 @@ def attack_kmeans(case: Case, method: str) -> bool:
     model = kernel_kmeans(X, kernel, k, method=method, sample_weight=weights)
     w = np.ones(len(X)) if weights is None else weights
     K, others = np.asarray(kernel.block(X, X), dtype=np.float64), every_clustering(len(X), k)
+    rounding = 64 * np.finfo(float).eps * w.sum() * np.abs(K).max()  # of the values here, which are not shifted
     K = K - (K @ w / w.sum())[:, None] - w @ K / w.sum() + w @ K @ w / w.sum() ** 2
     costs = w @ np.diag(K) - between_costs(K, w, others, k)
     own = w @ np.diag(K) - between_costs(K, w, model.labels[None], k)[0]
-    slack = 1e-12 * (w @ np.diag(K))
+    slack = 1e-12 * (w @ np.diag(K)) + rounding
     assert model.cost_bounds[0] - slack <= own <= model.cost_bounds[1] + slack, (model.cost_bounds, own)
     assert model.least_cost <= costs.min() + slack, (model.least_cost, costs.min())
     as_good = others[costs <= own]

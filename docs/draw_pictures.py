@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 DATA = Path(os.environ.get("FASTKPCA_DATA", HERE.parents[1] / "shared" / "data"))
 SIZES = 500, 1000, 2000, 5000, 10_000, 20_000, 45_730
 DENSE = 10_000  # rows up to which scikit-learn's N x N matrices are waited for: 2.4 GB
-BUDGETS = 50, 150, 450
+BUDGETS = 50, 100, 150
 X, digit = load_digits(return_X_y=True)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .arguments import parser_of
-from .console import described, one_line_warnings, open_closed_streams, progress_bars, readable_size, say
+from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
 from .fit import run_fit, run_plan, summary
 from .inputs import columns_of_the_file, note_of_order, read_table, rereadable_input
 from .monitor import run_monitor
@@ -88,7 +88,7 @@ def _info(options: argparse.Namespace) -> None:
     print(f"{'standardize':<18}{'no' if model.scale is None else f'yes: {how}'}")
     names = listed(model.feature_names or (), 50) or f"{model.n_features} without names, in the order of the fit"
     print(f"{'needs columns':<18}{names}")
-    print(f"{'size of the file':<18}{readable_size(os.path.getsize(options.model))}")
+    print(f"{'size of the file':<18}{_size(os.path.getsize(options.model))}")
 
 
 def _kernels(options: argparse.Namespace) -> None:
@@ -102,6 +102,14 @@ def _demo(options: argparse.Namespace) -> None:
 
     with progress_bars(not options.quiet) as progress:
         demo.run(options.output, summary, force=options.force, progress=progress)
+
+
+def _size(n_bytes: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000 or unit == "GB":
+            return f"{n_bytes:.4g} {unit}"
+        n_bytes /= 1000
+    raise AssertionError("unreachable")
 
 
 RUNS: dict[str, Callable[[argparse.Namespace], int | None]] = {

@@ -18,7 +18,6 @@ __all__ = [
     "one_line_warnings",
     "open_closed_streams",
     "progress_bars",
-    "readable_size",
     "say",
 ]
 
@@ -125,11 +124,3 @@ def one_line_warnings() -> Iterator[None]:
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
-
-
-def readable_size(n_bytes: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000 or unit == "GB":
-            return f"{n_bytes:.4g} {unit}"
-        n_bytes /= 1000
-    raise AssertionError("unreachable")

@@ -14,7 +14,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .console import Refused, readable_size, say
+from ..model.plan import readable_size
+from .console import Refused, say
 
 __all__ = ["columns_of_the_file", "note_of_order", "read_table", "rereadable_input"]
 

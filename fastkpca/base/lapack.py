@@ -10,10 +10,9 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from .._core.symmetric import eigenvalues
 from . import parallel
 
-__all__ = ["eigenvalues", "largest_eigenpairs", "takes_all"]
+__all__ = ["largest_eigenpairs", "takes_all"]
 
 STRIP = 64
 """Vectors that are transformed at once, with two copies of them."""

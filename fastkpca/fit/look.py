@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import parallel
-from ..base.lapack import eigenvalues
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, value_seconds
@@ -165,7 +164,7 @@ def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> Ran
 def _shares(kernel: Kernel, data: Summary, rows: int) -> np.ndarray:
     K, trace = _centred(kernel, data, rows)
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
-        values = eigenvalues((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return values / trace if trace > 0 else np.zeros(1)
 
 

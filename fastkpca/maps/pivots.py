@@ -35,12 +35,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from .._core import moments as _moments
 from .._core import multiindex
 from .._core import pivots as _core
 from ..base import parallel
-from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Summary
-from ..base.rounding import UNIT, UNIT32, rounding_factor, unit_roundoff
+from ..base.protocol import Cost, FeatureMap, Kernel, Summary
+from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
@@ -239,11 +238,6 @@ class PivotMap(FeatureMap):
     def __repr__(self) -> str:
         return f"{self.kernel!r} by {self.n_features} pivots"
 
-    def quick_moments(self) -> Moments | None:
-        # of a kernel of the rows' difference no feature is larger than those of the pivots: squares stay in float32
-        safe = may_be_means(self.kernel) and self.n_features and SAFE[0] <= self.factor[0, 0] <= SAFE[1]
-        return _SingleMoments(self) if safe and _moments.SINGLE_IS_FASTER else None
-
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header = {
             "map": self.kind,
@@ -292,28 +286,6 @@ class PivotMap(FeatureMap):
             raise own.refuse(f"its factor is not that of {self.kernel!r} on its pivots")
 
 
-class _SingleMoments(Moments):
-    """Products of centred features in float32: for a loose tolerance."""
-
-    def add(self, X: np.ndarray, Phi: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        if weights is not None:
-            raise NotImplementedError("these sums are of rows without weights")
-        residual = self.map.residual(X, Phi)
-        self.residual_trace += float(residual.sum())
-        self.count = _moments.update_single(np.ascontiguousarray(Phi.T), self.count, self._mean, self._scatter)
-        return residual
-
-    @property
-    def error(self) -> float:
-        """A sum of products is off by its roundings times the sum of their sizes. So is, in norm, the matrix of all
-        sums by that times its trace: |C'||C| has no larger one. Products that underflow come on top."""
-        roundings = 1.01 * _moments.SINGLE_ROUNDINGS * UNIT32
-        return roundings * self.trace + self.count * self.map.n_features * float(np.finfo(np.float32).tiny)
-
-
-SAFE = 1e-6, 1e6
-"""Largest features between which squares of what is centred neither overflow in float32 nor, but for the smallest,
-underflow."""
 QUICK = 1500
 """Pivots up to which their matrix is factored in a fraction of a second."""
 

@@ -66,9 +66,6 @@ MEAN_SHARE = 1e-10
 KRYLOV_COLUMNS, LITTLE = 100, 0.05
 """Of an iteration, whose products' errors add up, about; and the share of the tolerance that such errors may take
 without a closer look at them."""
-FORMED_SHARE = 0.2
-"""Of the tolerance, for the error of a moment formed in few directions: it counts twice against the eigensolver's share
-of a tol that is twice this tolerance, beside what these directions leave out."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 
@@ -212,11 +209,12 @@ class FourierMap(FeatureMap):
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         C = np.asarray(C, dtype=np.float64)
         sizes = np.linalg.norm(C, axis=0) * sqrt(self.weights.sum())
-        at = transforms.SharedType2(self._pack(C) * self._half_root, self.half, self.eps, sizes, self._inside)
+        spectra = self._pack(C) * self._half_root
+        modes = transforms.modes_of(spectra, self.half, sizes)
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
-            values = at(P)
+            values = transforms.type2(P, spectra, self.half, self.eps, modes)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -445,7 +443,7 @@ class ToeplitzMoments(OperatorMoments):
         by_axes = self._product_weights is not None
         square = self._norm_square_by_axes() if by_axes else self._norm_square_by_modes()
         # of many modes the whole symbol is dear, and nothing else may need it
-        coarse = by_axes and self.map.n_features >= compressed.LEAST[len(self.map.half)]
+        coarse = by_axes and self._may_be_compressed
         symbol, _, growth = self._coarse_symbol(MEAN_SHARE * sqrt(square)) if coarse else (self.symbol, 0.0, 0.0)
         values = _values(self.map._pack(total[:, None]) * self.map._half_root, symbol.shape)[0]
         product = float(np.vdot(values * symbol, values)) / symbol.size  # total' S T S total
@@ -489,9 +487,13 @@ class ToeplitzMoments(OperatorMoments):
         total = self.total
         return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
 
+    @property
+    def _may_be_compressed(self) -> bool:
+        return self.map.n_features >= compressed.LEAST.get(len(self.map.half), inf)
+
     def compressed(self) -> compressed.Compressed | None:
         whole = self.map
-        lines = self._product_weights if whole.n_features >= compressed.LEAST[len(whole.half)] else None
+        lines = self._product_weights if self._may_be_compressed else None
         if lines is None:
             return None
         tau = DIRECTIONS_SHARE * whole.tail
@@ -794,14 +796,14 @@ def _expected_rounding(data: Summary, half: tuple[int, ...], periods: np.ndarray
     return rounding(float(counts @ (counts - 1.0)) / (len(places) * others))
 
 
-def _expected_product(half: tuple[int, ...], reaches: list[float], tol: float) -> tuple[float, float]:
+def _expected_product(half: tuple[int, ...], reaches: list[float]) -> tuple[float, float]:
     """Flops of a product of the second moment with a column, and its order: of fewer directions, where these do."""
     d, D, grid = len(half), prod(2 * m + 1 for m in half), float(prod(4 * m + 1 for m in half))
-    directions = compressed.expected_directions(reaches)
-    few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
-    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= FORMED_SHARE * tol:
-        size = directions if d < 3 else 2.0 * directions  # as measured
-        return DIRECTION_FLOPS * directions, size
+    if D >= compressed.LEAST.get(d, inf):
+        directions = compressed.expected_directions(reaches)
+        if directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]:
+            size = directions if d < 3 else 2.0 * directions  # as measured
+            return DIRECTION_FLOPS * directions, size
     return FFT_FLOPS * grid * log(grid + 2.0), float(D)
 
 
@@ -832,7 +834,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
     # two threads may make them at the same time
     waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
-    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)], tol)
+    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)])
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(

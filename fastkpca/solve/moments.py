@@ -161,8 +161,7 @@ def _compressed_pairs(
     small = moments.compressed()
     if small is None or 4 * target.c > small.size:
         return None
-    A = small.matrix
-    norm = moments.norm if A is None else float(np.linalg.norm(A))
+    norm = moments.norm
     product = small.product(0.05 * target.tol * norm, n_threads)
     if not small.left_out + 2.0 * product.error <= target.tol * norm:  # nor of the largest eigenvalue
         return None
@@ -176,8 +175,7 @@ def _compressed_pairs(
         product.form,
         n_threads=n_threads,
     )
-    narrower = replace(target, tol=(0.5 if A is None else 0.25) * target.tol)
-    pairs = leading_pairs(operator, narrower, memory_limit=memory_limit, rng=rng)
+    pairs = leading_pairs(operator, replace(target, tol=0.5 * target.tol), memory_limit=memory_limit, rng=rng)
     found, error = pairs.certificate, product.error
     bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:

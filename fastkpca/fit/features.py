@@ -10,6 +10,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
+from ..maps.choosing import refined
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
@@ -405,7 +406,8 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | No
         wanted = problem.target.tol * largest_of(found.leading[0])
     elif found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
-    return feature_map.refined(
+    return refined(
+        feature_map,
         problem.rows,
         tol=share * wanted / trace,
         max_features=most if step is not None and not last else min(most, 2 * feature_map.n_features + 100),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import Kernel, Summary
-from ..maps.pivots import RankProbe, probe_rank
+from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, value_seconds
 from ..products.vectors import row_sums
 
@@ -29,8 +29,6 @@ LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2
 """A further look is the next of these."""
 OF_PIVOTS = 1
 """The first of them that looks at pivots."""
-CALLS_SECONDS = 3e-5
-"""Of a look, beside what it computes."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def further_seconds(kernel: Kernel, data: Summary, look: Look) -> float:
     size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
     # pivots of a quarter of the sample, of half, and of all of it
     of_pivots = 1.75 * size.sample * (size.pivots * value + size.pivots**2 / RATE.squares)
-    return CALLS_SECONDS + size.rows**2 * value + eigen_seconds(size.rows, 0) + of_pivots
+    return RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0) + of_pivots
 
 
 def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:

@@ -13,7 +13,7 @@ largest values of their squares on the box. Products of two of the functions are
 axis the moment's symbol is a weight, which integrates those polynomials exactly, and
 C11 = F' diag(symbol) F - mean mean' / N: that is multiplied with, and never formed. F, the functions'
 values on the grid, is a product over the axes: one matrix product each way for each axis. These take a fraction of the
-time of FFTs. A coarser grid takes light modes for others, and errs by little.
+time of FFTs.
 
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
@@ -38,7 +38,7 @@ __all__ = [
     "LEAST",
     "MOST",
     "Compressed",
-    "Product",
+    "GridProduct",
     "compressed_moment",
     "expected_directions",
 ]
@@ -50,31 +50,6 @@ MOST = {2: 3000, 3: 60_000}
 
 
 @dataclass(frozen=True)
-class Product:
-    """A way to multiply with a matrix A near C11.
-
-    Attributes
-    ----------
-    matmat : callable
-        U (size, k) -> A U.
-    product_error : float
-        Bound on |computed A u - A u| / |u|.
-    error : float
-        Bound on |A - C11|_F.
-    growth : float
-        |A|_F^2 is at most |C|_F^2 and this.
-    form : callable, optional
-        Returns A itself, where that is affordable; a column errs by ``product_error`` at most.
-    """
-
-    matmat: Callable[[np.ndarray], np.ndarray]
-    product_error: float
-    error: float
-    growth: float = 0.0
-    form: Callable[[], np.ndarray] | None = None
-
-
-@dataclass(frozen=True)
 class Compressed:
     """A centred second moment in some of its directions.
 
@@ -83,8 +58,7 @@ class Compressed:
     size : int
         Directions.
     product : callable
-        From a number, and how many threads may work (by default one), to a `Product` whose ``error`` is at most that
-        number, where rounding allows it: the cheaper the larger.
+        From how many threads may work (by default one), to a `GridProduct`.
     lift : callable
         (size, c) in these directions -> (D, c) among all features.
     left_out : float
@@ -92,7 +66,7 @@ class Compressed:
     """
 
     size: int
-    product: Callable[..., Product]
+    product: Callable[..., GridProduct]
     lift: Callable[[np.ndarray], np.ndarray]
     left_out: float
 
@@ -132,7 +106,7 @@ def compressed_moment(
     inside: np.ndarray,
     tau: float,
     unpack: Callable[[np.ndarray], np.ndarray],
-    symbol: Callable[[float], tuple[np.ndarray, float, float]],
+    symbol: Callable[[], np.ndarray],
 ) -> Compressed | None:
     """The moment in as few directions as leave at most ``tau`` a row; None where these are too many.
 
@@ -150,9 +124,7 @@ def compressed_moment(
     unpack : callable
         Half spectra (c, M_1 + 1, ...) of unit features -> (D, c), real.
     symbol : callable
-        From a number to sum_j t_j exp(i j x) on a grid of more than 2 M_c points by axis; a bound, at most that number,
-        on the Frobenius norm of what the moment changes by where this grid integrates it; and one on how much the
-        square of the centred moment's norm grows.
+        Returns sum_j t_j exp(i j x) on a grid of more than 4 M_c points by axis.
     """
     most_directions = MOST[len(lines)]
     if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * most_directions:
@@ -162,14 +134,9 @@ def compressed_moment(
     if chosen is None:
         return None
     directions = _Directions(sums, count, axes, chosen)
-
-    def product(most: float, n_threads: int = 1) -> Product:
-        values, error, growth = symbol(most)
-        on_grid = _GridProduct(directions, values, n_threads)
-        form = on_grid.matrix if len(axes) < 3 else None
-        return Product(on_grid.matmat, on_grid.error, error, growth, form)
-
-    return Compressed(len(chosen), product, directions.lift(unpack), left_out * count * (1.0 + 1e-9))
+    left_out *= count * (1.0 + 1e-9)
+    lift = directions.lift(unpack)
+    return Compressed(len(chosen), lambda n_threads=1: GridProduct(directions, symbol(), n_threads), lift, left_out)
 
 
 class _Directions:
@@ -217,7 +184,7 @@ class _Directions:
         return lift
 
 
-class _GridProduct:
+class GridProduct:
     """Products with the moment by the functions' values on the grid of a symbol, axis by axis."""
 
     def __init__(self, directions: _Directions, symbol: np.ndarray, n_threads: int):

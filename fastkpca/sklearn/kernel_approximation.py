@@ -29,7 +29,8 @@ from ..errors import warn_caller
 from ..fit.gram import gram
 from ..fit.problem import entry_error_of, summarize_for
 from ..kernels import guarded
-from ..maps.pivots import SAMPLE_ROWS, PivotMap, random_pivots, residual_draws
+from ..maps.choosing import SAMPLE_ROWS, random_pivots, residual_draws
+from ..maps.pivots import PivotMap
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
 from ..rows.convert import as_rows

@@ -111,8 +111,6 @@ def gram(
             chosen, data_x, data_y, tol, square=Y is None, name=products, pivots=True, least=least, n_threads=threads
         )
     )
-    # pairs of rows are needed in any order
-    rows_x, rows_y = rows_x.loaded(), None if rows_y is None else rows_y.loaded()
     summation = product.summation(rows_x, rows_y, threads)
     return GramOperator(
         chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress

@@ -342,6 +342,8 @@ def _wanted(found: _Pass, problem: Problem) -> int:
 
 def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> State:
     values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
+    if len(values) == found.moments.map.n_features:  # the map has no more
+        values = np.append(values, 0.0)
     k = min(len(values) - 1, c + MORE_VECTORS)
     exact = found.moments.error <= QUICK_SHARE / (k + 1) * problem.target.tol * largest_of(values)
     return State(

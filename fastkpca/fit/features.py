@@ -288,11 +288,21 @@ def _narrowest(
             step = best_within(state, prices, BUDGET_SHARE * way.seconds)
             return found if step is None else _after(step, found, problem, rounds, attempt), None
         step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
+        if step is None and _can_narrow_landmarks(found, problem):
+            step = best_within(state, prices, np.inf)
         if step is None or step.features > D or step.seconds > instead:
             return found, step
         found = _after(step, found, problem, rounds, attempt)
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
     return found, None
+
+
+def _can_narrow_landmarks(found: _Pass, problem: Problem) -> bool:
+    """Whether rows, or a pass, are all that is left to do for landmarks that were given, of which there are no more."""
+    target = problem.target
+    given = target.given_map and target.max_features is not None
+    known = 0 if found.narrowed is None else found.narrowed.rows
+    return given and found.residual is not None and known < problem.rows.n_samples
 
 
 def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:

@@ -222,6 +222,16 @@ def test_features_within_a_budget():
     assert np.array_equal(fk.features(X, "gaussian", landmarks=[3, 1, 4]).map.pivots, X[[3, 1, 4]] - F.shift)
 
 
+@pytest.mark.parametrize("again", [[3, 1, 4, 1, 3], np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 2.0]])])
+def test_a_landmark_that_is_there_twice_counts_once(again):
+    X = rows_of(200, 2)
+    once = [3, 1, 4] if isinstance(again, list) else again[1:]
+    a, b = (fk.features(X, "gaussian", sigma=2.0, landmarks=x) for x in (again, once))
+    np.testing.assert_array_equal(a.map.pivots, b.map.pivots)
+    one, other = (fk.kpca(X, "gaussian", 1, sigma=2.0, landmarks=x) for x in (again, once))
+    np.testing.assert_array_equal(one.eigenvalue_bounds, other.eigenvalue_bounds)
+
+
 @pytest.mark.parametrize(
     "options, text",
     [

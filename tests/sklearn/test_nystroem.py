@@ -272,6 +272,20 @@ def test_what_kpca_takes_from_the_object_and_what_is_given():
     assert (other.eigenvalue_bounds[:, 0] <= exact).all() and (exact <= other.eigenvalue_bounds[:, 1]).all()
 
 
+def test_a_smaller_tol_gives_no_wider_interval_of_landmarks_that_do_not_reach_it():
+    """These leave out too much for 1e-3; as rows, or a pass, are all that can be done for them, that is done."""
+    nystroem = Nystroem(gamma=0.02, n_components=40, selection="uniform").fit(DIGITS)
+    widths = []
+    for tol in (1e-1, 1e-3, 1e-4):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", fk.errors.CertificateWarning)
+            model = nystroem.kpca(DIGITS, 5, tol=tol)
+        widths.append(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0])
+        assert bool(seen) == (widths[-1] > tol)
+    assert widths[0] >= widths[1] >= 1e-3 and widths[1] >= widths[2]
+    assert 20.0 * widths[1] < nystroem.residual_norm_ / model.eigenvalues[0]
+
+
 def test_a_certain_interval_has_no_probability():
     nystroem = Nystroem(gamma=0.02, n_components=80, failure_probability=1e-3).fit(DIGITS[:300])
     model = nystroem.kpca(DIGITS[:300], 3, guaranteed=True, failure_probability=None)

@@ -72,8 +72,8 @@ def kpca(
         that is given too). The interval says how good that is. Between the number of components and that of the rows;
         implies ``method="features"``.
     landmarks : array_like, optional
-        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these, all of
-        them different. Implies ``features="pivots"``.
+        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these; the same
+        row twice counts once. Implies ``features="pivots"``.
     guaranteed : bool
         Only intervals that hold for certain. Else they may rest on random numbers, where that is cheaper or nothing
         else reaches ``tol``: the model's ``bound_kind`` is then "probabilistic".

@@ -151,7 +151,8 @@ def kpca(
     ScalesWarning
         The ranges of columns differ by more than a thousand times, and ``standardize`` was not given.
     SlowRouteWarning
-        More than half a minute is predicted, and a looser ``tol`` takes less than a fifth of that.
+        More than ten seconds are predicted, and fewer components in place of all, or a looser ``tol``, take less than a
+        fifth of that.
 
     Notes
     -----
@@ -238,7 +239,8 @@ def plan(
     Returns
     -------
     Plan
-        Prints as the table of candidates, and what a looser ``tol`` would save where the work is long.
+        Prints as the table of candidates, and what fewer components in place of all, or a looser ``tol``, would save
+        where the work is long.
 
     Raises
     ------

@@ -75,8 +75,9 @@ def kpca(
         and never loaded whole unless the plan says so.
     kernel : str, Kernel, object with ``block``, or callable, optional
         A name (``fastkpca.list_kernels()``), or a kernel; a callable takes two tiles of rows and returns the matrix
-        between them. Default: "gaussian", or the kernel of the model that is given as ``like``. Its parameters follow by
-        name, as in ``kpca(X, "gaussian", 5, sigma=0.5)``; without ``sigma`` a Gaussian takes its width from the rows.
+        between them. Default: "gaussian", or the kernel of the model that is given as ``like``. Its parameters follow
+        by name, as in ``kpca(X, "gaussian", 5, sigma=0.5)``; without ``sigma`` a Gaussian takes its width from the
+        rows.
     c : int, float or None
         Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all.
     tol : float, optional

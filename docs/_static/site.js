@@ -1,4 +1,4 @@
-/* A button on each block of code that copies its text, without the prompts and output of examples. */
+/* Tables that can be read on a narrow screen, and a button on each block of code that copies its text, without the prompts and output of examples. */
 document.addEventListener("DOMContentLoaded", () => {
   for (const block of document.querySelectorAll("div.highlight pre")) {
     const button = document.createElement("button");
@@ -14,5 +14,13 @@ document.addEventListener("DOMContentLoaded", () => {
       setTimeout(() => (button.textContent = "copy"), 1500);
     });
     block.parentElement.append(button);
+  }
+  for (const table of document.querySelectorAll("table.docutils")) {
+    // on a narrow screen each cell says the heading of its column (site.css); the first stands for its row
+    const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+    for (const row of table.querySelectorAll("tbody tr"))
+      [...row.cells].forEach((cell, i) => i && heads[i] && cell.setAttribute("data-head", heads[i]));
+    // names of files may be broken after a slash
+    for (const text of table.querySelectorAll("td code .pre")) text.innerHTML = text.innerHTML.replaceAll("/", "/<wbr>");
   }
 });

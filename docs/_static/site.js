@@ -1,4 +1,5 @@
-/* Tables that can be read on a narrow screen, and a button on each block of code that copies its text, without the prompts and output of examples. */
+/* A button on each block of code that copies its text, without the prompts and output of examples; and tables that can be
+   read on a narrow screen. */
 document.addEventListener("DOMContentLoaded", () => {
   for (const block of document.querySelectorAll("div.highlight pre")) {
     const button = document.createElement("button");
@@ -16,10 +17,11 @@ document.addEventListener("DOMContentLoaded", () => {
     block.parentElement.append(button);
   }
   for (const table of document.querySelectorAll("table.docutils")) {
-    // on a narrow screen each cell says the heading of its column (site.css); the first stands for its row
+    // on a narrow screen each cell says the heading of its column (site.css); the first stands for its row, and two
+    // columns need no words
     const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
     for (const row of table.querySelectorAll("tbody tr"))
-      [...row.cells].forEach((cell, i) => i && heads[i] && cell.setAttribute("data-head", heads[i]));
+      [...row.cells].forEach((cell, i) => i && heads.length > 2 && cell.setAttribute("data-head", heads[i]));
     // names of files may be broken after a slash
     for (const text of table.querySelectorAll("td code .pre")) text.innerHTML = text.innerHTML.replaceAll("/", "/<wbr>");
   }

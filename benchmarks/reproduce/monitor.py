@@ -7,8 +7,8 @@ Of each set the normal rows are shuffled and cut: the first part is the file tha
 holds a third of it back for the limits), the rest is monitored. ``alarms`` is the share of that rest beyond a
 limit, its mean over the splits with the standard error; at most ``asked`` is promised, on average over splits.
 ``sigma`` is over the default one, that of the median distance.
-``found`` is the share of the other rows beyond a limit: malignant tumours; another cultivar; other digits; rows of which
-one column was moved by four standard deviations.
+``found`` is the share of the other rows beyond a limit: malignant tumours; another cultivar; other digits; rows of
+which one column was moved by four standard deviations.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def draw_points(
         return [ax.scatter(*[[]] * points.shape[1], s=0, label=f"{len(values)} labels, coloured in their order")]
     words = np.datetime_as_string(values, unit="auto") if dates else values
     names = [f"{x:g}" if numeric else short(str(x).replace("T", " ") if dates else str(x)) for x in words]
-    return _entries(ax, names, colours, markers, style, [[]] * points.shape[1])
+    return _entries(ax, [name or "(empty)" for name in names], colours, markers, style, [[]] * points.shape[1])
 
 
 def _entries(

@@ -113,8 +113,8 @@ def kpca(
         that is given too). The interval says how good that is. Between the number of components and that of the rows;
         implies ``method="features"``.
     landmarks : array_like, optional
-        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these, all of
-        them different. Implies ``features="pivots"``.
+        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these; the same
+        row twice counts once. Implies ``features="pivots"``.
     max_passes : int
         Largest number of passes over the exact kernel values.
     memory_limit : int or str, optional
@@ -170,7 +170,8 @@ def kpca(
     ScalesWarning
         The ranges of columns differ by more than a thousand times, and ``standardize`` was not given.
     SlowRouteWarning
-        More than half a minute is predicted, and a looser ``tol`` takes less than a fifth of that.
+        More than ten seconds are predicted, and fewer components in place of all, or a looser ``tol``, take less than a
+        fifth of that.
 
     Notes
     -----
@@ -249,7 +250,8 @@ def plan(
     Returns
     -------
     Plan
-        Prints as the table of candidates, and what a looser ``tol`` would save where the work is long.
+        Prints as the table of candidates, and what fewer components in place of all, or a looser ``tol``, would save
+        where the work is long.
 
     Raises
     ------

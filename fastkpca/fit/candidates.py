@@ -540,8 +540,9 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     # compiled tiles make a value of few columns of X again in less time than it takes to read
     worth = held or d >= DEAR_COLUMNS or not compiled
     size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
+    here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     fits = (held and compiled) or memory + size <= problem.budget.memory
-    return size if worth and fits else 0.0
+    return size if worth and here and fits else 0.0
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:

@@ -288,11 +288,21 @@ def _narrowest(
             step = best_within(state, prices, BUDGET_SHARE * way.seconds)
             return found if step is None else _after(step, found, problem, rounds, attempt), None
         step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
+        if step is None and _can_narrow_landmarks(found, problem):
+            step = best_within(state, prices, np.inf)
         if step is None or step.features > D or step.seconds > instead:
             return found, step
         found = _after(step, found, problem, rounds, attempt)
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
     return found, None
+
+
+def _can_narrow_landmarks(found: _Pass, problem: Problem) -> bool:
+    """Whether rows, or a pass, are all that is left to do for landmarks that were given, of which there are no more."""
+    target = problem.target
+    given = target.given_map and target.max_features is not None
+    known = 0 if found.narrowed is None else found.narrowed.rows
+    return given and found.residual is not None and known < problem.rows.n_samples
 
 
 def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:
@@ -342,6 +352,8 @@ def _wanted(found: _Pass, problem: Problem) -> int:
 
 def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> State:
     values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
+    if len(values) == found.moments.map.n_features:  # the map has no more
+        values = np.append(values, 0.0)
     k = min(len(values) - 1, c + MORE_VECTORS)
     exact = found.moments.error <= QUICK_SHARE / (k + 1) * problem.target.tol * largest_of(values)
     return State(

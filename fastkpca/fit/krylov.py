@@ -61,13 +61,14 @@ def solve_by_krylov(
     ``failure``: probability with which any of its random bounds may fail. ``alternative``: what reaches more, for the
     message of a run that misses tol.
     """
-    target, budget, kernel = problem.target, problem.budget, problem.kernel
-    problem = replace(problem, rows=problem.rows.loaded())
+    given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
+    problem = replace(problem, rows=given.loaded())
     rows, present = problem.rows.present()
     n, wanted = rows.n_samples, target.n_components or min(10, problem.rank)
+    # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
-    products = _products(problem, way, rows)
+    products = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
     coordinates = coordinates_for(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
@@ -181,7 +182,7 @@ def _solution(
     )
 
 
-def _products(problem: Problem, way: Candidate, rows: Rows) -> _Products:
+def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> _Products:
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
         return _Products(InStrips(way.offer.summation(rows, None, threads), way.room.columns))
@@ -192,8 +193,8 @@ def _products(problem: Problem, way: Candidate, rows: Rows) -> _Products:
                 search = KeptTiles(kernel, rows, n_threads=threads)
             else:
                 keeps = way.room.values > 0.0
-                search = ExactSummation(kernel, rows, n_threads=threads, dtype=np.float32, keeps=keeps)
-        return _Products(ExactSummation(kernel, rows, n_threads=threads), search)
+                search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
+        return _Products(ExactSummation(kernel, everywhere, n_threads=threads), search)
     searches = way.room.values and _values_fit_float32(problem)
     if is_compiled(kernel):
         if rows is problem.rows and 16 * rows.n_features <= rows.n_samples:

@@ -37,6 +37,7 @@ _SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.li
 _JOINED = 8
 """A name that many points away from its place is joined to it by a line."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+_NUMBERS = re.compile(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)")
 BLUE, AMBER, RED, GREY, ORANGE = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[8], COLOURS[6]
 
 
@@ -165,6 +166,17 @@ def as_times(values: np.ndarray) -> np.ndarray | None:
         with contextlib.suppress(ValueError):  # 2026-02-30
             return np.array(listed, dtype="datetime64[us]")
     return None
+
+
+def classes_of(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels in their order: words as people count, "lot 2" before "lot 10"."""
+    values = np.unique(labels)
+    if values.dtype.kind != "U":
+        return values
+    # a split at numbers: words and numbers take turns, so that like is compared with like
+    parts = [_NUMBERS.split(word) for word in values.tolist()]
+    keys = [[float(x) if i % 2 else x for i, x in enumerate(part)] for part in parts]
+    return values[sorted(range(len(values)), key=keys.__getitem__)]
 
 
 def date_ticks() -> tuple[Any, Any]:

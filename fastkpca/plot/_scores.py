@@ -16,6 +16,7 @@ from ._figure import (
     MARKERS,
     as_times,
     axes_or_new,
+    classes_of,
     colour_map,
     component_label,
     date_ticks,
@@ -57,9 +58,9 @@ def scores(
         Of a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
         Colours the points: a legend for words and for few whole numbers or times, a colour bar for other numbers and
-        times. Words such as 2026-03-01 or 2026-03-01 06:00 are times; times with a zone are shown in UTC. There are ten
-        colours: more classes than these differ by their marks, which the legend says. Of more than 48 words it says
-        only how many there are.
+        times. "lot 2" stands before "lot 10". Words such as 2026-03-01 or 2026-03-01 06:00 are times; times with a zone
+        are shown in UTC. There are ten colours: more classes than these differ by their marks, which the legend says.
+        Of more than 48 words it says only how many there are.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure. Three components need axes made with ``projection="3d"``.
     components : sequence of 1 to 3 int
@@ -119,7 +120,7 @@ def scores(
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
     points = _named_axes(drawn, points, columns, explained)
-    both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
+    both = None if labels is None or others is None else classes_of(np.concatenate([labels, other_labels]))
     if _in_cells(density, len(points), labels is None and len(columns) == 2, style) and len(points):
         _counted(drawn, points, style)
         classes, style = [], {}  # a style of cells is none of points
@@ -208,7 +209,7 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
     ``level``."""
     from matplotlib.patches import Ellipse
 
-    values = np.unique(labels) if values is None and labels is not None else values
+    values = classes_of(labels) if values is None and labels is not None else values
     if labels is None or points.shape[1] != 2 or _on_a_scale(labels, values):
         raise ValueError("ellipses are of classes in two components; give labels= that are words or few whole numbers")
     colours = _looks(len(values), cmap)[0]
@@ -306,7 +307,7 @@ def draw_points(
         colour = {"edgecolors": "black"} if hollow else {} if {"c", "color"} & {*style} else {"color": COLOURS[0]}
         ax.scatter(*points.T, **colour | style)
         return []
-    values = np.unique(labels) if values is None else values
+    values = classes_of(labels) if values is None else values
     numeric, dates = labels.dtype.kind in "biuf", labels.dtype.kind == "M"
     order = np.random.default_rng(0).permutation(len(points))
     points, labels, style = points[order], labels[order], _style_of(order, len(order), style)
@@ -322,7 +323,8 @@ def draw_points(
         _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style, dates=dates)
         return []
     colours, markers = _looks(len(values), style.pop("cmap", None))
-    index = np.searchsorted(values, labels)
+    sorter = np.argsort(values)  # words do not stand in the order of text
+    index = sorter[np.searchsorted(values, labels, sorter=sorter)]
     for marker in dict.fromkeys(markers):
         same = np.flatnonzero(np.array([m == marker for m in markers])[index])
         look = _style_of(same, len(order), style)
@@ -335,7 +337,7 @@ def draw_points(
         return [ax.scatter(*[[]] * points.shape[1], s=0, label=f"{len(values)} labels, coloured in their order")]
     words = np.datetime_as_string(values, unit="auto") if dates else values
     names = [f"{x:g}" if numeric else short(str(x).replace("T", " ") if dates else str(x)) for x in words]
-    return _entries(ax, names, colours, markers, style, [[]] * points.shape[1])
+    return _entries(ax, [name or "(empty)" for name in names], colours, markers, style, [[]] * points.shape[1])
 
 
 def _entries(

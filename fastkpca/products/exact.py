@@ -294,6 +294,8 @@ class ExactSummation(Summation):
         self, pair: _Pair, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
         n, step = self.shape[0], band_rows(self.shape[0], self.rows_x.n_features)
+        if self.rows_x.distributed:
+            return self._square_elsewhere(pair, U, r, g, step)
         tiles = upper_tiles(n, step)
         product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
         ends = _ends_of_tiles(tiles) if self._keeps else []
@@ -335,6 +337,25 @@ class ExactSummation(Summation):
         if self._known:
             return np.empty((band.stop - band.start, 0))
         return self.rows_x.tile(band.start, band.stop)
+
+    def _square_elsewhere(
+        self, pair: _Pair, U: np.ndarray, r: np.ndarray | None, g: float, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same on Dask's scheduler: equal bits up to 65536 rows, and for more from larger bands."""
+        rows = self.rows_x
+
+        def task(X: np.ndarray, Y: np.ndarray | None, x: tuple, y: tuple) -> _Part:
+            y = x if Y is None else y
+            return pair(X, Y, x[0], None if Y is None else y[0], None if x[1] is None else (x[1], y[1], g))
+
+        product, squares = rows.source.square(
+            rows.frame, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
+        )
+        sums = np.zeros(2)
+        for i, j, square in squares:
+            if square is not None:
+                sums += np.array(square) * (1.0 if i == j else 2.0)
+        return product, sums
 
     def _rectangular(self, U: np.ndarray, transposed: bool) -> np.ndarray:
         n, m = self.shape

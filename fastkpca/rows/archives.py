@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import subprocess
+import sys
+import tempfile
 import zipfile
 import zlib
 from collections import Counter
@@ -16,15 +20,12 @@ from tokenize import TokenError
 from typing import Any
 
 import numpy as np
-import scipy  # scipy.io is loaded where it is used first
 import scipy.sparse as sp
 
 from ..errors import DataFileError
+from . import readmat
 
 __all__ = ["Mat", "Npz", "data_file_errors", "read_npy"]
-
-_NUMERIC = {"double", "single", "logical", "sparse", *(np.dtype(code).name for code in "bBhHiIlL")}
-"""MATLAB's classes of real numbers."""
 
 
 @contextmanager
@@ -92,30 +93,47 @@ class Npz:
 
 
 class Mat:
-    """The arrays of a MATLAB file up to version 7."""
+    """The arrays of a MATLAB file up to version 7, read by a process of its own: see ``readmat``."""
 
-    errors = (Exception,)  # the reader of damaged files fails in ways that it does not list
+    errors = (ValueError, OSError, subprocess.SubprocessError)
     has_vectors = False
 
     def __init__(self, path: str | os.PathLike, name: str):
         self.path, self.name = path, name
 
+    def _ask(self, what: str, *arguments: str) -> dict[str, Any]:
+        """What the reader answers; a DataFileError that begins with ``what`` where it fails, dies or does not end."""
+        size = os.path.getsize(self.path)
+        limit = 60.0 + size / 1e6
+        # with the same modules as here, whatever folder this is and whatever options Python was started with
+        start = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); del sys.argv[0]; "
+        start += "runpy.run_path(sys.argv[0], run_name='__main__')"
+        command = [sys.executable, "-c", start, json.dumps([p for p in sys.path if isinstance(p, str)])]
+        command += [readmat.__file__, os.fspath(self.path), *arguments]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            raise DataFileError(f"{self.name} {what}: its {size} bytes took more than {limit:.0f} seconds") from None
+        if done.returncode:
+            raise DataFileError(f"{self.name} {what}: scipy's reader does not survive it, so the file is damaged")
+        answer = json.loads(done.stdout)
+        if "error" not in answer or "v73" not in answer:
+            return answer
+        if answer["v73"]:
+            raise DataFileError(
+                f"{self.name} calls itself a MATLAB v7.3 file, and is no HDF5 file behind that; "
+                "in MATLAB write it anew with save('name.mat', 'X', '-v7.3')"
+            )
+        raise DataFileError(f"{self.name} {what}: {answer['error']}")
+
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of each array of real numbers."""
         with data_file_errors(self.name, self.errors, "is not a readable MATLAB file"):
-            try:
-                listed = scipy.io.whosmat(self.path, appendmat=False)
-            except NotImplementedError:
-                raise DataFileError(
-                    f"{self.name} calls itself a MATLAB v7.3 file, and is no HDF5 file behind that; "
-                    "in MATLAB write it anew with save('name.mat', 'X', '-v7.3')"
-                ) from None
-        return {name: shape for name, shape, kind in listed if kind in _NUMERIC}
+            return {name: tuple(shape) for name, shape in self._ask("is not a readable MATLAB file").items()}
 
     def load(self, var: str) -> Any:
-        """The array of that name."""
-        value = scipy.io.loadmat(self.path, appendmat=False, variable_names=[var])[var]
-        if not sp.issparse(value):
-            return value
-        value.check_format(full_check=True)  # before compiled loops follow its indices
-        return value.tocsr()
+        with tempfile.TemporaryDirectory() as folder:
+            self._ask(f"has a variable {var!r} that cannot be read", var, folder)
+            dense = os.path.join(folder, "array.npy")
+            if os.path.exists(dense):
+                return np.load(dense, allow_pickle=False)
+            return sp.load_npz(os.path.join(folder, "array.npz"))

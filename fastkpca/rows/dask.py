@@ -33,10 +33,14 @@ from ..base import parallel
 from ..errors import DataChangedError
 from .sinks import SCORES_AT_ONCE, Sink
 from .sources import SequentialSource, Source, bytes_of
-from .view import Pass, Rows
+from .view import Pass, Rows, same
 
 __all__ = ["DaskSource", "dask_source"]
 
+MOST_BANDS = 32
+"""Bands of rows in a product with the kernel matrix: 528 pairs of them."""
+TASK_SIDE = 8192
+"""Rows on each side of one task of such a product, where there are so many."""
 JOINED, JOINED_BYTES = 8, 1 << 24
 """Results that one task combines (a power of two: a subtree), and how many bytes these may have in all."""
 
@@ -158,6 +162,10 @@ def _failure(results: Iterable[Any]) -> _Failed | None:
     return next((result for result in results if isinstance(result, _Failed)), None)
 
 
+def _nothing(*_: Any) -> None:
+    return None
+
+
 @dataclass
 class _Shared:
     """What the tasks of one graph share."""
@@ -229,6 +237,73 @@ def _join(shared: _Shared, parts: Sequence[Any]) -> Any:
     return over.pack(joined), [one for _, seen in parts for one in seen]
 
 
+def _band(first: int, stop: int, cuts: Sequence[_Cut], shared: _Shared, blocks: Sequence[Any]) -> Any:
+    try:
+        rows, seen = shared.rows(first, cuts, None, blocks)
+        return rows.tile(first, stop), seen
+    except (TypeError, ValueError) as error:
+        return _Failed(error)
+
+
+def _seen_in(band: Any) -> Any:
+    return _failure([band]) or band[1]
+
+
+def _rows_of(vectors: tuple, band: slice) -> tuple:
+    return tuple(None if v is None else v[band] for v in vectors)
+
+
+def _pairs(
+    step: int, alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
+) -> dict[tuple[int, int], tuple] | _Failed:
+    """``pair`` of all pairs of bands of two groups, or of one group (Y is None), by the numbers of the bands in it."""
+    if failed := _failure((X, Y)):
+        return failed
+    X = X[0]
+    other, of_other = (X, x) if Y is None else (Y[0], y)
+    first, second = range(0, len(X), step), range(0, len(other), step)
+    results = {}
+    try:
+        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
+            for i, a in enumerate(first):
+                I = slice(a, a + step)
+                vectors_x = _rows_of(x, I)
+                for j, b in enumerate(second):
+                    J = slice(b, b + step)
+                    if Y is not None or i < j:
+                        results[i, j] = pair(X[I], other[J], vectors_x, _rows_of(of_other, J))
+                    elif i == j:
+                        results[i, j] = pair(X[I], None, vectors_x, vectors_x)
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        return _Failed(error)
+    return results
+
+
+def _add(number: int, parts: Sequence[Any]) -> Any:
+    """(what the pairs add to a group of bands, the squares of the pairs whose first band is in it).
+
+    ``parts`` are those of the group with all groups, in order; ``number`` is its own. A band's are added in the order
+    of its pairs, whatever the groups.
+    """
+    if failed := _failure(parts):
+        return failed
+    sums, squares = [], []
+    for i in range(1 + max(i for i, _ in parts[number])):
+        total: Any = None
+        for k, part in enumerate(parts):
+            bands = 1 + max(key[0 if k < number else 1] for key in part)
+            for j in range(bands):
+                before = k < number or (k == number and j < i)
+                result = part[(j, i) if before else (i, j)]
+                total = result[before].copy() if total is None else total + result[before]
+                if not before:
+                    squares.append((i, k, j, result[2]))
+        sums.append(total)
+    return np.concatenate(sums), squares
+
+
 def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
     return task(block, *block_info[0]["array-location"][0], block_info[0]["chunk-location"][0])
 
@@ -274,7 +349,7 @@ class DaskSource(SequentialSource):
     """Rows of a Dask array whose chunks are known and hold whole rows.
 
     What asks for tiles gets them chunk by chunk, as from any source that is read in order; passes (``Rows.reduce``)
-    are Dask graphs.
+    and exact products (``square``) are Dask graphs.
     """
 
     distributed = True
@@ -382,6 +457,57 @@ class DaskSource(SequentialSource):
         packed, seen = self._compute(level, tasks)[0]
         self._compare(seen)
         return over.unpack(packed)
+
+    def square(
+        self,
+        frame: dict[str, np.ndarray | None],
+        pair: Callable[[np.ndarray, np.ndarray | None, tuple, tuple], tuple],
+        step: int,
+        vectors: Sequence[np.ndarray | None],
+        *,
+        stage: str,
+        alone: bool,
+    ) -> tuple[np.ndarray, list[Any]]:
+        """(the sum for each band over its pairs with all bands, (band, band, squares) of each pair in order).
+
+        ``pair(X, Y, x, y)`` gets two bands of rows and the parts of the vectors that belong to each; Y is None on the
+        diagonal. The sums of a band are added in the order of the pairs, by one task.
+        """
+        n, token = self.n_samples, uuid.uuid4().hex
+        while step * MOST_BANDS < n:
+            step *= 2
+        together = 1  # bands in a group: a task has the pairs of two groups, and costs more than a few of them
+        while together * step < TASK_SIDE and 6 * together * step <= n:
+            together *= 2
+        width = together * step
+        shared, work = self._key("pass", token), self._key("pair", token)
+        bands = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
+        tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._table, bands), work: pair}
+        groups, columns, looks = [], [], []
+        for a in range(0, n, width):
+            b = min(n, a + width)
+            groups.append(self._key("band", token, a))
+            cuts, blocks = self._chunks(a, b, token, tasks)
+            tasks[groups[-1]] = (partial(_band, a, b, cuts), shared, blocks)
+            looks.append(self._key("look", token, a))
+            tasks[looks[-1]] = (_seen_in, groups[-1])
+            columns.append(self._key("vectors", token, a))
+            tasks[columns[-1]] = (partial(same, _rows_of(tuple(vectors), slice(a, b))),)
+        m, sums = len(groups), []
+        parts = {(i, j): self._key(stage, token, i, j) for i in range(m) for j in range(i, m)}
+        for (i, j), key in parts.items():
+            other = [] if i == j else [groups[j]]
+            tasks[key] = (partial(_pairs, step, alone), work, columns[i], columns[j], groups[i], *other)
+        for i in range(m):
+            sums.append(self._key(f"{stage} sum", token, i))
+            tasks[sums[-1]] = (partial(_add, i), [parts[min(i, j), max(i, j)] for j in range(m)])
+        results = self._compute([*sums, *looks], tasks)
+        self._compare([one for seen in results[m:] for one in seen])
+        results = results[:m]
+        squares = [
+            (g * together + i, k * together + j, x) for g, (_, pairs) in enumerate(results) for i, k, j, x in pairs
+        ]
+        return np.concatenate([total for total, _ in results]), squares
 
     def lazily(self, task: Callable[[np.ndarray, int], np.ndarray], n_columns: int, dtype: Any, *, alone: bool) -> Any:
         """A Dask array (N, n_columns), chunked as the rows: task(rows of a block, number of the first)."""

@@ -31,7 +31,7 @@ PUBLIC = {"fastkpca"}.union(
     {"fastkpca.base.parallel"},
     {f"fastkpca.kernels.{entry.value.split(':')[1]}" for entry in BUILTINS.values()},
 )  # fmt: skip
-"""What CONTRIBUTING and docs/api.rst call public."""
+"""What CONTRIBUTING and docs/api_authors.rst call public."""
 PUBLIC_MODULES = (
     "anova", "clustering", "components", "cosine", "diffusion", "histograms", "kbda", "kica", "klda", "laplacian",
     "logistic", "matern", "perceptron", "rational_quadratic", "storage", "strings",

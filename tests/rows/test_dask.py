@@ -213,6 +213,16 @@ def test_products_of_the_gram_matrix():
     np.testing.assert_array_equal(F.T @ U, fk.features(rows, "polynomial", degree=2).T @ U)
 
 
+def test_krylov_with_more_rows_than_bands(monkeypatch):
+    import fastkpca.rows.dask as module
+
+    rows, arguments = ROUTES["krylov"]
+    monkeypatch.setattr(module, "MOST_BANDS", 2)  # as of 70000 rows
+    one, two = (fk.kpca(chunked(rows, n), **arguments) for n in (3000, 700))
+    assert same(one, two)
+    np.testing.assert_allclose(one.eigenvalues, fk.kpca(rows, **arguments).eigenvalues, rtol=1e-12)
+
+
 # Deaths --------------------------------------------------------------------------------------------------------------
 
 
@@ -245,6 +255,7 @@ class Killer(distributed.SchedulerPlugin):
         ("moments-sum", "processing", "fourier"),
         ("residual-of-the-pivots", "memory", "pivots"),
         ("sample", "memory", "pivots"),
+        ("product", "memory", "krylov"),
         ("scores", "memory", "monomial"),
     ],
 )
@@ -519,6 +530,7 @@ class Fickle:
     [
         (1, {"kernel": "polynomial", "degree": 2, "method": "features"}),
         (1, {"kernel": "gaussian", "sigma": 2.0, "method": "krylov"}),
+        (3, {"kernel": "gaussian", "sigma": 2.0, "method": "krylov", "tol": 1e-10}),
         (1, {"kernel": "gaussian", "sigma": 2.0, "method": "dense", "c": 2}),
     ],
 )

@@ -9,6 +9,7 @@ import importlib.util
 import io
 import lzma
 import os
+import subprocess
 import sys
 import tracemalloc
 import zipfile
@@ -20,7 +21,7 @@ import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.errors import DataFileError
-from fastkpca.rows import collected, scorefiles, tables, textfiles
+from fastkpca.rows import archives, collected, scorefiles, tables, textfiles
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import FileSource
 
@@ -956,6 +957,21 @@ def test_a_damaged_mat_file_that_kills_scipys_reader(tmp_path):
     with pytest.raises(DataFileError, match="x.mat") as caught:
         tables.read(path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_reader_that_dies_or_does_not_end(tmp_path, monkeypatch):
+    path = tmp_path / "x.mat"
+    scipy.io.savemat(path, {"X": np.eye(3)})
+    program = tmp_path / "reader.py"
+    monkeypatch.setattr(archives.readmat, "__file__", str(program))
+    program.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(DataFileError, match="the file is damaged"):
+        tables.read(path)
+    program.write_text("import time; time.sleep(60)")
+    run = subprocess.run
+    monkeypatch.setattr(archives.subprocess, "run", lambda *args, timeout, **rest: run(*args, timeout=0.1, **rest))
+    with pytest.raises(DataFileError, match="took more than"):
+        tables.read(path)
 
 
 @pytest.mark.parametrize("shape", ["(10**400, 2)", "(3, 2", "(1e5, 2)", "(-1, 2)", "('a', 2)"])

@@ -20,8 +20,6 @@ from .console import Refused, say
 
 __all__ = ["columns_of_the_file", "filled", "note_of_order", "read_table", "rereadable_input"]
 
-_BIG_FILE = 1 << 24
-
 
 def read_table(
     options: argparse.Namespace,
@@ -32,9 +30,7 @@ def read_table(
 ) -> Any:
     from ..rows import tables
 
-    with contextlib.suppress(OSError):
-        if os.path.getsize(options.path) > _BIG_FILE:
-            progress(f"reading {options.file}", 0, 0)
+    progress(f"reading {options.file}", 0, 0)
     name = "standard input" if options.file == "-" else options.file
     table = tables.read(
         options.path,

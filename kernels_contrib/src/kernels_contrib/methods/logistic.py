@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 
 from fastkpca.errors import warn_caller
-from fastkpca.kernels import Kernel
 from fastkpca.methods import check_count, check_weights
 
 from ..errors import AccuracyWarning
 from . import stored
-from .base import Classifier, predict
+from .base import Classifier, KernelMethod, predict
 from .functions import KernelFunction, function
 from .labels import class_codes
 from .logit import Logit, check_scale, fit_logit, lift_through
 from .options import FitOptions, accuracy, regularization_strength
-from .products import Products, products_for, training_rows
+from .products import Products, need_semidefinite, products_for, training_rows
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
@@ -31,7 +30,7 @@ logistic_predict = predict
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LogisticModel(Classifier):
+class LogisticModel(KernelMethod, Classifier):
     """A fitted logistic regression.
 
     Attributes
@@ -58,10 +57,8 @@ class LogisticModel(Classifier):
     intercept: np.ndarray = field(metadata=stored.array("D"))
     gamma: np.ndarray | None = field(metadata=stored.not_stored())
     regularization: float = field(metadata=stored.number(least=0.0))
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     function: KernelFunction = field(metadata=function("D"))
     log_likelihood: float = field(metadata=stored.number())
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``logistic_probability``."""
@@ -140,11 +137,8 @@ def kernel_logistic(
         kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng, tol_name="features_tol"
     )
     products = products_for(X, options)
-    if not products.kernel.positive_semidefinite and not products.kernel.by_number:
-        raise ValueError(
-            f"{products.kernel!r} is not positive semidefinite, so its functions have no norm to penalise; take "
-            "kernel_pc_logistic, or another kernel"
-        )
+    if not products.kernel.by_number:
+        need_semidefinite(products.kernel, "kernel_logistic")
     check_scale(strength, abs(products.mean_diagonal()))
     target = indicator(codes, len(classes))
     solution, function_of_rows = _fit(products, target, weights, strength, tol, max_iterations)

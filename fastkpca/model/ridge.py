@@ -38,8 +38,8 @@ PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
 depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried, on a sample."""
-TRIAL_ROWS, TRIAL_FEATURES = 1024, 256
-"""Rows and pivots on which widths are tried."""
+TRIAL_FEATURES = 256
+"""Pivots with which widths are tried, on as many rows as there may be pivots of the regression."""
 NEAR = 1e-3
 """Rows are copies where their scores are so near, over the median distance: a solver's error parts them too."""
 LEAST_LEFT = 1e-8
@@ -115,9 +115,9 @@ def fit_ridge(
     rows = rows.weighted(weights).framed(
         rows.shift, size * (np.ones(rows.n_features) if rows.scale is None else rows.scale)
     )
-    few = np.arange(n) if n <= TRIAL_ROWS else sample_index(rows, total, Randomness(0), TRIAL_ROWS)
+    few = np.arange(n) if n <= MAX_FEATURES else sample_index(rows, total, Randomness(0), MAX_FEATURES)
     few = few[weights[few] > EPS]  # scores of what weighs less are rounding
-    counts = weights[few] if n <= TRIAL_ROWS else np.ones(len(few))
+    counts = weights[few] if n <= MAX_FEATURES else np.ones(len(few))
     sample = np.asarray(scores[few], dtype=np.float64)
     origin = (sample.min(axis=0) + sample.max(axis=0)) / 2.0  # copies move it no more than weights do, nor the unit
     unit = float(np.abs(sample - origin).max())

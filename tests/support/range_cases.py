@@ -34,7 +34,7 @@ from fastkpca.rows.view import Rows
 Long = np.longdouble
 OURS = ("gaussian", "linear", "polynomial", "polynomial", "tanh")
 CONTRIB = ("laplacian", "matern", "matern", "rational_quadratic", "cosine")
-ORDERS = (0.5, 1.5, 2.5, 0.1, 0.3, 0.7, 1.0, 4.0, 60.0, np.inf)
+ORDERS = (0.5, 1.5, 2.5, 0.1, 0.3, 0.7, 1.0, 4.0, 49.0, np.inf)
 
 
 @dataclass

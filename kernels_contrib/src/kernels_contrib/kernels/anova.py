@@ -8,9 +8,10 @@ import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Summary
+from fastkpca.kernels.parameters import length
 from fastkpca.methods import check_count
 
-from .parameters import by_median, length
+from .parameters import by_median
 
 __all__ = ["Anova"]
 

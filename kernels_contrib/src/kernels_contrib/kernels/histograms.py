@@ -10,8 +10,7 @@ import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Cost, Kernel, KernelParameterError, Offer, Summary, Summation
-
-from .parameters import positive
+from fastkpca.kernels.parameters import positive_number
 
 __all__ = ["ChiSquared", "Intersection"]
 
@@ -58,7 +57,7 @@ class ChiSquared(Kernel):
 
     def check(self) -> None:
         if self.gamma is not None:
-            self.__dict__["gamma"] = positive("chi_squared", "gamma", self.gamma)
+            self.__dict__["gamma"] = positive_number("chi_squared", "gamma", self.gamma)
 
     def resolve(self, data: Summary) -> ChiSquared:
         _refuse_negative("chi_squared", data.box[0])

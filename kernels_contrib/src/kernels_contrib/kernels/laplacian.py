@@ -11,10 +11,10 @@ import scipy  # scipy.spatial is loaded where it is used first
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
+from fastkpca.kernels.parameters import length, positive_number
 
 from ._radial import Profile, distances
 from .line import line_offers
-from .parameters import length, positive
 from .profiles import scale_of
 
 __all__ = ["Laplacian"]
@@ -24,7 +24,7 @@ MEDIAN_ROWS = 1000
 
 
 def _length_of_gamma(gamma: object) -> float:
-    return 1.0 / positive("laplacian", "gamma", gamma)
+    return 1.0 / positive_number("laplacian", "gamma", gamma)
 
 
 class Laplacian(Kernel):

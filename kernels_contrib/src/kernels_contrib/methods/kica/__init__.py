@@ -30,6 +30,7 @@ from .. import stored
 from ..base import Projection, project
 from ..functions import new_rows, within_range
 from ..options import accuracy, regularization_strength
+from ..products import need_semidefinite
 from .contrast import Setting, some_numbers
 from .descent import Curvature, descend, random_rotation, turn_pairs
 
@@ -298,8 +299,7 @@ def _setting(
     """Kernel, kappa and tol; the paper's for n rows where they are not given."""
     if kernel == Gaussian():
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
-    if not kernel.positive_semidefinite:
-        raise ValueError(f"{kernel!r} is not positive semidefinite, so it has no canonical correlations")
+    need_semidefinite(kernel, "kica")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
     if kappa > LARGEST_REGULARIZATION:
         raise ValueError(

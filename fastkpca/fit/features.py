@@ -209,9 +209,8 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     if 8.0 * n * feature_map.n_features <= way.room.kept:
         kept = np.empty((feature_map.n_features, n))
     of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_rows(problem, _spare(problem, way)))
-    quick = (
-        quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
-    )
+    for_rows = of_rest and (way.room.rows > 0 or tries > 0 or target.given_landmarks)
+    quick = quick and kept is None and not for_rows and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
     moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
@@ -280,7 +279,7 @@ def _narrowest(
         return found, None
     prices, wanted = prices_of(problem), target.tol * largest
     found = _first_bound(found, problem, rounds, most_draws)
-    for attempt in range(1, TRIES):
+    for attempt in range(1, TRIES + target.given_landmarks):
         if not found.misses(target):
             break
         state = _state(found, problem, most_draws, rounds)
@@ -288,8 +287,8 @@ def _narrowest(
             step = best_within(state, prices, BUDGET_SHARE * way.seconds)
             return found if step is None else _after(step, found, problem, rounds, attempt), None
         step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
-        if step is None and _can_narrow_landmarks(found, problem):
-            step = best_within(state, prices, np.inf)
+        if target.given_landmarks and (step is None or attempt == TRIES):
+            step = best_within(state, prices, np.inf) if _may_narrow(found, problem) else None
         if step is None or step.features > D or step.seconds > instead:
             return found, step
         found = _after(step, found, problem, rounds, attempt)
@@ -297,12 +296,10 @@ def _narrowest(
     return found, None
 
 
-def _can_narrow_landmarks(found: _Pass, problem: Problem) -> bool:
-    """Whether rows, or a pass, are all that is left to do for landmarks that were given, of which there are no more."""
-    target = problem.target
-    given = target.given_map and target.max_features is not None
+def _may_narrow(found: _Pass, problem: Problem) -> bool:
+    """Whether rows of what the map leaves out are to be had, and not all are known."""
     known = 0 if found.narrowed is None else found.narrowed.rows
-    return given and found.residual is not None and known < problem.rows.n_samples
+    return found.residual is not None and known < problem.rows.n_samples
 
 
 def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:

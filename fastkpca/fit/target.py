@@ -54,6 +54,11 @@ class Target:
         return self.c if isinstance(self.c, int) else None
 
     @property
+    def given_landmarks(self) -> bool:
+        """Whether the features are those of landmarks that the user chose: there will be no more."""
+        return self.given_map and self.max_features is not None
+
+    @property
     def may_use_sampled_bound(self) -> bool:
         """Whether a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
         return (self.tol >= LOOSE or not self.tol_is_required) and self.failure_probability > 0.0

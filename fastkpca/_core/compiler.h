@@ -15,8 +15,10 @@
 #define FK_VECTOR_IN_MEMORY(T, BYTES, NAME)                                                                           \
     typedef T NAME __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias))
 
-/* A function compiled for several instruction sets, chosen when the module is loaded: the loader must know how. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
+/* A function compiled for several instruction sets, chosen when the module is loaded: the loader must know how. (It
+   chooses before ThreadSanitizer can be called, which the choice would do.) */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
+    && !defined(__SANITIZE_THREAD__)
 #define FK_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define FK_CLONES

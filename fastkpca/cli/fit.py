@@ -87,14 +87,14 @@ def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096."""
     import numpy as np
 
-    from ..model.novelty import CALIBRATION_ROWS
     from ..rows import tables
+    from ..rows.summary import SAMPLE_ROWS
 
     n = table.n_rows
     if n < 3:
         raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
     held = np.zeros(n, dtype=bool)
-    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, CALIBRATION_ROWS)]] = True
+    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, SAMPLE_ROWS)]] = True
     if not options.quiet:
         say(
             "note",

@@ -17,9 +17,12 @@ from ..maps.uncentred import about
 from ..products.exact import ExactSummation
 from ..rows.view import Rows
 from ..solve import second_order
-from ..solve.certificate import FeatureSums, RitzBlock, product_error
+from ..solve.certificate import FeatureSums
+from ..solve.krylov import block_krylov
 from ..solve.moments import entry_defect, kernel_trace
-from ..solve.second_order import Leading, SecondOrder
+from ..solve.second_order import Leading, OfMap, SecondOrder
+from ..solve.task import SolverBudget, SolverTarget
+from .krylov import Products, kernel_matrix
 from .problem import Problem
 
 __all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_rows", "vectors_bytes", "vectors_of"]
@@ -166,32 +169,29 @@ def narrowed(
 def passed(
     known: Vectors, values: np.ndarray, c: int, moments: Moments, sums: FeatureSums, problem: Problem
 ) -> Narrowed:
-    """The c first eigenvalues, from a pass over all kernel values: the Ritz pairs of the map's vectors."""
-    rows, n, root = problem.rows, problem.rows.n_samples, _roots(problem.rows)
-    leading = second_order.leading_of_map(values, c, known.gram, sums, n_features=moments.map.n_features)
-    factor = np.linalg.inv(np.linalg.cholesky(known.gram)).T
-    axes, V = known.axes @ factor, known.vectors @ factor
-    product = ExactSummation(
-        problem.kernel, rows.weighted(None), n_threads=problem.budget.n_threads, progress=problem.budget.report
+    """The c first eigenvalues, from a pass over all kernel values: the eigensolver's, which starts with the map's
+    vectors, and knows what lies beyond them."""
+    rows, present = problem.rows.present()
+    kernel, budget, k = problem.kernel, problem.budget, known.vectors.shape[1]
+    # of vectors whose weights are taken off, and put on again in the solver's coordinates
+    leading = second_order.leading_of_map(values, c, known.gram, sums, 8.0 * UNIT, moments.map.n_features)
+    product = ExactSummation(kernel, rows, n_threads=budget.n_threads, progress=budget.report)
+    matrix, coordinates = kernel_matrix(problem, Products(product), rows, exact=True)
+    V, root = known.vectors if present is None else known.vectors[present], _roots(rows)
+    start = coordinates.block(V if root is None else V / root[:, None])
+    reached = block_krylov(
+        replace(matrix, entries=None),
+        SolverTarget(c, problem.target.tol),
+        SolverBudget(passes=1),
+        start=start,
+        block_size=k,
+        proofs=[OfMap(leading)],
     )
-    image = product.matmat(V if root is None else V * root[:, None])
-    ones = np.ones(n) if root is None else root
-    if root is not None:
-        image *= root[:, None]
-    if problem.target.center:
-        ones = ones / np.linalg.norm(ones)
-        image -= np.multiply.outer(ones, ones @ image)
-    compression = V.T @ image
-    theta, turn = (x[..., ::-1] for x in np.linalg.eigh((compression + compression.T) / 2.0))
-    axes, V, image = axes @ turn, V @ turn, image @ turn
-    compression = V.T @ image
-    image -= V * compression.diagonal()
-    error = product_error(n, V.shape[1], sums.kernel_trace, problem.entry_error * problem.count / n, passes=1)
-    ritz = RitzBlock(compression, V.T @ V, image.T @ image, n, 4.0 * error)
-    certificate = second_order.pass_certificate(leading, ritz, c)
-    scale = np.sqrt(np.maximum(theta[:c], 0.0))
-    found = SecondOrder(np.clip(theta[:c], *certificate.eigenvalue_bounds.T), turn[:, :c], certificate, gained=True)
-    return Narrowed(found, axes[:, :c] * scale, V[:, :c] * scale, n)
+    turn = np.linalg.solve(known.gram, start.T @ reached.vectors)
+    certificate, scale = reached.certificate, np.sqrt(np.maximum(reached.theta, 0.0))
+    eigenvalues = np.clip(reached.theta, *certificate.eigenvalue_bounds.T)
+    found = SecondOrder(eigenvalues, turn, certificate, gained=True)
+    return Narrowed(found, known.axes @ turn * scale, known.vectors @ turn * scale, rows.n_samples)
 
 
 def _roots(rows: Rows) -> np.ndarray | None:

@@ -85,9 +85,11 @@ from .certificate import (
     feature_certificate,
     ritz_certificate,
 )
+from .proofs import Certifier, Proof
 
 __all__ = [
     "Leading",
+    "OfMap",
     "Sampling",
     "SecondOrder",
     "expected_error",
@@ -246,6 +248,20 @@ def pass_certificate(leading: Leading, ritz: RitzBlock, c: int) -> Certificate:
         return leading.first.first(c)
     error = found.rounding + ritz.errors.residual
     return _certificate(leading, ritz.theta, ritz.residual_gram, found.eigenvalue_bounds, c, error, 0.0)
+
+
+class OfMap(Proof):
+    """For a run that starts with the map's k vectors: what the map says of all that is beyond them."""
+
+    def __init__(self, leading: Leading):
+        self.leading = leading
+
+    def price(self, run: Certifier) -> float:
+        """What lies beyond stays as it is."""
+        return np.inf
+
+    def certificate(self, run: Certifier) -> Certificate:
+        return pass_certificate(self.leading, run.block, run.c)
 
 
 def known_certificate(leading: Leading, c: int, A: np.ndarray, error: float = 0.0) -> SecondOrder:

@@ -25,7 +25,7 @@ from ..solve.task import SolverBudget, SolverTarget
 from .krylov import Products, kernel_matrix
 from .problem import Problem
 
-__all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_rows", "vectors_bytes", "vectors_of"]
+__all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_pass", "vectors_bytes", "vectors_of"]
 
 MORE_VECTORS = 20
 """Of a map, beyond those that are wanted: what lies beyond them bounds the others (``benchmarks/speed/loose.py``)."""
@@ -88,10 +88,10 @@ class Narrowed:
         return replace(self, found=replace(self.found, certificate=replace(before, failure_probability=failure)))
 
 
-def takes_rows(problem: Problem, memory: float = np.inf) -> bool:
-    """Whether rows of what a map leaves out may be looked at: they are read at random, and vectors are held."""
-    rows, c = problem.rows, problem.target.n_components
-    if not problem.target.may_use_sampled_bound or c is None or rows.distributed or rows.sequential:
+def takes_pass(problem: Problem, memory: float = np.inf) -> bool:
+    """Whether rows of what a map leaves out may be looked at, some or all: they are read at random, and vectors held."""
+    rows, target, c = problem.rows, problem.target, problem.target.n_components
+    if not target.is_loose or c is None or rows.distributed or rows.sequential:
         return False
     return vectors_bytes(rows.n_samples, c + MORE_VECTORS) <= min(memory, problem.budget.memory)
 
@@ -167,10 +167,20 @@ def narrowed(
 
 
 def passed(
-    known: Vectors, values: np.ndarray, c: int, moments: Moments, sums: FeatureSums, problem: Problem
+    known: Vectors,
+    values: np.ndarray,
+    c: int,
+    moments: Moments,
+    sums: FeatureSums,
+    problem: Problem,
+    pass_seconds: float = 0.0,
 ) -> Narrowed:
     """The c first eigenvalues, from a pass over all kernel values: the eigensolver's, which starts with the map's
-    vectors, and knows what lies beyond them."""
+    vectors, and knows what lies beyond them.
+
+    Where only certain bounds will do, a factorisation may follow that takes no more than a few times the
+    ``pass_seconds``.
+    """
     rows, present = problem.rows.present()
     kernel, budget, k = problem.kernel, problem.budget, known.vectors.shape[1]
     # of vectors whose weights are taken off, and put on again in the solver's coordinates
@@ -180,9 +190,9 @@ def passed(
     V, root = known.vectors if present is None else known.vectors[present], _roots(rows)
     start = coordinates.block(V if root is None else V / root[:, None])
     reached = block_krylov(
-        replace(matrix, entries=None),
+        matrix if problem.target.failure_probability == 0.0 else replace(matrix, entries=None),
         SolverTarget(c, problem.target.tol),
-        SolverBudget(passes=1),
+        SolverBudget(passes=1, pass_seconds=pass_seconds),
         start=start,
         block_size=k,
         proofs=[OfMap(leading)],
@@ -191,7 +201,7 @@ def passed(
     certificate, scale = reached.certificate, np.sqrt(np.maximum(reached.theta, 0.0))
     eigenvalues = np.clip(reached.theta, *certificate.eigenvalue_bounds.T)
     found = SecondOrder(eigenvalues, turn, certificate, gained=True)
-    return Narrowed(found, known.axes @ turn * scale, known.vectors @ turn * scale, rows.n_samples)
+    return Narrowed(found, known.axes @ turn * scale, known.vectors @ turn * scale, len(known.vectors))
 
 
 def _roots(rows: Rows) -> np.ndarray | None:

@@ -22,7 +22,7 @@ from fastkpca.solve import sampled
 def first_order(monkeypatch):
     """No rows of what a map leaves out are looked at."""
     for module in (features, offers):
-        monkeypatch.setattr(module, "takes_rows", lambda *_: False)
+        monkeypatch.setattr(module, "takes_pass", lambda *_: False)
 
 
 def rows_of(n, d, seed=0):

@@ -446,9 +446,9 @@ def expected_width(
 def expected_width_of_pass(
     theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, largest: float
 ) -> np.ndarray:
-    """About the same after a pass, (b, 1); ``largest`` is about |R|."""
-    half = (theta + size - beyond - norm) / 2.0
-    above = np.hypot(half, np.sqrt(size * largest)) - half
+    """About the same after a pass, (b, 1); ``largest`` is about |R|, so that C'C is at most A (|R| - A)."""
+    half, squares = (theta + size - beyond - norm) / 2.0, size * np.maximum(largest - size, 0.1 * largest)
+    above = np.hypot(half, np.sqrt(squares)) - half
     return np.asarray(np.minimum(above, norm).max(axis=-1, initial=0.0, keepdims=True))
 
 

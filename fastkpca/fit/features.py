@@ -66,7 +66,8 @@ class _Pass:
     """What a pass over the rows has found.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
-    trace, ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept, and ``kept`` (D, N) the features.
+    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept, and
+    ``kept`` (D, N) the features.
     ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
@@ -331,10 +332,9 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     few = known.first(step.vectors)
     c = min(c, few.axes.shape[1])
     if step.rows >= problem.rows.n_samples:
-        better = passed(few, values, c, moments, sums, problem, step.seconds)
+        better = passed(few, c, sums, problem, step.seconds)
     else:
-        better = narrowed(few, values, c, step.rows, failure, moments, sums, problem)
-        better = better.failing(problem.target.failure_of_rows)
+        better = narrowed(few, c, step.rows, failure, sums, problem)
     before = found.width
     return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)
 
@@ -387,7 +387,7 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
     if bound.failure_probability:
         bound = replace(bound, failure_probability=target.failure_of_samples)
     left_out = found.left_out if certain else min(bound, found.left_out, key=lambda x: x.mu)
-    moved = _moved(found, sample, problem) if found.residual is not None else found.moved
+    moved = found.moved or (0.0 if found.residual is None else _moved(found, sample, problem))
     return replace(found, left_out=left_out, share=min(share, found.share), moved=moved)
 
 

@@ -150,15 +150,13 @@ class State:
         draws = np.array([0, *(x for x in DRAW_COUNTS if x <= self.most_draws)])
         norm, n = self.norm(draws)[:, None], prices.n
         seconds = before + np.array([prices.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
-        if not self.c or not self.trace > 0.0:
-            none = np.zeros(1, dtype=np.intp)
-            return Steps(seconds, norm, draws, none, self.features, none)
         counts = COUNTS[(COUNTS < n) & (self.most_draws > 0)]
-        largest = self.share * self.trace
-        size, theta, after = np.minimum(self.moved, norm), self.theta[: self.c], np.append(self.theta, self.beyond)
-        error = expected_error(counts, n, self.c, self.trace, (size, largest, norm), self.failure)
         widths, later, vectors = [norm], [np.zeros(1)], [0]
-        several = sorted({min(self.c + x, len(self.theta)) for x in SPARE_VECTORS})
+        largest, theta, after = self.share * self.trace, self.theta[: self.c], np.append(self.theta, self.beyond)
+        spare = SPARE_VECTORS if self.c and self.trace > 0.0 else ()
+        several = sorted({min(self.c + x, len(self.theta)) for x in spare})
+        sizes = size, _, _ = np.minimum(self.moved, norm), largest, norm
+        error = expected_error(counts, n, self.c, self.trace, sizes, self.failure) if several else norm
         for k in several:
             beyond = float(after[k])
             widths.append(expected_width_of_pass(theta, beyond, norm, size, largest))

@@ -98,9 +98,7 @@ def solve_by_krylov(
     return _solution(problem, reached, coordinates, present, (total, size, slack), info)
 
 
-def kernel_matrix(
-    problem: Problem, products: Products, rows: Rows, *, exact: bool
-) -> tuple[KernelMatrix, Coordinates]:
+def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bool) -> tuple[KernelMatrix, Coordinates]:
     """What the solver works on, and its coordinates."""
     kernel, threads, values = problem.kernel, problem.budget.n_threads, products.values
     diagonal = GramOperator(kernel, products.double, rows, None).diagonal()

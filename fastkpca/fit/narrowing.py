@@ -37,6 +37,9 @@ class Vectors:
 
     Attributes
     ----------
+    moments : Moments
+    values : ndarray (k + 1,)
+        Its eigenvalues; k of them where it has no more.
     axes : ndarray (D, k)
         (phi(x) - mean)'axes are the entries of the vectors, but for the root of the row's weight.
     vectors : ndarray (n, k)
@@ -46,10 +49,16 @@ class Vectors:
         r, times the rows' weights.
     """
 
+    moments: Moments
+    values: np.ndarray
     axes: np.ndarray
     vectors: np.ndarray
     gram: np.ndarray
     residual: np.ndarray
+
+    def leading(self, c: int, sums: FeatureSums, unit: float = UNIT) -> Leading:
+        """``sums`` has the bound on what the map leaves out, ``unit`` is the rounding of the vectors."""
+        return second_order.leading_of_map(self.values, c, self.gram, sums, unit, self.moments.map.n_features)
 
     def first(self, k: int) -> Vectors:
         """The first k of them."""
@@ -81,15 +90,9 @@ class Narrowed:
         """Of the widest interval."""
         return self.found.certificate.width
 
-    def failing(self, probability: float) -> Narrowed:
-        """As one of several attempts, which have this probability of failure together."""
-        before = self.found.certificate
-        failure = probability + (0.0 if before.outside is None else before.outside.failure_probability)
-        return replace(self, found=replace(self.found, certificate=replace(before, failure_probability=failure)))
-
 
 def takes_pass(problem: Problem, memory: float = np.inf) -> bool:
-    """Whether rows of what a map leaves out may be looked at, some or all: they are read at random, and vectors held."""
+    """Whether rows of what a map leaves out may be looked at, or all of them: vectors are held, rows read at random."""
     rows, target, c = problem.rows, problem.target, problem.target.n_components
     if not target.is_loose or c is None or rows.distributed or rows.sequential:
         return False
@@ -139,42 +142,26 @@ def vectors_of(
     root = _roots(rows)
     if root is not None:
         V *= root[:, None]
-    return Vectors(axes, V, V.T @ V, residual)
+    return Vectors(moments, values, axes, V, V.T @ V, residual)
 
 
-def narrowed(
-    known: Vectors,
-    values: np.ndarray,
-    c: int,
-    count: int,
-    failure: float,
-    moments: Moments,
-    sums: FeatureSums,
-    problem: Problem,
-) -> Narrowed:
+def narrowed(known: Vectors, c: int, count: int, failure: float, sums: FeatureSums, problem: Problem) -> Narrowed:
     """The c first eigenvalues, from about ``count`` rows, which are drawn now.
 
-    ``values`` are those of the moments that the vectors come from; ``sums`` has the bound on what the map leaves out.
+    ``failure``: of this attempt, one of several that fail with ``Target.failure_of_rows`` together.
     """
-    V, D = known.vectors, moments.map.n_features
-    leading = second_order.leading_of_map(values, c, known.gram, sums, n_features=D)
+    V, leading = known.vectors, known.leading(c, sums)
     plan = second_order.sampling(leading, c, V, known.residual, count, failure)
     index = plan.draw(problem.rng)
-    rows, errors = _rows_of_rest(known, leading, index, moments, problem)
+    rows, errors = _rows_of_rest(known, leading, index, problem)
     found = second_order.sampled_certificate(leading, c, plan, index, V[index], rows, errors)
     turn = found.rotation[:, :c] * np.sqrt(np.maximum(found.eigenvalues[:c], 0.0))
+    failing = leading.norm.failure_probability + problem.target.failure_of_rows
+    found = replace(found, certificate=replace(found.certificate, failure_probability=failing))
     return Narrowed(found, known.axes @ turn, V @ turn, len(index))
 
 
-def passed(
-    known: Vectors,
-    values: np.ndarray,
-    c: int,
-    moments: Moments,
-    sums: FeatureSums,
-    problem: Problem,
-    pass_seconds: float = 0.0,
-) -> Narrowed:
+def passed(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_seconds: float = 0.0) -> Narrowed:
     """The c first eigenvalues, from a pass over all kernel values: the eigensolver's, which starts with the map's
     vectors, and knows what lies beyond them.
 
@@ -182,26 +169,25 @@ def passed(
     ``pass_seconds``.
     """
     rows, present = problem.rows.present()
-    kernel, budget, k = problem.kernel, problem.budget, known.vectors.shape[1]
-    # of vectors whose weights are taken off, and put on again in the solver's coordinates
-    leading = second_order.leading_of_map(values, c, known.gram, sums, 8.0 * UNIT, moments.map.n_features)
-    product = ExactSummation(kernel, rows, n_threads=budget.n_threads, progress=budget.report)
+    target, budget, V = problem.target, problem.budget, known.vectors
+    product = ExactSummation(problem.kernel, rows, n_threads=budget.n_threads, progress=budget.report)
     matrix, coordinates = kernel_matrix(problem, Products(product), rows, exact=True)
-    V, root = known.vectors if present is None else known.vectors[present], _roots(rows)
+    V, root = V if present is None else V[present], _roots(rows)
     start = coordinates.block(V if root is None else V / root[:, None])
     reached = block_krylov(
-        matrix if problem.target.failure_probability == 0.0 else replace(matrix, entries=None),
-        SolverTarget(c, problem.target.tol),
+        matrix if target.failure_probability == 0.0 else replace(matrix, entries=None),
+        SolverTarget(c, target.tol),
         SolverBudget(passes=1, pass_seconds=pass_seconds),
         start=start,
-        block_size=k,
-        proofs=[OfMap(leading)],
+        block_size=start.shape[1],
+        # of vectors whose weights are taken off, and put on again in the solver's coordinates
+        proofs=[OfMap(known.leading(c, sums, 8.0 * UNIT))],
     )
+    theta, certificate = reached.theta, reached.certificate
     turn = np.linalg.solve(known.gram, start.T @ reached.vectors)
-    certificate, scale = reached.certificate, np.sqrt(np.maximum(reached.theta, 0.0))
-    eigenvalues = np.clip(reached.theta, *certificate.eigenvalue_bounds.T)
-    found = SecondOrder(eigenvalues, turn, certificate, gained=True)
-    return Narrowed(found, known.axes @ turn * scale, known.vectors @ turn * scale, len(known.vectors))
+    found = SecondOrder(np.clip(theta, *certificate.eigenvalue_bounds.T), turn, certificate, gained=True)
+    turn = turn * np.sqrt(np.maximum(theta, 0.0))
+    return Narrowed(found, known.axes @ turn, known.vectors @ turn, len(known.vectors))
 
 
 def _roots(rows: Rows) -> np.ndarray | None:
@@ -210,14 +196,14 @@ def _roots(rows: Rows) -> np.ndarray | None:
 
 
 def _rows_of_rest(
-    known: Vectors, leading: Leading, index: np.ndarray, moments: Moments, problem: Problem
+    known: Vectors, leading: Leading, index: np.ndarray, problem: Problem
 ) -> tuple[np.ndarray, np.ndarray]:
     """These rows of R V, (s, k), and bounds on the norms of their errors.
 
     Phi'V is Q Theta^(1/2) for exact V, within what `Leading.error` counts: the error of the second moment's
     eigenvectors over the root of the last eigenvalue, and the rounding of V times the root of tr K.
     """
-    rows, kernel, threads = problem.rows, problem.kernel, problem.budget.n_threads
+    rows, kernel, threads, moments = problem.rows, problem.kernel, problem.budget.n_threads, known.moments
     n, root = rows.n_samples, _roots(rows)
     X = rows.take(index)
     V = known.vectors if root is None else known.vectors * root[:, None]

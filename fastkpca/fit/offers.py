@@ -172,7 +172,7 @@ def _ranked_with_rows(
     step = cheapest_map(states, prices, target.tol * look.first(n))
     if step is None:
         return first
-    other = Counted(min(probe.rank(residual), float(n)), 0) if first is None else first
+    other = Counted(int(min(probe.rank(residual), n)), 0) if first is None else first
     of_first = prices.map(other.rank, c) + prices.bound(other.draws, other.rank)
     return Counted(step.features, step.draws, step.rows, step.vectors) if step.seconds < of_first else first
 

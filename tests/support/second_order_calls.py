@@ -36,7 +36,12 @@ def _call(rng, X, sigma=None, m=None, **more):
     c = int(rng.integers(1, max(2, min(6, m - 1))))
     options = {"sigma": sigma, "max_features": min(m, len(X) - 1)}
     return Call(
-        X, c, options, how=str(rng.choice(["rows", "rows", "pass", "certain", "any"])), count=int(rng.integers(8, len(X))), **more
+        X,
+        c,
+        options,
+        how=str(rng.choice(["rows", "rows", "pass", "certain", "any"])),
+        count=int(rng.integers(8, len(X))),
+        **more,
     )
 
 

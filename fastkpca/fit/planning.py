@@ -65,7 +65,7 @@ def make_plan(problem: Problem) -> Plan:
 def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
     """The candidates, and the look that their prices rest on."""
     target, kernel, data, look = problem.target, problem.kernel, problem.data, NOTHING_SEEN
-    sampled = target.may_use_sampled_bound and target.tol_is_required
+    beside = target.is_loose and target.tol_is_required
     lapack = [] if target.method in ("features", "krylov") else [dense_candidate(problem)]
     while True:
         candidates = lapack + _maps(problem, look, lapack)
@@ -74,9 +74,9 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         seconds = further_seconds(kernel, data, look)
         if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
             break
-        if further_bytes(data, look, beside=sampled) > problem.budget.memory:
+        if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
-        look = look_further(kernel, data, look, beside=sampled, n_threads=problem.budget.n_threads)
+        look = look_further(kernel, data, look, beside=beside, n_threads=problem.budget.n_threads)
     return candidates if look.level else candidates + _krylov(problem, look, candidates, lapack), look
 
 

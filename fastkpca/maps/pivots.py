@@ -36,7 +36,6 @@ import numpy as np
 import scipy.linalg
 
 from .._core import moments as _moments
-from .._core import multiindex
 from .._core import pivots as _core
 from ..base import parallel
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Summary
@@ -72,7 +71,7 @@ LEAST_LOOKED_AT = 65
 WEIGHTS_ROUNDING = 1e-12
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
 known for certain of the features themselves, is that they are off by ten thousand times as much (``_slope``)."""
-SOLVE_FLOPS = 0.05 if multiindex.INSTRUCTION_SET == "avx512" else 0.1
+SOLVE_FLOPS = 0.1
 """Of the triangular solve, for a row and each pair of pivots, in the flops that offers count in, by the compiled loops
 or by BLAS, whichever is taken here."""
 CHOOSING, PROPOSAL_FLOPS = 2.0, 5e4

@@ -22,7 +22,7 @@ from fastkpca.solve import sampled
 def first_order(monkeypatch):
     """No rows of what a map leaves out are looked at."""
     for module in (features, offers):
-        monkeypatch.setattr(module, "takes_rows", lambda *_: False)
+        monkeypatch.setattr(module, "takes_pass", lambda *_: False)
 
 
 def rows_of(n, d, seed=0):
@@ -281,16 +281,18 @@ def test_models_of_a_budget_are_written_and_read(tmp_path):
 
 
 def test_a_pilot_says_how_many_draws_are_needed(monkeypatch, first_order):
-    X, seen, bound = rows_of(20_000, 8), [], sampled.residual_bound
+    X, seen, failures, bound = rows_of(20_000, 8), [], [], sampled.sampled_bound
+    sample = sampled.residual_sample
 
-    def watched(feature_map, kernel, rows, trace, draws, *, count, failure, **options):
-        seen.append((count, failure, set(draws.index[:count].tolist())))
-        return bound(feature_map, kernel, rows, trace, draws, count=count, failure=failure, **options)
+    def watched(feature_map, kernel, rows, trace, draws, *, count, **options):
+        seen.append((count, set(draws.index[:count].tolist())))
+        return sample(feature_map, kernel, rows, trace, draws, count=count, **options)
 
-    monkeypatch.setattr(sampled, "residual_bound", watched)
+    monkeypatch.setattr(sampled, "residual_sample", watched)
+    monkeypatch.setattr(sampled, "sampled_bound", lambda *given: failures.append(given[2]) or bound(*given))
     model = fk.kpca(X, "gaussian", 4, tol=1e-2, max_features=540)
     assert (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() <= 1e-2 * model.eigenvalues[0]
-    counts, failures, drawn = zip(*seen, strict=True)
+    counts, drawn = zip(*seen, strict=True)
     assert counts[0] == features.PILOT < counts[1] < DRAWS
     assert len(set(failures)) == len(failures) and sum(failures) <= model.failure_probability  # each has its own share
     assert len(drawn[0] & drawn[1]) < 0.5 * len(drawn[0])  # the draws of the pilot are others

@@ -528,7 +528,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     else:
         once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
-    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once, once=once)
+    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.least_memory)
     fits = memory <= problem.budget.memory
     return way_in_memory if worth and fits else None

@@ -20,7 +20,7 @@ from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
 from ..rows.view import Rows
-from .parameters import length, positive_number
+from .parameters import length, positive_number, resolved
 
 __all__ = ["Gaussian", "median_distance"]
 
@@ -103,9 +103,7 @@ class Gaussian(Kernel):
 
     @property
     def _sigma(self) -> float:
-        if self.sigma is None:
-            raise KernelParameterError("gaussian: sigma is not set; give sigma, or resolve the kernel on data first")
-        return self.sigma
+        return resolved(self, "sigma", self.sigma)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return tiles.gaussian_block(X, Y, self._sigma)

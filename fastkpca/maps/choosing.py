@@ -353,12 +353,18 @@ def candidates_for(count: int, n: int) -> int:
 
 
 def random_pivots(
-    kernel: Kernel, S: np.ndarray, count: int, rng: np.random.Generator, entry_error: float = 0.0
+    kernel: Kernel,
+    S: np.ndarray,
+    count: int,
+    rng: np.random.Generator,
+    entry_error: float = 0.0,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Numbers of ``count`` rows of S by randomly pivoted Cholesky; fewer where nothing but rounding is left."""
     diagonal = diagonal_of(kernel, S)
     check_kernel(kernel, diagonal)
-    return selected(kernel, Candidates(S, diagonal, np.ones(len(S))), 0.0, count, rng, entry_error).index
+    weights = np.ones(len(S)) if weights is None else weights
+    return selected(kernel, Candidates(S, diagonal, weights), 0.0, count, rng, entry_error).index
 
 
 def second_round(

@@ -90,7 +90,7 @@ class Rates(NamedTuple):
 RATES = {
     "baseline": Rates(3.5e8, 18e9, 19e9, 21e9, 22e9, 17e9, 14e9, 1500, 34e9, 4.4e9, 5e8, 2.7e8, 44e9),
     "avx2": Rates(1.3e9, 47e9, 50e9, 53e9, 53e9, 45e9, 25e9, 1500, 80e9, 5e9, 5e8, 3.4e8, 50e9),
-    "avx512": Rates(2.2e9, 95e9, 76e9, 57e9, 45e9, 45e9, 25e9, 2500, 80e9, 5e9, 5e8, 1.5e8, 1e11),
+    "avx512": Rates(2.4e9, 50e9, 58e9, 57e9, 45e9, 45e9, 25e9, 2500, 80e9, 5e9, 5e8, 1.5e8, 50e9),
 }
 """By the name of the instruction set that this processor runs.
 

@@ -11,6 +11,7 @@ with several columns each, and the whole Krylov space is kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,6 +99,7 @@ def block_krylov(
     *,
     start: np.ndarray | None = None,
     block_size: int | None = None,
+    proofs: Sequence[Proof] = (),
     rng: np.random.Generator | int = 0,
     progress: Progress | None = None,
 ) -> KrylovResult:
@@ -115,6 +117,8 @@ def block_krylov(
         size. Random where not given.
     block_size : int, optional
         Columns of a pass (`default_block_size`).
+    proofs : sequence of Proof
+        Of what is known of the matrix from elsewhere, beside those that hold for any.
     rng : numpy.random.Generator or int
     progress : callable, optional
         progress("krylov", passes, most passes) after each pass.
@@ -145,7 +149,7 @@ def block_krylov(
         history = []
     begins_flat = X is None or (start is None and searched is None and not matrix.product.gives_norm)
     space = _space(matrix, target, budget, block_size, rng)
-    proofs: list[Proof] = [Sums(), Factorisation()]
+    proofs = [*proofs, Sums(), Factorisation()]
     if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
         space.block = _random_block(space, target, budget.passes - expenses.passes)
         X = rng.standard_normal((A.n, space.block))

@@ -16,6 +16,7 @@ from ..base.lapack import takes_all
 from ..base.protocol import MOST_COLUMNS, Summary
 from ..maps.choosing import SAMPLE_ROWS
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
+from ..products.blocks import TILE
 from ..products.exact import band_rows
 from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
@@ -38,7 +39,6 @@ A_THREAD = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""
 KEPT_FEATURES = 32 << 20
 """Bytes up to which features are kept for the scores, rather than computed twice."""
-BLOCK_TILE = 512  # rows of a tile from Kernel.block
 
 
 def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
@@ -47,7 +47,7 @@ def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
     Each takes its tiles, the bands of a task of exact products, and two second moments: one that it makes, and one that
     waits to be added.
     """
-    each = A_THREAD + 28.0 * BLOCK_TILE * data.n_features + 16.0 * (1.2 * D) ** 2
+    each = A_THREAD + 28.0 * TILE * data.n_features + 16.0 * (1.2 * D) ** 2
     return max(1, min(n_threads, THREADS + max(0, int(room / each))))
 
 
@@ -103,7 +103,7 @@ def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     kept = n if wanted is None else min(float(wanted), n)
     vectors = kept + 1 if few else n
     one_copy = copies_of_rows(data, rows)
-    blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * 2.5 * d
+    blocks = THREADS * 8.0 * min(n, TILE) * 2.5 * d
     solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0))
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took

@@ -12,7 +12,6 @@ from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, value_seconds
-from ..products.vectors import row_sums
 
 __all__ = ["NOTHING_SEEN", "OF_PIVOTS", "Look", "further_bytes", "further_seconds", "look_at", "look_further"]
 
@@ -171,7 +170,7 @@ def _centred(kernel: Kernel, data: Summary, count: int) -> tuple[np.ndarray, flo
     X = data.sample[np.linspace(0, len(data.sample) - 1, min(count, len(data.sample))).astype(np.intp)]
     K = np.ascontiguousarray(kernel.block(X, X), dtype=np.float64)
     trace = float(K.trace())
-    means = row_sums(K)[0] / len(K)
+    means = K.sum(axis=1) / len(K)
     K = K - means
     K -= (means - means.sum() / len(K))[:, None]
     return K, trace

@@ -20,13 +20,10 @@ from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import EPS, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
-from .exact import ExactSummation
+from .exact import ExactSummation, band_rows
 from .vectors import with_ones
 
 __all__ = ["Coordinates", "Entries", "WeightedExactSummation", "WeightedSummation", "coordinates_for"]
-
-BAND = 1024
-"""Rows of a band of ``Entries``, where no product has cut them."""
 
 
 class WeightedSummation(Summation):
@@ -145,7 +142,8 @@ class Entries:
     @property
     def bands(self) -> list[tuple[slice, slice]]:
         """Pairs of ranges of rows, which cover the diagonal and what is above it."""
-        return upper_tiles(len(self.diagonal), BAND) if self._kept is None else self._kept.bands
+        n = len(self.diagonal)
+        return upper_tiles(n, band_rows(n, self._rows.n_features)) if self._kept is None else self._kept.bands
 
     def block(self, number: int) -> np.ndarray:
         """Of a pair of ``bands``: a new array."""

@@ -137,12 +137,13 @@ def _suffices(mu: float, last: float, residual: float, width: float) -> bool:
 
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
     """The centred matrix over ``unit``, in float32."""
-    B = np.empty(K.shape, dtype=np.float32)
-    np.multiply(K, 1.0 / unit, out=B, casting="same_kind")
-    if means is not None:
-        halves = ((means - 0.5 * float(means.sum()) / len(K)) / unit).astype(np.float32)
-        B -= halves
-        B -= halves[:, None]
+    halves = np.zeros(len(K)) if means is None else (means - 0.5 * float(means.sum()) / len(K)) / unit
+    halves, B, step = halves.astype(np.float32), np.empty(K.shape, dtype=np.float32), max(1, 8192 // len(K))
+    for start in range(0, len(K), step):  # without a second matrix in float64, whose memory would go and come each time
+        rows = slice(start, start + step)
+        B[rows] = K[rows] * (1.0 / unit)
+        B[rows] -= halves
+        B[rows] -= halves[rows, None]
     return B
 
 

@@ -14,13 +14,14 @@ from ..base.rounding import EPS
 from ..model.plan import Candidate
 from ..products.exact import ExactSummation
 from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
+from ..products.near import NearSummation, WithSums
 from ..products.operators import GramOperator
 from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
 from ..solve.costs import default_block_size
 from ..solve.krylov import KrylovResult, block_krylov
-from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
+from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
@@ -45,12 +46,15 @@ class _Products(NamedTuple):
         K, where it is held whole.
     values : ExactSummation or None
         ``double``, where it keeps the kernel values.
+    near : NearSummation or None
+        The values that are not near zero; ``double`` is `WithSums` then.
     """
 
     double: Summation
     single: Summation | None = None
     matrix: np.ndarray | None = None
     values: ExactSummation | None = None
+    near: NearSummation | None = None
 
 
 def solve_by_krylov(
@@ -68,16 +72,18 @@ def solve_by_krylov(
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
-    products = _products(problem, way, given if given.distributed and present is None else rows, rows)
+    products = _with_near(problem, way, _products(problem, way, given if given.distributed and present is None else rows, rows), rows)
     diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
     coordinates = coordinates_for(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
     )
-    matrix = _kernel_matrix(problem, products, coordinates, rows, diagonal, exact=way.name == "exact")
+    matrix = _kernel_matrix(problem, products, coordinates, rows, diagonal, exact=way.name == "exact" and products.near is None)
     held = matrix_in_memory and is_compiled(kernel)
     block = default_block_size(n, wanted, held=held)
     left = budget.memory - way.memory
-    start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
+    start = None
+    if products.near is None:
+        start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
         reached = block_krylov(
@@ -116,8 +122,9 @@ def _kernel_matrix(
     entry_error = problem.entry_error * (coordinates.count / rows.n_samples)
     if values is not None:
         entry_error += values.kept_error * coordinates.largest_weight / rows.n_samples
+    product = coordinates.product(products.double, exact=exact)
     return KernelMatrix(
-        product=coordinates.product(products.double, exact=exact),
+        product=product,
         search_product=None if products.single is None else coordinates.search_product(products.single),
         trace=coordinates.trace(diagonal),
         positive_semidefinite=kernel.positive_semidefinite,
@@ -126,6 +133,20 @@ def _kernel_matrix(
         n_threads=threads,
         measured=None if values is None else coordinates.measured(values.measured),
         about=0.0 if values is None else values.shift,
+        near=_near_matrix(problem, products, coordinates),
+    )
+
+
+def _near_matrix(problem: Problem, products: _Products, coordinates: Coordinates) -> NearMatrix | None:
+    near, product = products.near, products.double
+    if near is None:
+        return None
+    assert isinstance(product, WithSums)
+    error = (product.error_bound + problem.entry_error) * coordinates.count
+    return NearMatrix(
+        coordinates.search_product(near),
+        lambda: near.distance(product.weights, product.sums, error),
+        near.seconds,
     )
 
 
@@ -204,6 +225,17 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
     return _Products(MatrixSummation(K, n_threads=threads), search, K)
+
+
+def _with_near(problem: Problem, way: Candidate, products: _Products, rows: Rows) -> _Products:
+    """With a coarse matrix to search by, where the plan has room for one."""
+    offer = problem.kernel.coarse(problem.data, problem.target.tol) if way.room.near else None
+    if offer is None:
+        return products
+    weights = np.ones(rows.n_samples) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
+    near = offer.build(rows)
+    near.n_threads = problem.budget.n_threads
+    return _Products(WithSums(products.double, weights), near=near)
 
 
 def _fits_float32(problem: Problem) -> bool:

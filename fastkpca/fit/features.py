@@ -9,7 +9,8 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
-from ..base.rounding import EPS, UNIT32
+from ..base.rounding import EPS
+from ..maps.choosing import refined
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
@@ -27,14 +28,12 @@ from .components import (
     Axes,
     Scores,
     accurate_enough,
-    accurate_for,
     components,
     feature_sums,
     largest_of,
     leading_of,
 )
 from .growth import State, Step, best_within, cheapest, prices_of
-from .look import look_at
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_pass, vectors_of
 from .problem import Problem
 from .solution import Solution
@@ -254,18 +253,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     if trial is None:
         return False
     trial.update(problem.some_rows(FEW_ROWS))
-    target, n = problem.target, problem.data.n_samples
-    if not trial.error <= QUICK_SHARE * target.tol * trial.trace:
-        return False
-    if trial.error <= UNIT32 * trial.trace:
-        return True
-    if problem.rows.distributed:
-        return False  # sums in float32 err by more, or are not offered, where a processor's vectors are narrower
-    # sums in float32 err by more than some eigenvalues allow: a glance at these costs less than a second pass
-    look = look_at(problem.kernel, problem.data, 0)
-    assert target.n_components is not None
-    first, last = (trial.trace * share for share in (look.first(n), look.expected(target.n_components, n)))
-    return accurate_for(trial, first, last, target)
+    return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
 def _narrowest(
@@ -447,7 +435,8 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | No
         wanted = problem.target.tol * largest_of(found.leading[0])
     elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
-    return feature_map.refined(
+    return refined(
+        feature_map,
         problem.rows,
         tol=share * wanted / trace,
         max_features=most if step is not None and not last else min(most, 2 * feature_map.n_features + 100),

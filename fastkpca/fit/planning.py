@@ -17,12 +17,12 @@ from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from . import footprint
 from .candidates import (
-    KRYLOV_CALLS,
     components_held,
     dense_candidate,
     feature_candidate,
     feature_candidates,
     krylov_candidates,
+    least_krylov_seconds,
 )
 from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
@@ -88,7 +88,7 @@ def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candida
 
 def _krylov(problem: Problem, look: Look, others: list[Candidate], lapack: list[Candidate]) -> list[Candidate]:
     method = problem.target.method
-    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > KRYLOV_CALLS):
+    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds()):
         return krylov_candidates(problem, look, _best_seconds(others))
     return []
 

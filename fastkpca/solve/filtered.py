@@ -95,7 +95,12 @@ def cheapest_aim(
     narrow = (2.0 * float(squares[:c].sum()) <= width * above) & (highest <= 0.25 * above)
     possible = narrow & (above > 0.0) & (tops < last) & (squares[k] <= (SETTLED * last) ** 2)
     aims = [
-        Aim(int(k[i]), float(tops[i]), float(middle[i]), filter_steps(n, (-distance, float(tops[i])), middle[i], failure))
+        Aim(
+            int(k[i]),
+            float(tops[i]),
+            float(middle[i]),
+            filter_steps(n, (-distance, float(tops[i])), middle[i], failure),
+        )
         for i in np.flatnonzero(possible)
     ]
     return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)

@@ -83,15 +83,18 @@ class BehindGap(Judge):
 
     def _is_enough(self) -> bool:
         theta, squares, tol = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.target.tol
-        before, self.found = self.steps, cheapest_aim(
-            theta,
-            squares,
-            self.c,
-            GOAL * tol * float(theta[0]),
-            n=self.A.n,
-            distance=0.0,
-            failure=self.target.failure,
-            column_price=self.column_price,
+        before, self.found = (
+            self.steps,
+            cheapest_aim(
+                theta,
+                squares,
+                self.c,
+                GOAL * tol * float(theta[0]),
+                n=self.A.n,
+                distance=0.0,
+                failure=self.target.failure,
+                column_price=self.column_price,
+            ),
         )
         if self.found is not None:
             self.steps = self.expenses.passes + self.found.steps + self.column_price * self.found.columns

@@ -43,7 +43,17 @@ from .task import NearMatrix, SolverBudget
 Certifier = Any
 """`eigen.Certifier`, which asks for proofs: its basis, the Ritz pairs of its last look, its target and its costs."""
 
-__all__ = ["Exploration", "Factorisation", "Filter", "FormedMatrix", "Proof", "Proofs", "RandomStart", "Sums", "gap_behind"]
+__all__ = [
+    "Exploration",
+    "Factorisation",
+    "Filter",
+    "FormedMatrix",
+    "Proof",
+    "Proofs",
+    "RandomStart",
+    "Sums",
+    "gap_behind",
+]
 
 OF_START, OF_EXPLORATIONS = 0.4, 0.6
 """Shares of the probability of failure: of a random first block, and of all explorations at all of their stops."""

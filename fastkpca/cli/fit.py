@@ -13,7 +13,7 @@ from typing import Any
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import columns_of_the_file, read_table
-from .monitor import calibrated
+from .monitor import calibrated, note_of_ceiling
 from .outputs import beside, check_outputs, check_picture, row_names, score_writer
 
 __all__ = ["run_fit", "run_plan", "summary"]
@@ -50,6 +50,8 @@ def run_fit(options: argparse.Namespace) -> None:
             if held is not None:
                 with columns_of_the_file(held):
                     model = model.with_limits(calibrated(model, held.X, options.limits))
+                if not options.quiet:
+                    note_of_ceiling(model)
         seconds = time.perf_counter() - start
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat

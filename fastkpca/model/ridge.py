@@ -24,8 +24,9 @@ from ..base.checks import Randomness
 from ..base.protocol import LARGEST
 from ..base.rounding import EPS
 from ..kernels.gaussian import Gaussian, median_distance
+from ..maps.choosing import pivot_map
 from ..maps.passes import apply, feature_moments, map_tile_rows
-from ..maps.pivots import PivotMap, pivot_map
+from ..maps.pivots import PivotMap
 from ..rows.summary import sample_index
 from ..rows.view import Rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from ._figure import (
     date_ticks,
     fitted,
     open_frame,
+    plain_numbers,
     short,
 )
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: it then says how many there are
 _KINDS = {"U": "words", "S": "words", "M": "times", "m": "durations"}
+_LINES = "-", "--", "-.", ":"  # of ellipses: colours alone do not survive a grey print
 _POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 _NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
@@ -213,7 +216,7 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
     if labels is None or points.shape[1] != 2 or _on_a_scale(labels, values):
         raise ValueError("ellipses are of classes in two components; give labels= that are words or few whole numbers")
     colours = _looks(len(values), cmap)[0]
-    for value, colour in zip(values, colours):
+    for value, colour, line in zip(values, colours, cycle(_LINES)):
         rows = points[labels == value]
         if len(rows) < 3:
             continue
@@ -221,7 +224,7 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
         # chi^2 with two degrees of freedom is exponential
         width, height = 2 * np.sqrt(-2 * np.log1p(-level) * np.maximum(variances[::-1], 0))
         angle = float(np.degrees(np.arctan2(directions[1, 1], directions[0, 1])))
-        look = {"fill": False, "edgecolor": colour, "linewidth": 1.4, "zorder": 2.5}
+        look = {"fill": False, "edgecolor": colour, "linewidth": 1.4, "linestyle": line, "zorder": 2.5}
         ax.add_patch(Ellipse(rows.mean(axis=0), width, height, angle=angle, **look))
 
 
@@ -251,6 +254,7 @@ def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:
     look = {"gridsize": 110, "mincnt": 1, "bins": "log", "cmap": ListedColormap(blues(np.linspace(0.3, 1.0, 256)))}
     cells = ax.hexbin(*points.T, linewidths=0.1, rasterized=True, **look | style)
     bar = ax.figure.colorbar(cells, ax=ax, label="rows in a cell", pad=0.02)
+    plain_numbers(bar.ax.yaxis)
     bar.outline.set_visible(False)
 
 
@@ -355,7 +359,7 @@ def _entries(
 def _style(n_points: int) -> dict[str, Any]:
     """The more points, the smaller and the more transparent; a white rim parts those that overlap."""
     return {
-        "s": float(np.clip(4e4 / max(n_points, 1), 1, 24)),
+        "s": float(np.clip(4e4 / max(n_points, 1), 1, 32)),
         "alpha": float(np.clip(60 / np.sqrt(max(n_points, 1)), 0.08, 0.85)),
         "linewidths": float(np.clip(60 / np.sqrt(max(n_points, 1)) - 1.0, 0, 0.35)),
         "edgecolors": "white",

@@ -30,7 +30,8 @@ from ..fit.gram import gram
 from ..fit.kpca import kpca
 from ..fit.problem import entry_error_of, landmark_rows, summarize_for
 from ..kernels import guarded
-from ..maps.pivots import SAMPLE_ROWS, PivotMap, random_pivots, residual_draws
+from ..maps.choosing import SAMPLE_ROWS, random_pivots, residual_draws
+from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* musl's loader cannot choose among clones */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+/* musl's loader cannot choose among clones; others do before ThreadSanitizer can be called */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define KC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define KC_CLONES

@@ -8,7 +8,6 @@
 
 /* Sums of FK_ROWS by FK_COLUMNS products stay in registers, of which AVX-512 has 32, the others 16. */
 #if defined(__AVX512F__)
-#include <immintrin.h>
 #define FK_WIDE 8
 #define FK_ROWS 6
 #define FK_COLUMNS 4
@@ -45,19 +44,6 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 /* FK_PANEL features of FK_LENGTH points stay in the second level of cache, FK_ROWS of them in the first. */
 #define FK_PANEL 64
 
-#if FK_WIDE == 8
-/* out += the sums of the numbers of four vectors: each step adds halves of what two vectors hold, and packs them */
-FK_INLINE void add_four(const __m512d *v, double *out)
-{
-    const __m512d ab = _mm512_add_pd(_mm512_unpacklo_pd(v[0], v[1]), _mm512_unpackhi_pd(v[0], v[1]));
-    const __m512d cd = _mm512_add_pd(_mm512_unpacklo_pd(v[2], v[3]), _mm512_unpackhi_pd(v[2], v[3]));
-    const __m512d half = _mm512_add_pd(_mm512_shuffle_f64x2(ab, cd, 0x88), _mm512_shuffle_f64x2(ab, cd, 0xdd));
-    const __m512d all = _mm512_add_pd(half, _mm512_shuffle_f64x2(half, half, 0xb1));
-    const __m256d four = _mm512_castpd512_pd256(_mm512_shuffle_f64x2(all, all, 0x08));
-    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), four));
-}
-#endif
-
 FK_INLINE void block(int rows, int columns, ptrdiff_t n, const double *const *left, const double *const *right,
                      double *sums, ptrdiff_t stride)
 {
@@ -72,13 +58,6 @@ FK_INLINE void block(int rows, int columns, ptrdiff_t n, const double *const *le
                 sum[p][q] += x * y[q];
         }
     }
-#if FK_WIDE == 8
-    if (columns == 4) {
-        FK_UNROLL for (int p = 0; p < rows; p++)
-            add_four((const void *)sum[p], sums + p * stride);
-        return;
-    }
-#endif
     FK_UNROLL for (int p = 0; p < rows; p++)
         FK_UNROLL for (int q = 0; q < columns; q++) {
             double lanes[FK_WIDE];

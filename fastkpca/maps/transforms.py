@@ -136,16 +136,22 @@ def type1(
 
 
 def type2(
-    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, modes: np.ndarray | None = None
+    P: np.ndarray,
+    spectra: np.ndarray,
+    half: tuple[int, ...],
+    eps: float,
+    modes: np.ndarray | None = None,
+    nodes: Nodes | None = None,
 ) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra.
 
     With ``modes`` (from ``modes_of``) the spectra are w_m^(1/2) c_m for the weights w of a Gaussian, and the error of a
-    column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size.
+    column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size. With ``nodes``
+    all points lie inside.
     """
     n, k = P.shape[1], len(spectra)
-    nodes = _nodes_for(P, half, eps, k, modes)
-    if nodes.boxes is not None:
+    nodes = nodes or _nodes_for(P, half, eps, k, modes)
+    if nodes.boxes is not None and n:
         return _boxes_type2(P, spectra, nodes)
     return _finufft_type2(P, spectra, half, eps) if _by_finufft(half, eps, n, k) else _direct_type2(P, spectra, half)
 

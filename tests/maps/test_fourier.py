@@ -16,9 +16,10 @@ from reference import long_gaussian
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.maps import fourier, transforms
-from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
+from fastkpca.maps import fourier, toeplitz, transforms
+from fastkpca.maps.fourier import FourierMap, fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments
+from fastkpca.maps.toeplitz import ToeplitzMoments
 from fastkpca.rows.view import Rows
 from fastkpca.solve.moments import leading_pairs
 from fastkpca.solve.operators import MomentOperator
@@ -574,7 +575,7 @@ def test_a_flat_spectrum_on_a_line_is_left_to_lapack(spread, formed):
         warnings.simplefilter("ignore", CertificateWarning)  # of so flat a spectrum the map leaves a little more
         patch.setattr(fourier.ToeplitzMoments, "dense", dense)
         model = fk.kpca(x[:, None], **asked)
-    assert fourier.DENSE < model.info["n_features"] <= fourier.DENSE_LINE
+    assert toeplitz.DENSE < model.info["n_features"] <= toeplitz.DENSE_LINE
     assert all((C is not None) == formed for C in made) and made
     K = np.exp(-((x[:, None] - x) ** 2) / (2 * 0.005**2))
     K -= K.mean(axis=0)

@@ -368,62 +368,39 @@ FK_DEFINE_TANH(float, s)
 #undef S
 #undef LANES
 
-static void squares(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, const double *ri, const double *rj,
-                    double g, double *sums)
-{
-    for (ptrdiff_t i = 0; i < ni; i++) {
-        const double *row = K + i * ldk;
-        const vec_d shift = all_d(g - ri[i]);
-        vec_d centred[2] = {{0}, {0}}, plain[2] = {{0}, {0}};
-        double c1 = 0, c2 = 0;
-        ptrdiff_t j = 0;
-        for (; j + 2 * LANES_d <= nj; j += 2 * LANES_d)
-            for (int h = 0; h < 2; h++) {
-                vec_d v = *(const mem_d *)(row + j + h * LANES_d);
-                vec_d w = v - (*(const mem_d *)(rj + j + h * LANES_d) - shift);
-                centred[h] += w * w;
-                plain[h] += v * v;
-            }
-        for (; j < nj; j++) {
-            double w = row[j] - (rj[j] - (g - ri[i]));
-            c1 += w * w;
-            c2 += row[j] * row[j];
-        }
-        sums[0] += c1 + sum_d(centred[0] + centred[1]);
-        sums[1] += c2 + sum_d(plain[0] + plain[1]);
-    }
-}
-
-/* of float tiles, in double */
+FK_VECTOR(float, FK_BYTES / 2, vec_half);
 FK_VECTOR_IN_MEMORY(float, FK_BYTES / 2, mem_half);
 
-static void squares_single(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
-                           const double *rj, double g, double *sums)
-{
-    for (ptrdiff_t i = 0; i < ni; i++) {
-        const float *row = K + i * ldk;
-        const vec_d shift = all_d(g - ri[i]);
-        vec_d centred[2] = {{0}, {0}}, plain[2] = {{0}, {0}};
-        double c1 = 0, c2 = 0;
-        ptrdiff_t j = 0;
-        for (; j + 2 * LANES_d <= nj; j += 2 * LANES_d)
-            for (int h = 0; h < 2; h++) {
-                vec_d v = __builtin_convertvector(*(const mem_half *)(row + j + h * LANES_d), vec_d);
-                vec_d w = v - (*(const mem_d *)(rj + j + h * LANES_d) - shift);
-                centred[h] += w * w;
-                plain[h] += v * v;
-            }
-        for (; j < nj; j++) {
-            double v = row[j], w = v - (rj[j] - (g - ri[i]));
-            c1 += w * w;
-            c2 += v * v;
-        }
-        sums[0] += c1 + sum_d(centred[0] + centred[1]);
-        sums[1] += c2 + sum_d(plain[0] + plain[1]);
+/* of tiles of either type, in double */
+#define FK_DEFINE_SQUARES(T, S, MEM)                                                                                  \
+    static void squares_##S(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const double *ri, const double *rj, \
+                            double g, double *sums)                                                                   \
+    {                                                                                                                 \
+        for (ptrdiff_t i = 0; i < ni; i++) {                                                                          \
+            const T *row = K + i * ldk;                                                                               \
+            const vec_d shift = all_d(g - ri[i]);                                                                     \
+            vec_d centred[2] = {{0}, {0}}, plain[2] = {{0}, {0}};                                                     \
+            double c1 = 0, c2 = 0;                                                                                    \
+            ptrdiff_t j = 0;                                                                                          \
+            for (; j + 2 * LANES_d <= nj; j += 2 * LANES_d)                                                           \
+                for (int h = 0; h < 2; h++) {                                                                         \
+                    vec_d v = __builtin_convertvector(*(const MEM *)(row + j + h * LANES_d), vec_d);                  \
+                    vec_d w = v - (*(const mem_d *)(rj + j + h * LANES_d) - shift);                                   \
+                    centred[h] += w * w;                                                                              \
+                    plain[h] += v * v;                                                                                \
+                }                                                                                                     \
+            for (; j < nj; j++) {                                                                                     \
+                double v = row[j], w = v - (rj[j] - (g - ri[i]));                                                     \
+                c1 += w * w;                                                                                          \
+                c2 += v * v;                                                                                          \
+            }                                                                                                         \
+            sums[0] += c1 + sum_d(centred[0] + centred[1]);                                                           \
+            sums[1] += c2 + sum_d(plain[0] + plain[1]);                                                               \
+        }                                                                                                             \
     }
-}
+FK_DEFINE_SQUARES(double, d, mem_d)
+FK_DEFINE_SQUARES(float, s, mem_half)
 
-FK_VECTOR(float, FK_BYTES / 2, vec_half);
 #define EACH_ENTRY                                                                                                    \
     for (ptrdiff_t i = 0; i < ni; i++)                                                                                \
         for (ptrdiff_t j = i * ldk; j < i * ldk + nj; j += LANES_d)
@@ -458,8 +435,6 @@ static void join(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low
 
 #define FK_TABLE(S)                                                                                                   \
     {gauss_direct_##S, dot_direct_##S, 2 * LANES_##S,          dots_##S,         gauss_map_##S, power_map_##S,      \
-     tanh_map_##S,                                                                                                    \
-     multiply_##S,     multiply_transposed_##S, multiply_both_##S, exp_array_##S}
+     tanh_map_##S,     multiply_##S,   multiply_transposed_##S, exp_array_##S}
 
-const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_BYTES == 64, FK_TABLE(d), FK_TABLE(s), squares,
-                                        squares_single, split, join};
+const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares_d, squares_s, split, join};

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
-from ..base.rounding import EPS, UNIT32
+from ..base.rounding import EPS
+from ..maps.choosing import refined
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
@@ -27,14 +28,12 @@ from .components import (
     Axes,
     Scores,
     accurate_enough,
-    accurate_for,
     components,
     feature_sums,
     largest_of,
     leading_of,
 )
 from .growth import State, Step, best_within, cheapest, prices_of
-from .look import look_at
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_pass, vectors_of
 from .problem import Problem
 from .solution import Solution
@@ -212,9 +211,8 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     if 8.0 * n * feature_map.n_features <= way.room.kept:
         kept = np.empty((feature_map.n_features, n))
     of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_pass(problem, _spare(problem, way)))
-    quick = (
-        quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
-    )
+    for_rows = of_rest and (way.room.rows > 0 or tries > 0 or target.given_landmarks)
+    quick = quick and kept is None and not for_rows and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
     moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
@@ -255,18 +253,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     if trial is None:
         return False
     trial.update(problem.some_rows(FEW_ROWS))
-    target, n = problem.target, problem.data.n_samples
-    if not trial.error <= QUICK_SHARE * target.tol * trial.trace:
-        return False
-    if trial.error <= UNIT32 * trial.trace:
-        return True
-    if problem.rows.distributed:
-        return False  # sums in float32 err by more, or are not offered, where a processor's vectors are narrower
-    # sums in float32 err by more than some eigenvalues allow: a glance at these costs less than a second pass
-    look = look_at(problem.kernel, problem.data, 0)
-    assert target.n_components is not None
-    first, last = (trial.trace * share for share in (look.first(n), look.expected(target.n_components, n)))
-    return accurate_for(trial, first, last, target)
+    return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
 def _narrowest(
@@ -286,7 +273,7 @@ def _narrowest(
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
         return found, None
     found = _first_bound(found, problem, rounds, most_draws)
-    for attempt in range(1, TRIES):
+    for attempt in range(1, TRIES + target.given_landmarks):
         if not found.misses(target):
             break
         state = _state(found, problem, most_draws, rounds)
@@ -294,11 +281,19 @@ def _narrowest(
             step = best_within(state, prices, limit)
             return found if step is None else _after(step, found, problem, rounds, attempt), None
         step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
+        if target.given_landmarks and (step is None or attempt == TRIES):
+            step = best_within(state, prices, np.inf) if _may_narrow(found, problem) else None
         if step is None or step.features > D or step.seconds > instead:
             return found, step
         found = _after(step, found, problem, rounds, attempt)
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
     return found, None
+
+
+def _may_narrow(found: _Pass, problem: Problem) -> bool:
+    """Whether rows of what the map leaves out are to be had, and not all are known."""
+    known = 0 if found.narrowed is None else found.narrowed.rows
+    return found.residual is not None and known < problem.rows.n_samples
 
 
 def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:
@@ -347,6 +342,8 @@ def _wanted(found: _Pass, problem: Problem) -> int:
 
 def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> State:
     values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
+    if len(values) == found.moments.map.n_features:  # the map has no more
+        values = np.append(values, 0.0)
     k = min(len(values) - 1, c + MORE_VECTORS)
     exact = found.moments.error <= QUICK_SHARE / (k + 1) * problem.target.tol * largest_of(values)
     return State(
@@ -438,7 +435,8 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | No
         wanted = problem.target.tol * largest_of(found.leading[0])
     elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
-    return feature_map.refined(
+    return refined(
+        feature_map,
         problem.rows,
         tol=share * wanted / trace,
         max_features=most if step is not None and not last else min(most, 2 * feature_map.n_features + 100),

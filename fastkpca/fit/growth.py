@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..maps.choosing import candidates_for
 from ..maps.draws import DRAWS
-from ..maps.pivots import candidates_for, pivots_cost
-from ..products.rates import RATE, eigen_seconds, pass_seconds, value_seconds
+from ..products.rates import RATE, eigen_seconds, pass_seconds, pivots_cost, value_seconds
 from ..solve.sampled import FEWEST, bound_flops, upper_share
 from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
 from .narrowing import MORE_VECTORS

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
+from ..maps.choosing import SAMPLE_ROWS, candidates_for, may_be_means, pivot_map
 from ..maps.draws import DRAWS
-from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost, pivots_rounding
-from ..products.rates import RATE, value_seconds
+from ..maps.pivots import pivots_rounding
+from ..products.rates import RATE, pivots_cost, value_seconds
 from ..rows.view import Rows
 from ..solve.sampled import FEWEST, bound_flops, draws_worth, upper_share
 from .growth import MOVED, State, cheapest_map, prices_of
@@ -100,7 +101,8 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
     if count is not None:
         return counted_cost(data, count, flops)
     assert look.probe is not None
-    cost = look.probe.cost(residual, flops, data.n_samples)
+    rank = min(look.probe.rank(residual), float(data.n_samples))
+    cost = pivots_cost(rank, flops, residual, candidates=SAMPLE_ROWS)
     size, error = float(kernel.diagonal(data.sample).mean()), kernel.entry_error(data, np.dtype(np.float64))
     return replace(cost, rounding=pivots_rounding(cost.n_features, (error or 0.0) / max(size, 1e-300)))
 

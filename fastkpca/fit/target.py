@@ -54,6 +54,11 @@ class Target:
         return self.c if isinstance(self.c, int) else None
 
     @property
+    def given_landmarks(self) -> bool:
+        """Whether the features are those of landmarks that the user chose: there will be no more."""
+        return self.given_map and self.max_features is not None
+
+    @property
     def is_loose(self) -> bool:
         """Whether what a feature map leaves out may be worth a closer look than its trace."""
         return self.tol >= LOOSE or not self.tol_is_required

@@ -61,14 +61,9 @@ BEYOND = 1e-4
 two rows of the box and their images, whose error is then far below any tolerance."""
 TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.35
 """Of the tolerance, for the modes left out and for the error of the transforms."""
-MEAN_SHARE = 1e-10
-"""Of the moment's norm, for the error of the grid on which its product with the mean is formed."""
 KRYLOV_COLUMNS, LITTLE = 100, 0.05
 """Of an iteration, whose products' errors add up, about; and the share of the tolerance that such errors may take
 without a closer look at them."""
-FORMED_SHARE = 0.2
-"""Of the tolerance, for the error of a moment formed in few directions: it counts twice against the eigensolver's share
-of a tol that is twice this tolerance, beside what these directions leave out."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 
@@ -212,11 +207,12 @@ class FourierMap(FeatureMap):
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         C = np.asarray(C, dtype=np.float64)
         sizes = np.linalg.norm(C, axis=0) * sqrt(self.weights.sum())
-        at = transforms.SharedType2(self._pack(C) * self._half_root, self.half, self.eps, sizes, self._inside)
+        spectra = self._pack(C) * self._half_root
+        modes = transforms.modes_of(spectra, self.half, sizes)
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
-            values = at(P)
+            values = transforms.type2(P, spectra, self.half, self.eps, modes)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -331,7 +327,6 @@ class ToeplitzMoments(OperatorMoments):
         """What follows from the sums: they change."""
         self._symbol: np.ndarray | None = None
         self._total: np.ndarray | None = None
-        self._squares: list[np.ndarray] | None = None
         self._square_sum: float | None = None
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -410,22 +405,16 @@ class ToeplitzMoments(OperatorMoments):
         (mean s^2 sum w)^(1/2). The latter is less where the rows crowd, and the symbol peaks. The symbol itself comes
         from a third FFT, whose errors are as large at one point as at another (the model of ``rounding_factor``).
         """
-        return self._rounding(self.symbol.size, _largest(self.symbol))
-
-    def _rounding(self, points: float, largest: float = inf) -> float:
-        """``product_error`` for a symbol of so many points, and its largest absolute value where that is known."""
-        total, weights = self.total, self.map.weights
-        square = float(total @ total) / max(self.count, 1e-300)
+        symbol, total, weights = self.symbol, self.total, self.map.weights
+        largest = max(float(symbol.max()), -float(symbol.min()))
         mean = sqrt(2.0 * self._sum_of_squares())  # root mean square, or more
-        return _product_error(points, largest, mean, float(weights.max()), float(weights.sum()), square)
+        square = float(total @ total) / max(self.count, 1e-300)
+        return _product_error(symbol.size, largest, mean, float(weights.max()), float(weights.sum()), square)
 
     @property
     def indefinite(self) -> float:
-        """How far below zero an eigenvalue of the computed operator may lie: the transform's error."""
-        error = self.count * self.map.transform_error
-        # the symbol itself is not needed where rounding is nothing
-        most = self._rounding(2.0 * self._sums.size * 2.0 ** len(self.map.half))
-        return error + (most if most <= 1e-3 * error else self.product_error)
+        """How far below zero an eigenvalue of the computed operator may lie: the transform's error, and rounding."""
+        return self.count * self.map.transform_error + self.product_error
 
     def _sum_of_squares(self) -> float:
         """Of all |t_j| with j_1 >= 0."""
@@ -440,28 +429,17 @@ class ToeplitzMoments(OperatorMoments):
 
         |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
-        total, n = self.total, max(self.count, 1e-300)
-        b = float(total @ total)
-        by_axes = self._product_weights is not None
-        square = self._norm_square_by_axes() if by_axes else self._norm_square_by_modes()
-        # of many modes the whole symbol is dear, and nothing else may need it
-        coarse = by_axes and self.map.n_features >= compressed.LEAST[len(self.map.half)]
-        symbol, _, growth = self._coarse_symbol(MEAN_SHARE * sqrt(square)) if coarse else (self.symbol, 0.0, 0.0)
+        total, n, symbol = self.total, max(self.count, 1e-300), self.symbol
+        b, square = float(total @ total), self._norm_square()
         values = _values(self.map._pack(total[:, None]) * self.map._half_root, symbol.shape)[0]
         product = float(np.vdot(values * symbol, values)) / symbol.size  # total' S T S total
         rounding = 128.0 * log2(symbol.size) * UNIT * self._sum_of_squares() * float(np.sum(self.map.weights**2))
-        rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self._rounding(symbol.size, _largest(symbol))
+        rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
         centred = square - 2.0 * product / n + (b / n) ** 2
-        return sqrt(max(centred, 0.0) + rounding + growth)
+        return sqrt(max(centred, 0.0) + rounding)
 
-    def _norm_square_by_axes(self) -> float:
-        """|S T S|_F^2 where a mode's weight is a product of the axes'."""
-        first = 2.0 * self._pairs_by_axis()[0]
-        first[0] *= 0.5
-        return float(first @ self._squares_by_axis()[0])
-
-    def _norm_square_by_modes(self) -> float:
-        """|S T S|_F^2 of any weights."""
+    def _norm_square(self) -> float:
+        """|S T S|_F^2."""
         shape = self.symbol.shape
         w = scipy.fft.rfftn(self.map.weights, shape)
         pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), shape))
@@ -491,67 +469,13 @@ class ToeplitzMoments(OperatorMoments):
 
     def compressed(self) -> compressed.Compressed | None:
         whole = self.map
-        lines = self._product_weights if whole.n_features >= compressed.LEAST[len(whole.half)] else None
-        if lines is None:
+        if whole.n_features < compressed.LEAST.get(len(whole.half), inf) or self._product_weights is None:
             return None
         tau = DIRECTIONS_SHARE * whole.tail
+        lines, sums = self._product_weights, self._exact_count()
         return compressed.compressed_moment(
-            self._exact_count(), self.count, lines, whole._inside, tau, whole._unpack, self._coarse_symbol
+            sums, self.count, lines, whole._inside, tau, whole._unpack, lambda: self.symbol
         )
-
-    def _coarse_symbol(self, most: float) -> tuple[np.ndarray, float, float]:
-        """``symbol`` on the coarsest grid that changes S T S by at most ``most`` (Frobenius norm), by how much it does,
-        and by how much the square of the centred moment's norm grows.
-
-        A grid of n points takes a mode j beyond n / 2 for j - n or j + n. With n > 2 M points that changes S T S, along
-        this axis alone, by t_(j -+ n) - t_j, squared times (w * w)_j. Where the same is done to such a change along
-        another axis, its squares at some modes count twice, the second time with the weight of a mode farther out.
-
-        The change E has entries where modes differ by more than n / 2 along some axis: there the entries of S T S are
-        no larger, in norm, than E. And b'E b, with b of mean and centring, is at most 2 |b| |E| times the norm of b in
-        modes beyond n / 4, since of two modes that differ so one lies there.
-        """
-        pairs = self._pairs_by_axis()
-        shape, error, growth = [], 0.0, 1.0
-        for pair, squares in zip(pairs, self._squares_by_axis()):
-            n, change = _coarsest(pair, squares, most / (len(pairs) * growth))
-            shape.append(n)
-            error += growth * change
-            j = np.arange((n + 1) // 2, len(pair))
-            growth *= sqrt(1.0 + float((pair[j] / pair[n - j]).max(initial=0.0)))
-        kept = [min((n - 1) // 2, m) for n, m in zip(shape, self._doubled)]
-        around = tuple(slice(m - k, m + k + 1) for k, m in zip(kept[1:], self._doubled[1:]))
-        values = _values(self._exact_count()[(slice(0, kept[0] + 1), *around)][None], tuple(shape))[0]
-        error *= 1.0 + 1e-9
-        b = self.total.reshape(self.map.weights.shape)
-        heavy = tuple(slice(max(m - k // 2, 0), m + k // 2 + 1) for m, k in zip(self.map.half, kept))
-        square = float(np.vdot(b, b))
-        light = max(square - float(np.sum(b[heavy] ** 2)), 0.0) + 1e-13 * square
-        return values, error, 3.0 * error**2 + 4.0 * sqrt(square * light) * error / max(self.count, 1e-300)
-
-    def _pairs_by_axis(self) -> list[np.ndarray]:
-        """(w * w)_j of each axis for 0 <= j <= 2 M, where a mode's weight is the product of these."""
-        lines = self._product_weights
-        assert lines is not None
-        return [np.convolve(line, line)[m:] for line, m in zip(lines, self._doubled)]
-
-    def _squares_by_axis(self) -> list[np.ndarray]:
-        """Sums of |t_j|^2 over all axes but one, weighted by ``_pairs_by_axis`` there, for 0 <= j_c <= 2 M_c."""
-        if self._squares is not None:
-            return self._squares
-        pairs, sums_of_waves = self._pairs_by_axis(), self._exact_count()
-        squares = sums_of_waves.real**2 + sums_of_waves.imag**2
-        both = [np.concatenate([pair[:0:-1], pair]) for pair in pairs]
-        both[0] = np.concatenate([pairs[0][:1], 2.0 * pairs[0][1:]])
-        sums = []
-        for kept in range(len(pairs)):
-            part = squares
-            for axis in range(len(pairs) - 1, -1, -1):
-                if axis != kept:
-                    part = np.tensordot(part, both[axis], axes=(axis, 0))
-            sums.append(part if kept == 0 else part[self._doubled[kept] :])
-        self._squares = sums
-        return sums
 
     @cached_property
     def _product_weights(self) -> list[np.ndarray] | None:
@@ -578,32 +502,11 @@ def _product_error(points: float, largest: float, mean: float, heaviest: float, 
     return UNIT * ((8.0 * logarithm + 32.0) * size + (4.0 * logarithm + 16.0) * mean * heaviest + 64.0 * square)
 
 
-def _largest(values: np.ndarray) -> float:
-    """Absolute value."""
-    return max(float(values.max()), -float(values.min()))
-
-
 def _lines(chosen: np.ndarray, half: tuple[int, ...]) -> list[tuple[np.ndarray, int]]:
     """The axes of a centred box, each with its middle."""
     return [
         (chosen[tuple(slice(None) if e == c else m for e, m in enumerate(half))], half[c]) for c in range(len(half))
     ]
-
-
-def _coarsest(pairs: np.ndarray, squares: np.ndarray, most: float) -> tuple[int, float]:
-    """The least n > 2 M of an axis at which aliases change the moment by at most ``most``, and a bound on the change.
-
-    ``pairs`` (w * w)_j and ``squares``, those of t, for 0 <= j <= 2 M.
-    """
-    largest = len(pairs) - 1
-    n = scipy.fft.next_fast_len(largest + 1, real=True)
-    while n <= 2 * largest:
-        j = np.arange((n + 1) // 2, largest + 1)
-        error = sqrt(2.0 * float(pairs[j] @ squares[j])) + sqrt(2.0 * float(pairs[j] @ squares[n - j]))
-        if error <= most:
-            return n, error
-        n = scipy.fft.next_fast_len(n + 1, real=True)
-    return n, 0.0
 
 
 def _values(spectra: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -794,14 +697,14 @@ def _expected_rounding(data: Summary, half: tuple[int, ...], periods: np.ndarray
     return rounding(float(counts @ (counts - 1.0)) / (len(places) * others))
 
 
-def _expected_product(half: tuple[int, ...], reaches: list[float], tol: float) -> tuple[float, float]:
+def _expected_product(half: tuple[int, ...], reaches: list[float]) -> tuple[float, float]:
     """Flops of a product of the second moment with a column, and its order: of fewer directions, where these do."""
     d, D, grid = len(half), prod(2 * m + 1 for m in half), float(prod(4 * m + 1 for m in half))
-    directions = compressed.expected_directions(reaches)
-    few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
-    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= FORMED_SHARE * tol:
-        size = directions if d < 3 else 2.0 * directions  # as measured
-        return DIRECTION_FLOPS * directions, size
+    if D >= compressed.LEAST.get(d, inf):
+        directions = compressed.expected_directions(reaches)
+        if directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]:
+            size = directions if d < 3 else 2.0 * directions  # as measured
+            return DIRECTION_FLOPS * directions, size
     return FFT_FLOPS * grid * log(grid + 2.0), float(D)
 
 
@@ -832,7 +735,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
     # two threads may make them at the same time
     waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
-    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)], tol)
+    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)])
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(

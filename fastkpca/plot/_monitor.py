@@ -108,7 +108,7 @@ def monitor(
     else:
         axes = given_axes(ax, len(charts), "charts")
     for one, (name, values, limit, method) in zip(axes, charts):
-        of_both = " of both" if limits.joint else ""
+        of_both = " for both together" if limits.joint else ""
         _draw(one, place, values, limit, f"{100 * limits.confidence:g} % limit{of_both} ({method})", name)
         if words is not None:
             word_ticks(one, words)
@@ -177,7 +177,7 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
     for chosen, colour, mark, text in ((~beyond, BLUE, "o", "below both limits"), (beyond, RED, "D", "beyond one")):
         label = f"{int(chosen.sum())} {text}"
         handles.append(drawn.scatter(t2[chosen], spe[chosen], color=colour, marker=mark, label=label, **look))
-    of_both = " of both" if limits.joint else ""
+    of_both = " for both together" if limits.joint else ""
     text = f"{100 * limits.confidence:g} % limits{of_both}"
     handles.append(drawn.axhline(limits.spe, color=GREY, linewidth=1.2, linestyle="--", label=text))
     drawn.axvline(limits.t2, color=GREY, linewidth=1.2, linestyle="--")
@@ -307,7 +307,7 @@ def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text:
         handles += ax.plot(
             x[beyond],
             values[beyond],
-            "o",
+            "D",
             color=RED,
             markersize=size,
             markeredgewidth=0,

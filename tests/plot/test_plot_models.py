@@ -50,7 +50,7 @@ def limits():
 
 
 @pytest.mark.parametrize(
-    ("joint", "text"), [(False, "90 % limit (empirical)"), (True, "90 % limit of both (empirical)")]
+    ("joint", "text"), [(False, "90 % limit (empirical)"), (True, "90 % limit for both together (empirical)")]
 )
 def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model, joint, text):
     own = fk.kpca_limits(model, X + 0.01, confidence=0.9, joint=joint)

@@ -214,7 +214,13 @@ def best_within(state: State, prices: Prices, seconds: float) -> Step | None:
 
 
 def cheapest_map(states: list[State], prices: Prices, width: float) -> Step | None:
-    """The cheapest way to intervals of second order of this width by one of these maps, with its passes."""
-    passes = (prices.map(x.features, len(x.theta)) for x in states)
-    found = [x.steps(prices, y).cheapest(AIM * width, with_rows=True) for x, y in zip(states, passes)]
-    return min((x for x in found if x is not None), default=None)
+    """The cheapest way to intervals of second order of this width by one of these maps, in the order of their prices,
+    with its passes."""
+    best: Step | None = None
+    for state in states:
+        before = prices.map(state.features, len(state.theta))
+        if best is not None and before >= best.seconds:
+            break
+        found = state.steps(prices, before).cheapest(AIM * width, with_rows=True)
+        best = min((x for x in (best, found) if x is not None), default=None)
+    return best

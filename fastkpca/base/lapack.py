@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from .._core.symmetric import eigenvalues
 from . import parallel
 
-__all__ = ["eigenvalues", "largest_eigenpairs", "takes_all"]
+__all__ = ["largest_eigenpairs", "takes_all"]
 
 QUICK = 1000
 """Order of a matrix below which LAPACK takes a tenth of a second at most, so that it needs no thread of its own."""

@@ -441,6 +441,13 @@ class Kernel:
         """
         return None
 
+    def coarse(self, data: Summary, tol: float) -> Offer | None:
+        """Products with a matrix B in which values near zero are left out, so that they take little time; K >= B >= 0.
+
+        To search by, for intervals of this tol. Kernels from outside are not asked.
+        """
+        return None
+
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
         """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry.
 
@@ -613,24 +620,6 @@ class FeatureMap:
         """
         if not self.anywhere:
             refuse_farther(data, radius)
-        return self
-
-    def refined(
-        self,
-        rows: Any,
-        *,
-        tol: float,
-        max_features: int,
-        rng: np.random.Generator,
-        seen: Any = None,
-        n_threads: int = 1,
-        progress: Callable[[str, int, int], None] | None = None,
-    ) -> FeatureMap:
-        """A map with features added where these rows have most of the residual; itself where nothing can be added.
-
-        ``tol`` is the residual trace over trace to aim for; ``seen`` is what a pass has found already: the trace of K,
-        and rows drawn in proportion to their residual.
-        """
         return self
 
     def formula(self) -> dict[str, Any] | None:

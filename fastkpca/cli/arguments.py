@@ -201,7 +201,7 @@ EXAMPLES = {
   fastkpca monitor model.kpca new.csv --plot chart.png
   fastkpca monitor model.kpca new.csv --id time --limits 0.999 -o rows.csv
   fastkpca monitor model.kpca new.csv --normal normal.csv
-  fastkpca monitor model.kpca new.csv --fill-missing    where a sensor gave no value now and then""",
+  fastkpca monitor model.kpca new.csv --fill-missing      where a sensor gave no value now and then""",
     "info": """example:
   fastkpca info model.kpca""",
     "kernels": """examples:

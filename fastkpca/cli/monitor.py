@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from .console import Refused, progress_bars
+from .console import Refused, progress_bars, say
 from .inputs import columns_of_the_file, filled, note_of_order, read_table
 from .outputs import check_outputs, check_picture, row_names
 
-__all__ = ["calibrated", "run_monitor"]
+__all__ = ["calibrated", "note_of_ceiling", "run_monitor"]
 
 _ALARM = 3  # the exit code where rows are beyond a limit
 _CONFIDENCE = 0.99
 _SHOWN = 3  # columns of an alarm
 _OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
+_AWAY, _NEAR_CEILING = 1e3, 0.5  # ranges of the columns; share of the SPE of a row so far away
 _LEAST = 0.01  # of the statistic: columns that take less off are not shown
 
 
@@ -65,6 +66,23 @@ def calibrated(model: Any, X: Any, confidence: float) -> Any:
     import fastkpca as fk
 
     return fk.kpca_limits(model, X, confidence=confidence, joint=True)
+
+
+def note_of_ceiling(model: Any) -> None:
+    """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
+    import fastkpca as fk
+
+    sigma, ranges = model.kernel.fixed_point_width(), model.limits.quantiles
+    if sigma is None or ranges is None:
+        return
+    far = ranges[-1:] + _AWAY * np.ptp(ranges, axis=0)
+    share = model.limits.spe / float(fk.kpca_spe(model, far)[0])
+    if share > _NEAR_CEILING:
+        say(
+            "note",
+            f"with this sigma SPE has a ceiling, and its limit is {share:.0%} of that: faults hardly show. A larger "
+            f"sigma sees more: try --sigma {4 * sigma:.3g}, four times this one",
+        )
 
 
 def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:

@@ -18,7 +18,7 @@ from ..base.protocol import Cost, Offer
 from ..model.plan import Candidate, Room, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
-from ..products.rates import OVERHEAD, RATE, eigen_seconds, is_compiled, value_seconds
+from ..products.rates import RATE, eigen_seconds, is_compiled, value_seconds
 from ..solve.beyond import lanczos_steps
 from ..solve.costs import (
     MOST_COLUMNS,
@@ -32,6 +32,7 @@ from ..solve.costs import (
 )
 from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
+from ..solve.near import near_seconds
 from ..solve.proofs import EXPLORING_PASSES
 from ..solve.small import seconds_of_small
 from . import footprint
@@ -44,12 +45,12 @@ from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
 __all__ = [
-    "KRYLOV_CALLS",
     "components_held",
     "dense_candidate",
     "feature_candidate",
     "feature_candidates",
     "krylov_candidates",
+    "least_krylov_seconds",
 ]
 
 FEWEST_PASSES = 4.0
@@ -58,10 +59,6 @@ MOST_PASSES = 40.0
 """As far as predictions go."""
 LAST, CONFIRMING = 1.5, 0.5
 """Passes in float64, and how many of the search they save; those before are in float32, twice as fast."""
-KRYLOV_OVERHEAD, PASS_OVERHEAD = 5e-4, 6e-4
-"""Seconds of block Krylov, and of each of its passes, that no count shows: calls, and small matrices."""
-KRYLOV_CALLS = KRYLOV_OVERHEAD + PASS_OVERHEAD * (1.0 + LAST)
-"""Seconds below which no run of block Krylov comes."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
 LOW = 0.85
@@ -74,8 +71,6 @@ of a kernel without compiled tiles."""
 HELD_COLUMNS, DEAR_COLUMNS = 33, 32
 """Columns of X from which kernel values are held: in float64, and in float32, as making them takes longer than reading
 them."""
-READ_RATE = 1e10
-"""Bytes in a second."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
@@ -97,7 +92,7 @@ MORE_THAN_ROWS = 2048
 def dense_candidate(problem: Problem) -> Candidate:
     wanted, n = problem.target.n_components, problem.data.n_samples
     few = wanted if wanted is not None and not takes_all(n, wanted) else None
-    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + OVERHEAD
+    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + RATE.fit
     lapack = eigen_seconds(n, few)
     seconds += min(lapack, seconds_of_small(n, wanted or n)) if takes_products(problem) else lapack
     memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
@@ -315,7 +310,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool =
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / RATE.features + 4 * d / RATE.rows)
-        seconds += offer.cost.setup_flops / RATE.features + OVERHEAD
+        seconds += offer.cost.setup_flops / RATE.features + RATE.fit
         return seconds + _iterated_seconds(problem, offer.cost, look)
     form = again = offer.cost.row_flops / RATE.features
     if kept:
@@ -325,7 +320,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool =
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
     moment = D * D / RATE.squares if quick is None else quick / RATE.products
     seconds = n * (form + again + moment + 2.0 * D * k / RATE.multiplications + 4 * d / RATE.rows)
-    return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + OVERHEAD
+    return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + RATE.fit
 
 
 def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
@@ -373,16 +368,18 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     named = target.products not in ("auto", "exact")
     if named and not look.level:
         return []  # the error that they may have follows from the largest eigenvalue
-    exact = _exact_products(problem)
-    candidate = _krylov_candidate(problem, look, exact)
+    exact, near = _exact_products(problem), _near_offer(problem, look)
+    candidate = _krylov_candidate(problem, look, exact, near)
     if not named:
         free = replace(exact, setup=0.0, once=0.0)
         worth = target.products == "auto" and look.share(1) > 0.0 and data.n_samples > SMALL
-        if not (worth and _krylov_candidate(problem, look, free).seconds < most_seconds):
+        if not (worth and _krylov_candidate(problem, look, free, near).seconds < most_seconds):
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
     share = min(look.share(1), look.first(data.n_samples))
     allowed = PRODUCT_SHARE * target.tol * share * float(kernel.diagonal(data.sample).mean())
+    # computed kernel values err in exact products, too
+    allowed = max(allowed, 2.0 * (kernel.entry_error(data, np.dtype(np.float64)) or 0.0))
     ways = products_for(
         kernel,
         data,
@@ -396,7 +393,26 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )
-    return [_krylov_candidate(problem, look, exact if way.name == "exact" else way) for way in ways]
+    return [_krylov_candidate(problem, look, exact if way.name == "exact" else way, near) for way in ways]
+
+
+def _near_offer(problem: Problem, look: Look) -> Offer | None:
+    """Products with few values to search by, where block Krylov takes them."""
+    target, n = problem.target, problem.data.n_samples
+    wanted = target.n_components is not None and target.failure_probability > 0.0 and look.share(1) > 0.0
+    if not wanted or n <= SMALL or not problem.kernel.positive_semidefinite or problem.rows.distributed:
+        return None
+    return problem.kernel.coarse(problem.data, target.tol)
+
+
+def least_krylov_seconds() -> float:
+    """Below which no run of block Krylov comes."""
+    return _calls(1.0)
+
+
+def _calls(passes: float) -> float:
+    """Seconds of a run with so many passes of the search that no count shows."""
+    return RATE.a_pass * (passes + LAST + 1.0)
 
 
 def _exact_products(problem: Problem) -> Way:
@@ -411,7 +427,7 @@ def _exact_products(problem: Problem) -> Way:
     )[0]
 
 
-def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
+def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None) -> Candidate:
     kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
     n, k, exact, compiled = data.n_samples, _components_timed(problem), way.name == "exact", is_compiled(kernel)
     in_memory = _way_in_memory(problem, way, k) if exact else None
@@ -430,13 +446,17 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     def seconds_of(expected: Expected) -> float:
         makes = 1.0 if values and in_memory is None else expected.search
         seconds = way.seconds(single * makes + LAST) + (expected.search - makes) * later
-        seconds += _algebra_seconds(problem, way, block, expected) + KRYLOV_OVERHEAD
-        seconds += PASS_OVERHEAD * (expected.search + LAST)
+        seconds += _algebra_seconds(problem, way, block, expected) + _calls(expected.search)
         return seconds * (1.0 if expected.proved else UNPROVED)
 
     seconds = min(seconds_of(x) for x in _expected(look, n, k, block, problem, norm=exact))
     memory += min(extra, values)
-    left = replace(_krylov_room(problem, way, k, memory), values=values)
+    searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
+    beside = memory - values + (0.0 if near is None else near.cost.memory)
+    of_near = 0.0
+    if near is not None and LAST * way.once + way.setup + searching < seconds and beside <= limit:
+        seconds, memory, values, of_near = LAST * way.once + way.setup + searching, beside, 0.0, near.cost.memory
+    left = replace(_krylov_room(problem, way, k, memory), values=values, near=of_near)
     return Candidate("krylov", way.name, seconds, memory, 0, obstacle, way, left)
 
 
@@ -523,9 +543,9 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     if compiled:
         size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted
     else:
-        once += 8.0 * n * n / READ_RATE
+        once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
-    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once, once=once)
+    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.least_memory)
     fits = memory <= problem.budget.memory
     return way_in_memory if worth and fits else None

@@ -13,7 +13,9 @@ from ..base.checks import Randomness, check_count, check_name, check_tol
 from ..base.protocol import Kernel, Offer, Summary
 from ..errors import rounded_up
 from ..kernels import given_kernel
-from ..maps.pivots import PivotMap, RankProbe
+from ..maps.choosing import refined
+from ..maps.pivots import PivotMap
+from ..maps.probe import RankProbe
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows.columns import check_columns, column_names
 from ..rows.convert import as_rows
@@ -209,7 +211,7 @@ def features(
             if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
+            more = refined(operator.map, rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)

@@ -114,7 +114,8 @@ def kpca(
         implies ``method="features"``.
     landmarks : array_like, optional
         Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these; the same
-        row twice counts once. Implies ``features="pivots"``.
+        row twice counts once. With ``tol`` as many rows of what they leave out are looked at as that takes, up to all.
+        Implies ``features="pivots"``.
     max_passes : int
         Largest number of passes over the exact kernel values.
     memory_limit : int or str, optional

@@ -17,12 +17,12 @@ from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from . import footprint
 from .candidates import (
-    KRYLOV_CALLS,
     components_held,
     dense_candidate,
     feature_candidate,
     feature_candidates,
     krylov_candidates,
+    least_krylov_seconds,
 )
 from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
@@ -65,7 +65,7 @@ def make_plan(problem: Problem) -> Plan:
 def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
     """The candidates, and the look that their prices rest on."""
     target, kernel, data, look = problem.target, problem.kernel, problem.data, NOTHING_SEEN
-    sampled = target.may_use_sampled_bound and target.tol_is_required
+    beside = target.is_loose and target.tol_is_required
     lapack = [] if target.method in ("features", "krylov") else [dense_candidate(problem)]
     while True:
         candidates = lapack + _maps(problem, look, lapack)
@@ -74,9 +74,9 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         seconds = further_seconds(kernel, data, look)
         if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
             break
-        if further_bytes(data, look, beside=sampled) > problem.budget.memory:
+        if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
-        look = look_further(kernel, data, look, beside=sampled, n_threads=problem.budget.n_threads)
+        look = look_further(kernel, data, look, beside=beside, n_threads=problem.budget.n_threads)
     return candidates if look.level else candidates + _krylov(problem, look, candidates, lapack), look
 
 
@@ -88,7 +88,7 @@ def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candida
 
 def _krylov(problem: Problem, look: Look, others: list[Candidate], lapack: list[Candidate]) -> list[Candidate]:
     method = problem.target.method
-    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > KRYLOV_CALLS):
+    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds()):
         return krylov_candidates(problem, look, _best_seconds(others))
     return []
 

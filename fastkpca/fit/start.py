@@ -6,11 +6,11 @@ from math import sqrt
 
 import numpy as np
 
+from ..maps.choosing import pivot_map
 from ..maps.passes import feature_moments
-from ..maps.pivots import pivot_map, pivots_cost
 from ..maps.uncentred import about
 from ..products.exact import ExactSummation
-from ..products.rates import RATE, value_seconds
+from ..products.rates import RATE, pivots_cost, value_seconds
 from ..products.weighted import Coordinates
 from ..rows.view import Rows
 from ..solve.moments import principal_axes

@@ -19,8 +19,9 @@ from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
+from ..products.near import near_offer
 from ..rows.view import Rows
-from .parameters import length, positive_number
+from .parameters import length, positive_number, resolved
 
 __all__ = ["Gaussian", "median_distance"]
 
@@ -103,9 +104,7 @@ class Gaussian(Kernel):
 
     @property
     def _sigma(self) -> float:
-        if self.sigma is None:
-            raise KernelParameterError("gaussian: sigma is not set; give sigma, or resolve the kernel on data first")
-        return self.sigma
+        return resolved(self, "sigma", self.sigma)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return tiles.gaussian_block(X, Y, self._sigma)
@@ -190,6 +189,9 @@ class Gaussian(Kernel):
             quick_flops=product_flops(d, order - 1, True),
         )
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
+
+    def coarse(self, data: Summary, tol: float) -> Offer | None:
+        return near_offer(data, self._sigma, tol) if data.radius <= FARTHEST * self._sigma else None
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
         if tol is None or max(data_x.radius, data_y.radius) > FARTHEST * self._sigma:

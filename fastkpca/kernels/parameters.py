@@ -13,7 +13,7 @@ from ..base.checks import as_float
 from ..base.protocol import LARGEST, LEAST
 from ..errors import KernelParameterError
 
-__all__ = ["finite_number", "length", "positive_number", "whole_number"]
+__all__ = ["finite_number", "length", "positive_number", "resolved", "whole_number"]
 
 
 def _name(kernel: object) -> str:
@@ -49,6 +49,13 @@ def length(kernel: object, name: str, value: Any) -> float:
             f"{LEAST:g} to {LARGEST:g}, and X in the same units"
         )
     return number
+
+
+def resolved(kernel: object, name: str, value: float | None) -> float:
+    """A parameter that ``resolve`` finds where none is given."""
+    if value is None:
+        raise KernelParameterError(f"{_name(kernel)}: {name} is not set; give it, or resolve the kernel on data first")
+    return value
 
 
 def whole_number(kernel: object, name: str, value: Any, *, least: int, most: int) -> int:

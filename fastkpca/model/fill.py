@@ -77,8 +77,8 @@ def kpca_fill(
     >>> t = np.random.default_rng(0).uniform(-1, 1, (300, 1))
     >>> X = np.hstack([t, t**2, -t, 2 * t])
     >>> model = fk.kpca(X, "gaussian", 5, sigma=2.0)
-    >>> fk.kpca_fill(model, [[0.5, np.nan, -0.5, np.nan]], train=X).round(1).tolist()
-    [[0.5, 0.2, -0.5, 1.0]]
+    >>> fk.kpca_fill(model, [[0.8, np.nan, -0.8, np.nan]], train=X).round(2).tolist()
+    [[0.8, 0.64, -0.8, 1.6]]
     """
     model = check_model(model)
     tried = tried_values(model, train, "kpca_fill")

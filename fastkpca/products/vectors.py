@@ -1,23 +1,16 @@
-"""The vectors that a product is given, as its loops want them; loops over them and over small matrices."""
+"""The vectors that a product is given, as its loops want them; sums over small matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .._core.symmetric import centre_single, row_sums, signs
-from .._core.tiles import add_tall_product, panel_rows, tall_inner
-
 __all__ = [
-    "add_tall_product",
     "aligned",
     "aligned_columns",
     "aligned_pair",
-    "centre_single",
     "columns_of",
     "row_sums",
     "signs",
-    "tall_inner",
-    "tall_product",
     "with_ones",
 ]
 
@@ -67,13 +60,21 @@ def columns_of(U: np.ndarray, n: int, *, finite: bool = True) -> np.ndarray:
     return U
 
 
-def tall_product(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
-    """A B, for ``A`` and ``out`` of many rows, column by column; no array of that size is made."""
-    if panel_rows():  # own loops, which add
-        out[...] = 0.0
-        add_tall_product(A, B, out)
-    else:
-        np.matmul(B.T, A.T, out=out.T)
+def row_sums(K: np.ndarray) -> tuple[np.ndarray, float]:
+    """(sums of the rows of a matrix, sum of all squares); squares are added up row by row."""
+    return K.sum(axis=1), float(np.einsum("ij,ij->i", K, K).sum())
+
+
+def signs(V: np.ndarray) -> np.ndarray:
+    """(k,): those that make the largest |number| of each column of V (n, k) positive; of near-ties, the first counts.
+
+    1 for a column of zeros, and for one that is not finite.
+    """
+    if not V.size:
+        return np.ones(V.shape[1])
+    sizes = np.abs(V)
+    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
+    return np.where(V[first, np.arange(V.shape[1])] < 0.0, -1.0, 1.0)
 
 
 def with_ones(V: np.ndarray) -> np.ndarray:

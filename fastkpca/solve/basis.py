@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.rounding import UNIT, rounding_factor
-from ..products.vectors import add_tall_product, aligned_columns, tall_inner, tall_product
+from ..products.vectors import aligned_columns
 from .certificate import RitzBlock
 
 __all__ = ["Basis", "RitzPairs", "Space", "inner", "symmetric", "times", "without_means"]
@@ -274,12 +274,15 @@ class Space:
         Columns of a pass now, and at most.
     columns : int
         Most columns of the basis.
+    kept : int
+        Ritz vectors that a restart keeps; 0: as many as leave room for two blocks.
     """
 
     basis: Basis
     block: int
     widest: int
     columns: int
+    kept: int = 0
 
     @property
     def full(self) -> bool:
@@ -299,7 +302,7 @@ def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     out = aligned_columns(len(A), B.shape[1])
 
     def task(i: int) -> None:
-        tall_product(A[panels[i]], B, out[panels[i]])
+        np.matmul(B.T, A[panels[i]].T, out=out[panels[i]].T)
 
     parallel.each(task, len(panels), n_threads=n_threads)
     return out
@@ -309,10 +312,8 @@ def inner(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A' B, the panels' products added along a fixed tree."""
     panels = _panels(len(A), A.shape[1] * B.shape[1])
     if len(panels) == 1:
-        return tall_inner(A, B)
-    return parallel.tree_reduce(
-        lambda i: tall_inner(A[panels[i]], B[panels[i]]), len(panels), np.add, n_threads=n_threads
-    )
+        return A.T @ B
+    return parallel.tree_reduce(lambda i: A[panels[i]].T @ B[panels[i]], len(panels), np.add, n_threads=n_threads)
 
 
 def symmetric(A: np.ndarray) -> np.ndarray:
@@ -322,12 +323,11 @@ def symmetric(A: np.ndarray) -> np.ndarray:
 def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """X - Q coordinates, in place, a panel of rows and a strip of columns at a time."""
     panels = _panels(len(X), coordinates.size)
-    negative = -coordinates
 
     def task(i: int) -> None:
         rows = panels[i]
         for j in range(0, X.shape[1], STRIP):
-            add_tall_product(Q[rows], negative[:, j : j + STRIP], X[rows, j : j + STRIP])
+            X[rows, j : j + STRIP] -= (coordinates[:, j : j + STRIP].T @ Q[rows].T).T
 
     parallel.each(task, len(panels), n_threads=n_threads)
     return X

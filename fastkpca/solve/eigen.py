@@ -57,7 +57,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expen
         algebra = step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
         expenses.check(expenses.budget.pass_seconds + algebra)
         space.basis.append(X, A.multiply(X))
-        expenses.count_pass(search=not A.certain, wider=X.shape[1] / space.block)
+        expenses.count_pass(search=not A.certain, times=A.share * max(X.shape[1] / space.block, 1.0))
         expenses.seconds += algebra
         if judge.ends():
             return
@@ -171,7 +171,7 @@ class Judge:
         noise = self.A.noise(self.ritz.theta) if self.looks else 0.0
         if space.full:
             least = min(self.c + 2, basis.size)
-            keep = by_size(self.ritz.theta, least)[: max(space.columns - 2 * space.block, least)]
+            keep = by_size(self.ritz.theta, least)[: max(space.kept or space.columns - 2 * space.block, least)]
             basis.restart(self.ritz, keep)
             self.ritz = basis.ritz()
         if self.target.fraction is not None and self.looks and self.count(self.ritz.theta) is None:
@@ -386,7 +386,7 @@ class Certifier(Judge):
             self.A.measures = not (semidefinite and low)
         if self.space.full:
             self.proofs.restarted()
-        X = self.proofs.block_to_explore(self)
+        X = self.proofs.next_block(self)
         self.continues = self.proofs.is_exploring
         return super().next_block() if X is None else X
 

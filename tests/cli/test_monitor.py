@@ -93,6 +93,22 @@ def test_alarms_their_columns_and_the_exit_code(run):
     assert run("monitor", "m.kpca", "new.csv", "--quiet") == (3, "", "")
 
 
+def test_a_sigma_under_which_faults_hardly_show_is_told(run):
+    noisy = np.hstack([NORMAL, np.random.default_rng(3).standard_normal((600, 5))])
+    write("noisy.csv", noisy, "a,b,c,d,e,f,g,h")
+    fit = ("fit", "noisy.csv", "--limits", 0.95, "-o", "n.kpca", "--force")
+    model_of = lambda: fk.load("n.kpca")  # noqa: E731
+    err = run(*fit)[2]
+    assert "SPE has a ceiling" in err
+    wider = float(err.split("--sigma ")[1].split(",")[0])
+    assert wider == pytest.approx(4 * model_of().kernel.sigma, rel=1e-2)
+    far = fk.kpca_spe(model_of(), [[100.0] * 8])[0]
+    assert f"{model_of().limits.spe / far:.0%} of that" in err
+    assert "ceiling" not in run(*fit, "--sigma", wider)[2]
+    assert "ceiling" not in run(*fit, "--kernel", "polynomial", "--degree", 2)[2]
+    assert "ceiling" not in run(*fit, "--quiet")[2]
+
+
 def test_another_confidence_and_rows_of_ones_own(run):
     model = fk.load("m.kpca")
     run("monitor", "m.kpca", "new.csv", "--limits", 0.9, "-o", "a.csv")

@@ -13,7 +13,7 @@ from fastkpca.fit import features, growth
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of kpca, and ``how``: "rows", "pass", or "any"."""
+    """Arguments of kpca, and ``how``: "rows", "pass", "certain" (a pass with ``guaranteed=True``), or "any"."""
 
     X: np.ndarray
     c: int
@@ -36,7 +36,12 @@ def _call(rng, X, sigma=None, m=None, **more):
     c = int(rng.integers(1, max(2, min(6, m - 1))))
     options = {"sigma": sigma, "max_features": min(m, len(X) - 1)}
     return Call(
-        X, c, options, how=str(rng.choice(["rows", "rows", "pass", "any"])), count=int(rng.integers(8, len(X))), **more
+        X,
+        c,
+        options,
+        how=str(rng.choice(["rows", "rows", "pass", "certain", "any"])),
+        count=int(rng.integers(8, len(X))),
+        **more,
     )
 
 
@@ -155,7 +160,8 @@ def fitted(given, seed, failure, monkeypatch, **more):
         monkeypatch.setattr(growth, "COUNTS", np.array([10**9]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        options = given.options | {"failure_probability": failure, "center": given.center} | more
+        kind = {"guaranteed": True} if given.how == "certain" else {"failure_probability": failure}
+        options = given.options | kind | {"center": given.center} | more
         return fk.kpca(given.X, given.kernel, given.c, rng=seed, sample_weight=given.weights, **options)
 
 
@@ -175,6 +181,7 @@ def reference(given, model):
 def misses(given, seed, failure, monkeypatch):
     """(whether an interval or an angle is missed, whether the model is of second order)."""
     model = fitted(given, seed, failure, monkeypatch)
+    assert (model.bound_kind == "guaranteed") or given.how != "certain"
     true, vectors = reference(given, model)
     low, high = model.eigenvalue_bounds.T
     slack = 1e-11 * np.abs(true).sum()

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import FeatureMap, Gaussian, Kernel, KernelParameterError, Offer, Summary
-from fastkpca.kernels.parameters import length, positive_number
+from fastkpca.kernels import FeatureMap, Gaussian, Kernel, Offer, Summary
+from fastkpca.kernels.parameters import length, positive_number, resolved
 from fastkpca.methods import as_float
 
 from ._radial import DIRECT, distances
@@ -89,9 +89,7 @@ class Matern(Kernel):
 
     @property
     def _length(self) -> float:
-        if self.length_scale is None:
-            raise KernelParameterError("matern: length_scale is not set; give it, or resolve the kernel on data first")
-        return self.length_scale
+        return resolved("matern", "length_scale", self.length_scale)
 
     @property
     def translation(self) -> str | None:

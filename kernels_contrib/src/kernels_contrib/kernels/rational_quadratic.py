@@ -9,8 +9,8 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
-from fastkpca.kernels.parameters import length, positive_number
+from fastkpca.kernels import Kernel, Offer, Summary
+from fastkpca.kernels.parameters import length, positive_number, resolved
 
 from ._radial import DIRECT, Profile, distances
 from .mixture import gamma_mixture
@@ -69,11 +69,7 @@ class RationalQuadratic(Kernel):
 
     @property
     def _length(self) -> float:
-        if self.length_scale is None:
-            raise KernelParameterError(
-                "rational_quadratic: length_scale is not set; give it, or resolve the kernel on data first"
-            )
-        return self.length_scale
+        return resolved("rational_quadratic", "length_scale", self.length_scale)
 
     def _profile(self) -> Profile:
         with localcontext() as context:

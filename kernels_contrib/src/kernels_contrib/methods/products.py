@@ -39,8 +39,8 @@ __all__ = [
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
 DRAFT_ROWS = 8192
-"""Rows that a choice is made on where all of them show later what came of it: a map, the starts of k-means, or whether
-exact products are quick."""
+"""Rows that a choice is made on where all of them show later what came of it: a map, the start of k-means or of a
+descent, or whether exact products are quick."""
 PRODUCT_TOL = 1e-10
 """Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
 seldom less than a thousandth of the number of rows."""

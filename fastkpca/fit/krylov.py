@@ -72,12 +72,14 @@ def solve_by_krylov(
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
-    products = _with_near(problem, way, _products(problem, way, given if given.distributed and present is None else rows, rows), rows)
+    products = _products(problem, way, given if given.distributed and present is None else rows, rows)
+    products = _with_near(problem, way, products, rows)
     diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
     coordinates = coordinates_for(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
     )
-    matrix = _kernel_matrix(problem, products, coordinates, rows, diagonal, exact=way.name == "exact" and products.near is None)
+    exact = way.name == "exact" and products.near is None
+    matrix = _kernel_matrix(problem, products, coordinates, rows, diagonal, exact=exact)
     held = matrix_in_memory and is_compiled(kernel)
     block = default_block_size(n, wanted, held=held)
     left = budget.memory - way.memory

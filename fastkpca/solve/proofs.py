@@ -42,7 +42,17 @@ from .task import NearMatrix, SolverBudget
 Certifier = Any
 """`eigen.Certifier`, which asks for proofs: its basis, the Ritz pairs of its last look, its target and its costs."""
 
-__all__ = ["Exploration", "Factorisation", "Filter", "FormedMatrix", "Proof", "Proofs", "RandomStart", "Sums", "gap_behind"]
+__all__ = [
+    "Exploration",
+    "Factorisation",
+    "Filter",
+    "FormedMatrix",
+    "Proof",
+    "Proofs",
+    "RandomStart",
+    "Sums",
+    "gap_behind",
+]
 
 OF_START, OF_EXPLORATIONS = 0.4, 0.6
 """Shares of the probability of failure: of a random first block, and of all explorations at all of their stops."""
@@ -214,8 +224,7 @@ class Sums(Proof):
         further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        fall = run.fall()
-        columns = max(2.0 * low[0], (hoped[0] - enough) / fall if fall > 0.0 else np.inf) if len(low) else np.inf
+        columns = max(2.0 * low[0], run.columns_until(enough)) if len(low) else np.inf
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:

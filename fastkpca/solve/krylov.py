@@ -144,7 +144,7 @@ def block_krylov(
     proofs = [*proofs, Sums(), Factorisation()]
     known, searched = np.empty(0), None
     if matrix.near is not None and target.probabilistic and target.fraction is None:
-        found = near_start(matrix.near, target, expenses, budget.pass_seconds / space.block, rng)
+        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, rng)
         proofs.append(Filter(matrix.near, found.top, OF_START * target.failure))
         start, known = found.vectors, found.theta
     X = _first_block(start, space) if known.size == 0 else start

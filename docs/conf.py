@@ -73,6 +73,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,  # a time on the builder's machine means nothing
     "within_subsection_order": "gallery_order.Order",
     "plot_gallery": True,
+    "thumbnail_size": (800, 560),
 }
 # Pages of one kind are listed by pattern (docs/index.md), also while there is none.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
@@ -82,7 +83,7 @@ html_theme = "furo"
 html_title = f"fastkpca {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["copy.js"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

@@ -48,6 +48,7 @@ from .fit.pca import pca
 from .fit.select import kpca_select
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.contributions import kpca_contributions
+from .model.fill import kpca_fill
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
@@ -83,6 +84,7 @@ __all__ = [
     "kpca",
     "kpca_contributions",
     "kpca_denoise",
+    "kpca_fill",
     "kpca_importance",
     "kpca_limits",
     "kpca_merge",

@@ -158,7 +158,8 @@ class ScalesWarning(UserWarning):
 
 
 class SlowRouteWarning(UserWarning):
-    """The work asked for is predicted to take long, and a looser ``tol`` would take a small part of that time."""
+    """The work asked for is predicted to take long, and a few components in place of all, or a looser ``tol``, would
+    take a small part of that time."""
 
 
 class NoRouteError(ValueError):

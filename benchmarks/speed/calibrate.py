@@ -55,7 +55,7 @@ def of_blas(rng: np.random.Generator) -> dict[str, float]:
     for name, n in (("cached_eigen", 800), ("eigen", 3000)):
         symmetric = rng.random((n, n))
         symmetric = symmetric + symmetric.T
-        beside = rates.EIGEN_STEPS[0] * n + rates.EIGEN_STEPS[1] * n**2 + rates.vector_seconds(n, 10)
+        beside = rates.RATE.row * n + rates.RATE.entry * n**2 + rates.vector_seconds(n, 10)
         pairs = seconds(partial(leading_pairs, symmetric), 3 if n < 1000 else 1)
         measured[name] = 4 / 3 * float(n) ** 3 / (pairs - beside)
     dominant = (symmetric + 1e4 * np.eye(n)).astype(np.float32)

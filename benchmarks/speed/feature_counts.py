@@ -27,7 +27,7 @@ from scipy.special import gammainc
 from fastkpca.base import parallel
 from fastkpca.base.checks import Randomness
 from fastkpca.base.protocol import FeatureMap, Kernel
-from fastkpca.maps.pivots import pivot_map, second_round
+from fastkpca.maps.choosing import pivot_map, second_round
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 

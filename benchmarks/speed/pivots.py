@@ -22,7 +22,7 @@ import numpy as np
 import scipy.linalg
 
 from fastkpca.kernels import Gaussian, Kernel
-from fastkpca.maps.pivots import random_pivots
+from fastkpca.maps.choosing import random_pivots
 
 SETS = ("normal", "kin40k", "protein", "usps")
 

@@ -2,6 +2,5 @@ from . import boxes as boxes
 from . import moments as moments
 from . import multiindex as multiindex
 from . import pivots as pivots
-from . import symmetric as symmetric
 from . import tiles as tiles
 from . import truncation as truncation

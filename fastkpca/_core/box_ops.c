@@ -3,7 +3,6 @@
 #include "box_ops.h"
 
 #include "compiler.h"
-#include "lane_sums.h"
 
 #if defined(__AVX512F__)
 #define FK_WIDE 8

@@ -98,9 +98,6 @@ FK_INLINE void NAME(sums_at)(const fk_box *box, const int columns, const int beg
 
 FK_INLINE void NAME(lanes_added)(const VEC total[FK_GROUP], double out[FK_GROUP])
 {
-#if FK_WIDE == 4
-    *(MEM *)out = (MEM)fk_four_sums(total[0], total[1], total[2], total[3]);
-#else
     FK_UNROLL
     for (int p = 0; p < FK_GROUP; p++) {
         out[p] = 0.0;
@@ -108,7 +105,6 @@ FK_INLINE void NAME(lanes_added)(const VEC total[FK_GROUP], double out[FK_GROUP]
         for (int t = 0; t < FK_LANES; t++)
             out[p] += total[p][t];
     }
-#endif
 }
 
 /* Values of ``columns`` columns from j on at the group's points. */

@@ -2,7 +2,6 @@
    which MSVC's cl does not have: on Windows clang-cl and MinGW's gcc compile them (meson.build says so to cl). */
 #ifndef FK_COMPILER_H
 #define FK_COMPILER_H
-#include <stdlib.h> /* any header of the C library: it says whether that is glibc */
 
 #define FK_INLINE static inline __attribute__((always_inline))
 #define FK_UNROLL _Pragma("GCC unroll 16")
@@ -14,13 +13,6 @@
 #define FK_VECTOR(T, BYTES, NAME) typedef T NAME __attribute__((vector_size(BYTES)))
 #define FK_VECTOR_IN_MEMORY(T, BYTES, NAME)                                                                           \
     typedef T NAME __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias))
-
-/* A function compiled for several instruction sets, chosen when the module is loaded: the loader must know how. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
-#define FK_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FK_CLONES
-#endif
 
 /* Which instruction sets this processor runs, for the tables of loops that were compiled once for each. */
 #ifdef FK_HAVE_AVX512

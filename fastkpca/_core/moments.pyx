@@ -14,16 +14,10 @@ from scipy.linalg.cython_blas cimport dsyr, dsyrk
 cdef extern from "product_ops.h" nogil:
     enum:
         FK_POINTS
-        FK_POINTS_SINGLE
-        FK_LENGTH
-        FK_RUN
 
     ctypedef struct fk_product_ops:
         Py_ssize_t few_squares
-        int beats_blas
-        Py_ssize_t lanes_single
         void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
-        void (*add_square_single)(Py_ssize_t, const float *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
         void (*centre)(Py_ssize_t, const double *, double *, double *) noexcept nogil
 
     const fk_product_ops *fk_product_select(const char *name)
@@ -31,16 +25,9 @@ cdef extern from "product_ops.h" nogil:
 
 cdef enum:
     LINE = 8  # numbers in a line of the cache
-    LINE_SINGLE = 16
     LONG = 256  # points: of fewer, what a sum in registers takes at its end counts
 
 cdef const fk_product_ops *ops = fk_product_select(NULL)
-
-SINGLE_IS_FASTER = bool(ops.beats_blas)
-"""Whether ``update_single`` takes less time than ``update``."""
-SINGLE_ROUNDINGS = FK_RUN + FK_LENGTH // (FK_RUN * ops.lanes_single) + 5
-"""Of a sum of products in ``update_single``: two when the factors are stored, one for each vector of a run, one for
-each run of ``FK_LENGTH`` points but the first, and up to four when the vector's numbers are added up."""
 
 
 cdef int as_int(Py_ssize_t n) except? -1:
@@ -138,37 +125,6 @@ def update(const double[:, ::1] tile, weights, double count, double[:, ::1] mean
             dsyrk(b"U", b"T", &D, &rest_of_n, &unit, centred + whole, &length, &unit, &scatter[0, 0], &D)
         merge_into(count, mean, scatter, total, tile_mean, delta)
     return count + total
-
-
-def update_single(const double[:, ::1] tile, double count, double[:, ::1] mean, double[:, ::1] scatter):
-    """``update`` without weights, whose products of centred features are in float32, at twice the rate: each sum of
-    them is off by up to ``SINGLE_ROUNDINGS`` roundings of the sum of their sizes."""
-    cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1])
-    cdef Py_ssize_t i, j, length = (tile.shape[1] + FK_POINTS_SINGLE - 1) // FK_POINTS_SINGLE * FK_POINTS_SINGLE
-    cdef double[:, ::1] tile_mean = np.empty((2, D))
-    cdef double[::1] delta = np.empty(D), row = np.empty(n)
-    cdef double[2] means
-    cdef float[::1] store
-    cdef float *centred
-    cdef float *values
-    if n == 0 or D == 0:
-        return count + n
-    store = np.empty(D * length + LINE_SINGLE, dtype=np.float32)
-    centred = &store[0]
-    centred += (-(<size_t>centred // sizeof(float))) % LINE_SINGLE
-    with nogil:
-        for j in range(D):
-            values = centred + j * length
-            ops.centre(n, &tile[j, 0], &row[0], means)
-            tile_mean[0, j] = means[0]
-            tile_mean[1, j] = means[1]
-            for i in range(n):
-                values[i] = <float>row[i]
-            for i in range(n, length):
-                values[i] = 0.0
-        ops.add_square_single(length, centred, length, D, &scatter[0, 0])
-        merge_into(count, mean, scatter, n, tile_mean, delta)
-    return count + n
 
 
 cdef double weighted_sum(const double *row, const double *w, Py_ssize_t n) noexcept nogil:

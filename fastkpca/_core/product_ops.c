@@ -8,7 +8,6 @@
 
 /* Sums of FK_ROWS by FK_COLUMNS products stay in registers, of which AVX-512 has 32, the others 16. */
 #if defined(__AVX512F__)
-#include <immintrin.h>
 #define FK_WIDE 8
 #define FK_ROWS 6
 #define FK_COLUMNS 4
@@ -45,40 +44,84 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 /* FK_PANEL features of FK_LENGTH points stay in the second level of cache, FK_ROWS of them in the first. */
 #define FK_PANEL 64
 
-#if FK_WIDE == 8
-/* out += the sums of the numbers of four vectors: each step adds halves of what two vectors hold, and packs them */
-FK_INLINE void add_four_d(const __m512d *v, double *out)
+FK_INLINE void block(int rows, int columns, ptrdiff_t n, const double *const *left, const double *const *right,
+                     double *sums, ptrdiff_t stride)
 {
-    const __m512d ab = _mm512_add_pd(_mm512_unpacklo_pd(v[0], v[1]), _mm512_unpackhi_pd(v[0], v[1]));
-    const __m512d cd = _mm512_add_pd(_mm512_unpacklo_pd(v[2], v[3]), _mm512_unpackhi_pd(v[2], v[3]));
-    const __m512d half = _mm512_add_pd(_mm512_shuffle_f64x2(ab, cd, 0x88), _mm512_shuffle_f64x2(ab, cd, 0xdd));
-    const __m512d all = _mm512_add_pd(half, _mm512_shuffle_f64x2(half, half, 0xb1));
-    const __m256d four = _mm512_castpd512_pd256(_mm512_shuffle_f64x2(all, all, 0x08));
-    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), four));
+    wide sum[FK_ROWS][FK_COLUMNS] = {0};
+    for (ptrdiff_t i = 0; i < n; i += FK_WIDE) {
+        wide y[FK_COLUMNS];
+        FK_UNROLL for (int q = 0; q < columns; q++)
+            y[q] = *(const wide_mem *)(right[q] + i);
+        FK_UNROLL for (int p = 0; p < rows; p++) {
+            const wide x = *(const wide_mem *)(left[p] + i);
+            FK_UNROLL for (int q = 0; q < columns; q++)
+                sum[p][q] += x * y[q];
+        }
+    }
+    FK_UNROLL for (int p = 0; p < rows; p++)
+        FK_UNROLL for (int q = 0; q < columns; q++) {
+            double lanes[FK_WIDE];
+            *(wide_mem *)lanes = (wide_mem)sum[p][q];
+            FK_UNROLL for (int width = FK_WIDE / 2; width; width /= 2)
+                FK_UNROLL for (int l = 0; l < width; l++)
+                    lanes[l] += lanes[l + width];
+            sums[p * stride + q] += lanes[0];
+        }
 }
 
-FK_INLINE void add_four_s(const __m512 *v, double *out)
+#define FK_CASE(p, q)                                                                                                 \
+    case (p) * 8 + (q):                                                                                               \
+        block(p, q, n, a, b, sums, stride);                                                                           \
+        break
+#define FK_CASES(p) FK_CASE(p, 1); FK_CASE(p, 2); FK_CASE(p, 3)
+
+static void add_block(ptrdiff_t p, ptrdiff_t q, ptrdiff_t n, const double *const *a, const double *const *b,
+                      double *sums, ptrdiff_t stride)
 {
-    const __m512d ab = (__m512d)_mm512_add_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
-    const __m512d cd = (__m512d)_mm512_add_ps(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
-    const __m512 each = _mm512_add_ps((__m512)_mm512_unpacklo_pd(ab, cd), (__m512)_mm512_unpackhi_pd(ab, cd));
-    const __m512 half = _mm512_add_ps(each, _mm512_shuffle_f32x4(each, each, 0xb1));
-    const __m512 all = _mm512_add_ps(half, _mm512_shuffle_f32x4(half, half, 0x4e));
-    const __m256d four = _mm256_cvtps_pd(_mm512_castps512_ps128(all));
-    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), four));
-}
+    switch (p * 8 + q) {
+        FK_CASES(1);
+        FK_CASES(2);
+        FK_CASES(3);
+        FK_CASES(4);
+#if FK_COLUMNS == 4
+        FK_CASES(5);
+        FK_CASES(6);
+        FK_CASE(1, 4);
+        FK_CASE(2, 4);
+        FK_CASE(3, 4);
+        FK_CASE(4, 4);
+        FK_CASE(5, 4);
+        FK_CASE(6, 4);
 #endif
+    }
+}
 
-#define T double
-#define S d
-#define LANES FK_WIDE
-#define RUN PTRDIFF_MAX
-#include "product_square_template.h"
-#define T float
-#define S s
-#define LANES (2 * FK_WIDE)
-#define RUN (FK_RUN * LANES)
-#include "product_square_template.h"
+static void add_square(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums)
+{
+    for (ptrdiff_t start = 0; start < n; start += FK_LENGTH)
+        for (ptrdiff_t panel = 0; panel < features; panel += FK_PANEL)
+            for (ptrdiff_t i = panel; i < features; i += FK_ROWS) {
+                const double *a[FK_ROWS], *b[FK_COLUMNS];
+                const ptrdiff_t p = smaller(FK_ROWS, features - i), end = smaller(panel + FK_PANEL, i + p);
+                for (ptrdiff_t r = 0; r < p; r++)
+                    a[r] = values + (i + r) * stride + start;
+                for (ptrdiff_t j = panel; j < end; j += FK_COLUMNS) {
+                    const ptrdiff_t q = smaller(FK_COLUMNS, end - j);
+                    for (ptrdiff_t c = 0; c < q; c++)
+                        b[c] = values + (j + c) * stride + start;
+                    const ptrdiff_t length = smaller(FK_LENGTH, n - start);
+                    if (j + q <= i + 1) {
+                        add_block(p, q, length, a, b, sums + i * features + j, features);
+                        continue;
+                    }
+                    double corner[FK_ROWS * FK_COLUMNS] = {0}; /* on the diagonal */
+                    add_block(p, q, length, a, b, corner, FK_COLUMNS);
+                    for (ptrdiff_t r = 0; r < p; r++)
+                        for (ptrdiff_t c = 0; c < q && j + c <= i + r; c++)
+                            sums[(i + r) * features + j + c] += corner[r * FK_COLUMNS + c];
+                }
+            }
+}
 
 static void add(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums)
@@ -92,7 +135,7 @@ static void add(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t r
             const ptrdiff_t q = smaller(FK_COLUMNS, columns - j);
             for (ptrdiff_t c = 0; c < q; c++)
                 b[c] = values + right[j + c] * stride;
-            add_block_d(p, q, n, a, b, sums + i * columns + j, columns);
+            add_block(p, q, n, a, b, sums + i * columns + j, columns);
         }
     }
 }
@@ -247,6 +290,6 @@ static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile
 }
 
 const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {
-    FK_TEXT(FK_ISA), FK_FEW, FK_FEW_SQUARES, FK_BEATS_BLAS, 2 * FK_WIDE,
-    add, add_square_d, add_square_s, centre, apply, multiply, solve,
+    FK_TEXT(FK_ISA), FK_FEW, FK_FEW_SQUARES, FK_BEATS_BLAS,
+    add, add_square, centre, apply, multiply, solve,
 };

@@ -9,9 +9,7 @@
 #include <stddef.h>
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
-#define FK_POINTS_SINGLE 16 /* the same of values in float */
 #define FK_LENGTH 512 /* points whose products are summed before they are added to the others */
-#define FK_RUN 32     /* vectors of float that are summed one after another */
 #define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
 #define FK_FACTOR_BLOCK 32 /* features whose products are summed before they are subtracted from what is left */
 #define FK_STRIP 64   /* points that are solved for at once: their features stay in the second level of cache */
@@ -20,16 +18,13 @@ typedef struct {
     const char *name;
     ptrdiff_t few; /* coefficients up to which apply is faster than BLAS */
     ptrdiff_t few_squares; /* features up to which add_square is faster than BLAS */
-    int beats_blas; /* whether solve is, and add_square_single twice as fast as add_square */
-    ptrdiff_t lanes_single; /* numbers in a vector of add_square_single, each of which has its own sum */
+    int beats_blas; /* whether solve is */
     /* sums (rows, columns) += the scalar products of features left[i] and right[j]; feature f at values + f * stride,
        n points long */
     void (*add)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums);
     /* the lower triangle of sums (features, features) += the same of each two features */
     void (*add_square)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums);
-    /* the same of values in float, n a multiple of FK_POINTS_SINGLE: sums are in float over FK_LENGTH points */
-    void (*add_square_single)(ptrdiff_t n, const float *values, ptrdiff_t stride, ptrdiff_t features, double *sums);
     /* out = values - their mean, and again less the mean of that; means: both */
     void (*centre)(ptrdiff_t n, const double *values, double *out, double *means);
     /* out (n, k) = sum over the features f of the value of feature f times row f of A (features, k) */

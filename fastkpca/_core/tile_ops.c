@@ -151,97 +151,14 @@ FK_DEFINE_SUM(double, d)
 FK_DEFINE_SUM(float, s)
 #endif
 
-#define FK_DEFINE_EACH_SUM(S)                                                                                         \
-    FK_INLINE void each_sum_##S(const int C, const vec_##S *v, double *out)                                           \
+#define FK_DEFINE_SUMS(S)                                                                                             \
+    FK_INLINE void sums_##S(const int C, const vec_##S *v, double *out)                                               \
     {                                                                                                                 \
         for (int c = 0; c < C; c++)                                                                                   \
             out[c] += sum_##S(v[c]);                                                                                  \
     }
-FK_DEFINE_EACH_SUM(d)
-FK_DEFINE_EACH_SUM(s)
-
-#if FK_BYTES == 64
-/* Eight sums at once: each step adds the two halves of what two vectors hold, and packs them into one. */
-FK_INLINE __m512d fold_d(__m512d a, __m512d b)
-{
-    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));
-}
-
-FK_INLINE void sums_d(const int C, const vec_d *v, double *out)
-{
-    if (C != 8) {
-        each_sum_d(C, v, out);
-        return;
-    }
-    __m512d pair[4];
-    FK_UNROLL
-    for (int c = 0; c < 4; c++) {
-        const __m512d a = (__m512d)v[2 * c], b = (__m512d)v[2 * c + 1];
-        pair[c] = _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
-    }
-    const __m512d all = fold_d(fold_d(pair[0], pair[1]), fold_d(pair[2], pair[3]));
-    _mm512_storeu_pd(out, _mm512_add_pd(_mm512_loadu_pd(out), all));
-}
-
-FK_INLINE void sums_s(const int C, const vec_s *v, double *out)
-{
-    if (C != 8) {
-        each_sum_s(C, v, out);
-        return;
-    }
-    __m512d quad[2]; /* four floats in each quarter: one of each of four vectors */
-    FK_UNROLL
-    for (int c = 0; c < 2; c++) {
-        const __m512 *w = (const __m512 *)(v + 4 * c);
-        const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(w[0], w[1]), _mm512_unpackhi_ps(w[0], w[1]));
-        const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(w[2], w[3]), _mm512_unpackhi_ps(w[2], w[3]));
-        const __m512d low = _mm512_castps_pd(ab), high = _mm512_castps_pd(cd);
-        quad[c] = _mm512_castps_pd(_mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(low, high)),
-                                                 _mm512_castpd_ps(_mm512_unpackhi_pd(low, high))));
-    }
-    const __m512 half = _mm512_add_ps(_mm512_castpd_ps(_mm512_shuffle_f64x2(quad[0], quad[1], 0x88)),
-                                      _mm512_castpd_ps(_mm512_shuffle_f64x2(quad[0], quad[1], 0xdd)));
-    const __m512 swapped = _mm512_shuffle_f32x4(half, half, 0xb1);
-    /* quarters 0 and 2 now hold the sums of the first and of the last four vectors */
-    const __m512 total = _mm512_add_ps(half, swapped);
-    const __m256 eight = _mm512_castps512_ps256(_mm512_shuffle_f32x4(total, total, 0x08));
-    _mm512_storeu_pd(out, _mm512_add_pd(_mm512_loadu_pd(out), _mm512_cvtps_pd(eight)));
-}
-#elif FK_BYTES == 32
-/* Up to four sums at once: neighbours are added, then what the two halves hold. */
-FK_INLINE void add_sums(const int C, const double *sums, double *out)
-{
-    for (int c = 0; c < C; c++)
-        out[c] += sums[c];
-}
-
-FK_INLINE void sums_d(const int C, const vec_d *v, double *out)
-{
-    const __m256d none = _mm256_setzero_pd();
-    const __m256d ab = _mm256_hadd_pd((__m256d)v[0], C > 1 ? (__m256d)v[1] : none);
-    const __m256d cd = _mm256_hadd_pd(C > 2 ? (__m256d)v[2] : none, C > 3 ? (__m256d)v[3] : none);
-    const vec_d all = (vec_d)_mm256_permute2f128_pd(ab, cd, 0x20) + (vec_d)_mm256_permute2f128_pd(ab, cd, 0x31);
-    double sums[LANES_d];
-    memcpy(sums, &all, sizeof sums);
-    add_sums(C, sums, out);
-}
-
-FK_INLINE void sums_s(const int C, const vec_s *v, double *out)
-{
-    const __m256 none = _mm256_setzero_ps();
-    const __m256 ab = _mm256_hadd_ps((__m256)v[0], C > 1 ? (__m256)v[1] : none);
-    const __m256 cd = _mm256_hadd_ps(C > 2 ? (__m256)v[2] : none, C > 3 ? (__m256)v[3] : none);
-    const __m256 halves = _mm256_hadd_ps(ab, cd);
-    const __m256d all =
-        _mm256_cvtps_pd(_mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1)));
-    double sums[LANES_d];
-    memcpy(sums, &all, sizeof sums);
-    add_sums(C, sums, out);
-}
-#else
-#define sums_d each_sum_d
-#define sums_s each_sum_s
-#endif
+FK_DEFINE_SUMS(d)
+FK_DEFINE_SUMS(s)
 
 /* ---- exp(c x) for c x <= 0: 0 below the normal numbers, NaN for NaN, exactly 1 for 0 ----
 
@@ -368,62 +285,39 @@ FK_DEFINE_TANH(float, s)
 #undef S
 #undef LANES
 
-static void squares(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, const double *ri, const double *rj,
-                    double g, double *sums)
-{
-    for (ptrdiff_t i = 0; i < ni; i++) {
-        const double *row = K + i * ldk;
-        const vec_d shift = all_d(g - ri[i]);
-        vec_d centred[2] = {{0}, {0}}, plain[2] = {{0}, {0}};
-        double c1 = 0, c2 = 0;
-        ptrdiff_t j = 0;
-        for (; j + 2 * LANES_d <= nj; j += 2 * LANES_d)
-            for (int h = 0; h < 2; h++) {
-                vec_d v = *(const mem_d *)(row + j + h * LANES_d);
-                vec_d w = v - (*(const mem_d *)(rj + j + h * LANES_d) - shift);
-                centred[h] += w * w;
-                plain[h] += v * v;
-            }
-        for (; j < nj; j++) {
-            double w = row[j] - (rj[j] - (g - ri[i]));
-            c1 += w * w;
-            c2 += row[j] * row[j];
-        }
-        sums[0] += c1 + sum_d(centred[0] + centred[1]);
-        sums[1] += c2 + sum_d(plain[0] + plain[1]);
-    }
-}
-
-/* of float tiles, in double */
+FK_VECTOR(float, FK_BYTES / 2, vec_half);
 FK_VECTOR_IN_MEMORY(float, FK_BYTES / 2, mem_half);
 
-static void squares_single(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
-                           const double *rj, double g, double *sums)
-{
-    for (ptrdiff_t i = 0; i < ni; i++) {
-        const float *row = K + i * ldk;
-        const vec_d shift = all_d(g - ri[i]);
-        vec_d centred[2] = {{0}, {0}}, plain[2] = {{0}, {0}};
-        double c1 = 0, c2 = 0;
-        ptrdiff_t j = 0;
-        for (; j + 2 * LANES_d <= nj; j += 2 * LANES_d)
-            for (int h = 0; h < 2; h++) {
-                vec_d v = __builtin_convertvector(*(const mem_half *)(row + j + h * LANES_d), vec_d);
-                vec_d w = v - (*(const mem_d *)(rj + j + h * LANES_d) - shift);
-                centred[h] += w * w;
-                plain[h] += v * v;
-            }
-        for (; j < nj; j++) {
-            double v = row[j], w = v - (rj[j] - (g - ri[i]));
-            c1 += w * w;
-            c2 += v * v;
-        }
-        sums[0] += c1 + sum_d(centred[0] + centred[1]);
-        sums[1] += c2 + sum_d(plain[0] + plain[1]);
+/* of tiles of either type, in double */
+#define FK_DEFINE_SQUARES(T, S, MEM)                                                                                  \
+    static void squares_##S(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const double *ri, const double *rj, \
+                            double g, double *sums)                                                                   \
+    {                                                                                                                 \
+        for (ptrdiff_t i = 0; i < ni; i++) {                                                                          \
+            const T *row = K + i * ldk;                                                                               \
+            const vec_d shift = all_d(g - ri[i]);                                                                     \
+            vec_d centred[2] = {{0}, {0}}, plain[2] = {{0}, {0}};                                                     \
+            double c1 = 0, c2 = 0;                                                                                    \
+            ptrdiff_t j = 0;                                                                                          \
+            for (; j + 2 * LANES_d <= nj; j += 2 * LANES_d)                                                           \
+                for (int h = 0; h < 2; h++) {                                                                         \
+                    vec_d v = __builtin_convertvector(*(const MEM *)(row + j + h * LANES_d), vec_d);                  \
+                    vec_d w = v - (*(const mem_d *)(rj + j + h * LANES_d) - shift);                                   \
+                    centred[h] += w * w;                                                                              \
+                    plain[h] += v * v;                                                                                \
+                }                                                                                                     \
+            for (; j < nj; j++) {                                                                                     \
+                double v = row[j], w = v - (rj[j] - (g - ri[i]));                                                     \
+                c1 += w * w;                                                                                          \
+                c2 += v * v;                                                                                          \
+            }                                                                                                         \
+            sums[0] += c1 + sum_d(centred[0] + centred[1]);                                                           \
+            sums[1] += c2 + sum_d(plain[0] + plain[1]);                                                               \
+        }                                                                                                             \
     }
-}
+FK_DEFINE_SQUARES(double, d, mem_d)
+FK_DEFINE_SQUARES(float, s, mem_half)
 
-FK_VECTOR(float, FK_BYTES / 2, vec_half);
 #define EACH_ENTRY                                                                                                    \
     for (ptrdiff_t i = 0; i < ni; i++)                                                                                \
         for (ptrdiff_t j = i * ldk; j < i * ldk + nj; j += LANES_d)
@@ -458,8 +352,6 @@ static void join(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low
 
 #define FK_TABLE(S)                                                                                                   \
     {gauss_direct_##S, dot_direct_##S, 2 * LANES_##S,          dots_##S,         gauss_map_##S, power_map_##S,      \
-     tanh_map_##S,                                                                                                    \
-     multiply_##S,     multiply_transposed_##S, multiply_both_##S, exp_array_##S}
+     tanh_map_##S,     multiply_##S,   multiply_transposed_##S, exp_array_##S}
 
-const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_BYTES == 64, FK_TABLE(d), FK_TABLE(s), squares,
-                                        squares_single, split, join};
+const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares_d, squares_s, split, join};

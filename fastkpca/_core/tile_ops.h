@@ -17,11 +17,11 @@
         /* K = x_i . y_j */                                                                                           \
         void (*dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,           \
                            ptrdiff_t ldy, T *K, ptrdiff_t ldk);                                                       \
-        /* K = alpha x_i . y_j, or K + that where added, of many coordinates; Y lies in panels of so many rows, each  \
-           of them feature-major. NULL: BLAS is as fast */                                                            \
+        /* K = alpha x_i . y_j of many coordinates; Y lies in panels of so many rows, each of them feature-major.     \
+           NULL: BLAS is as fast */                                                                                   \
         ptrdiff_t panel;                                                                                              \
-        void (*dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y,         \
-                     int added, T *K, ptrdiff_t ldk);                                                                 \
+        void (*dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y, T *K,   \
+                     ptrdiff_t ldk);                                                                                  \
         /* K = exp(min(0, K + a_i + b_j)), in place */                                                                \
         void (*gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, T *K, ptrdiff_t ldk);                   \
         /* K = (scale K + offset)^degree, degree >= 1, in place */                                                    \
@@ -34,9 +34,6 @@
         /* Vt (k, nj) += (K' U)', U (ni, k) */                                                                        \
         void (*multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *U,   \
                                     ptrdiff_t ldu, double *Vt, ptrdiff_t ldv);                                        \
-        /* both of the above for one column, in one pass over K; sum is scratch of nj entries */                      \
-        void (*multiply_both)(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,        \
-                              double *vi, double *vj, T *sum);                                                        \
         /* y = exp(x), x <= 0; n a multiple of FK_PAD */                                                              \
         void (*exp_array)(ptrdiff_t n, const T *x, T *y);                                                             \
     } fk_ops_##S
@@ -46,7 +43,6 @@ FK_DECLARE_OPS(float, s);
 
 typedef struct {
     const char *name;
-    int wide; /* vectors are wider than those that most builds of BLAS use */
     fk_ops_d d;
     fk_ops_s s;
     /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */

@@ -126,8 +126,8 @@ FK_INLINE void NAME(dots_patch)(const int R, const int W, const int ADD, const p
         DOTS(1, W, ADD)                                                                                               \
     }
 
-static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y,
-                       int added, T *K, ptrdiff_t ldk)
+static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y, T *K,
+                       ptrdiff_t ldk)
 {
     const VEC factor = ALL(alpha);
     for (ptrdiff_t f = 0; f < d; f += FK_DOT_BLOCK) {
@@ -135,12 +135,11 @@ static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T
         for (ptrdiff_t j = 0; j < nj; j += 2 * LANES) {
             const T *panel = Y + j * d + f * 2 * LANES;
             ptrdiff_t i = 0;
-            const int adds = added || f > 0;
-            if (nj - j >= 2 * LANES && !adds)
+            if (nj - j >= 2 * LANES && f == 0)
                 DOTS_OF_PANEL(2, 0)
             else if (nj - j >= 2 * LANES)
                 DOTS_OF_PANEL(2, 1)
-            else if (!adds)
+            else if (f == 0)
                 DOTS_OF_PANEL(1, 0)
             else
                 DOTS_OF_PANEL(1, 1)
@@ -352,44 +351,6 @@ static void NAME(multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, c
     }
 #undef COLUMNS
 #undef BLOCKS_OF_COLUMNS
-}
-
-FK_INLINE void NAME(both_rows)(const int R, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,
-                               double *vi, T *sum)
-{
-    VEC acc[4], u[4];
-    FK_UNROLL
-    for (int i = 0; i < R; i++) {
-        acc[i] = (VEC){0};
-        u[i] = ALL(ui[i]);
-    }
-    for (ptrdiff_t j = 0; j < nj; j += LANES) {
-        const VEC uv = LOAD(uj + j);
-        VEC s = LOAD(sum + j);
-        FK_UNROLL
-        for (int i = 0; i < R; i++) {
-            const VEC v = LOAD(K + i * ldk + j);
-            acc[i] = FMA(v, uv, acc[i]);
-            s = FMA(v, u[i], s);
-        }
-        STORE(sum + j, s);
-    }
-    FK_UNROLL
-    for (int i = 0; i < R; i++)
-        vi[i] += NAME(sum)(acc[i]);
-}
-
-static void NAME(multiply_both)(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,
-                                double *vi, double *vj, T *sum)
-{
-    ptrdiff_t i = 0;
-    memset(sum, 0, nj * sizeof(T));
-    for (; i + 4 <= ni; i += 4)
-        NAME(both_rows)(4, nj, K + i * ldk, ldk, uj, ui + i, vi + i, sum);
-    for (; i < ni; i++)
-        NAME(both_rows)(1, nj, K + i * ldk, ldk, uj, ui + i, vi + i, sum);
-    for (ptrdiff_t j = 0; j < nj; j++)
-        vj[j] += sum[j];
 }
 
 #undef COLUMN_BLOCKS

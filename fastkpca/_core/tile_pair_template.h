@@ -31,7 +31,6 @@ typedef struct {
     double *K_double; /* float only: the tile by differences in double */
     T *Ux, *Uyt;
     double *Vyt;
-    T *sum;
 } NAME(walk);
 
 static void NAME(row_squares)(ptrdiff_t n, ptrdiff_t d, const T *Z, double *squares)
@@ -130,7 +129,7 @@ static void NAME(products)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, T al
 {
     const fk_ops *ops = w->ops;
     if (w->panel) {
-        OPS.dots(ni, padded(nj), w->pair->d, alpha, X, w->pair->d, Y, 0, w->K, w->ldk);
+        OPS.dots(ni, padded(nj), w->pair->d, alpha, X, w->pair->d, Y, w->K, w->ldk);
         return;
     }
     /* row-major (ni, nj) is column-major (nj, ni) */
@@ -271,14 +270,10 @@ static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0,
                 for (ptrdiff_t i = 0; i < ni; i++)
                     out[(j0 + j) * p->m + i0 + i] = w->K[i * ldk + j];
     }
-    if (k == 1 && want_x && want_y) {
-        OPS.multiply_both(ni, columns, w->K, ldk, w->Uyt + j0, w->Ux + i0, p->Vx + i0, w->Vyt + j0, w->sum);
-    } else {
-        if (want_x)
-            OPS.multiply(ni, columns, k, w->K, ldk, w->Uyt + j0, w->ldy, p->Vx + i0 * k, k);
-        if (want_y)
-            OPS.multiply_transposed(ni, columns, k, w->K, ldk, w->Ux + i0 * k, k, w->Vyt + j0, w->ldy);
-    }
+    if (want_x)
+        OPS.multiply(ni, columns, k, w->K, ldk, w->Uyt + j0, w->ldy, p->Vx + i0 * k, k);
+    if (want_y)
+        OPS.multiply_transposed(ni, columns, k, w->K, ldk, w->Ux + i0 * k, k, w->Vyt + j0, w->ldy);
     if (p->rx != NULL) {
         double sums[2] = {0, 0};
 #ifdef FK_SINGLE
@@ -329,7 +324,6 @@ static size_t NAME(lay_out)(NAME(walk) *w, ptrdiff_t tile_n, char *base)
     w->Ux = NAME(cut)(&arena, p->n * p->k, sizeof(T));
     w->Uyt = NAME(cut)(&arena, m * p->k, sizeof(T));
     w->Vyt = NAME(cut)(&arena, m * p->k, sizeof(double));
-    w->sum = NAME(cut)(&arena, w->tile_m, sizeof(T));
     return (size_t)(arena - base);
 }
 

@@ -19,23 +19,13 @@ from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 cdef extern from "tile_ops.h" nogil:
     ctypedef struct fk_ops_d:
-        void (*dots)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t d, double alpha, const double *X, Py_ssize_t ldx,
-                     const double *Y, int added, double *K, Py_ssize_t ldk) noexcept nogil
-        void (*multiply)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t k, const double *K, Py_ssize_t ldk, const double *Ut,
-                         Py_ssize_t ldu, double *V, Py_ssize_t ldv) noexcept nogil
-        void (*multiply_transposed)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t k, const double *K, Py_ssize_t ldk,
-                                    const double *U, Py_ssize_t ldu, double *Vt, Py_ssize_t ldv) noexcept nogil
         void (*exp_array)(Py_ssize_t n, const double *x, double *y) noexcept nogil
 
     ctypedef struct fk_ops_s:
-        Py_ssize_t panel
-        void (*dots)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t d, float alpha, const float *X, Py_ssize_t ldx,
-                     const float *Y, int added, float *K, Py_ssize_t ldk) noexcept nogil
         void (*exp_array)(Py_ssize_t n, const float *x, float *y) noexcept nogil
 
     ctypedef struct fk_ops:
         const char *name
-        int wide
         fk_ops_d d
         fk_ops_s s
 
@@ -367,79 +357,6 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
             pair.low = &lows[0]
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))
-
-
-def panel_rows():
-    """Rows of a panel in ``subtract_products``; 0 where BLAS is as fast, and there is no such function."""
-    return ops.s.panel if ops.wide else 0
-
-
-def subtract_products(float[:, ::1] S, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t first, panels):
-    """S[start:stop, first:last] -= S[start:stop, :first] S[first:last, :first]', in place: a step of a factorisation.
-
-    panels : ndarray (k, first, panel_rows()), float32
-        S[first:last, :first] in panels of rows, each of them turned.
-    """
-    cdef const float[:, :, ::1] turned = panels
-    cdef Py_ssize_t columns = turned.shape[0] * turned.shape[2], stride = S.shape[1]
-    if not 0 <= start < stop <= S.shape[0] or not 0 < first <= first + columns <= stride:
-        raise ValueError(f"rows {start} to {stop}, columns {first} to {first + columns} of {S.shape[0]} by {stride}")
-    if turned.shape[1] != first or turned.shape[2] != panel_rows():
-        raise ValueError(f"panels of shape {(turned.shape[1], turned.shape[2])} for {(first, panel_rows())}")
-    with nogil:
-        ops.s.dots(stop - start, columns, first, -1.0, &S[start, 0], stride, &turned[0, 0, 0], 1,
-                   &S[start, first], stride)
-
-
-cdef enum:
-    TALL = 512  # rows of tall arrays at a time: a few columns of so many stay in the first level of cache
-
-
-cdef bint is_tall(object A):
-    """Whether an array has many rows, column by column."""
-    return A.shape[0] >= TALL and A.shape[1] > 0 and A.strides[0] == 8
-
-
-def tall_inner(A, B):
-    """A' B, shape (m, k), for A (n, m) and B (n, k) in float64; by own loops where both lie column by column."""
-    if ops.d.dots is NULL or not (is_tall(A) and is_tall(B)):
-        return A.T @ B
-    cdef const double[:, :] a = A, b = B
-    cdef Py_ssize_t n = a.shape[0], m = a.shape[1], k = b.shape[1], even = n - n % FK_PAD, first, strip
-    if b.shape[0] != n:
-        raise ValueError(f"inner products of columns of {n} and of {b.shape[0]} numbers")
-    cdef Py_ssize_t lda = a.strides[1] // 8, ldb = b.strides[1] // 8
-    out = np.zeros((m, k))
-    cdef double[:, ::1] v = out
-    with nogil:
-        for strip in range((even + TALL - 1) // TALL):
-            first = strip * TALL
-            ops.d.multiply(m, min(TALL, even - first), k, &a[first, 0], lda, &b[first, 0], ldb, &v[0, 0], k)
-    if even < n:
-        out += A[even:].T @ B[even:]
-    return out
-
-
-def add_tall_product(A, C, X):
-    """X += A C in place, for A (n, m) and X (n, k) in float64; by own loops, where these are wider than those of most
-    builds of BLAS, and both lie column by column."""
-    if not (ops.wide and is_tall(A) and is_tall(X)):
-        X += (C.T @ A.T).T
-        return
-    cdef const double[:, :] a = A
-    cdef double[:, :] x = X
-    cdef const double[:, ::1] c = np.ascontiguousarray(C)
-    cdef Py_ssize_t n = a.shape[0], m = a.shape[1], k = x.shape[1], even = n - n % FK_PAD, first, strip
-    if x.shape[0] != n or c.shape[0] != m or c.shape[1] != k:
-        raise ValueError(f"{X.shape} is not the shape of a product of {A.shape} and {C.shape}")
-    cdef Py_ssize_t lda = a.strides[1] // 8, ldx = x.strides[1] // 8
-    with nogil:
-        for strip in range((even + TALL - 1) // TALL):
-            first = strip * TALL
-            ops.d.multiply_transposed(m, min(TALL, even - first), k, &a[first, 0], lda, &c[0, 0], k,
-                                      &x[first, 0], ldx)
-    if even < n:
-        X[even:] += A[even:] @ C
 
 
 def exp_nonpositive(x):

@@ -622,24 +622,6 @@ class FeatureMap:
             refuse_farther(data, radius)
         return self
 
-    def refined(
-        self,
-        rows: Any,
-        *,
-        tol: float,
-        max_features: int,
-        rng: np.random.Generator,
-        seen: Any = None,
-        n_threads: int = 1,
-        progress: Callable[[str, int, int], None] | None = None,
-    ) -> FeatureMap:
-        """A map with features added where these rows have most of the residual; itself where nothing can be added.
-
-        ``tol`` is the residual trace over trace to aim for; ``seen`` is what a pass has found already: the trace of K,
-        and rows drawn in proportion to their residual.
-        """
-        return self
-
     def formula(self) -> dict[str, Any] | None:
         """The description that ``docs/fastkpca_project.m`` evaluates in MATLAB; None: there is no formula."""
         return None

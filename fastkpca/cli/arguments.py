@@ -129,7 +129,7 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _add_input(parser: argparse.ArgumentParser, *, labels: bool) -> None:
+def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
     group = parser.add_argument_group(
         "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet; - is standard input)"
     )
@@ -138,7 +138,7 @@ def _add_input(parser: argparse.ArgumentParser, *, labels: bool) -> None:
     take.add_argument("--columns", type=_words, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
     take.add_argument("--skip-columns", type=_words, metavar="LIST", help="leave these out")
     group.add_argument("--id", metavar="COLUMN", help="names the rows: left out of the data, written beside the scores")
-    if labels:
+    if not new_rows:
         group.add_argument("--label-column", metavar="COLUMN", help="classes: left out of the data, colours the plot")
     group.add_argument(
         "--header",
@@ -147,9 +147,13 @@ def _add_input(parser: argparse.ArgumentParser, *, labels: bool) -> None:
         help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
     )
     group.add_argument("--decimal", choices=(".", ","), default=".", help="decimal point or comma in text files (.)")
-    group.add_argument(
-        "--drop-missing", action="store_true", help="leave rows with missing values out; their scores are empty fields"
-    )
+    gaps = group.add_mutually_exclusive_group()
+    text = "leave rows with missing values out; their scores are empty fields"
+    gaps.add_argument("--drop-missing", action="store_true", help=text)
+    if new_rows:
+        text = "let the model fill missing values, with those at which the row fits it best"
+        gaps.add_argument("--fill-missing", action="store_true", help=text)
+    parser.set_defaults(fill_missing=False)
 
 
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -196,7 +200,8 @@ EXAMPLES = {
   fastkpca fit normal.csv --standardize --limits 0.99 -o model.kpca
   fastkpca monitor model.kpca new.csv --plot chart.png
   fastkpca monitor model.kpca new.csv --id time --limits 0.999 -o rows.csv
-  fastkpca monitor model.kpca new.csv --normal normal.csv""",
+  fastkpca monitor model.kpca new.csv --normal normal.csv
+  fastkpca monitor model.kpca new.csv --fill-missing      where a sensor gave no value now and then""",
     "info": """example:
   fastkpca info model.kpca""",
     "kernels": """examples:
@@ -231,25 +236,25 @@ def parser_of(runs: Mapping[str, Callable[[argparse.Namespace], int | None]]) ->
     fit = add("fit", "fit a model to the rows of a file", "FILE")
     _add_fit(fit)
     _add_output(fit)
-    _add_input(fit, labels=True)
+    _add_input(fit, new_rows=False)
     _add_common(fit)
 
     plan = add("plan", "what fit would run, and what that costs", "FILE")
     _add_fit(plan)
-    _add_input(plan, labels=True)
+    _add_input(plan, new_rows=False)
     plan.add_argument("--quiet", action="store_true", help="no progress, no notes")
 
     project = add("project", "scores of new rows under a model", "MODEL", "FILE")
     where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
     project.add_argument("-o", "--output", "--scores", metavar="FILE", help=where)
     _add_plugins(project)
-    _add_input(project, labels=False)
+    _add_input(project, new_rows=True)
     _add_common(project)
 
     monitor = add("monitor", "alarms: new rows beyond the limits of a model (exit code 3)", "MODEL", "FILE")
     _add_monitor(monitor)
     _add_plugins(monitor)
-    _add_input(monitor, labels=False)
+    _add_input(monitor, new_rows=True)
     _add_common(monitor)
 
     info = add("info", "what a model file holds", "MODEL")

@@ -17,7 +17,7 @@ from typing import Any
 from .arguments import parser_of
 from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
 from .fit import run_fit, run_plan, summary
-from .inputs import columns_of_the_file, note_of_order, read_table, rereadable_input
+from .inputs import columns_of_the_file, filled, note_of_order, read_table, rereadable_input
 from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
 
@@ -67,6 +67,7 @@ def _project(options: argparse.Namespace) -> None:
         table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
         if not options.quiet:
             note_of_order(table.names, model.feature_names, options.file)
+        table, _ = filled(table, model, options, progress)
         place = scorefiles.score_place(beside(options.output or "-"))
         with columns_of_the_file(table, model.n_features):
             scores = fk.kpca_project(model, table.X, out=place, progress=progress)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import DEFAULT_COMPONENTS
+
 __all__ = ["run", "two_spheres"]
 
 MODEL, SCORES, PLOT = "demo-model.kpca", "demo-scores.csv", "demo-scores.png"
-COMPONENTS = 5
 
 
 def two_spheres(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +95,7 @@ def run(
     print(f"{'rows held out':<18}{len(held_out)} of {len(X)}")
 
     start = time.perf_counter()
-    model = fk.kpca(train, "gaussian", COMPONENTS, rng=0, progress=progress or False, **parameters)
+    model = fk.kpca(train, "gaussian", DEFAULT_COMPONENTS, rng=0, progress=progress or False, **parameters)
     seconds = time.perf_counter() - start
     if progress is not None:
         progress.clear()

@@ -13,7 +13,7 @@ from typing import Any
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import columns_of_the_file, read_table
-from .monitor import calibrated
+from .monitor import calibrated, note_of_ceiling
 from .outputs import beside, check_outputs, check_picture, row_names, score_writer
 
 __all__ = ["run_fit", "run_plan", "summary"]
@@ -50,6 +50,8 @@ def run_fit(options: argparse.Namespace) -> None:
             if held is not None:
                 with columns_of_the_file(held):
                     model = model.with_limits(calibrated(model, held.X, options.limits))
+                if not options.quiet:
+                    note_of_ceiling(model)
         seconds = time.perf_counter() - start
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
@@ -85,14 +87,14 @@ def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096."""
     import numpy as np
 
-    from ..model.novelty import CALIBRATION_ROWS
     from ..rows import tables
+    from ..rows.summary import SAMPLE_ROWS
 
     n = table.n_rows
     if n < 3:
         raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
     held = np.zeros(n, dtype=bool)
-    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, CALIBRATION_ROWS)]] = True
+    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, SAMPLE_ROWS)]] = True
     if not options.quiet:
         say(
             "note",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import re
 import shutil
@@ -17,9 +18,7 @@ from typing import Any
 from ..model.plan import readable_size
 from .console import Refused, say
 
-__all__ = ["columns_of_the_file", "note_of_order", "read_table", "rereadable_input"]
-
-_BIG_FILE = 1 << 24
+__all__ = ["columns_of_the_file", "filled", "note_of_order", "read_table", "rereadable_input"]
 
 
 def read_table(
@@ -31,9 +30,7 @@ def read_table(
 ) -> Any:
     from ..rows import tables
 
-    with contextlib.suppress(OSError):
-        if os.path.getsize(options.path) > _BIG_FILE:
-            progress(f"reading {options.file}", 0, 0)
+    progress(f"reading {options.file}", 0, 0)
     name = "standard input" if options.file == "-" else options.file
     table = tables.read(
         options.path,
@@ -47,13 +44,38 @@ def read_table(
         id_column=options.id,
         decimal=options.decimal,
         called=name,
-        allow_missing=options.drop_missing,
+        allow_missing=options.drop_missing or options.fill_missing,
     )
-    if options.drop_missing:
-        table = tables.without_missing(table, name)
+    if options.drop_missing or options.fill_missing:
+        table = tables.without_missing(table, name, empty=options.fill_missing)
     for note in table.notes if not options.quiet else ():
         say("note", note)
     return table
+
+
+def filled(table: Any, model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
+    """(the table without gaps: with ``--fill-missing`` the model fills them; how many values that were in each row)."""
+    import numpy as np
+
+    import fastkpca as fk
+
+    from ..rows.columns import listed
+    from ..rows.convert import as_rows
+
+    if not options.fill_missing:
+        return table, None
+    gaps = np.isnan(as_rows(table.X).all())
+    of_rows, of_columns = gaps.sum(axis=1), gaps.sum(axis=0)
+    if not gaps.any():
+        return table, of_rows
+    with columns_of_the_file(table, model.n_features):
+        X = fk.kpca_fill(model, table.X, progress=progress)
+    if not options.quiet:
+        names = model.feature_names or [f"column {j + 1}" for j in table.places]
+        where = listed([f"{names[j]} ({of_columns[j]})" for j in np.flatnonzero(of_columns)], 8)
+        text = f"{gaps.sum()} missing values in {np.count_nonzero(of_rows)} of {len(X)} rows are filled by the model"
+        say("note", f"{text}: {where}")
+    return dataclasses.replace(table, X=X), of_rows
 
 
 @contextlib.contextmanager
@@ -81,7 +103,7 @@ def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
         raise Refused(
             f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first (--drop-missing drops "
-            f"those with NaN){advice}"
+            f"those with NaN; project and monitor take --fill-missing){advice}"
         ) from error
 
 

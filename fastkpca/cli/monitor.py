@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from .console import Refused, progress_bars
-from .inputs import columns_of_the_file, note_of_order, read_table
+from .console import Refused, progress_bars, say
+from .inputs import columns_of_the_file, filled, note_of_order, read_table
 from .outputs import check_outputs, check_picture, row_names
 
-__all__ = ["calibrated", "run_monitor"]
+__all__ = ["calibrated", "note_of_ceiling", "run_monitor"]
 
 _ALARM = 3  # the exit code where rows are beyond a limit
 _CONFIDENCE = 0.99
 _SHOWN = 3  # columns of an alarm
+_OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
+_AWAY, _NEAR_CEILING = 1e3, 0.5  # ranges of the columns; share of the SPE of a row so far away
 _LEAST = 0.01  # of the statistic: columns that take less off are not shown
 
 
@@ -40,15 +42,16 @@ def run_monitor(options: argparse.Namespace) -> int:
         table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
         if not options.quiet:
             note_of_order(table.names, model.feature_names, options.file)
+        table, gaps = filled(table, model, options, progress)
         with columns_of_the_file(table, model.n_features):
             t2 = fk.kpca_t2(model, table.X, progress=progress)
             spe = fk.kpca_spe(model, table.X, progress=progress)
         alarms = np.flatnonzero(limits.exceeded(t2=t2, spe=spe))
-        report = _report(model.with_limits(limits), table, options, t2, spe, alarms, progress)
+        report = _report(model.with_limits(limits), table, options, (t2, spe, gaps), alarms, progress)
     name, labels = _labels(table, options)
     if options.plot is not None:
         plot.save(plot.monitor(limits, t2, spe, x=labels, x_label=name), options.plot, overwrite=options.force)
-    _write(options, table, np.column_stack([t2, spe]), limits)
+    _write(options, table, np.column_stack([t2, spe]), gaps, limits)
     if not options.quiet:
         stream = sys.stderr if options.output == "-" else sys.stdout
         print(report, file=stream)
@@ -65,10 +68,30 @@ def calibrated(model: Any, X: Any, confidence: float) -> Any:
     return fk.kpca_limits(model, X, confidence=confidence, joint=True)
 
 
+def note_of_ceiling(model: Any) -> None:
+    """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
+    import fastkpca as fk
+
+    sigma, ranges = model.kernel.fixed_point_width(), model.limits.quantiles
+    if sigma is None or ranges is None:
+        return
+    far = ranges[-1:] + _AWAY * np.ptp(ranges, axis=0)
+    share = model.limits.spe / float(fk.kpca_spe(model, far)[0])
+    if share > _NEAR_CEILING:
+        say(
+            "note",
+            f"with this sigma SPE has a ceiling, and its limit is {share:.0%} of that: faults hardly show. A larger "
+            f"sigma sees more: try --sigma {4 * sigma:.3g}, four times this one",
+        )
+
+
 def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     """Those that the model keeps, at another confidence where one is asked for; or of the rows of ``--normal``."""
     if options.normal is not None:
-        other = argparse.Namespace(**vars(options) | {"file": options.normal, "path": options.normal, "id": None})
+        # limits of rows that were made to fit would be too low
+        gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
+        named = {"file": options.normal, "path": options.normal, "id": None}
+        other = argparse.Namespace(**vars(options) | named | gaps)
         table = read_table(other, progress, like=model.feature_names, needs=model.n_features)
         with columns_of_the_file(table, model.n_features):
             return calibrated(model, table.X, options.limits or _CONFIDENCE)
@@ -91,16 +114,19 @@ def _labels(table: Any, options: argparse.Namespace) -> tuple[str, np.ndarray]:
     return name, np.asarray(every) if table.kept is None else np.asarray(every)[table.kept]
 
 
-def _report(
-    model: Any, table: Any, options: argparse.Namespace, t2: Any, spe: Any, alarms: np.ndarray, progress: Any
-) -> str:
-    """Limits, how many rows are beyond one, and the first of these with the columns behind them."""
+def _report(model: Any, table: Any, options: argparse.Namespace, found: Any, alarms: np.ndarray, progress: Any) -> str:
+    """Limits, how many rows are beyond one, and the first of these with the columns behind them.
+
+    ``found``: T^2, SPE, and how many values were filled, of each row.
+    """
+    t2, spe, gaps = found
     n, limits = len(t2), model.limits
     lines = [f"{'limits':<18}{limits}", f"{'rows':<18}{n}", f"{'alarms':<18}{len(alarms)} ({len(alarms) / n:.2%})"]
     name, labels = _labels(table, options)
     first = alarms[: options.alarms]
     if len(first):
-        names = [str(x) for x in labels[first].tolist()]
+        marked = np.zeros(n, dtype=bool) if gaps is None else gaps > 0
+        names = [f"{label}{'*' * bool(marked[i])}" for i, label in zip(first, labels[first].tolist())]
         width = max(len(name), *map(len, names))
         head = f"{name:>{width}}  {'T2':>10}  {'SPE':>10}  {'beyond':<6}  "
         lines += ["", head + "columns: how much of the statistic each alone takes off (its value -> the best one)"]
@@ -108,6 +134,8 @@ def _report(
         for i, text, columns in zip(first, names, behind):
             beyond = "+".join(["T2"] * bool(t2[i] > limits.t2) + ["SPE"] * bool(spe[i] > limits.spe))
             lines.append(f"{text:>{width}}  {t2[i]:>10.4g}  {spe[i]:>10.4g}  {beyond:<6}  {columns}")
+        if marked[first].any():
+            lines.append(f"* with missing values, which the model filled: {_OF_FILLED}")
     if len(alarms) > len(first):
         lines.append(f"and {len(alarms) - len(first)} more; --alarms {len(alarms)} shows them, -o FILE.csv writes all")
     return "\n".join(lines)
@@ -135,8 +163,9 @@ def _behind(model: Any, table: Any, index: np.ndarray, by_spe: np.ndarray, progr
     return texts
 
 
-def _write(options: argparse.Namespace, table: Any, values: np.ndarray, limits: Any) -> None:
-    """T^2, SPE and what is beyond of every row of the file, as csv; empty fields for rows that were left out."""
+def _write(options: argparse.Namespace, table: Any, values: np.ndarray, gaps: Any, limits: Any) -> None:
+    """T^2, SPE and what is beyond of every row of the file, as csv; empty fields for rows that were left out. ``gaps``:
+    how many values were filled, of each row; or None."""
     if options.output is None:
         return
     from ..base.atomic import atomic
@@ -145,13 +174,15 @@ def _write(options: argparse.Namespace, table: Any, values: np.ndarray, limits: 
     kept = np.ones(len(values), dtype=bool) if table.kept is None else table.kept
     name, every = named or ("row", np.arange(1, len(kept) + 1))
     rows = iter(values.tolist())
+    numbers = None if gaps is None else iter(gaps.tolist())
     text = io.StringIO()
     write: Any = csv.writer(text, lineterminator="\n")
-    write.writerow([name, "T2", "SPE", "T2 beyond", "SPE beyond"])
+    write.writerow([name, "T2", "SPE", "T2 beyond", "SPE beyond", *(["filled"] if numbers else [])])
     for label, is_kept in zip(np.asarray(every).tolist(), kept):
         pair: Sequence[float] = next(rows) if is_kept else ()
         beyond = [int(x > limit) for x, limit in zip(pair, (limits.t2, limits.spe))]
-        write.writerow([label, *(pair or ("", "")), *(beyond or ("", ""))])
+        filling = [] if numbers is None else [next(numbers) if is_kept else ""]
+        write.writerow([label, *(pair or ("", "")), *(beyond or ("", "")), *filling])
     if options.output == "-":
         sys.stdout.write(text.getvalue())
         return

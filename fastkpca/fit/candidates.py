@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.tiles import DIRECT
 from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, Offer
 from ..model.plan import Candidate, Room, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
-from ..products.rates import OVERHEAD, RATE, eigen_seconds, is_compiled, value_seconds
+from ..products.rates import RATE, eigen_seconds, is_compiled, value_seconds
 from ..solve.beyond import lanczos_steps
 from ..solve.costs import (
     MOST_COLUMNS,
@@ -45,12 +46,12 @@ from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
 __all__ = [
-    "KRYLOV_CALLS",
     "components_held",
     "dense_candidate",
     "feature_candidate",
     "feature_candidates",
     "krylov_candidates",
+    "least_krylov_seconds",
 ]
 
 FEWEST_PASSES = 4.0
@@ -59,10 +60,6 @@ MOST_PASSES = 40.0
 """As far as predictions go."""
 LAST, CONFIRMING = 1.5, 0.5
 """Passes in float64, and how many of the search they save; those before are in float32, twice as fast."""
-KRYLOV_OVERHEAD, PASS_OVERHEAD = 5e-4, 6e-4
-"""Seconds of block Krylov, and of each of its passes, that no count shows: calls, and small matrices."""
-KRYLOV_CALLS = KRYLOV_OVERHEAD + PASS_OVERHEAD * (1.0 + LAST)
-"""Seconds below which no run of block Krylov comes."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
 LOW = 0.85
@@ -70,13 +67,9 @@ LOW = 0.85
 PRODUCT_SHARE = 2e-3
 """Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
 SMALL, SMALL_MATRIX = 2048, 64 << 20
-"""Rows up to which compiled kernel values are held in float64, in any number of columns; bytes up to which K itself is,
+"""Rows up to which compiled kernel values are held in float64, in any number of columns, and features that a map may
+have where the rows are fewer; bytes up to which K itself is,
 of a kernel without compiled tiles."""
-HELD_COLUMNS, DEAR_COLUMNS = 33, 32
-"""Columns of X from which kernel values are held: in float64, and in float32, as making them takes longer than reading
-them."""
-READ_RATE = 1e10
-"""Bytes in a second."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
@@ -88,8 +81,6 @@ SCORES_BY_WEIGHTS = 1e-6
 round grows as the root of the residual falls."""
 LOOKS = 0.4
 """Looks at Ritz pairs for each block of few columns."""
-MORE_THAN_ROWS = 2048
-"""Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
 
 # LAPACK ------------------------------------------------------------------------------------------------------
@@ -98,7 +89,7 @@ MORE_THAN_ROWS = 2048
 def dense_candidate(problem: Problem) -> Candidate:
     wanted, n = problem.target.n_components, problem.data.n_samples
     few = wanted if wanted is not None and not takes_all(n, wanted) else None
-    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + OVERHEAD
+    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + RATE.fit
     lapack = eigen_seconds(n, few)
     seconds += min(lapack, seconds_of_small(n, wanted or n)) if takes_products(problem) else lapack
     memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
@@ -215,7 +206,7 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
 def _too_many(offer: Offer, n: int, forced: str) -> str:
     """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
     D = offer.cost.n_features
-    if offer.cost.moment_flops is not None or D <= max(n, MORE_THAN_ROWS):
+    if offer.cost.moment_flops is not None or D <= max(n, SMALL):
         return ""
     without = "" if forced == "auto" else f"leave features={forced!r} out, and "
     return f"has {D} features, and {n} rows have {n - 1} components at most: {without}method='dense' takes the matrix"
@@ -316,7 +307,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool =
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / RATE.features + 4 * d / RATE.rows)
-        seconds += offer.cost.setup_flops / RATE.features + OVERHEAD
+        seconds += offer.cost.setup_flops / RATE.features + RATE.fit
         return seconds + _iterated_seconds(problem, offer.cost, look)
     form = again = offer.cost.row_flops / RATE.features
     if kept:
@@ -326,7 +317,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool =
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
     moment = D * D / RATE.squares if quick is None else quick / RATE.products
     seconds = n * (form + again + moment + 2.0 * D * k / RATE.multiplications + 4 * d / RATE.rows)
-    return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + OVERHEAD
+    return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + RATE.fit
 
 
 def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
@@ -411,6 +402,16 @@ def _near_offer(problem: Problem, look: Look) -> Offer | None:
     return problem.kernel.coarse(problem.data, target.tol)
 
 
+def least_krylov_seconds() -> float:
+    """Below which no run of block Krylov comes."""
+    return _calls(1.0)
+
+
+def _calls(passes: float) -> float:
+    """Seconds of a run with so many passes of the search that no count shows."""
+    return RATE.a_pass * (passes + LAST + 1.0)
+
+
 def _exact_products(problem: Problem) -> Way:
     return products_for(
         problem.kernel,
@@ -442,8 +443,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
     def seconds_of(expected: Expected) -> float:
         makes = 1.0 if values and in_memory is None else expected.search
         seconds = way.seconds(single * makes + LAST) + (expected.search - makes) * later
-        seconds += _algebra_seconds(problem, way, block, expected) + KRYLOV_OVERHEAD
-        seconds += PASS_OVERHEAD * (expected.search + LAST)
+        seconds += _algebra_seconds(problem, way, block, expected) + _calls(expected.search)
         return seconds * (1.0 if expected.proved else UNPROVED)
 
     seconds = min(seconds_of(x) for x in _expected(look, n, k, block, problem, norm=exact))
@@ -538,11 +538,11 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
     worth = size <= SMALL_MATRIX
     if compiled:
-        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted
+        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d > DIRECT  # and all rows, shifted
     else:
-        once += 8.0 * n * n / READ_RATE
+        once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
-    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once, once=once)
+    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.least_memory)
     fits = memory <= problem.budget.memory
     return way_in_memory if worth and fits else None
@@ -555,7 +555,7 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     """
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
-    worth = held or d >= DEAR_COLUMNS or not compiled
+    worth = held or d > DIRECT or not compiled
     size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     fits = (held and compiled) or memory + size <= problem.budget.memory

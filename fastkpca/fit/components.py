@@ -24,7 +24,6 @@ __all__ = [
     "Axes",
     "Scores",
     "accurate_enough",
-    "accurate_for",
     "components",
     "feature_sums",
     "largest_of",
@@ -41,9 +40,8 @@ ROUNDED = 1e-11
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Of all rows, less a constant (c,), for these axes (D, c): (N, c)."""
 
-QUICK_SHARE, QUICK_DIGITS, QUICK_LAST = 1e-2, 1e-4, 1e-1
-"""Errors of quick moments that will do: over tol times the largest eigenvalue or over what the map leaves out; over the
-smallest eigenvalue that is kept; and over that where the map leaves out more."""
+QUICK_SHARE, QUICK_DIGITS = 1e-2, 1e-4
+"""Errors of quick moments that will do: over tol times the largest eigenvalue, and over the smallest that is kept."""
 
 Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
@@ -79,14 +77,7 @@ def accurate_enough(moments: Moments, leading: Axes, target: Target) -> bool:
         return True
     if c is None or len(values) < c:
         return False
-    return accurate_for(moments, float(values[0]), float(values[c - 1]), target)
-
-
-def accurate_for(moments: Moments, first: float, last: float, target: Target) -> bool:
-    """`accurate_enough` by the first and the last of the eigenvalues that are kept."""
-    # where the map leaves more out than that, digits of the last say nothing: it only has to be there
-    of_last = max(QUICK_DIGITS * last, min(QUICK_SHARE * moments.residual_trace, QUICK_LAST * last))
-    return moments.error <= min(QUICK_SHARE * target.tol * first, of_last)
+    return moments.error <= min(QUICK_SHARE * target.tol * float(values[0]), QUICK_DIGITS * float(values[c - 1]))
 
 
 def components(

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
-from ..base.rounding import EPS, UNIT32
+from ..base.rounding import EPS
+from ..maps.choosing import refined
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
@@ -20,21 +21,20 @@ from ..solve.beyond import failure_of_attempt
 from ..solve.certificate import Bound
 from ..solve.costs import TooDearError
 from ..solve.moments import kernel_trace
+from ..solve.sampled import ScaledSample
 from .components import (
     QUICK_SHARE,
     ROUNDED,
     Axes,
     Scores,
     accurate_enough,
-    accurate_for,
     components,
     feature_sums,
     largest_of,
     leading_of,
 )
 from .growth import State, Step, best_within, cheapest, prices_of
-from .look import look_at
-from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_rows, vectors_of
+from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_pass, vectors_of
 from .problem import Problem
 from .solution import Solution
 from .target import Target
@@ -65,7 +65,8 @@ class _Pass:
     """What a pass over the rows has found.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
-    trace; ``residual`` (N,) are the traces of each row, where they are kept, and ``kept`` (D, N) the features.
+    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept, and
+    ``kept`` (D, N) the features.
     ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
@@ -74,6 +75,7 @@ class _Pass:
     leading: Axes
     left_out: Bound
     share: float = 1.0
+    moved: float = 0.0
     residual: np.ndarray | None = None
     kept: np.ndarray | None = None
     vectors: Vectors | None = None
@@ -208,10 +210,9 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     budget, target, kept, n = problem.budget, problem.target, None, problem.rows.n_samples
     if 8.0 * n * feature_map.n_features <= way.room.kept:
         kept = np.empty((feature_map.n_features, n))
-    of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_rows(problem, _spare(problem, way)))
-    quick = (
-        quick and kept is None and not (of_rest and (way.room.rows or tries)) and _quick_may_do(feature_map, problem)
-    )
+    of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_pass(problem, _spare(problem, way)))
+    for_rows = of_rest and (way.room.rows > 0 or tries > 0 or target.given_landmarks)
+    quick = quick and kept is None and not for_rows and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
     moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
@@ -219,7 +220,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     # as many for rows that come in order only: the same bits whatever the source
-    may_narrow = feature_map.tile_rows is None and target.may_use_sampled_bound and target.n_components is not None
+    may_narrow = feature_map.tile_rows is None and target.is_loose and target.n_components is not None
     more = MORE_VECTORS if may_narrow else 0
     leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
     found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual, kept=kept)
@@ -238,7 +239,7 @@ def _summed(
         "keep": kept,
         "quick": quick,
     }
-    if problem.target.may_use_sampled_bound:
+    if problem.target.is_loose:
         options |= {"n_draws": DRAWS + PILOT, "residuals": residual}
         return moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     return feature_moments(feature_map, problem.rows, **options), None
@@ -252,18 +253,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     if trial is None:
         return False
     trial.update(problem.some_rows(FEW_ROWS))
-    target, n = problem.target, problem.data.n_samples
-    if not trial.error <= QUICK_SHARE * target.tol * trial.trace:
-        return False
-    if trial.error <= UNIT32 * trial.trace:
-        return True
-    if problem.rows.distributed:
-        return False  # sums in float32 err by more, or are not offered, where a processor's vectors are narrower
-    # sums in float32 err by more than some eigenvalues allow: a glance at these costs less than a second pass
-    look = look_at(problem.kernel, problem.data, 0)
-    assert target.n_components is not None
-    first, last = (trial.trace * share for share in (look.first(n), look.expected(target.n_components, n)))
-    return accurate_for(trial, first, last, target)
+    return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
 def _narrowest(
@@ -279,20 +269,31 @@ def _narrowest(
     if found.draws is None or most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
         return found, None
     prices, wanted = prices_of(problem), target.tol * largest
+    limit = instead if target.tol_is_required else BUDGET_SHARE * way.seconds
+    if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
+        return found, None
     found = _first_bound(found, problem, rounds, most_draws)
-    for attempt in range(1, TRIES):
+    for attempt in range(1, TRIES + target.given_landmarks):
         if not found.misses(target):
             break
         state = _state(found, problem, most_draws, rounds)
         if not target.tol_is_required:
-            step = best_within(state, prices, BUDGET_SHARE * way.seconds)
+            step = best_within(state, prices, limit)
             return found if step is None else _after(step, found, problem, rounds, attempt), None
         step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
+        if target.given_landmarks and (step is None or attempt == TRIES):
+            step = best_within(state, prices, np.inf) if _may_narrow(found, problem) else None
         if step is None or step.features > D or step.seconds > instead:
             return found, step
         found = _after(step, found, problem, rounds, attempt)
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
     return found, None
+
+
+def _may_narrow(found: _Pass, problem: Problem) -> bool:
+    """Whether rows of what the map leaves out are to be had, and not all are known."""
+    known = 0 if found.narrowed is None else found.narrowed.rows
+    return found.residual is not None and known < problem.rows.n_samples
 
 
 def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:
@@ -301,7 +302,7 @@ def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -
     What follows takes other draws: so their number does not depend on which rows they are.
     """
     target, trace = problem.target, found.moments.residual_trace
-    if not target.tol_is_required:
+    if not (target.tol_is_required and target.may_use_sampled_bound):
         return _bounded(found, sampled.FEWEST, problem, TRIES * rounds, others=True)
     share = target.tol * largest_of(found.leading[0]) / trace
     count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, TRIES * rounds))
@@ -326,10 +327,9 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     few = known.first(step.vectors)
     c = min(c, few.axes.shape[1])
     if step.rows >= problem.rows.n_samples:
-        better = passed(few, values, c, moments, sums, problem)
+        better = passed(few, c, sums, problem, step.seconds)
     else:
-        better = narrowed(few, values, c, step.rows, failure, moments, sums, problem)
-        better = better.failing(problem.target.failure_of_rows)
+        better = narrowed(few, c, step.rows, failure, sums, problem)
     before = found.width
     return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)
 
@@ -342,6 +342,8 @@ def _wanted(found: _Pass, problem: Problem) -> int:
 
 def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> State:
     values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
+    if len(values) == found.moments.map.n_features:  # the map has no more
+        values = np.append(values, 0.0)
     k = min(len(values) - 1, c + MORE_VECTORS)
     exact = found.moments.error <= QUICK_SHARE / (k + 1) * problem.target.tol * largest_of(values)
     return State(
@@ -350,9 +352,10 @@ def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> Stat
         beyond=float(values[k]),
         trace=found.moments.residual_trace,
         share=found.share,
+        moved=found.moved,
         c=c if found.residual is not None and exact else 0,
-        most_draws=most_draws,
-        failure=failure_of_attempt(problem.target.failure_of_samples, TRIES * rounds + 1),
+        most_draws=most_draws if problem.target.may_use_sampled_bound else 0,
+        failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, TRIES * rounds + 1),
         known=found.left_out.mu,
     )
 
@@ -362,8 +365,9 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
     moments, target, draws = found.moments, problem.target, found.draws
     assert draws is not None
     draws = draws.only(slice(DRAWS, None)) if others else draws
-    failure = failure_of_attempt(target.failure_of_samples, tries)
-    bound = sampled.residual_bound(
+    certain = not target.may_use_sampled_bound  # then it only says what a pass will bring
+    failure = failure_of_attempt(target.failure_of_samples or 0.5, tries)
+    sample = sampled.residual_sample(
         moments.map,
         problem.kernel,
         problem.rows,
@@ -371,13 +375,26 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
         draws,
         count=count,
         entry_error=problem.entry_error,
-        failure=failure,
         n_threads=problem.budget.n_threads,
     )
+    if sample is None:
+        return found
+    bound = sampled.sampled_bound(sample.total, sample, failure)
     share = _share_of_all(bound.mu / moments.residual_trace, count, failure)
     if bound.failure_probability:
         bound = replace(bound, failure_probability=target.failure_of_samples)
-    return replace(found, left_out=min(bound, found.left_out, key=lambda x: x.mu), share=min(share, found.share))
+    left_out = found.left_out if certain else min(bound, found.left_out, key=lambda x: x.mu)
+    moved = found.moved or (0.0 if found.residual is None else _moved(found, sample, problem))
+    return replace(found, left_out=left_out, share=min(share, found.share), moved=moved)
+
+
+def _moved(found: _Pass, sample: ScaledSample, problem: Problem) -> float:
+    """About the largest v'Rv of the wanted vectors."""
+    moments, (values, axes, _), c = found.moments, found.leading, _wanted(found, problem)
+    axes = axes[:, :c] / np.sqrt(values[:c])
+    V = moments.map.features(problem.rows.take(sample.index)) @ axes
+    V -= about(moments, center=problem.target.center).mean @ axes
+    return float(sample.moved(V).diagonal().max(initial=0.0))
 
 
 def _share_of_all(bound: float, count: int, failure: float) -> float:
@@ -416,9 +433,10 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | No
         wanted, most = 0.0, min(most, step.features)
     elif last:
         wanted = problem.target.tol * largest_of(found.leading[0])
-    elif found.draws is not None and found.left_out.form == "trace":
+    elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
-    return feature_map.refined(
+    return refined(
+        feature_map,
         problem.rows,
         tol=share * wanted / trace,
         max_features=most if step is not None and not last else min(most, 2 * feature_map.n_features + 100),

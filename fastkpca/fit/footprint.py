@@ -14,8 +14,8 @@ import numpy as np
 
 from ..base.lapack import takes_all
 from ..base.protocol import MOST_COLUMNS, Summary
+from ..maps.choosing import SAMPLE_ROWS
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
-from ..maps.pivots import SAMPLE_ROWS
 from ..products.exact import band_rows
 from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE

@@ -13,7 +13,9 @@ from ..base.checks import Randomness, check_count, check_name, check_tol
 from ..base.protocol import Kernel, Offer, Summary
 from ..errors import rounded_up
 from ..kernels import given_kernel
-from ..maps.pivots import PivotMap, RankProbe
+from ..maps.choosing import refined
+from ..maps.pivots import PivotMap
+from ..maps.probe import RankProbe
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows.columns import check_columns, column_names
 from ..rows.convert import as_rows
@@ -21,7 +23,7 @@ from ..rows.values import check_finite
 from ..rows.view import Rows
 from .look import OF_PIVOTS, look_at
 from .offers import MAX_FEATURES, budgeted, offers_of_maps, small_offers
-from .problem import entry_error_of, landmark_rows, summarize_for
+from .problem import different, entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
 __all__ = ["features", "gram"]
@@ -155,7 +157,7 @@ def features(
     max_features : int, optional
         8192 by default; without ``tol`` so many, or fewer where these leave no more than 1e-6 of the trace.
     landmarks : array_like, optional
-        Numbers of rows, (m,), or rows, (m, d), all different: the map of Nystroem's method with these.
+        Numbers of rows, (m,), or rows, (m, d): the map of Nystroem's method with these. The same row twice counts once.
     features : str
         "auto", or the name of a feature map to force.
     n_threads : int, optional
@@ -195,7 +197,7 @@ def features(
     if landmarks is not None:
         if max_features is not None or features not in ("auto", "pivots"):
             raise ValueError("landmarks= are the features, and max_features= or features= asks for others; drop one")
-        pivots = landmark_rows(landmarks, chosen, rows, data)
+        pivots = different(landmark_rows(landmarks, chosen, rows))
         feature_map = PivotMap(chosen, pivots, entry_error=entry_error_of(chosen, data))
         return FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
     if budgeted:
@@ -209,7 +211,7 @@ def features(
             if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
+            more = refined(operator.map, rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)

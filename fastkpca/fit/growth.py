@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..products.rates import RATE, pass_seconds, value_seconds
+from ..maps.choosing import candidates_for
+from ..maps.draws import DRAWS
+from ..products.rates import RATE, eigen_seconds, pass_seconds, pivots_cost, value_seconds
 from ..solve.sampled import FEWEST, bound_flops, upper_share
 from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
 from .narrowing import MORE_VECTORS
@@ -32,11 +34,8 @@ GROWING = 1.25, 1.5, 2.0, 3.0
 TRACE_FALLS, SHARE_FALLS = 0.5, 0.8
 """Powers of the number of pivots by which the trace of what they leave falls, and the share of its largest eigenvalue:
 on images and tables, hardly less on any (``benchmarks/speed/loose.py``)."""
-MOVED = 0.1
-"""About |V'RV| over |R|: of .4, .2 and .1 the one with which tables take the least time at tol from 1e-4 to 1e-2; where
-it is more, another step follows."""
-ROWS_COST = 1.6
-"""Times what kernel values and products cost in a pass: each value of these rows serves once, not twice."""
+MOVED = 0.3
+"""About v'Rv over |R|, before a sample has told (``benchmarks/speed/loose.py``)."""
 AIM = 0.85
 """Of the width that is wanted: what a step is expected to reach is met that often."""
 
@@ -76,7 +75,7 @@ class Prices(NamedTuple):
 
     def rows(self, count: np.ndarray, k: int) -> np.ndarray:
         """Of so many rows of R V."""
-        return np.asarray(ROWS_COST * count * (float(self.n) * (self.value + k * self.column)))
+        return np.asarray(count * (float(self.n) * (self.value + k * self.column)))
 
     def whole(self, k: int) -> float:
         """Of a pass over the kernel values."""
@@ -90,10 +89,13 @@ class Prices(NamedTuple):
         """Of a bound on |R|."""
         return float(bound_flops(draws, features)) / RATE.squares + float(draws) ** 2 * self.value / 2.0
 
-    def map(self, features: int, k: int) -> float:
-        """Of a pass with a map, and of one for its vectors."""
-        each = features * (2.0 * self.value + 2.0 * k / RATE.multiplications) + float(features) ** 2 / RATE.squares
-        return self.n * each
+    def map(self, features: float, k: int) -> float:
+        """Of pivots, a pass with them, and one for their vectors."""
+        candidates = min(DRAWS, candidates_for(int(features), self.n))
+        cost = pivots_cost(features, RATE.features * self.value, 1.0, candidates=candidates)
+        each = features * (self.value + 2.0 * k / RATE.multiplications) + float(features) ** 2 / RATE.squares
+        formed = (cost.setup_flops + self.n * cost.row_flops) / RATE.features
+        return formed + self.n * each + eigen_seconds(features, k)
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,12 @@ class State:
     features : int
     theta : ndarray (k,)
         Its leading eigenvalues; ``beyond`` is the next one.
-    trace, share : float
-        Of R: its trace, and about its largest eigenvalue over that.
+    trace, share, moved : float
+        Of R: its trace, about its largest eigenvalue over that, and about the largest v'Rv.
     c : int
         Eigenvalues wanted; 0: rows of R V are not to be had.
     most_draws : int
+        0: neither draws nor some of the rows, as only certain bounds will do.
     failure : float
         Of a bound.
     known : float
@@ -121,6 +124,7 @@ class State:
     beyond: float
     trace: float
     share: float
+    moved: float
     c: int
     most_draws: int
     failure: float
@@ -130,7 +134,8 @@ class State:
         """With more pivots."""
         fall = self.features / count
         trace, share = self.trace * fall**TRACE_FALLS, self.share * fall**SHARE_FALLS
-        return replace(self, features=int(count), trace=trace, share=share, known=np.inf)
+        moved = self.moved * fall ** (TRACE_FALLS + SHARE_FALLS)
+        return replace(self, features=int(count), trace=trace, share=share, moved=moved, known=np.inf)
 
     def norm(self, draws: np.ndarray) -> np.ndarray:
         """About the bounds on |R| that so many draws give; 0: what is known."""
@@ -145,15 +150,13 @@ class State:
         draws = np.array([0, *(x for x in DRAW_COUNTS if x <= self.most_draws)])
         norm, n = self.norm(draws)[:, None], prices.n
         seconds = before + np.array([prices.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
-        if not self.c or not self.trace > 0.0:
-            none = np.zeros(1, dtype=np.intp)
-            return Steps(seconds, norm, draws, none, self.features, none)
-        counts = COUNTS[COUNTS < n]
-        largest = self.share * self.trace
-        size, theta, after = MOVED * np.minimum(largest, norm), self.theta[: self.c], np.append(self.theta, self.beyond)
-        error = expected_error(counts, n, self.c, self.trace, (size, largest, norm), self.failure)
+        counts = COUNTS[(COUNTS < n) & (self.most_draws > 0)]
         widths, later, vectors = [norm], [np.zeros(1)], [0]
-        several = sorted({min(self.c + x, len(self.theta)) for x in SPARE_VECTORS})
+        largest, theta, after = self.share * self.trace, self.theta[: self.c], np.append(self.theta, self.beyond)
+        spare = SPARE_VECTORS if self.c and self.trace > 0.0 else ()
+        several = sorted({min(self.c + x, len(self.theta)) for x in spare})
+        sizes = size, _, _ = np.minimum(self.moved, norm), largest, norm
+        error = expected_error(counts, n, self.c, self.trace, sizes, self.failure) if several else norm
         for k in several:
             beyond = float(after[k])
             widths.append(expected_width_of_pass(theta, beyond, norm, size, largest))
@@ -211,7 +214,13 @@ def best_within(state: State, prices: Prices, seconds: float) -> Step | None:
 
 
 def cheapest_map(states: list[State], prices: Prices, width: float) -> Step | None:
-    """The cheapest way to intervals of second order of this width by one of these maps, with its passes."""
-    passes = (prices.map(x.features, len(x.theta)) for x in states)
-    found = [x.steps(prices, y).cheapest(AIM * width, with_rows=True) for x, y in zip(states, passes)]
-    return min((x for x in found if x is not None), default=None)
+    """The cheapest way to intervals of second order of this width by one of these maps, in the order of their prices,
+    with its passes."""
+    best: Step | None = None
+    for state in states:
+        before = prices.map(state.features, len(state.theta))
+        if best is not None and before >= best.seconds:
+            break
+        found = state.steps(prices, before).cheapest(AIM * width, with_rows=True)
+        best = min((x for x in (best, found) if x is not None), default=None)
+    return best

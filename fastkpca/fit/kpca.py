@@ -29,20 +29,20 @@ def kpca(
     c: int | float | None = None,
     *,
     tol: float | None = None,
-    max_features: int | None = None,
-    landmarks: Any = None,
+    standardize: bool | None = None,
+    sample_weight: Any = None,
     guaranteed: bool = False,
     failure_probability: float | None = None,
-    center: bool | None = None,
-    standardize: bool | None = None,
-    method: str = "auto",
-    features: str = "auto",
-    products: str = "auto",
+    max_features: int | None = None,
+    landmarks: Any = None,
     max_passes: int = 30,
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
+    method: str = "auto",
+    features: str = "auto",
+    products: str = "auto",
     rng: Any = 0,
-    sample_weight: Any = None,
+    center: bool | None = None,
     like: KPCAModel | None = None,
     keep_moments: bool = False,
     return_scores: bool = True,
@@ -51,6 +51,20 @@ def kpca(
     **kernel_parameters: Any,
 ) -> KPCAModel:
     """Kernel principal component analysis.
+
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 5))
+    >>> model = fk.kpca(X, "gaussian", 3, sigma=2.0)
+    >>> model.score.shape, model.eigenvalue_bounds.shape
+    ((1000, 3), (3, 2))
+
+    Six arguments and the kernel's own parameters are enough for most fits. The others are for
+
+    - how certain the intervals are: ``guaranteed``, ``failure_probability``;
+    - what the fit may spend: ``max_features``, ``landmarks``, ``max_passes``, ``memory_limit``, ``n_threads``;
+    - how it computes: ``method``, ``features``, ``products``, ``rng``;
+    - other models: not centred (``center``), of one shard among others (``like``, ``keep_moments``);
+    - what comes back, and where: ``return_scores``, ``out``, ``progress``.
 
     Parameters
     ----------
@@ -61,19 +75,32 @@ def kpca(
         and never loaded whole unless the plan says so.
     kernel : str, Kernel, object with ``block``, or callable, optional
         A name (``fastkpca.list_kernels()``), or a kernel; a callable takes two tiles of rows and returns the matrix
-        between them. Default: "gaussian", or the kernel of the model that is given as ``like``.
+        between them. Default: "gaussian", or the kernel of the model that is given as ``like``. Its parameters follow
+        by name, as in ``kpca(X, "gaussian", 5, sigma=0.5)``; without ``sigma`` a Gaussian takes its width from the
+        rows.
     c : int, float or None
         Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all.
     tol : float, optional
         Largest width of an eigenvalue's interval, relative to the largest eigenvalue. By default 1e-6; where
         ``max_features`` or ``landmarks`` says what may be spent, whatever comes of it.
-    max_features : int, optional
-        A budget: a feature map of at most so many features, in one pass over the rows (as many as ``tol`` needs, where
-        that is given too). The interval says how good that is. Between the number of components and that of the rows;
-        implies ``method="features"``.
-    landmarks : array_like, optional
-        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these, all of
-        them different. Implies ``features="pivots"``.
+    standardize : bool, optional
+        True: each column minus its mean, over its standard deviation (with N - 1, weighted where rows have weights;
+        constant columns are only shifted, to zero), for all kernels. The model keeps both, and does the same to new
+        rows. False: not, and no warning where the ranges of columns differ by more than a thousand times. Default:
+        not, but the warning; or as the model that is given as ``like``.
+    sample_weight : array_like (N,), optional
+        Non-negative; a whole number counts the row that many times. N in the variances becomes the sum of the weights,
+        and ``coeff`` of a row the sum over its copies (``score == Kc @ coeff``, with weighted centring). A row of
+        weight zero is left out of the model, but gets its scores.
+
+    Returns
+    -------
+    KPCAModel
+        Unpacks as ``coeff, score, latent, tsquared, explained``.
+        For a Dask collection the scores, and arrays made from them, are lazy Dask arrays.
+
+    Other Parameters
+    ----------------
     guaranteed : bool
         Only intervals that hold for certain. Else they may rest on random numbers, where that is cheaper or nothing
         else reaches ``tol``: the model's ``bound_kind`` is then "probabilistic".
@@ -81,22 +108,14 @@ def kpca(
         With which any of the bounds of the fit that rest on random numbers may fail, all together: 1e-6 by default, at
         most 0.5. The larger, the narrower such intervals are, or the sooner they are found. What of it was needed is
         the model's ``failure_probability``.
-    center : bool, optional
-        False: kernel PCA about the origin of feature space, of the Gram matrix as it is; variances are then mean
-        squares, eigenvalues / N. Default: True, or as the model that is given as ``like``.
-    standardize : bool, optional
-        True: each column minus its mean, over its standard deviation (with N - 1, weighted where rows have weights;
-        constant columns are only shifted, to zero), for all kernels. The model keeps both, and does the same to new
-        rows. False: not, and no warning where the ranges of columns differ by more than a thousand times. Default:
-        not, but the warning; or as the model that is given as ``like``.
-    method : {"auto", "dense", "features", "krylov"}
-        "auto" takes the method that the plan predicts to be the fastest.
-    features : str
-        "auto", or the name of a feature map to force: "monomial", "pivots", or a kernel's own. A name implies
-        ``method="features"``.
-    products : str
-        The product that the krylov route uses: "auto", "exact", or the name of one that the kernel offers ("grid",
-        "clusters", "expansion"), whose error is then part of the certificate. A name implies ``method="krylov"``.
+    max_features : int, optional
+        A budget: a feature map of at most so many features, in one pass over the rows (as many as ``tol`` needs, where
+        that is given too). The interval says how good that is. Between the number of components and that of the rows;
+        implies ``method="features"``.
+    landmarks : array_like, optional
+        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these; the same
+        row twice counts once. With ``tol`` as many rows of what they leave out are looked at as that takes, up to all.
+        Implies ``features="pivots"``.
     max_passes : int
         Largest number of passes over the exact kernel values.
     memory_limit : int or str, optional
@@ -105,12 +124,19 @@ def kpca(
         Default: all processors, but no more than BLAS has threads (``OMP_NUM_THREADS``, threadpoolctl), and one in a
         worker of a pool of processes. Results do not depend on it. LAPACK, in the dense route, runs with BLAS's own
         threads all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
+    method : {"auto", "dense", "features", "krylov"}
+        "auto" takes the method that the plan predicts to be the fastest.
+    features : str
+        "auto", or the name of a feature map to force: "monomial", "pivots", or a kernel's own. A name implies
+        ``method="features"``.
+    products : str
+        The product that the krylov route uses: "auto", "exact", or the name of one that the kernel offers ("grid",
+        "clusters", "expansion"), whose error is then part of the certificate. A name implies ``method="krylov"``.
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
-    sample_weight : array_like (N,), optional
-        Non-negative; a whole number counts the row that many times. N in the variances becomes the sum of the weights,
-        and ``coeff`` of a row the sum over its copies (``score == Kc @ coeff``, with weighted centring). A row of
-        weight zero is left out of the model, but gets its scores.
+    center : bool, optional
+        False: kernel PCA about the origin of feature space, of the Gram matrix as it is; variances are then mean
+        squares, eigenvalues / N. Default: True, or as the model that is given as ``like``.
     like : KPCAModel, optional
         Take this model's kernel, shift and feature map (and, where c is None, number of components): for shards of one
         set of rows. A kernel or a parameter that is given beside it and differs is an error. Implies
@@ -127,13 +153,7 @@ def kpca(
     progress : bool or callable
         True writes to stderr; a callable gets (stage, done, total).
     **kernel_parameters
-        For example ``sigma=0.5`` or ``degree=3, offset=1.0``.
-
-    Returns
-    -------
-    KPCAModel
-        Unpacks as ``coeff, score, latent, tsquared, explained``.
-        For a Dask collection the scores, and arrays made from them, are lazy Dask arrays.
+        Parameters of the kernel by name: ``sigma=0.5``, or ``degree=3, offset=1.0``.
 
     Raises
     ------
@@ -151,19 +171,12 @@ def kpca(
     ScalesWarning
         The ranges of columns differ by more than a thousand times, and ``standardize`` was not given.
     SlowRouteWarning
-        More than half a minute is predicted, and a looser ``tol`` takes less than a fifth of that.
+        More than ten seconds are predicted, and fewer components in place of all, or a looser ``tol``, take less than a
+        fifth of that.
 
     Notes
     -----
     Raykar & Ankur, Fast Kernel Principal Component Analysis for the polynomial and Gaussian kernels, 2003.
-
-    Examples
-    --------
-    >>> import numpy as np, fastkpca as fk
-    >>> X = np.random.default_rng(0).standard_normal((1000, 5))
-    >>> model = fk.kpca(X, "polynomial", 3, degree=2)
-    >>> model.score.shape
-    (1000, 3)
     """
     ask, started = Ask.of(kpca, locals()), time.perf_counter()
     with parallel.reporter(progress) as report, parallel.blas_threads():
@@ -190,19 +203,19 @@ def plan(
     c: int | float | None = None,
     *,
     tol: float | None = None,
-    max_features: int | None = None,
-    landmarks: Any = None,
+    standardize: bool | None = None,
+    sample_weight: Any = None,
     guaranteed: bool = False,
     failure_probability: float | None = None,
-    center: bool | None = None,
-    standardize: bool | None = None,
+    max_features: int | None = None,
+    landmarks: Any = None,
+    memory_limit: int | str | None = None,
+    n_threads: int | None = None,
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
-    memory_limit: int | str | None = None,
-    n_threads: int | None = None,
     rng: Any = 0,
-    sample_weight: Any = None,
+    center: bool | None = None,
     like: KPCAModel | None = None,
     keep_moments: bool = False,
     return_scores: bool = True,
@@ -217,19 +230,19 @@ def plan(
     kernel : str, Kernel, object with ``block``, or callable, optional
     c : int, float or None
     tol : float, optional
-    max_features : int, optional
-    landmarks : array_like, optional
+    standardize : bool, optional
+    sample_weight : array_like (N,), optional
     guaranteed : bool
     failure_probability : float, optional
-    center : bool, optional
-    standardize : bool, optional
+    max_features : int, optional
+    landmarks : array_like, optional
+    memory_limit : int or str, optional
+    n_threads : int, optional
     method : {"auto", "dense", "features", "krylov"}
     features : str
     products : str
-    memory_limit : int or str, optional
-    n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-    sample_weight : array_like (N,), optional
+    center : bool, optional
     like : KPCAModel, optional
     keep_moments : bool
     return_scores : bool
@@ -238,7 +251,8 @@ def plan(
     Returns
     -------
     Plan
-        Prints as the table of candidates, and what a looser ``tol`` would save where the work is long.
+        Prints as the table of candidates, and what fewer components in place of all, or a looser ``tol``, would save
+        where the work is long.
 
     Raises
     ------

@@ -27,13 +27,13 @@ from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 from .start import first_block
 
-__all__ = ["solve_by_krylov", "widths"]
+__all__ = ["Products", "kernel_matrix", "solve_by_krylov", "widths"]
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
 
 
-class _Products(NamedTuple):
+class Products(NamedTuple):
     """What a run multiplies by.
 
     Attributes
@@ -74,12 +74,7 @@ def solve_by_krylov(
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
     products = _products(problem, way, given if given.distributed and present is None else rows, rows)
     products = _with_near(problem, way, products, rows)
-    diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
-    coordinates = coordinates_for(
-        kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
-    )
-    exact = way.name == "exact" and products.near is None
-    matrix = _kernel_matrix(problem, products, coordinates, rows, diagonal, exact=exact)
+    matrix, coordinates = kernel_matrix(problem, products, rows, exact=way.name == "exact" and products.near is None)
     held = matrix_in_memory and is_compiled(kernel)
     block = default_block_size(n, wanted, held=held)
     left = budget.memory - way.memory
@@ -99,7 +94,8 @@ def solve_by_krylov(
         )
     if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
         budget.report("krylov", passes, passes)
-    trace, product_error = coordinates.trace(diagonal), float(matrix.product.error_bound)
+    trace, product_error = matrix.trace, float(matrix.product.error_bound)
+    assert trace is not None
     total = trace - n * reached.grand_mean
     size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
     # the values of the diagonal err, and the mean of all entries by no more than an entry does
@@ -109,24 +105,18 @@ def solve_by_krylov(
     return _solution(problem, reached, coordinates, present, (total, size, slack), info)
 
 
-def _kernel_matrix(
-    problem: Problem,
-    products: _Products,
-    coordinates: Coordinates,
-    rows: Rows,
-    diagonal: np.ndarray,
-    *,
-    exact: bool,
-) -> KernelMatrix:
-    """What the solver works on, in its coordinates."""
+def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bool) -> tuple[KernelMatrix, Coordinates]:
+    """What the solver works on, and its coordinates."""
     kernel, threads, values = problem.kernel, problem.budget.n_threads, products.values
+    diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
+    largest = problem.largest_value
+    coordinates = coordinates_for(kernel, rows, diagonal, largest, threads, center=problem.target.center)
     # entries err by e, and the weighted matrix by sum w times that in norm; D^(1/2) E D^(1/2) by max w times |E|
     entry_error = problem.entry_error * (coordinates.count / rows.n_samples)
     if values is not None:
         entry_error += values.kept_error * coordinates.largest_weight / rows.n_samples
-    product = coordinates.product(products.double, exact=exact)
-    return KernelMatrix(
-        product=product,
+    matrix = KernelMatrix(
+        product=coordinates.product(products.double, exact=exact),
         search_product=None if products.single is None else coordinates.search_product(products.single),
         trace=coordinates.trace(diagonal),
         positive_semidefinite=kernel.positive_semidefinite,
@@ -137,9 +127,10 @@ def _kernel_matrix(
         about=0.0 if values is None else values.shift,
         near=_near_matrix(problem, products, coordinates),
     )
+    return matrix, coordinates
 
 
-def _near_matrix(problem: Problem, products: _Products, coordinates: Coordinates) -> NearMatrix | None:
+def _near_matrix(problem: Problem, products: Products, coordinates: Coordinates) -> NearMatrix | None:
     near, product = products.near, products.double
     if near is None:
         return None
@@ -205,10 +196,10 @@ def _solution(
     )
 
 
-def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> _Products:
+def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> Products:
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
-        return _Products(InStrips(way.offer.summation(rows, None, threads), way.room.columns))
+        return Products(InStrips(way.offer.summation(rows, None, threads), way.room.columns))
     if not way.offer.cost.memory:
         search: Summation | None = None
         if _fits_float32(problem):
@@ -217,19 +208,19 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
             else:
                 keeps = way.room.values > 0.0
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
-        return _Products(ExactSummation(kernel, everywhere, n_threads=threads), search)
+        return Products(ExactSummation(kernel, everywhere, n_threads=threads), search)
     searches = way.room.values and _values_fit_float32(problem)
     if is_compiled(kernel):
         if rows is problem.rows and 16 * rows.n_features <= rows.n_samples:
             rows.hold()  # shifted once for the products and the model, in an eighth of the memory of values, or less
         product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
-        return _Products(product, product.in_float32() if searches else None, values=product)
+        return Products(product, product.in_float32() if searches else None, values=product)
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
-    return _Products(MatrixSummation(K, n_threads=threads), search, K)
+    return Products(MatrixSummation(K, n_threads=threads), search, K)
 
 
-def _with_near(problem: Problem, way: Candidate, products: _Products, rows: Rows) -> _Products:
+def _with_near(problem: Problem, way: Candidate, products: Products, rows: Rows) -> Products:
     """With a coarse matrix to search by, where the plan has room for one."""
     offer = problem.kernel.coarse(problem.data, problem.target.tol) if way.room.near else None
     if offer is None:
@@ -237,7 +228,7 @@ def _with_near(problem: Problem, way: Candidate, products: _Products, rows: Rows
     weights = np.ones(rows.n_samples) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
     near = offer.build(rows)
     near.n_threads = problem.budget.n_threads
-    return _Products(WithSums(products.double, weights), near=near)
+    return Products(WithSums(products.double, weights), near=near)
 
 
 def _fits_float32(problem: Problem) -> bool:

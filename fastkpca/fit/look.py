@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import parallel
-from ..base.lapack import eigenvalues
 from ..base.protocol import Kernel, Summary
-from ..maps.pivots import RankProbe, probe_rank
+from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, value_seconds
 from ..products.vectors import row_sums
 
@@ -30,8 +29,6 @@ LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2
 """A further look is the next of these."""
 OF_PIVOTS = 1
 """The first of them that looks at pivots."""
-CALLS_SECONDS = 3e-5
-"""Of a look, beside what it computes."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ def further_seconds(kernel: Kernel, data: Summary, look: Look) -> float:
     size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
     # pivots of a quarter of the sample, of half, and of all of it
     of_pivots = 1.75 * size.sample * (size.pivots * value + size.pivots**2 / RATE.squares)
-    return CALLS_SECONDS + size.rows**2 * value + eigen_seconds(size.rows, 0) + of_pivots
+    return RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0) + of_pivots
 
 
 def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:
@@ -165,7 +162,7 @@ def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> Ran
 def _shares(kernel: Kernel, data: Summary, rows: int) -> np.ndarray:
     K, trace = _centred(kernel, data, rows)
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
-        values = eigenvalues((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return values / trace if trace > 0 else np.zeros(1)
 
 

@@ -17,12 +17,15 @@ from ..maps.uncentred import about
 from ..products.exact import ExactSummation
 from ..rows.view import Rows
 from ..solve import second_order
-from ..solve.certificate import FeatureSums, RitzBlock, product_error
+from ..solve.certificate import FeatureSums
+from ..solve.krylov import block_krylov
 from ..solve.moments import entry_defect, kernel_trace
-from ..solve.second_order import Leading, SecondOrder
+from ..solve.second_order import Leading, OfMap, SecondOrder
+from ..solve.task import SolverBudget, SolverTarget
+from .krylov import Products, kernel_matrix
 from .problem import Problem
 
-__all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_rows", "vectors_bytes", "vectors_of"]
+__all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_pass", "vectors_bytes", "vectors_of"]
 
 MORE_VECTORS = 20
 """Of a map, beyond those that are wanted: what lies beyond them bounds the others (``benchmarks/speed/loose.py``)."""
@@ -34,6 +37,9 @@ class Vectors:
 
     Attributes
     ----------
+    moments : Moments
+    values : ndarray (k + 1,)
+        Its eigenvalues; k of them where it has no more.
     axes : ndarray (D, k)
         (phi(x) - mean)'axes are the entries of the vectors, but for the root of the row's weight.
     vectors : ndarray (n, k)
@@ -43,10 +49,16 @@ class Vectors:
         r, times the rows' weights.
     """
 
+    moments: Moments
+    values: np.ndarray
     axes: np.ndarray
     vectors: np.ndarray
     gram: np.ndarray
     residual: np.ndarray
+
+    def leading(self, c: int, sums: FeatureSums, unit: float = UNIT) -> Leading:
+        """``sums`` has the bound on what the map leaves out, ``unit`` is the rounding of the vectors."""
+        return second_order.leading_of_map(self.values, c, self.gram, sums, unit, self.moments.map.n_features)
 
     def first(self, k: int) -> Vectors:
         """The first k of them."""
@@ -78,17 +90,11 @@ class Narrowed:
         """Of the widest interval."""
         return self.found.certificate.width
 
-    def failing(self, probability: float) -> Narrowed:
-        """As one of several attempts, which have this probability of failure together."""
-        before = self.found.certificate
-        failure = probability + (0.0 if before.outside is None else before.outside.failure_probability)
-        return replace(self, found=replace(self.found, certificate=replace(before, failure_probability=failure)))
 
-
-def takes_rows(problem: Problem, memory: float = np.inf) -> bool:
-    """Whether rows of what a map leaves out may be looked at: they are read at random, and vectors are held."""
-    rows, c = problem.rows, problem.target.n_components
-    if not problem.target.may_use_sampled_bound or c is None or rows.distributed or rows.sequential:
+def takes_pass(problem: Problem, memory: float = np.inf) -> bool:
+    """Whether rows of what a map leaves out may be looked at, or all of them: vectors are held, rows read at random."""
+    rows, target, c = problem.rows, problem.target, problem.target.n_components
+    if not target.is_loose or c is None or rows.distributed or rows.sequential:
         return False
     return vectors_bytes(rows.n_samples, c + MORE_VECTORS) <= min(memory, problem.budget.memory)
 
@@ -136,62 +142,52 @@ def vectors_of(
     root = _roots(rows)
     if root is not None:
         V *= root[:, None]
-    return Vectors(axes, V, V.T @ V, residual)
+    return Vectors(moments, values, axes, V, V.T @ V, residual)
 
 
-def narrowed(
-    known: Vectors,
-    values: np.ndarray,
-    c: int,
-    count: int,
-    failure: float,
-    moments: Moments,
-    sums: FeatureSums,
-    problem: Problem,
-) -> Narrowed:
+def narrowed(known: Vectors, c: int, count: int, failure: float, sums: FeatureSums, problem: Problem) -> Narrowed:
     """The c first eigenvalues, from about ``count`` rows, which are drawn now.
 
-    ``values`` are those of the moments that the vectors come from; ``sums`` has the bound on what the map leaves out.
+    ``failure``: of this attempt, one of several that fail with ``Target.failure_of_rows`` together.
     """
-    V, D = known.vectors, moments.map.n_features
-    leading = second_order.leading_of_map(values, c, known.gram, sums, n_features=D)
+    V, leading = known.vectors, known.leading(c, sums)
     plan = second_order.sampling(leading, c, V, known.residual, count, failure)
     index = plan.draw(problem.rng)
-    rows, errors = _rows_of_rest(known, leading, index, moments, problem)
+    rows, errors = _rows_of_rest(known, leading, index, problem)
     found = second_order.sampled_certificate(leading, c, plan, index, V[index], rows, errors)
     turn = found.rotation[:, :c] * np.sqrt(np.maximum(found.eigenvalues[:c], 0.0))
+    failing = leading.norm.failure_probability + problem.target.failure_of_rows
+    found = replace(found, certificate=replace(found.certificate, failure_probability=failing))
     return Narrowed(found, known.axes @ turn, V @ turn, len(index))
 
 
-def passed(
-    known: Vectors, values: np.ndarray, c: int, moments: Moments, sums: FeatureSums, problem: Problem
-) -> Narrowed:
-    """The c first eigenvalues, from a pass over all kernel values: the Ritz pairs of the map's vectors."""
-    rows, n, root = problem.rows, problem.rows.n_samples, _roots(problem.rows)
-    leading = second_order.leading_of_map(values, c, known.gram, sums, n_features=moments.map.n_features)
-    factor = np.linalg.inv(np.linalg.cholesky(known.gram)).T
-    axes, V = known.axes @ factor, known.vectors @ factor
-    product = ExactSummation(
-        problem.kernel, rows.weighted(None), n_threads=problem.budget.n_threads, progress=problem.budget.report
+def passed(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_seconds: float = 0.0) -> Narrowed:
+    """The c first eigenvalues, from a pass over all kernel values: the eigensolver's, which starts with the map's
+    vectors, and knows what lies beyond them.
+
+    Where only certain bounds will do, a factorisation may follow that takes no more than a few times the
+    ``pass_seconds``.
+    """
+    rows, present = problem.rows.present()
+    target, budget, V = problem.target, problem.budget, known.vectors
+    product = ExactSummation(problem.kernel, rows, n_threads=budget.n_threads, progress=budget.report)
+    matrix, coordinates = kernel_matrix(problem, Products(product), rows, exact=True)
+    V, root = V if present is None else V[present], _roots(rows)
+    start = coordinates.block(V if root is None else V / root[:, None])
+    reached = block_krylov(
+        matrix if target.failure_probability == 0.0 else replace(matrix, entries=None),
+        SolverTarget(c, target.tol),
+        SolverBudget(passes=1, pass_seconds=pass_seconds),
+        start=start,
+        block_size=start.shape[1],
+        # of vectors whose weights are taken off, and put on again in the solver's coordinates
+        proofs=[OfMap(known.leading(c, sums, 8.0 * UNIT))],
     )
-    image = product.matmat(V if root is None else V * root[:, None])
-    ones = np.ones(n) if root is None else root
-    if root is not None:
-        image *= root[:, None]
-    if problem.target.center:
-        ones = ones / np.linalg.norm(ones)
-        image -= np.multiply.outer(ones, ones @ image)
-    compression = V.T @ image
-    theta, turn = (x[..., ::-1] for x in np.linalg.eigh((compression + compression.T) / 2.0))
-    axes, V, image = axes @ turn, V @ turn, image @ turn
-    compression = V.T @ image
-    image -= V * compression.diagonal()
-    error = product_error(n, V.shape[1], sums.kernel_trace, problem.entry_error * problem.count / n, passes=1)
-    ritz = RitzBlock(compression, V.T @ V, image.T @ image, n, 4.0 * error)
-    certificate = second_order.pass_certificate(leading, ritz, c)
-    scale = np.sqrt(np.maximum(theta[:c], 0.0))
-    found = SecondOrder(np.clip(theta[:c], *certificate.eigenvalue_bounds.T), turn[:, :c], certificate, gained=True)
-    return Narrowed(found, axes[:, :c] * scale, V[:, :c] * scale, n)
+    theta, certificate = reached.theta, reached.certificate
+    turn = np.linalg.solve(known.gram, start.T @ reached.vectors)
+    found = SecondOrder(np.clip(theta, *certificate.eigenvalue_bounds.T), turn, certificate, gained=True)
+    turn = turn * np.sqrt(np.maximum(theta, 0.0))
+    return Narrowed(found, known.axes @ turn, known.vectors @ turn, len(known.vectors))
 
 
 def _roots(rows: Rows) -> np.ndarray | None:
@@ -200,14 +196,14 @@ def _roots(rows: Rows) -> np.ndarray | None:
 
 
 def _rows_of_rest(
-    known: Vectors, leading: Leading, index: np.ndarray, moments: Moments, problem: Problem
+    known: Vectors, leading: Leading, index: np.ndarray, problem: Problem
 ) -> tuple[np.ndarray, np.ndarray]:
     """These rows of R V, (s, k), and bounds on the norms of their errors.
 
     Phi'V is Q Theta^(1/2) for exact V, within what `Leading.error` counts: the error of the second moment's
     eigenvectors over the root of the last eigenvalue, and the rounding of V times the root of tr K.
     """
-    rows, kernel, threads = problem.rows, problem.kernel, problem.budget.n_threads
+    rows, kernel, threads, moments = problem.rows, problem.kernel, problem.budget.n_threads, known.moments
     n, root = rows.n_samples, _roots(rows)
     X = rows.take(index)
     V = known.vectors if root is None else known.vectors * root[:, None]

@@ -8,14 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
+from ..maps.choosing import SAMPLE_ROWS, candidates_for, may_be_means, pivot_map
 from ..maps.draws import DRAWS
-from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost, pivots_rounding
-from ..products.rates import RATE, value_seconds
+from ..maps.pivots import pivots_rounding
+from ..products.rates import RATE, pivots_cost, value_seconds
 from ..rows.view import Rows
 from ..solve.sampled import FEWEST, bound_flops, draws_worth, upper_share
-from .growth import State, cheapest_map, prices_of
+from .growth import MOVED, State, cheapest_map, prices_of
 from .look import Look
-from .narrowing import MORE_VECTORS, takes_rows
+from .narrowing import MORE_VECTORS, takes_pass
 from .problem import Problem
 from .target import Target
 
@@ -100,7 +101,8 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
     if count is not None:
         return counted_cost(data, count, flops)
     assert look.probe is not None
-    cost = look.probe.cost(residual, flops, data.n_samples)
+    rank = min(look.probe.rank(residual), float(data.n_samples))
+    cost = pivots_cost(rank, flops, residual, candidates=SAMPLE_ROWS)
     size, error = float(kernel.diagonal(data.sample).mean()), kernel.entry_error(data, np.dtype(np.float64))
     return replace(cost, rounding=pivots_rounding(cost.n_features, (error or 0.0) / max(size, 1e-300)))
 
@@ -112,7 +114,7 @@ def pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None
         return None if target.max_features is None else budgeted(n, target.max_features)
     fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
     count = _sampled_rank(look, n, target, fewer) if target.may_use_sampled_bound else None
-    count = _ranked_with_rows(problem, look, fewer, count)
+    count = _ranked_with_rows(problem, look, fewer, count, residual)
     if target.max_features is None or look.probe is None:
         return count
     enough = look.probe.rank(residual) if count is None else count.rank
@@ -150,10 +152,12 @@ def _sampled_rank(look: Look, n: int, target: Target, fewer: float) -> Counted |
     return Counted(int(ranks[j]), int(draws[i, 0])) if flops.min() < 0.8 * certain else None
 
 
-def _ranked_with_rows(problem: Problem, look: Look, fewer: float, first: Counted | None) -> Counted | None:
-    """Pivots for intervals of second order, where they are cheaper than those for the ``first``."""
+def _ranked_with_rows(
+    problem: Problem, look: Look, fewer: float, first: Counted | None, residual: float
+) -> Counted | None:
+    """Pivots for intervals of second order, where they are cheaper than the ``first``, or those for the trace."""
     target, probe, n = problem.target, look.probe, problem.data.n_samples
-    if not takes_rows(problem) or probe is None or not probe.beside or not look.share(1) > 0.0:
+    if not takes_pass(problem) or probe is None or not probe.beside or not look.share(1) > 0.0:
         return first
     assert target.n_components is not None
     prices, c, k = prices_of(problem), target.n_components, target.n_components + MORE_VECTORS
@@ -162,14 +166,16 @@ def _ranked_with_rows(problem: Problem, look: Look, fewer: float, first: Counted
     ranks = np.unique(np.geomspace(max(FEWEST_PIVOTS, k + 1), min(n / 2.0, MAX_FEATURES), MAPS).astype(np.intp))
     shares = np.array([look.expected(i, n) for i in range(1, k + 2)])
     left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))
+    most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of_samples / 4.0 or 0.5
     states = [
-        State(int(m), shares[:k], float(shares[k]), float(t), float(x), c, DRAWS, target.failure_of_samples / 4.0)
+        State(int(m), shares[:k], float(shares[k]), float(t), float(x), float(MOVED * t * x), c, most, failure)
         for m, t, x in zip(ranks, left, largest)
     ]
     step = cheapest_map(states, prices, target.tol * look.first(n))
     if step is None:
         return first
-    of_first = np.inf if first is None else prices.map(first.rank, c) + prices.bound(first.draws, first.rank)
+    other = Counted(int(min(probe.rank(residual), n)), 0) if first is None else first
+    of_first = prices.map(other.rank, c) + prices.bound(other.draws, other.rank)
     return Counted(step.features, step.draws, step.rows, step.vectors) if step.seconds < of_first else first
 
 

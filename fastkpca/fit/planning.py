@@ -17,12 +17,12 @@ from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from . import footprint
 from .candidates import (
-    KRYLOV_CALLS,
     components_held,
     dense_candidate,
     feature_candidate,
     feature_candidates,
     krylov_candidates,
+    least_krylov_seconds,
 )
 from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
@@ -35,8 +35,10 @@ MOVES = 5.0
 """Factor by which a look may move a price that is known: on random problems that of pivots moved by up to 4."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
-LONG, MUCH_SHORTER = 30.0, 0.2
-"""Predicted seconds from which on a looser tol is tried, and the share of them for which it is worth a warning."""
+LONG, MUCH_SHORTER = 10.0, 0.2
+"""Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
+FEW = 10
+"""Components of the easier task where all are asked for."""
 
 
 def make_plan(problem: Problem) -> Plan:
@@ -63,7 +65,7 @@ def make_plan(problem: Problem) -> Plan:
 def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
     """The candidates, and the look that their prices rest on."""
     target, kernel, data, look = problem.target, problem.kernel, problem.data, NOTHING_SEEN
-    sampled = target.may_use_sampled_bound and target.tol_is_required
+    beside = target.is_loose and target.tol_is_required
     lapack = [] if target.method in ("features", "krylov") else [dense_candidate(problem)]
     while True:
         candidates = lapack + _maps(problem, look, lapack)
@@ -72,9 +74,9 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         seconds = further_seconds(kernel, data, look)
         if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
             break
-        if further_bytes(data, look, beside=sampled) > problem.budget.memory:
+        if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
-        look = look_further(kernel, data, look, beside=sampled, n_threads=problem.budget.n_threads)
+        look = look_further(kernel, data, look, beside=beside, n_threads=problem.budget.n_threads)
     return candidates if look.level else candidates + _krylov(problem, look, candidates, lapack), look
 
 
@@ -86,7 +88,7 @@ def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candida
 
 def _krylov(problem: Problem, look: Look, others: list[Candidate], lapack: list[Candidate]) -> list[Candidate]:
     method = problem.target.method
-    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > KRYLOV_CALLS):
+    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds()):
         return krylov_candidates(problem, look, _best_seconds(others))
     return []
 
@@ -213,17 +215,22 @@ def warn_if_slow(problem: Problem, plan: Plan) -> None:
 
 
 def advice_if_slow(problem: Problem, plan: Plan) -> str:
-    """What to say where the plan takes long, and one for a looser tol takes a small share of that; else ""."""
+    """What to say where the plan takes long, and one for a few components, where all are asked for, or for a looser
+    tol takes a small share of that; else ""."""
     target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
-    if not LONG <= seconds < np.inf or not target.tol_is_required or rows.sequential or rows.distributed:
+    if not LONG <= seconds < np.inf or rows.sequential or rows.distributed:
         return ""
-    for tol in (x for x in (1e-4, 1e-2) if x > target.tol):
-        looser = replace(problem, target=replace(target, tol=tol), randomness=deepcopy(problem.randomness))
+    easier = []
+    if target.c is None and FEW < rows.n_samples:
+        text = f"for the first {FEW} components alone: ask for as many as you need"
+        easier.append((replace(target, c=FEW), text))
+    for tol in (x for x in (1e-4, 1e-2) if x > target.tol and target.tol_is_required):
+        text = f"with tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide"
+        easier.append((replace(target, tol=tol), text))
+    for other, text in easier:
         with suppress(ValueError, MemoryError):
-            other = make_plan(looser).chosen.seconds
-            if other <= MUCH_SHORTER * seconds:
-                return (
-                    f"this will take about {readable_seconds(seconds)} s, and about {readable_seconds(other)} s with "
-                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide"
-                )
+            after = make_plan(replace(problem, target=other, randomness=deepcopy(problem.randomness))).chosen.seconds
+            if after <= MUCH_SHORTER * seconds:
+                long, short = readable_seconds(seconds, 2), readable_seconds(after, 2)
+                return f"this will take about {long} s, and about {short} s {text}"
     return ""

@@ -256,8 +256,8 @@ def _given_map(
             "none; leave them out"
         )
     if ask.landmarks is not None:
-        pivots = landmark_rows(ask.landmarks, kernel, rows, data)
-        most = _check_max_features(len(pivots), "the number of landmarks", c, rows.n_samples)
+        pivots = different(landmark_rows(ask.landmarks, kernel, rows))
+        most = _check_max_features(len(pivots), "the number of different landmarks", c, rows.n_samples)
         return _offer_of(PivotMap(kernel, pivots, entry_error=entry_error_of(kernel, data)), "pivots"), most
     most = _check_max_features(ask.max_features, "max_features", c, rows.n_samples)
     return (None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)), most
@@ -419,32 +419,32 @@ def _check_max_features(value: Any, name: str, c: int | float | None, n_samples:
     return most
 
 
-def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows, data: Summary) -> np.ndarray:
-    """The rows that are given as landmarks, by number or as they are, in the coordinates of the kernel; all different.
+def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows) -> np.ndarray:
+    """The rows that are given as landmarks, by number or as they are, in the coordinates of the kernel.
 
     Raises
     ------
     ValueError, TypeError
-        Numbers that are out of range, rows of other columns, or the same twice.
+        Numbers that are out of range, or rows of other columns.
     """
     given = np.asarray(landmarks)
     if given.ndim == 1 and given.dtype.kind in "iu" and len(given):
         wrong = given[(given < 0) | (given >= rows.n_samples)]
         if len(wrong):
             raise ValueError(f"landmarks has row number {wrong[0]}, and X has rows 0 to {rows.n_samples - 1}")
-        chosen = rows.take(given.astype(np.intp))
-    elif given.ndim == 1 or kernel.by_number:
+        return rows.take(given.astype(np.intp))
+    if given.ndim == 1 or kernel.by_number:
         raise ValueError("landmarks must be whole numbers of rows of X (at least one), or an array of rows (m, d)")
-    else:
-        other = as_rows(landmarks, name="landmarks")
-        check_columns(rows.n_features, other.n_features, name="landmarks")
-        check_finite(other, name="landmarks")
-        chosen = Rows(other.source, **rows.frame).all()
-    _, first = np.unique(chosen, axis=0, return_index=True)
-    if len(first) < len(chosen):
-        again = np.setdiff1d(np.arange(len(chosen)), first)[0]
-        raise ValueError(f"landmarks has the same row twice (again at position {again}); give each once")
-    return chosen
+    other = as_rows(landmarks, name="landmarks")
+    check_columns(rows.n_features, other.n_features, name="landmarks")
+    check_finite(other, name="landmarks")
+    return Rows(other.source, **rows.frame).all()
+
+
+def different(chosen: np.ndarray) -> np.ndarray:
+    """These rows, the same ones once: landmarks span no more when one of them comes again."""
+    first = np.unique(chosen, axis=0, return_index=True)[1]
+    return chosen if len(first) == len(chosen) else chosen[np.sort(first)]
 
 
 def entry_error_of(kernel: Kernel, data: Summary) -> float:

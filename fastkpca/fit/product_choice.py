@@ -17,11 +17,13 @@ from ..base.near import did_you_mean
 from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..errors import rounded_up
+from ..maps.choosing import pivot_map, second_round
 from ..maps.passes import map_tile_rows
-from ..maps.pivots import PivotMap, pivot_map, probe_rank, second_round
+from ..maps.pivots import PivotMap
+from ..maps.probe import probe_rank
 from ..products.exact import ExactSummation, sum_terms
 from ..products.expansion import ExpansionSummation
-from ..products.rates import OVERHEAD, RATE, entry_rate, is_compiled, pass_seconds
+from ..products.rates import RATE, entry_rate, is_compiled, pass_seconds
 from ..rows.view import Rows
 
 __all__ = [
@@ -182,7 +184,7 @@ def best_product(ways: list[Way], times: float = 1.0) -> Way:
 def _exact_way(kernel: Kernel, data_x: Summary, data_y: Summary, columns: int, *, square: bool) -> Way:
     n, m, d = data_x.n_samples, data_y.n_samples, data_x.n_features
     once = pass_seconds(kernel, n, m, d, columns, square=square)
-    return Way("exact", Cost(), lambda X, Y=None: ExactSummation(kernel, X, Y), OVERHEAD / 10, once)
+    return Way("exact", Cost(), lambda X, Y=None: ExactSummation(kernel, X, Y), RATE.fit / 10, once)
 
 
 def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> Way:
@@ -229,7 +231,7 @@ def _pivot_ways(
     value = 1.0 / entry_rate(data_x.n_features) if is_compiled(kernel) else 1e-8
     form = both * rank * (value + rank / (0.6 * RATE.squares))
     # chosen on a sample, checked on every row, then formed once for each side of the product
-    setup = form + 4096 * rank * (rank / RATE.squares + value) + OVERHEAD
+    setup = form + 4096 * rank * (rank / RATE.squares + value) + RATE.fit
     once = form + 4.0 * both * rank * columns / RATE.multiplications
     if setup + once > seconds:
         return []

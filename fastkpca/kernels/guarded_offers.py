@@ -57,9 +57,6 @@ class GuardedMap(Proxy, FeatureMap):
         # what it raises is about the user's rows
         return self._around(self._inner.widened(kernel, data, radius))
 
-    def refined(self, rows: Rows, **options: Any) -> FeatureMap:
-        return self._around(self._call("refined", rows, **options))
-
     def _around(self, feature_map: FeatureMap) -> FeatureMap:
         return self if feature_map is self._inner else GuardedMap(feature_map, self._watch, self._kernel_is_safe)
 

@@ -1,4 +1,4 @@
-"""Checks of kernel parameters: each returns the plain Python number or says what is wrong with it.
+"""Checks of kernel parameters, for authors too: each returns the plain Python number or says what is wrong with it.
 
 ``kernel`` is the kernel, or its name, for the text of the error.
 """
@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import reprlib
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from ..base.checks import as_float
 from ..base.protocol import LARGEST, LEAST
 from ..errors import KernelParameterError
 
-__all__ = ["finite_number", "length", "positive_number", "whole_number"]
+__all__ = ["finite_number", "length", "positive_number", "resolved", "whole_number"]
 
 
 def _name(kernel: object) -> str:
@@ -29,10 +29,14 @@ def finite_number(kernel: object, name: str, value: Any, needed: str = "a number
     return number
 
 
-def positive_number(kernel: object, name: str, value: Any, needed: str = "a number") -> float:
+def positive_number(
+    kernel: object, name: str, value: Any, needed: str = "a number", *, least: float = 0.0, most: float = inf
+) -> float:
     number = finite_number(kernel, name, value, needed)
     if number <= 0:
         raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a positive number")
+    if not least <= number <= most:
+        raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a number from {least:g} to {most:g}")
     return number
 
 
@@ -45,6 +49,13 @@ def length(kernel: object, name: str, value: Any) -> float:
             f"{LEAST:g} to {LARGEST:g}, and X in the same units"
         )
     return number
+
+
+def resolved(kernel: object, name: str, value: float | None) -> float:
+    """A parameter that ``resolve`` finds where none is given."""
+    if value is None:
+        raise KernelParameterError(f"{_name(kernel)}: {name} is not set; give it, or resolve the kernel on data first")
+    return value
 
 
 def whole_number(kernel: object, name: str, value: Any, *, least: int, most: int) -> int:

@@ -9,11 +9,11 @@ hundreds of ten thousand. With Q these products' directions, C the centred secon
 
 (Cauchy's interlacing; Aronszajn's inequality, as C is semidefinite), tau the sum, over the products left out, of the
 largest values of their squares on the box. Products of two of the functions are trigonometric polynomials of degree
-2 M, so C11 follows from the t_j that the moment has: no row is looked at again. Its entries are sums over them. Where
-they are many, C11 is multiplied with instead: on a grid of more than 4 M points an axis the moment's symbol is a
-weight, which integrates those polynomials exactly, and C11 = F' diag(symbol) F - mean mean' / N. F, the functions'
+2 M, so C11 follows from the t_j that the moment has: no row is looked at again. On a grid of more than 4 M points an
+axis the moment's symbol is a weight, which integrates those polynomials exactly, and
+C11 = F' diag(symbol) F - mean mean' / N: that is multiplied with, and never formed. F, the functions'
 values on the grid, is a product over the axes: one matrix product each way for each axis. These take a fraction of the
-time of FFTs. A coarser grid takes light modes for others, and errs by little.
+time of FFTs.
 
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
@@ -22,7 +22,7 @@ polynomial is nowhere larger than 1 / cos(pi / 8) times its largest value at 4 q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import cos, lgamma, log, log2, pi, prod, sqrt
 from typing import NamedTuple
@@ -37,48 +37,16 @@ from .transforms import along
 __all__ = [
     "LEAST",
     "MOST",
-    "MOST_FORMED",
     "Compressed",
-    "Product",
+    "GridProduct",
     "compressed_moment",
     "expected_directions",
-    "expected_error",
 ]
 
-LEAST = {1: 2500, 2: 600, 3: 2500}
-"""Features from which on fewer directions are looked for, by the number of axes: few features cost as little."""
-MOST_FORMED = {1: 1600, 2: 150, 3: 400}
-"""Directions up to which the moment is formed. Of more than one axis, products on the grid are cheap."""
-MOST = {1: 1600, 2: 3000, 3: 60_000}
-"""Directions that are kept, at most. Beyond, FFTs are as fast with one axis."""
-MOST_PAIRS = 1 << 23
-"""Numbers in the table of products of two functions by axis."""
-REMAINDER = 1e-14
-
-
-@dataclass(frozen=True)
-class Product:
-    """A way to multiply with a matrix A near C11.
-
-    Attributes
-    ----------
-    matmat : callable
-        U (size, k) -> A U.
-    product_error : float
-        Bound on |computed A u - A u| / |u|.
-    error : float
-        Bound on |A - C11|_F.
-    growth : float
-        |A|_F^2 is at most |C|_F^2 and this.
-    form : callable, optional
-        Returns A itself, where that is affordable; a column errs by ``product_error`` at most.
-    """
-
-    matmat: Callable[[np.ndarray], np.ndarray]
-    product_error: float
-    error: float
-    growth: float = 0.0
-    form: Callable[[], np.ndarray] | None = None
+LEAST = {2: 600, 3: 2500}
+"""Features from which on fewer directions are looked for, by the number of axes: of one axis FFTs are as fast."""
+MOST = {2: 3000, 3: 60_000}
+"""Directions that are kept, at most."""
 
 
 @dataclass(frozen=True)
@@ -90,42 +58,23 @@ class Compressed:
     size : int
         Directions.
     product : callable
-        From a number, and how many threads may work (by default one), to a `Product` whose ``error`` is at most that
-        number, where rounding allows it: the cheaper the larger.
+        From how many threads may work (by default one), to a `GridProduct`.
     lift : callable
         (size, c) in these directions -> (D, c) among all features.
     left_out : float
         Bound on the trace of the moment in all other directions.
-    matrix : ndarray (size, size), optional
-        C11, where directions are few.
     """
 
     size: int
-    product: Callable[..., Product]
+    product: Callable[..., GridProduct]
     lift: Callable[[np.ndarray], np.ndarray]
     left_out: float
-    matrix: np.ndarray | None = None
 
 
 def expected_directions(reaches: list[float]) -> float:
     """About how many there are for axes with these M times the half-length of the box, at tolerances near 1e-6."""
     # of all products those in a corner of the box of numbers; of two axes the corner holds more of it
     return (0.3 if len(reaches) == 3 else 0.84) * prod(_expected_functions(reach) for reach in reaches)
-
-
-def expected_error(half: tuple[int, ...], reaches: list[float]) -> float:
-    """About ``Product.error`` over the number of rows: only a moment that is formed has one."""
-    k = expected_directions(reaches)
-    return _rounding(k, (4 * m + 1 for m in half)) if k <= MOST_FORMED[len(half)] else 0.0
-
-
-def _rounding(size: float, terms: Iterable[int]) -> float:
-    """Of a matrix of so many directions, over the number of rows; ``terms``: of a sum, for each axis.
-
-    sum_j |p_j| <= w for the coefficients p of a product of two functions, so an entry errs by as many units of the
-    count as its sums have terms.
-    """
-    return size * 8.0 * (sum(terms) + 64.0) * UNIT
 
 
 def _expected_functions(reach: float) -> float:
@@ -157,7 +106,7 @@ def compressed_moment(
     inside: np.ndarray,
     tau: float,
     unpack: Callable[[np.ndarray], np.ndarray],
-    symbol: Callable[[float], tuple[np.ndarray, float, float]],
+    symbol: Callable[[], np.ndarray],
 ) -> Compressed | None:
     """The moment in as few directions as leave at most ``tau`` a row; None where these are too many.
 
@@ -175,9 +124,7 @@ def compressed_moment(
     unpack : callable
         Half spectra (c, M_1 + 1, ...) of unit features -> (D, c), real.
     symbol : callable
-        From a number to sum_j t_j exp(i j x) on a grid of more than 2 M_c points by axis; a bound, at most that number,
-        on the Frobenius norm of what the moment changes by where this grid integrates it; and one on how much the
-        square of the centred moment's norm grows.
+        Returns sum_j t_j exp(i j x) on a grid of more than 4 M_c points by axis.
     """
     most_directions = MOST[len(lines)]
     if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * most_directions:
@@ -187,26 +134,13 @@ def compressed_moment(
     if chosen is None:
         return None
     directions = _Directions(sums, count, axes, chosen)
-    matrix = directions.matrix() if len(chosen) <= MOST_FORMED[len(axes)] else None
     left_out *= count * (1.0 + 1e-9)
     lift = directions.lift(unpack)
-    if matrix is None:
-
-        def on_a_grid(most: float, n_threads: int = 1) -> Product:
-            values, error, growth = symbol(most)
-            product = _GridProduct(directions, values, n_threads)
-            form = product.matrix if len(axes) < 3 else None
-            return Product(product.matmat, product.error, error, growth, form)
-
-        return Compressed(len(chosen), on_a_grid, lift, left_out)
-    size = len(chosen)
-    error = _rounding(size, (2 * len(line) - 1 for line in lines)) * count
-    formed = Product(lambda U: matrix @ U, 4.0 * size * UNIT * float(np.linalg.norm(matrix)), error, form=matrix.copy)
-    return Compressed(size, lambda most, n_threads=1: formed, lift, left_out, matrix)
+    return Compressed(len(chosen), lambda n_threads=1: GridProduct(directions, symbol(), n_threads), lift, left_out)
 
 
 class _Directions:
-    """Products of the axes' functions, and the moment's sums: what both ways to multiply with it need."""
+    """Products of the axes' functions, and the moment's sums."""
 
     def __init__(self, sums: np.ndarray, count: float, axes: list[_Axis], chosen: np.ndarray):
         self.conjugate, self.count = np.conj(sums), max(count, 1e-300)
@@ -229,22 +163,6 @@ class _Directions:
         middle = (slice(0, self.half[0] + 1), *(slice(m, 3 * m + 1) for m in self.half[1:]))
         return _summed(np.ascontiguousarray(self.conjugate[middle]), self.scaled)[self.numbers]
 
-    def matrix(self) -> np.ndarray | None:
-        """The moment itself, from a table of products of two functions; None where that is too large."""
-        pairs = [np.tril_indices(size) for size in self.sizes]
-        if prod(len(first) for first, _ in pairs) > MOST_PAIRS:
-            return None
-        table = _summed(self.conjugate, [_products(wave, *pair) for wave, pair in zip(self.scaled, pairs)])
-        flat = np.zeros((len(self.places), len(self.places)), dtype=np.intp)
-        for number, size, (first, second) in zip(self.numbers, self.sizes, pairs):
-            place = np.empty((size, size), dtype=np.intp)
-            place[first, second] = place[second, first] = np.arange(len(first))
-            flat *= len(first)
-            flat += place[number[:, None], number]
-        matrix = table.ravel()[flat]
-        matrix -= np.outer(self.total, self.total / self.count)
-        return matrix
-
     def lift(self, unpack: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         modes = [np.hstack([wave[:, :even].real, wave[:, even:].imag]) for wave, even in zip(self.waves, self.n_even)]
 
@@ -266,7 +184,7 @@ class _Directions:
         return lift
 
 
-class _GridProduct:
+class GridProduct:
     """Products with the moment by the functions' values on the grid of a symbol, axis by axis."""
 
     def __init__(self, directions: _Directions, symbol: np.ndarray, n_threads: int):
@@ -366,9 +284,9 @@ def _functions(line: np.ndarray, r: float) -> _Axis:
     root, order = np.sqrt(line), 8
     # largest of |g| anywhere is sum_m |v_m| root_m <= (sum_m w_m)^(1/2)
     reach = log(max(m * r / 2.0, 1e-300))
-    while log(2.0) + order * reach - lgamma(order + 1.0) > log(REMAINDER):
+    while log(2.0) + order * reach - lgamma(order + 1.0) > log(UNIT):
         order += 2
-    left = REMAINDER * sqrt(float(line.sum()))
+    left = UNIT * sqrt(float(line.sum()))
     nodes = r * np.sin(np.pi / 2 * (2 * np.arange(2 * order) + 1) / (4 * order))  # those above 0 of 4 q: parity
     angle = np.outer(nodes, np.arange(1.0, m + 1.0))
     scale = sqrt(2.0) * root[m + 1 :]
@@ -394,17 +312,6 @@ def _functions(line: np.ndarray, r: float) -> _Axis:
 def _right_vectors(A: np.ndarray) -> np.ndarray:
     """All of them, as columns; of the left ones, where rows are many, no more than there are columns are computed."""
     return np.linalg.svd(A, full_matrices=len(A) < A.shape[1])[2].T
-
-
-def _products(waves: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Modes -2 M to 2 M of the products of two functions: (4 M + 1, pairs)."""
-    m = len(waves) // 2
-    size = 4 * m + 1
-    padded = np.zeros((size, waves.shape[1]), dtype=np.complex128)
-    padded[m : 3 * m + 1] = waves
-    values = np.fft.irfft(np.fft.ifftshift(padded, axes=0)[: 2 * m + 1], size, axis=0, norm="forward")
-    upper = np.fft.rfft(values[:, first] * values[:, second], axis=0, norm="forward")
-    return np.concatenate([np.conj(upper[:0:-1]), upper])
 
 
 def _summed(sums: np.ndarray, modes: list[np.ndarray]) -> np.ndarray:

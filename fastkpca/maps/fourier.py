@@ -19,24 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from math import ceil, erfc, exp, expm1, inf, log, log2, pi, prod, sqrt
+from functools import lru_cache, reduce
+from math import ceil, erfc, exp, expm1, inf, log, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
-import scipy  # scipy.fft is loaded where it is used first
 
-from ..base.caching import cached_property
-from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
+from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import compressed, transforms
 from .monomial import same_columns
+from .toeplitz import DENSE, DENSE_LINE, ToeplitzMoments, lines_of, product_rounding
 
 __all__ = [
     "BoxModes",
     "FourierMap",
-    "ToeplitzMoments",
     "fourier_offers",
     "gaussian_box_modes",
     "gaussian_fourier_map",
@@ -45,32 +43,20 @@ __all__ = [
 
 LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
-DENSE = 256
-"""Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
 FFT_FLOPS, DIRECTION_FLOPS = 5.0, 350.0
 """Of a product with a column: for each number of its transform and logarithm of their count; and for each direction
 that stands for many modes."""
-DENSE_LINE, FLAT = 1024, 8e-3
-"""The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
-time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
 LEAST_TILE, LARGEST_TILE = 1 << 14, 1 << 20
 COLUMNS = 10
 """Of scores: their transforms share what is to be done for a row."""
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
-TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.35
-"""Of the tolerance, for the modes left out and for the error of the transforms."""
-MEAN_SHARE = 1e-10
-"""Of the moment's norm, for the error of the grid on which its product with the mean is formed."""
+SHARE = 0.25
+"""Of the tolerance, for the modes left out, and as much for the error of the transforms."""
 KRYLOV_COLUMNS, LITTLE = 100, 0.05
 """Of an iteration, whose products' errors add up, about; and the share of the tolerance that such errors may take
 without a closer look at them."""
-FORMED_SHARE = 0.2
-"""Of the tolerance, for the error of a moment formed in few directions: it counts twice against the eigensolver's share
-of a tol that is twice this tolerance, beside what these directions leave out."""
-DIRECTIONS_SHARE = 0.3
-"""Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 
 
 class FourierMap(FeatureMap):
@@ -125,7 +111,7 @@ class FourierMap(FeatureMap):
         # the moment's own: |S E S|_F^2 = sum_j |e_j|^2 (w * w)_j for the errors e of t, and (w * w)_j add up to
         # (sum w)^2, so S T S errs by sum w times the weighted root mean square of e, and with its mean three times that
         doubled = tuple(2 * m for m in self.half)
-        rim = max(float(line[0] / line.max()) for line, _ in _lines(self.weights, self.half))
+        rim = max(float(line[0] / line.max()) for line, _ in lines_of(self.weights, self.half))
         self.transform_error = 3.01 * total * transforms.error_bound(doubled, self.eps, _safety(rim, self.eps))
         self.defect = self.images + self.transform_error
         self._kept_nodes: dict[int, transforms.Nodes] = {}
@@ -212,11 +198,19 @@ class FourierMap(FeatureMap):
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         C = np.asarray(C, dtype=np.float64)
         sizes = np.linalg.norm(C, axis=0) * sqrt(self.weights.sum())
-        at = transforms.SharedType2(self._pack(C) * self._half_root, self.half, self.eps, sizes, self._inside)
+        spectra = self._pack(C) * self._half_root
+        modes = transforms.modes_of(spectra, self.half, sizes)
+
+        @lru_cache
+        def nodes_for(n: int) -> transforms.Nodes:
+            return transforms.nodes_inside(self.half, self.eps, self._inside, len(spectra), modes, n)
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
-            values = at(P)
+            # rows of the box share the waves at nodes
+            inside = P.size > 0 and bool((np.abs(P) <= self._inside[:, None]).all())
+            nodes = nodes_for(transforms.about(len(X))) if inside else None
+            values = transforms.type2(P, spectra, self.half, self.eps, modes, nodes)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -310,324 +304,6 @@ class FourierMap(FeatureMap):
             **{name: record.number(name, least=0.0) for name in ("tail", "images", "beyond")},
             eps=record.number("eps", above=0.0, most=1.0),
         )
-
-
-class ToeplitzMoments(OperatorMoments):
-    """Second moment of Fourier features, held as t_j for |j_c| <= 2 M_c: memory and products don't depend on N.
-
-    ``product_error`` is about rounding alone: the error of t itself is in the map's ``defect``.
-    """
-
-    def __init__(self, feature_map: FourierMap):
-        self.map: FourierMap = feature_map
-        self.count = 0.0
-        self.residual_trace = 0.0
-        self._doubled = tuple(2 * m for m in feature_map.half)
-        shape = (self._doubled[0] + 1, *[2 * m + 1 for m in self._doubled[1:]])
-        self._sums = np.zeros(shape, dtype=np.complex128)
-        self._forget()
-
-    def _forget(self) -> None:
-        """What follows from the sums: they change."""
-        self._symbol: np.ndarray | None = None
-        self._total: np.ndarray | None = None
-        self._squares: list[np.ndarray] | None = None
-        self._square_sum: float | None = None
-
-    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
-        P, _ = self.map._points(X)
-        if P.size and (np.abs(P) > self.map._inside[:, None]).any():
-            raise ValueError(
-                "rows lie outside the box for which this Fourier map was made, where its features are right only "
-                "against rows inside; make a map for all the rows"
-            )
-        U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        nodes = self.map._moment_nodes(len(X))
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, nodes=nodes)[0]
-        count = float(len(X)) if weights is None else float(np.sum(weights))
-        self.count += count
-        self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
-        self._forget()
-
-    def merge(self, other: Moments) -> Moments:
-        assert isinstance(other, ToeplitzMoments)
-        self._sums += other._sums
-        self.count += other.count
-        self.residual_trace += other.residual_trace
-        self._forget()
-        return self
-
-    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        header = {"count": self.count, "residual_trace": self.residual_trace}
-        return header, {"real": self._sums.real.copy(), "imag": self._sums.imag.copy()}
-
-    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> ToeplitzMoments:
-        self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
-        sums = arrays["real"] + 1j * arrays["imag"]
-        if sums.shape != self._sums.shape:
-            raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
-        self._sums = sums
-        self._forget()
-        return self
-
-    @property
-    def symbol(self) -> np.ndarray:
-        """sum_j t_j exp(i j x) on a grid of x: real, as t is Hermitian."""
-        if self._symbol is None:
-            shape = tuple(scipy.fft.next_fast_len(2 * m + 1, real=True) for m in self._doubled)
-            self._symbol = _values(self._exact_count()[None], shape)[0]
-        return self._symbol
-
-    @property
-    def total(self) -> np.ndarray:
-        """Phi'1."""
-        if self._total is None:
-            centre = tuple(slice(m, 3 * m + 1) for m in self.map.half[1:])
-            sums = self._exact_count()[(slice(0, self.map.half[0] + 1), *centre)] * self.map._half_root
-            self._total = self.map._unpack(sums[None])[:, 0]
-        return self._total
-
-    def _exact_count(self) -> np.ndarray:
-        """t with t_0 as it is known: the trace of the computed operator is then the one below."""
-        self._sums[(0, *self._doubled[1:])] = self.count
-        return self._sums
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self.total / max(self.count, 1e-300)
-
-    @property
-    def trace(self) -> float:
-        b = float(self.total @ self.total)
-        return self.count * float(self.map.weights.sum()) - b / max(self.count, 1e-300)
-
-    @property
-    def product_error(self) -> float:
-        """Of two FFTs: each is off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, 24.1).
-
-        With F unitary, w the weights and s the symbol, that is multiplied by at most |S F' diag(s)| |S|: by
-        max |s| max w; and by (mean s^2 sum w max w)^(1/2), as the first factor's Frobenius norm is
-        (mean s^2 sum w)^(1/2). The latter is less where the rows crowd, and the symbol peaks. The symbol itself comes
-        from a third FFT, whose errors are as large at one point as at another (the model of ``rounding_factor``).
-        """
-        return self._rounding(self.symbol.size, _largest(self.symbol))
-
-    def _rounding(self, points: float, largest: float = inf) -> float:
-        """``product_error`` for a symbol of so many points, and its largest absolute value where that is known."""
-        total, weights = self.total, self.map.weights
-        square = float(total @ total) / max(self.count, 1e-300)
-        mean = sqrt(2.0 * self._sum_of_squares())  # root mean square, or more
-        return _product_error(points, largest, mean, float(weights.max()), float(weights.sum()), square)
-
-    @property
-    def indefinite(self) -> float:
-        """How far below zero an eigenvalue of the computed operator may lie: the transform's error."""
-        error = self.count * self.map.transform_error
-        # the symbol itself is not needed where rounding is nothing
-        most = self._rounding(2.0 * self._sums.size * 2.0 ** len(self.map.half))
-        return error + (most if most <= 1e-3 * error else self.product_error)
-
-    def _sum_of_squares(self) -> float:
-        """Of all |t_j| with j_1 >= 0."""
-        if self._square_sum is None:
-            sums = self._exact_count()
-            self._square_sum = float(np.vdot(sums, sums).real)
-        return self._square_sum
-
-    @property
-    def norm(self) -> float:
-        """Upper bound on the Frobenius norm of the centred moment.
-
-        |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
-        """
-        total, n = self.total, max(self.count, 1e-300)
-        b = float(total @ total)
-        by_axes = self._product_weights is not None
-        square = self._norm_square_by_axes() if by_axes else self._norm_square_by_modes()
-        # of many modes the whole symbol is dear, and nothing else may need it
-        coarse = by_axes and self.map.n_features >= compressed.LEAST[len(self.map.half)]
-        symbol, _, growth = self._coarse_symbol(MEAN_SHARE * sqrt(square)) if coarse else (self.symbol, 0.0, 0.0)
-        values = _values(self.map._pack(total[:, None]) * self.map._half_root, symbol.shape)[0]
-        product = float(np.vdot(values * symbol, values)) / symbol.size  # total' S T S total
-        rounding = 128.0 * log2(symbol.size) * UNIT * self._sum_of_squares() * float(np.sum(self.map.weights**2))
-        rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self._rounding(symbol.size, _largest(symbol))
-        centred = square - 2.0 * product / n + (b / n) ** 2
-        return sqrt(max(centred, 0.0) + rounding + growth)
-
-    def _norm_square_by_axes(self) -> float:
-        """|S T S|_F^2 where a mode's weight is a product of the axes'."""
-        first = 2.0 * self._pairs_by_axis()[0]
-        first[0] *= 0.5
-        return float(first @ self._squares_by_axis()[0])
-
-    def _norm_square_by_modes(self) -> float:
-        """|S T S|_F^2 of any weights."""
-        shape = self.symbol.shape
-        w = scipy.fft.rfftn(self.map.weights, shape)
-        pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), shape))
-        middle = [n // 2 for n in shape]
-        around = tuple(slice(k - m, k + m + 1) for k, m in zip(middle, self._doubled))
-        pairs = pairs[around][self._doubled[0] :]
-        squares = self._sums.real**2 + self._sums.imag**2
-        both = np.full((len(squares), *[1] * (squares.ndim - 1)), 2.0)
-        both[0] = 1.0
-        return float(np.sum(both * squares * pairs))
-
-    def _uncentred(self, C: np.ndarray) -> np.ndarray:
-        symbol = self.symbol
-        columns = max(1, (1 << 22) // symbol.size)
-        result = np.empty((C.shape[1], len(C)))
-        for start in range(0, C.shape[1], columns):
-            part = slice(start, start + columns)
-            values = _values(self.map._pack(C[:, part]) * self.map._half_root, symbol.shape)
-            values *= symbol
-            spectra = _modes(values, self.map.half)
-            result[part] = self.map._unpack(spectra * self.map._half_root).T
-        return result.T
-
-    def matmat(self, C: np.ndarray) -> np.ndarray:
-        total = self.total
-        return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
-
-    def compressed(self) -> compressed.Compressed | None:
-        whole = self.map
-        lines = self._product_weights if whole.n_features >= compressed.LEAST[len(whole.half)] else None
-        if lines is None:
-            return None
-        tau = DIRECTIONS_SHARE * whole.tail
-        return compressed.compressed_moment(
-            self._exact_count(), self.count, lines, whole._inside, tau, whole._unpack, self._coarse_symbol
-        )
-
-    def _coarse_symbol(self, most: float) -> tuple[np.ndarray, float, float]:
-        """``symbol`` on the coarsest grid that changes S T S by at most ``most`` (Frobenius norm), by how much it does,
-        and by how much the square of the centred moment's norm grows.
-
-        A grid of n points takes a mode j beyond n / 2 for j - n or j + n. With n > 2 M points that changes S T S, along
-        this axis alone, by t_(j -+ n) - t_j, squared times (w * w)_j. Where the same is done to such a change along
-        another axis, its squares at some modes count twice, the second time with the weight of a mode farther out.
-
-        The change E has entries where modes differ by more than n / 2 along some axis: there the entries of S T S are
-        no larger, in norm, than E. And b'E b, with b of mean and centring, is at most 2 |b| |E| times the norm of b in
-        modes beyond n / 4, since of two modes that differ so one lies there.
-        """
-        pairs = self._pairs_by_axis()
-        shape, error, growth = [], 0.0, 1.0
-        for pair, squares in zip(pairs, self._squares_by_axis()):
-            n, change = _coarsest(pair, squares, most / (len(pairs) * growth))
-            shape.append(n)
-            error += growth * change
-            j = np.arange((n + 1) // 2, len(pair))
-            growth *= sqrt(1.0 + float((pair[j] / pair[n - j]).max(initial=0.0)))
-        kept = [min((n - 1) // 2, m) for n, m in zip(shape, self._doubled)]
-        around = tuple(slice(m - k, m + k + 1) for k, m in zip(kept[1:], self._doubled[1:]))
-        values = _values(self._exact_count()[(slice(0, kept[0] + 1), *around)][None], tuple(shape))[0]
-        error *= 1.0 + 1e-9
-        b = self.total.reshape(self.map.weights.shape)
-        heavy = tuple(slice(max(m - k // 2, 0), m + k // 2 + 1) for m, k in zip(self.map.half, kept))
-        square = float(np.vdot(b, b))
-        light = max(square - float(np.sum(b[heavy] ** 2)), 0.0) + 1e-13 * square
-        return values, error, 3.0 * error**2 + 4.0 * sqrt(square * light) * error / max(self.count, 1e-300)
-
-    def _pairs_by_axis(self) -> list[np.ndarray]:
-        """(w * w)_j of each axis for 0 <= j <= 2 M, where a mode's weight is the product of these."""
-        lines = self._product_weights
-        assert lines is not None
-        return [np.convolve(line, line)[m:] for line, m in zip(lines, self._doubled)]
-
-    def _squares_by_axis(self) -> list[np.ndarray]:
-        """Sums of |t_j|^2 over all axes but one, weighted by ``_pairs_by_axis`` there, for 0 <= j_c <= 2 M_c."""
-        if self._squares is not None:
-            return self._squares
-        pairs, sums_of_waves = self._pairs_by_axis(), self._exact_count()
-        squares = sums_of_waves.real**2 + sums_of_waves.imag**2
-        both = [np.concatenate([pair[:0:-1], pair]) for pair in pairs]
-        both[0] = np.concatenate([pairs[0][:1], 2.0 * pairs[0][1:]])
-        sums = []
-        for kept in range(len(pairs)):
-            part = squares
-            for axis in range(len(pairs) - 1, -1, -1):
-                if axis != kept:
-                    part = np.tensordot(part, both[axis], axes=(axis, 0))
-            sums.append(part if kept == 0 else part[self._doubled[kept] :])
-        self._squares = sums
-        return sums
-
-    @cached_property
-    def _product_weights(self) -> list[np.ndarray] | None:
-        """Weights by axis where a mode's weight is their product."""
-        lines = [line for line, _ in _lines(self.map.weights, self.map.half)]
-        lines[1:] = [line / line[m] for line, m in zip(lines[1:], self.map.half[1:])]
-        rest = np.abs(reduce(np.multiply.outer, lines) / self.map.weights - 1.0).max()
-        return lines if rest <= 1e-12 else None
-
-    def dense(self) -> np.ndarray | None:
-        """The centred second moment where it is small, or a flat one on a line; None else."""
-        D = self.map.n_features
-        if D <= DENSE:
-            return self.form()
-        if len(self.map.half) > 1 or D > DENSE_LINE:
-            return None
-        return self.form() if self.trace**2 >= FLAT * D**1.5 * self.norm**2 else None
-
-
-def _product_error(points: float, largest: float, mean: float, heaviest: float, total: float, square: float) -> float:
-    """As ``ToeplitzMoments.product_error`` explains, for a symbol of so many points, its largest absolute value and its
-    root ``mean`` square; the heaviest weight and their sum; and the square of the mean's norm times the count."""
-    logarithm, size = log2(points), min(largest * heaviest, mean * sqrt(total * heaviest))
-    return UNIT * ((8.0 * logarithm + 32.0) * size + (4.0 * logarithm + 16.0) * mean * heaviest + 64.0 * square)
-
-
-def _largest(values: np.ndarray) -> float:
-    """Absolute value."""
-    return max(float(values.max()), -float(values.min()))
-
-
-def _lines(chosen: np.ndarray, half: tuple[int, ...]) -> list[tuple[np.ndarray, int]]:
-    """The axes of a centred box, each with its middle."""
-    return [
-        (chosen[tuple(slice(None) if e == c else m for e, m in enumerate(half))], half[c]) for c in range(len(half))
-    ]
-
-
-def _coarsest(pairs: np.ndarray, squares: np.ndarray, most: float) -> tuple[int, float]:
-    """The least n > 2 M of an axis at which aliases change the moment by at most ``most``, and a bound on the change.
-
-    ``pairs`` (w * w)_j and ``squares``, those of t, for 0 <= j <= 2 M.
-    """
-    largest = len(pairs) - 1
-    n = scipy.fft.next_fast_len(largest + 1, real=True)
-    while n <= 2 * largest:
-        j = np.arange((n + 1) // 2, largest + 1)
-        error = sqrt(2.0 * float(pairs[j] @ squares[j])) + sqrt(2.0 * float(pairs[j] @ squares[n - j]))
-        if error <= most:
-            return n, error
-        n = scipy.fft.next_fast_len(n + 1, real=True)
-    return n, 0.0
-
-
-def _values(spectra: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """sum_m c_m exp(2 pi i m p / n) on the grid ``shape``, real, for Hermitian half spectra (k, M_1 + 1, ...)."""
-    part = spectra
-    for axis in range(part.ndim - 1, 1, -1):  # axis by axis, so that lines of zeros are not transformed
-        n, m = shape[axis - 1], part.shape[axis] // 2
-        padded = np.zeros((*part.shape[:axis], n, *part.shape[axis + 1 :]), dtype=np.complex128)
-        before = (slice(None),) * axis
-        padded[(*before, slice(0, m + 1))] = part[(*before, slice(m, None))]
-        padded[(*before, slice(n - m, n))] = part[(*before, slice(0, m))]
-        part = scipy.fft.ifft(padded, axis=axis, norm="forward", overwrite_x=True)
-    return scipy.fft.irfft(part, shape[0], axis=1, norm="forward")
-
-
-def _modes(values: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
-    """The half spectrum |m_c| <= M_c of real values on a grid (k, n_1, ...): the inverse of ``_values``."""
-    part = scipy.fft.rfft(values, axis=1, norm="forward")[:, : half[0] + 1]
-    for axis in range(2, part.ndim):
-        n, m = part.shape[axis], half[axis - 1]
-        part = scipy.fft.fft(part, axis=axis, norm="forward")
-        before = (slice(None),) * axis
-        part = np.concatenate([part[(*before, slice(n - m, n))], part[(*before, slice(0, m + 1))]], axis=axis)
-    return part
 
 
 def gaussian_modes(period: float, sigma: float, tail: float) -> tuple[np.ndarray, float]:
@@ -728,8 +404,8 @@ def _safety(rim: float, eps: float) -> float | None:
 
 
 def _eps_for(rim: float, tol: float, d: int) -> float:
-    """The accuracy to ask of the transforms, so that they take ``TRANSFORM_SHARE`` of tol."""
-    share = TRANSFORM_SHARE / 3.01 * tol
+    """The accuracy to ask of the transforms, so that they take ``SHARE`` of tol."""
+    share = SHARE / 3.01 * tol
     eps = transforms.eps_for(share, d, transforms.WEIGHTED_SAFETY)
     return eps if _safety(rim, eps) else transforms.eps_for(share, d)
 
@@ -741,7 +417,7 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     d = len(sides)
     margin = np.full(d, _margin(d) * sigma)
     periods = sides + 2.0 * margin
-    modes = gaussian_box_modes(periods, sigma, TAIL_SHARE * tol / d)
+    modes = gaussian_box_modes(periods, sigma, SHARE * tol / d)
     images = prod(1.0 + gaussian_images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
     images = max(images, 0.0) + 4.0 * d * UNIT  # the product above rounds where its second terms are small
     # weights: rounding of the exponent, at most a m^2 <= log(1 / tail), of exp, and of their product
@@ -767,7 +443,7 @@ def _sizes(data: Summary, sigma: float, tol: float) -> tuple[tuple[int, ...], fl
     periods = (sides + 2.0 * _margin(d) * sigma).tolist()
     if not prod(period / sigma for period in periods) < 16 * LARGEST:
         return None
-    half = tuple(_last_mode(period, sigma, TAIL_SHARE * tol / d)[0] for period in periods)
+    half = tuple(_last_mode(period, sigma, SHARE * tol / d)[0] for period in periods)
     return half, max(exp(-_mode_weights(period, sigma)[0] * m**2) for period, m in zip(periods, half))
 
 
@@ -782,7 +458,7 @@ def _expected_rounding(data: Summary, half: tuple[int, ...], periods: np.ndarray
 
     def rounding(pairs: float) -> float:
         mean = sqrt(max(prod(cells) * pairs, 1.0))
-        error = _product_error(prod(cells) * 2.0 ** len(cells), inf, mean, heaviest, 1.0, 1.0)
+        error = product_rounding(prod(cells) * 2.0 ** len(cells), inf, mean, heaviest, 1.0, 1.0)
         return 3.0 * sqrt(KRYLOV_COLUMNS) * error
 
     most = rounding(1.0)
@@ -794,14 +470,14 @@ def _expected_rounding(data: Summary, half: tuple[int, ...], periods: np.ndarray
     return rounding(float(counts @ (counts - 1.0)) / (len(places) * others))
 
 
-def _expected_product(half: tuple[int, ...], reaches: list[float], tol: float) -> tuple[float, float]:
+def _expected_product(half: tuple[int, ...], reaches: list[float]) -> tuple[float, float]:
     """Flops of a product of the second moment with a column, and its order: of fewer directions, where these do."""
     d, D, grid = len(half), prod(2 * m + 1 for m in half), float(prod(4 * m + 1 for m in half))
-    directions = compressed.expected_directions(reaches)
-    few = directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]
-    if D >= compressed.LEAST[d] and few and compressed.expected_error(half, reaches) <= FORMED_SHARE * tol:
-        size = directions if d < 3 else 2.0 * directions  # as measured
-        return DIRECTION_FLOPS * directions, size
+    if D >= compressed.LEAST.get(d, inf):
+        directions = compressed.expected_directions(reaches)
+        if directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]:
+            size = directions if d < 3 else 2.0 * directions  # as measured
+            return DIRECTION_FLOPS * directions, size
     return FFT_FLOPS * grid * log(grid + 2.0), float(D)
 
 
@@ -832,7 +508,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
     # two threads may make them at the same time
     waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
-    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)], tol)
+    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)])
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(

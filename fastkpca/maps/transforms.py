@@ -13,14 +13,14 @@ The cheapest of these is taken; ``error_bound`` holds for all of them.
   errs by at most 2 (M r / 2)^q / q! for q nodes in a box of side 2 r (Lagrange's remainder).
   The less of the period the points fill, the fewer nodes that takes.
 - finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41, 2019; the extra ``fastkpca[nufft]``).
-- Without it, products of one-dimensional exponentials by GEMM, exact, for few points.
+- Sums of exponentials by GEMM, exact: for few points, and without finufft.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from math import factorial, gamma, isqrt, log10, pi, prod, sqrt
+from math import factorial, gamma, inf, isqrt, log10, pi, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,6 @@ __all__ = [
     "SMALLEST_EPS",
     "WEIGHTED_SAFETY",
     "Nodes",
-    "SharedType2",
     "about",
     "along",
     "cost",
@@ -71,11 +70,6 @@ MANY = 1 << 17
 which many tiles share."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 CACHED = 1 << 18  # numbers that a core's cache holds, about
-FEW_PHASES = 1 << 14
-"""Points times modes up to which direct sums take less time than finufft needs to begin."""
-SHARED, SHARED_SHARE = 1 << 13, 0.3
-"""Points of a call from which on it takes values at nodes that other calls take too; and the share of eps for these, so
-that a value hardly depends on which other points it is computed with."""
 
 
 def error_bound(half: tuple[int, ...], eps: float, safety: float | None = None) -> float:
@@ -132,31 +126,39 @@ def type1(
     as ``error_bound`` says with ``WEIGHTED_SAFETY``.
     """
     modes = None if lines is None else mean_modes(lines)
-    nodes = nodes or _nodes_for(P, half, eps, 1 if U is None else U.shape[1], modes)
-    if (nodes.boxes is None or P.shape[1] == 0) and has_finufft():
+    k = 1 if U is None else U.shape[1]
+    nodes = nodes or _nodes_for(P, half, eps, k, modes)
+    if nodes.boxes is not None and P.shape[1]:
+        return _boxes_type1(P, np.ones((P.shape[1], 1)) if U is None else U, nodes)
+    if _by_finufft(half, eps, P.shape[1], k):
         return _finufft_type1(P, U, half, eps)
-    U = np.ones((P.shape[1], 1)) if U is None else U
-    return _direct_type1(P, U, half) if nodes.boxes is None or not len(U) else _boxes_type1(P, U, nodes)
+    return _direct_type1(P, np.ones((P.shape[1], 1)) if U is None else U, half)
 
 
 def type2(
-    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, modes: np.ndarray | None = None
+    P: np.ndarray,
+    spectra: np.ndarray,
+    half: tuple[int, ...],
+    eps: float,
+    modes: np.ndarray | None = None,
+    nodes: Nodes | None = None,
 ) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra.
 
     With ``modes`` (from ``modes_of``) the spectra are w_m^(1/2) c_m for the weights w of a Gaussian, and the error of a
-    column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size.
+    column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size. With ``nodes``
+    all points lie inside.
     """
-    if _few_phases(P, half):
-        return _direct_type2(P, spectra, half)
-    nodes = _nodes_for(P, half, eps, len(spectra), modes) if P.shape[1] else None
-    if nodes is not None and nodes.boxes is not None:
+    n, k = P.shape[1], len(spectra)
+    nodes = nodes or _nodes_for(P, half, eps, k, modes)
+    if nodes.boxes is not None and n:
         return _boxes_type2(P, spectra, nodes)
-    return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
+    return _finufft_type2(P, spectra, half, eps) if _by_finufft(half, eps, n, k) else _direct_type2(P, spectra, half)
 
 
-def _few_phases(P: np.ndarray, half: tuple[int, ...]) -> bool:
-    return P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES
+def _by_finufft(half: tuple[int, ...], eps: float, n: int, k: int) -> bool:
+    """Whether that is there, and faster than sums of exponentials."""
+    return n > 0 and has_finufft() and _finufft_cost(half, eps, n, k) < _direct_cost(half, n, k)
 
 
 def _run(transform: Callable[..., np.ndarray], work: int, *arrays: Any, **options: Any) -> np.ndarray:
@@ -210,8 +212,6 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
     # two real columns share a complex transform
     strengths = np.ones((1, n), dtype=np.complex128) if U is None else _paired(U)
     modes = tuple(2 * m + 1 for m in half)
-    if n == 0:
-        return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)
     spectra = _run(_transforms(d)[0], strengths.size, *P, strengths, modes, eps=_clip(eps), isign=-1)
     spectra = spectra.reshape((len(strengths), *modes))
     upper = spectra[:, half[0] :]
@@ -228,8 +228,6 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
 def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
     d, n = P.shape
     k = len(spectra)
-    if n == 0:
-        return np.zeros((0, k))
     both = np.zeros((-(-k // 2), *[2 * m + 1 for m in half]), dtype=np.complex128)
     for real_part, factor in ((True, 1.0), (False, 1.0j)):
         part = spectra[0::2] if real_part else spectra[1::2]
@@ -270,39 +268,24 @@ def along(A: np.ndarray, values: np.ndarray, axis: int, out: np.ndarray | None =
     return out
 
 
-def _chunk(half: tuple[int, ...], n: int) -> int:
-    width = half[0] + 1
-    for m in half[1:-1]:
-        width *= 2 * m + 1
-    return max(1, min(n, CHUNK // max(width, 2 * half[-1] + 1)))
-
-
-def _factors(P: np.ndarray, half: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
-    """exp(i m.p) as a product of two arrays: all axes but the last, and the last (None for d = 1)."""
-    first = _exponentials(P[0], 0, half[0])
-    for c in range(1, len(half) - 1):
-        middle = _exponentials(P[c], -half[c], half[c])
-        first = (first[:, :, None] * middle[:, None, :]).reshape(P.shape[1], -1)
-    if len(half) == 1:
-        return first, None
-    return first, _exponentials(P[-1], -half[-1], half[-1])
+def _parts(P: np.ndarray, half: tuple[int, ...]) -> Iterator[tuple[slice, np.ndarray]]:
+    """exp(i m.p) for the modes of a half spectrum, (points, modes), of some points after the other."""
+    n = P.shape[1]
+    step = max(1, CHUNK // ((half[0] + 1) * prod(2 * m + 1 for m in half[1:])))
+    for start in range(0, n, step):
+        part = slice(start, min(n, start + step))
+        waves = _exponentials(P[0, part], 0, half[0])
+        for p, m in zip(P[1:, part], half[1:]):
+            waves = (waves[:, :, None] * _exponentials(p, -m, m)[:, None, :]).reshape(len(p), -1)
+        yield part, waves
 
 
 def _direct_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
-    n, k = U.shape
     shape = (half[0] + 1, *[2 * m + 1 for m in half[1:]])
-    result = np.zeros((k, int(np.prod(shape[:-1])) if len(half) > 1 else shape[0], shape[-1] if len(half) > 1 else 1))
-    result = result.astype(np.complex128)
-    step = _chunk(half, n) if n else 1
-    for start in range(0, n, step):
-        part = slice(start, min(n, start + step))
-        first, last = _factors(P[:, part], half)
-        if last is None:
-            result[:, :, 0] += (first.T @ U[part]).T
-            continue
-        for j in range(k):
-            result[j] += first.T @ (U[part, j, None] * last)
-    return np.conj(result).reshape((k, *shape))
+    result = np.zeros((prod(shape), U.shape[1]), dtype=np.complex128)
+    for part, waves in _parts(P, half):
+        result += waves.T @ U[part]
+    return np.conj(result.T).reshape((U.shape[1], *shape))
 
 
 def _with_negative_modes(spectra: np.ndarray) -> np.ndarray:
@@ -313,21 +296,10 @@ def _with_negative_modes(spectra: np.ndarray) -> np.ndarray:
 
 
 def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
-    n, k = P.shape[1], len(spectra)
-    flat = spectra.reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
-    result = np.empty((n, k))
-    step = _chunk(half, n) if n else 1
-    for start in range(0, n, step):
-        part = slice(start, min(n, start + step))
-        first, last = _factors(P[:, part], half)
-        first.reshape(len(first), half[0] + 1, -1)[:, 1:] *= 2.0  # m_1 > 0 stands for -m too
-        if last is None:
-            result[part] = (first @ flat[:, :, 0].T).real
-        elif len(first) * flat[0].size <= FEW_PHASES:
-            result[part] = np.einsum("kij,ij->ik", first @ flat, last).real
-        else:
-            for j in range(k):
-                result[part, j] = np.einsum("ij,ij->i", first @ flat[j], last).real
+    flat = _with_negative_modes(spectra).reshape(len(spectra), -1).T
+    result = np.empty((P.shape[1], len(spectra)))
+    for part, waves in _parts(P, half):
+        result[part] = (waves @ flat).real
     return result
 
 
@@ -344,13 +316,28 @@ class _Boxes(NamedTuple):
     cost: float
 
 
-ORDERS = np.arange(4.0, MOST_NODES + 1.0, 2.0)
-"""Nodes of a box along an axis, of which the cheapest number is taken."""
-PADDED_ORDERS = np.array([4.0 if order <= 4 else 8.0 if order <= 8 else 16.0 for order in ORDERS])
-FACTORIALS = np.array([float(factorial(int(order))) for order in ORDERS])
-LEBESGUE = 2.0 / pi * np.log(ORDERS) + 1.0
-GAUSSIAN_MEANS = np.array([(gamma(order + 0.5) / sqrt(pi)) ** (0.5 / order) for order in ORDERS])
-"""(mean of m^(2 q))^(1 / (2 q)) where m weighs exp(-m^2), for each q of the ``ORDERS``."""
+class _Orders(NamedTuple):
+    """Numbers of nodes of a box along an axis, of which the cheapest is taken, and what follows from each."""
+
+    q: np.ndarray
+    padded: np.ndarray
+    """As many as the loops work on."""
+    factorial: np.ndarray
+    lebesgue: np.ndarray
+    """Lebesgue's constant, at most."""
+    gaussian_mean: np.ndarray
+    """(mean of m^(2 q))^(1 / (2 q)) where m weighs exp(-m^2)."""
+
+    @classmethod
+    def up_to(cls, most: int) -> _Orders:
+        q = np.arange(4.0, most + 1.0, 2.0)
+        padded = 2.0 ** np.ceil(np.log2(q))
+        factorials = np.array([float(factorial(int(order))) for order in q])
+        means = np.array([(gamma(order + 0.5) / sqrt(pi)) ** (0.5 / order) for order in q])
+        return cls(q, padded, factorials, 2.0 / pi * np.log(q) + 1.0, means)
+
+
+ORDERS = _Orders.up_to(MOST_NODES)
 
 
 def _direct_cost(half: tuple[int, ...], n: int, k: int) -> float:
@@ -370,12 +357,12 @@ def _finufft_cost(half: tuple[int, ...], eps: float, n: int, k: int) -> float:
 
 def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np.ndarray:
     """For each of the ``ORDERS``, with its counts (d, orders)."""
-    d, nodes = len(half), counts * ORDERS
+    d, nodes = len(half), counts * ORDERS.q
     waves = [2 * m + 1 for m in half]
     # one axis after the other from waves to nodes, or back
     products: np.ndarray = sum(2.0 * prod(waves[: c + 1]) * prod(nodes[c:]) for c in range(d))
-    entries = ORDERS ** (d - 1)
-    column = 0.05 * products + 5.0 * prod(nodes) + 18.0 * prod(waves) + n * (0.1 * entries * PADDED_ORDERS + 11.0)
+    entries = ORDERS.q ** (d - 1)
+    column = 0.05 * products + 5.0 * prod(nodes) + 18.0 * prod(waves) + n * (0.1 * entries * ORDERS.padded + 11.0)
     return 1e6 + 10.0 * (np.array(waves) @ nodes) + k * column + n * (entries + 36.0 * d)
 
 
@@ -394,18 +381,18 @@ def _boxes(
         return None
     d = len(half)
     share = 3.5 if modes is None else 0.125 * WEIGHTED_SAFETY / d
-    largest = 2.0 * (share * _clip(eps) * FACTORIALS / LEBESGUE ** (d - 1)) ** (1.0 / ORDERS)  # M r
+    largest = 2.0 * (share * _clip(eps) * ORDERS.factorial / ORDERS.lebesgue ** (d - 1)) ** (1.0 / ORDERS.q)  # M r
     modes = np.array(half, dtype=float)[:, None] if modes is None else modes
     counts = np.maximum(1.0, np.ceil(np.array(reach)[:, None] * modes / largest))
     costs = _boxes_cost(half, counts, n, k)
     best = int(costs.argmin())
-    return _Boxes(int(ORDERS[best]), tuple(map(int, counts[:, best])), float(costs[best]))
+    return _Boxes(int(ORDERS.q[best]), tuple(map(int, counts[:, best])), float(costs[best]))
 
 
 def mean_modes(lines: Lines) -> np.ndarray:
     """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) by axis, for modes -M to M and each q of the ``ORDERS``."""
     means = [_powers(line, len(line) // 2, 4) / line.sum() for line in lines]
-    return np.stack([len(line) // 2 * mean ** (0.5 / ORDERS) for line, mean in zip(lines, means)])
+    return np.stack([len(line) // 2 * mean ** (0.5 / ORDERS.q) for line, mean in zip(lines, means)])
 
 
 def modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> np.ndarray:
@@ -415,33 +402,33 @@ def modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> n
     |c|_2 (sum w)^(1/2), the root mean squares of ``mean_modes`` are no less, by Cauchy's inequality.
     """
     terms = np.abs(_with_negative_modes(spectra))
-    result = np.empty((len(half), len(ORDERS)))
+    result = np.empty((len(half), len(ORDERS.q)))
     for c, m in enumerate(half):
         lines = terms.sum(axis=tuple(e + 1 for e in range(len(half)) if e != c))
         if c == 0:
             lines = np.hstack([np.zeros((len(lines), m)), lines])
         sums = _powers(lines, m, 2) / np.maximum(sizes, 1e-300)[:, None]
-        result[c] = m * sums.max(axis=0, initial=0.0) ** (1.0 / ORDERS)
+        result[c] = m * sums.max(axis=0, initial=0.0) ** (1.0 / ORDERS.q)
     return result
 
 
 def _powers(lines: np.ndarray, largest: int, power: int) -> np.ndarray:
     """sum_m w_m (|m| / M)^(power q / 2) for modes -M to M and each q of the ``ORDERS``, which are 4, 6, 8, ..."""
     base = (np.arange(-largest, largest + 1.0) / max(largest, 1)) ** power
-    return np.asarray(lines @ np.cumprod(np.tile(base, (len(ORDERS) + 1, 1)), axis=0)[1:].T)
+    return np.asarray(lines @ np.cumprod(np.tile(base, (len(ORDERS.q) + 1, 1)), axis=0)[1:].T)
 
 
 def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     """The same (axes, orders) for w_m = exp(-rate m^2), nearly: of an integral over |m| <= M."""
-    reached = scipy.special.gammainc(ORDERS + 0.5, (rates * np.square(half))[:, None])
-    return GAUSSIAN_MEANS * reached ** (0.5 / ORDERS) / np.sqrt(rates)[:, None]
+    reached = scipy.special.gammainc(ORDERS.q + 0.5, (rates * np.square(half))[:, None])
+    return ORDERS.gaussian_mean * reached ** (0.5 / ORDERS.q) / np.sqrt(rates)[:, None]
 
 
 def _cheapest(
     half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray | None
 ) -> tuple[float, _Boxes | None]:
     """The cost of the cheapest way for n points and k real columns, and its boxes; None for the other way."""
-    other = _finufft_cost(half, eps, n, k) if has_finufft() else _direct_cost(half, n, k)
+    other = min(_finufft_cost(half, eps, n, k) if has_finufft() else inf, _direct_cost(half, n, k))
     boxes = _boxes(half, eps, reach, n, k, modes)
     return (other, None) if boxes is None or other <= boxes.cost else (boxes.cost, boxes)
 
@@ -489,9 +476,6 @@ class Nodes:
         order, counts = self.boxes.order, self.boxes.counts
         grid = Grid(self.ends[0] - self.middle, self.sides, counts, (order,) * len(self.half))
         return [_waves(grid.nodes(c), m) for c, m in enumerate(self.half)]
-
-    def covers(self, P: np.ndarray) -> bool:
-        return bool((P.min(axis=1) >= self.ends[0]).all() and (P.max(axis=1) <= self.ends[1]).all())
 
 
 def about(n: int) -> int:
@@ -622,31 +606,12 @@ def _parted(values: np.ndarray, axis: int, m: int) -> tuple[np.ndarray, np.ndarr
     return values[(*before, slice(0, m + 1))], values[(*before, slice(m + 1, None))]
 
 
-def _at_first_nodes(spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
-    """Factors of the waves along all axes but the first, at its nodes (k, nodes, 2 M_2 + 1, ...): of the values of half
-    spectra, twice where m_1 > 0."""
-    doubled = _with_negative_modes(_moved(spectra, nodes.half, nodes.middle))
-    return along(nodes.waves[0], _to_waves(doubled, nodes.half), 1)
-
-
-def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
-    """Values, flat, from ``_at_first_nodes`` or some of its nodes."""
-    waves = nodes.waves
-    nodal = np.empty((*factors.shape[:2], *(values.shape[0] for values in waves[1:])))
-    for part, values in zip(factors, nodal, strict=True):
-        for c in range(len(waves) - 1, 1, -1):
-            part = along(waves[c], part, c)
-        if len(waves) > 1:
-            along(waves[1], part, 1, values)
-        else:
-            values[...] = part
-    return nodal.ravel()
-
-
-def _at_points(P: np.ndarray, factors: np.ndarray, nodes: Nodes) -> np.ndarray:
-    """Values (n, k) at the points, from ``_at_first_nodes``."""
+def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
     grid, points = _sorted(P, nodes)
-    result = np.empty((P.shape[1], len(factors)))
+    result = np.empty((P.shape[1], len(spectra)))
+    # factors of the waves along all axes but the first, at its nodes
+    doubled = _with_negative_modes(_moved(spectra, nodes.half, nodes.middle))
+    factors = along(nodes.waves[0], _to_waves(doubled, nodes.half), 1)
     # columns share the Lagrange values of a point
     together = max(1, 2 * CHUNK // (grid.orders[0] * prod(grid.shape[1:])))
     for start in range(0, len(factors), together):
@@ -658,58 +623,15 @@ def _at_points(P: np.ndarray, factors: np.ndarray, nodes: Nodes) -> np.ndarray:
     return result
 
 
-def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
-    return _at_points(P, _at_first_nodes(spectra, nodes), nodes)
-
-
-class SharedType2:
-    """``type2`` with ``modes_of`` these sizes, one tile after the other: values at nodes ``inside`` are computed once.
-
-    Tiles of few points, or with points elsewhere, are worked on by themselves: values never depend on other tiles.
-    """
-
-    def __init__(
-        self,
-        spectra: np.ndarray,
-        half: tuple[int, ...],
-        eps: float,
-        sizes: np.ndarray,
-        inside: np.ndarray,
-    ):
-        self.spectra, self.half, self.eps, self.sizes, self.inside = spectra, half, eps, sizes, inside
-        self._kept: dict[int, tuple[Nodes, np.ndarray, np.ndarray | None] | None] = {}
-
-    def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray, np.ndarray | None] | None:
-        """Nodes for about n points, factors at those of the first axis, and values where they are few; None where
-        another way is cheaper, or these would be too many to keep."""
-        size = about(n)
-        if size not in self._kept:
-            k, nodes = len(self.spectra), self._nodes(size)
-            found = None
-            if nodes.boxes is not None:
-                shape = [nodes.boxes.order * count for count in nodes.boxes.counts]
-                if k * shape[0] * prod(2 * m + 1 for m in self.half[1:]) <= 2 * CHUNK:
-                    factors = _at_first_nodes(self.spectra, nodes)
-                    found = nodes, factors, _nodal_values(factors, nodes) if k * prod(shape) <= 2 * CHUNK else None
-            self._kept.setdefault(size, found)
-        return self._kept[size]
-
-    @cached_property
-    def modes(self) -> np.ndarray:
-        return modes_of(self.spectra, self.half, self.sizes)
-
-    def _nodes(self, n: int) -> Nodes:
-        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.modes, n)
-
-    def __call__(self, P: np.ndarray) -> np.ndarray:
-        found = self._at_nodes(P.shape[1]) if P.shape[1] >= SHARED else None
-        if found is None or not found[0].covers(P):
-            modes = None if _few_phases(P, self.half) else self.modes
-            return type2(P, self.spectra, self.half, self.eps, modes)
-        nodes, factors, nodal = found
-        if nodal is None:
-            return _at_points(P, factors, nodes)
-        grid, points = _sorted(P, nodes)
-        values = np.empty((P.shape[1], len(self.spectra)))
-        grid.interpolate(points, nodal, values, 0, len(points))
-        return values
+def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
+    """Values, flat, from the factors of the waves at some nodes of the first axis."""
+    waves = nodes.waves
+    nodal = np.empty((*factors.shape[:2], *(values.shape[0] for values in waves[1:])))
+    for part, values in zip(factors, nodal, strict=True):
+        for c in range(len(waves) - 1, 1, -1):
+            part = along(waves[c], part, c)
+        if len(waves) > 1:
+            along(waves[1], part, 1, values)
+        else:
+            values[...] = part
+    return nodal.ravel()

@@ -16,8 +16,6 @@ GROUPS = 1024
 """Up to so many rows are drawn one by one; more are put into so many groups at random, and groups are drawn."""
 TASK_ROWS = 1 << 14
 """Rows of a task: each has the sums of all groups."""
-NUMBERS = 1 << 18
-"""In the largest array of the resamples that are computed at once."""
 LEAST = 1e-12
 """Of the largest eigenvalue, or of 1: what is smaller is taken for this."""
 NOTHING = 1e-100
@@ -238,7 +236,7 @@ class Sample:
 def resampled(sample: Sample, times: int, seed: int, n_threads: int, progress: parallel.Progress | None) -> Statistics:
     """The statistics of so many resamples."""
     groups, k = sample.sums.scores.shape
-    together = max(1, NUMBERS // (groups * (k + 1) * (1 if sample.single else k)))
+    together = parallel.tile_rows(groups * (k + 1) * (1 if sample.single else k), least=1)
 
     def task(i: int) -> Statistics:
         size = min(together, times - i * together)

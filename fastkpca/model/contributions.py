@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from .projector import NewRows
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
-__all__ = ["Contributions", "kpca_contributions"]
+__all__ = ["Contributions", "kpca_contributions", "least_along", "statistic_of", "tried_values"]
+
+Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 NARROWINGS = 24
 """Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
@@ -145,14 +147,9 @@ def kpca_contributions(
     """
     check_choice(statistic, "statistic", ("spe", "t2"))
     model = check_model(model)
-    if not model.kernel.takes_points:
-        raise ValueError(
-            f"{model.kernel!r} has no columns that could contribute: what it is given are not rows of coordinates; fit "
-            "with a kernel on the rows themselves"
-        )
+    tried = tried_values(model, train, "kpca_contributions")
     given = new_rows(model, X, purpose="kpca_contributions")
-    tried = np.quantile(_normal_rows(model, train), np.linspace(0.0, 1.0, QUANTILES), axis=0)
-    of_rows = _statistic_of(model, given.kernel, statistic, parallel.threads_for(given.kernel, n_threads))
+    of_rows = statistic_of(model, given.kernel, statistic, parallel.threads_for(given.kernel, n_threads))
     step, n = max(1, ENTRIES // model.n_features**2), given.rows.n_samples
     parts = []
     with parallel.reporter(progress) as report, parallel.blas_threads():
@@ -167,27 +164,30 @@ def kpca_contributions(
     )
 
 
-def _normal_rows(model: KPCAModel, train: Any) -> np.ndarray:
-    """Rows of normal operation, in the model's coordinates."""
+def tried_values(model: KPCAModel, train: Any, purpose: str) -> np.ndarray:
+    """Quantiles of the columns of rows of normal operation, (17, d), in the model's coordinates."""
+    if not model.kernel.takes_points:
+        raise ValueError(
+            f"{purpose} moves values of columns, and {model.kernel!r} has none: what it is given are not rows of "
+            "coordinates; fit with a kernel on the rows themselves"
+        )
     if train is None and model.limits is not None:
         train = model.limits.quantiles  # whose quantiles are they themselves
     if train is not None:
-        rows = new_rows(model, train, name="train", purpose="kpca_contributions").rows
+        rows = new_rows(model, train, name="train", purpose=purpose).rows
     elif model.projector.grows_with_n:
-        rows = training_rows(model, "kpca_contributions").rows
+        rows = training_rows(model, purpose).rows
     elif model.projector.landmarks is not None:
         rows = Rows(model.projector.landmarks)
     else:
         raise ValueError(
-            "kpca_contributions needs the range of each column, and this model is a feature map, which holds no rows; "
-            "give train=, the rows that it was fitted on"
+            f"{purpose} needs the range of each column, and this model is a feature map, which holds no rows; give "
+            "train=, the rows that it was fitted on, or limits (model.with_limits), which hold the ranges"
         )
-    return rows.tile(0, len(rows))
+    return np.quantile(rows.tile(0, len(rows)), np.linspace(0.0, 1.0, QUANTILES), axis=0)
 
 
-def _statistic_of(
-    model: KPCAModel, kernel: Kernel, statistic: str, n_threads: int
-) -> Callable[[np.ndarray], np.ndarray]:
+def statistic_of(model: KPCAModel, kernel: Kernel, statistic: str, n_threads: int) -> Statistic:
     """The function from rows in the model's coordinates (n, d) to their SPE or T^2 (n,)."""
     if statistic == "t2":
         return lambda X: finite(t_squared(model, model.projector.scores(kernel, Rows(X), n_threads)), "T^2")
@@ -196,29 +196,51 @@ def _statistic_of(
 
 
 def _reconstructed(
-    of_rows: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, tried: np.ndarray
+    of_rows: Statistic, rows: np.ndarray, tried: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(the statistic of these rows (n,), its minimum over each column alone (n, d), the value there (n, d)).
+    """(the statistic of these rows (n,), its minimum over each column alone (n, d), the value there (n, d))."""
+    which, columns = np.indices(rows.shape).reshape(2, -1)
+    before, lowest, values = least_along(of_rows, rows, which, columns, tried)
+    return before, lowest.reshape(rows.shape), values.reshape(rows.shape)
 
-    ``tried`` (q, d) are rising values of each column; the minimum is searched from the first to the last of them.
+
+def least_along(
+    of_rows: Statistic, rows: np.ndarray, which: np.ndarray, columns: np.ndarray, tried: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Search the least statistic of rows of which one column moves.
+
+    Parameters
+    ----------
+    of_rows : function
+        From rows in the model's coordinates (n, d) to their statistic (n,).
+    rows : ndarray (n, d)
+    which, columns : ndarray (e,)
+        Each search is of this row, along this column.
+    tried : ndarray (q, d)
+        Rising values of each column; the search is from the first to the last of them.
+
+    Returns
+    -------
+    before : ndarray (n,)
+        The statistic of the rows as they are.
+    least, values : ndarray (e,)
+        What was found, at most that of the row as it is, and where.
     """
-    n, d = rows.shape
-    columns = np.arange(d)
-    step = max(1, ENTRIES // d)
+    step, e = max(1, ENTRIES // rows.shape[1]), np.arange(len(which))
 
     def at(values: np.ndarray) -> np.ndarray:
         parts = []
-        for start in range(0, n * d, step):
-            row, column = np.divmod(np.arange(start, min(n * d, start + step)), d)
-            moved = rows[row]
-            moved[np.arange(len(row)), column] = values[row, column]
+        for start in range(0, len(which), step):
+            some = slice(start, start + step)
+            moved = rows[which[some]]
+            moved[np.arange(len(moved)), columns[some]] = values[some]
             parts.append(of_rows(moved))
-        return np.concatenate(parts).reshape(n, d)
+        return np.concatenate(parts)
 
-    before = of_rows(rows)
-    first = np.stack([at(np.broadcast_to(values, (n, d))) for values in tried])
+    before, tried = of_rows(rows), tried[:, columns]
+    first = np.stack([at(values) for values in tried])
     best = first.argmin(axis=0)
-    low, high = tried[np.maximum(best - 1, 0), columns], tried[np.minimum(best + 1, len(tried) - 1), columns]
+    low, high = tried[np.maximum(best - 1, 0), e], tried[np.minimum(best + 1, len(tried) - 1), e]
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     left, right = high - golden * (high - low), low + golden * (high - low)
     of_left, of_right = at(left), at(right)
@@ -229,7 +251,7 @@ def _reconstructed(
         of_new = at(new)
         left, right = np.where(falls, new, right), np.where(falls, left, new)
         of_left, of_right = np.where(falls, of_new, of_right), np.where(falls, of_left, of_new)
-    values = np.stack([rows, tried[best, columns], left, right])
-    of_values = np.stack([np.broadcast_to(before[:, None], (n, d)), first.min(axis=0), of_left, of_right])
-    lowest = of_values.argmin(axis=0)[None]
-    return before, np.take_along_axis(of_values, lowest, 0)[0], np.take_along_axis(values, lowest, 0)[0]
+    values = np.stack([rows[which, columns], tried[best, e], left, right])
+    of_values = np.stack([before[which], first.min(axis=0), of_left, of_right])
+    lowest = of_values.argmin(axis=0)
+    return before, of_values[lowest, e], values[lowest, e]

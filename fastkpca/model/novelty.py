@@ -16,6 +16,7 @@ from ..base import parallel
 from ..base.checks import check_choice, check_flag, check_numbers, is_number
 from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
+from ..rows.summary import SAMPLE_ROWS
 from ..rows.view import Rows
 from .limits import QUANTILES, Limits, OrderStatistic
 from .projector import NewRows, SquaredErrors
@@ -23,9 +24,6 @@ from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
 __all__ = ["finite", "kpca_limits", "kpca_spe", "kpca_t2", "squared_errors", "t_squared"]
-
-CALIBRATION_ROWS = 4096
-"""At most so many training rows are used for limits: each costs N kernel values."""
 
 
 def kpca_t2(
@@ -336,9 +334,9 @@ def _calibrated(
 
 def _some(n: int) -> np.ndarray:
     """Numbers of n rows, or of so many as limits are made of at most."""
-    if n <= CALIBRATION_ROWS:
+    if n <= SAMPLE_ROWS:
         return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, CALIBRATION_ROWS, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n, SAMPLE_ROWS, replace=False))
 
 
 def _training(model: KPCAModel) -> NewRows:
@@ -352,7 +350,7 @@ def _training(model: KPCAModel) -> NewRows:
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
     rows = given.rows
-    if len(rows) > CALIBRATION_ROWS:
+    if len(rows) > SAMPLE_ROWS:
         few = _some(len(rows))
         rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])
     return given._replace(rows=rows)

@@ -24,8 +24,9 @@ from ..base.checks import Randomness
 from ..base.protocol import LARGEST
 from ..base.rounding import EPS
 from ..kernels.gaussian import Gaussian, median_distance
+from ..maps.choosing import pivot_map
 from ..maps.passes import apply, feature_moments, map_tile_rows
-from ..maps.pivots import PivotMap, pivot_map
+from ..maps.pivots import PivotMap
 from ..rows.summary import sample_index
 from ..rows.view import Rows
 
@@ -38,12 +39,10 @@ PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
 depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried, on a sample."""
-TRIAL_ROWS, TRIAL_FEATURES = 1024, 256
-"""Rows and pivots on which widths are tried."""
+TRIAL_FEATURES = 256
+"""Pivots with which widths are tried, on as many rows as there may be pivots of the regression."""
 NEAR = 1e-3
 """Rows are copies where their scores are so near, over the median distance: a solver's error parts them too."""
-LEAST_LEFT = 1e-8
-"""Of a row in what the regression predicts for it, by the other rows: below it is rounding."""
 SKETCH = 64
 """Random combinations of columns that stand for more columns where rows are left out."""
 
@@ -115,9 +114,9 @@ def fit_ridge(
     rows = rows.weighted(weights).framed(
         rows.shift, size * (np.ones(rows.n_features) if rows.scale is None else rows.scale)
     )
-    few = np.arange(n) if n <= TRIAL_ROWS else sample_index(rows, total, Randomness(0), TRIAL_ROWS)
+    few = np.arange(n) if n <= MAX_FEATURES else sample_index(rows, total, Randomness(0), MAX_FEATURES)
     few = few[weights[few] > EPS]  # scores of what weighs less are rounding
-    counts = weights[few] if n <= TRIAL_ROWS else np.ones(len(few))
+    counts = weights[few] if n <= MAX_FEATURES else np.ones(len(few))
     sample = np.asarray(scores[few], dtype=np.float64)
     origin = (sample.min(axis=0) + sample.max(axis=0)) / 2.0  # copies move it no more than weights do, nor the unit
     unit = float(np.abs(sample - origin).max())
@@ -230,15 +229,15 @@ def _left_out(
     if targets.shape[1] > SKETCH:
         sketch = np.random.default_rng(0).standard_normal((targets.shape[1], SKETCH))
         targets, along = targets @ sketch, along @ sketch
-    sizes = np.einsum("ij,ij->i", targets, targets)
+    sizes, least = np.einsum("ij,ij->i", targets, targets), float(np.sqrt(EPS))
 
     def error(a: float) -> float:
         shrunk = features / (eigenvalues + a)
         off = targets - shrunk @ along
         left = 1.0 - weights * (1.0 / total + np.einsum("ij,ij->i", shrunk, features))
-        squares = np.einsum("ij,ij->i", off, off) / np.maximum(left, LEAST_LEFT) ** 2
-        # what a row is predicted by without itself is lost in rounding: the mean
-        return float(counts @ np.where(left > LEAST_LEFT, squares, sizes))
+        squares = np.einsum("ij,ij->i", off, off) / np.maximum(left, least) ** 2
+        # where what is left of a row in its own prediction is rounding: the mean
+        return float(counts @ np.where(left > least, squares, sizes))
 
     if alpha is None:
         alpha = float(min(np.geomspace(LEAST_ALPHA * total, 10.0 * total, 21), key=error))

@@ -30,6 +30,7 @@ def new_rows(
     purpose: str = "kpca_project",
     sample_weight: Any = None,
     finite: bool = True,
+    missing: bool = False,
 ) -> NewRows:
     """The one way in for rows that a model was not made of: their type, columns, names, weights and shift.
 
@@ -43,6 +44,8 @@ def new_rows(
     sample_weight : array_like (m,), optional
     finite : bool
         Whether to check for NaN and infinity here. False: a later pass does.
+    missing : bool
+        Whether NaN stands for a value to be filled in, in a data frame too.
 
     Raises
     ------
@@ -52,11 +55,11 @@ def new_rows(
     model = check_model(model)
     unbound = guarded(model.kernel)
     kernel, X = unbound.bind(X, range(model.n_samples))
-    rows = as_rows(X, name=name, purpose=purpose)
+    rows = as_rows(X, name=name, purpose=purpose, missing=missing)
     if kernel is unbound:  # else the rows are not coordinates
         check_names(model.feature_names, X, name=name)  # which say more than numbers of columns
         check_columns(model.n_features, rows.n_features, name=name)
-    if finite:
+    if finite and not missing:
         check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:
         rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))

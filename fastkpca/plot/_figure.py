@@ -37,6 +37,7 @@ _SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.li
 _JOINED = 8
 """A name that many points away from its place is joined to it by a line."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+_NUMBERS = re.compile(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)")
 BLUE, AMBER, RED, GREY, ORANGE = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[8], COLOURS[6]
 
 
@@ -167,6 +168,17 @@ def as_times(values: np.ndarray) -> np.ndarray | None:
     return None
 
 
+def classes_of(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels in their order: words as people count, "lot 2" before "lot 10"."""
+    values = np.unique(labels)
+    if values.dtype.kind != "U":
+        return values
+    # a split at numbers: words and numbers take turns, so that like is compared with like
+    parts = [_NUMBERS.split(word) for word in values.tolist()]
+    keys = [[float(x) if i % 2 else x for i, x in enumerate(part)] for part in parts]
+    return values[sorted(range(len(values)), key=keys.__getitem__)]
+
+
 def date_ticks() -> tuple[Any, Any]:
     """(locator, formatter) of an axis of times."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -208,6 +220,7 @@ def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray,
     origin = ax.transData.transform((0, 0)) if shafts else inside.min
     lines = [origin + np.linspace(0.1, 1, 40)[:, None] * (tip - origin) for tip in tips] if shafts else []
     drawn = np.concatenate([points, *[x for line in lines for x in (line,) * 10]])  # an arrow counts as ten rows
+    gaps = lambda low, high, x: np.hypot(*(x - np.clip(x, low, high)).T)  # noqa: E731
     taken: list[np.ndarray] = []
     for place, tip, name in zip(places, tips, names):
         look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": "small"}
@@ -217,15 +230,18 @@ def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray,
         box = text.get_window_extent()
         half = np.array([box.width, box.height]) / 2 + 1.5 * to_pixels
         best, centre, far = np.inf, tip, 0
+        others = tips[(tips != tip).any(axis=1)]
         for turn, away in _SPOTS:
             angle = np.arctan2(*(tip - origin)[::-1]) + turn
             direction = np.array([np.cos(angle), np.sin(angle)])
-            middle = tip + direction * (away * to_pixels + np.abs(direction) @ half)
+            # the box's corner, or the middle of its side, is that far away
+            middle = tip + direction * away * to_pixels + half * np.clip(direction / 0.7, -1, 1)
             low, high = middle - half, middle + half
             over = sum(float(np.prod(np.clip(np.minimum(high, t[1]) - np.maximum(low, t[0]), 0, None))) for t in taken)
             out = max(*(inside.min - low), *(high - inside.max), 0.0)
             covered = int(((low < drawn) & (drawn < high)).all(axis=1).sum())
-            cost = over + 100.0 * out + covered + 0.3 * away + abs(turn)
+            nearer = gaps(low, high, others) < gaps(low, high, tip)  # who is meant?
+            cost = over + 100.0 * out + covered + 20.0 * nearer.any() + 0.3 * away + abs(turn)
             if cost < best:
                 best, centre, far = cost, middle, away
         taken.append(np.array([centre - half, centre + half]))

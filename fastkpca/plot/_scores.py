@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,13 @@ from ._figure import (
     MARKERS,
     as_times,
     axes_or_new,
+    classes_of,
     colour_map,
     component_label,
     date_ticks,
     fitted,
     open_frame,
+    plain_numbers,
     short,
 )
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: it then says how many there are
 _KINDS = {"U": "words", "S": "words", "M": "times", "m": "durations"}
+_LINES = "-", "--", "-.", ":"  # of ellipses: colours alone do not survive a grey print
 _POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 _NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
@@ -57,9 +61,9 @@ def scores(
         Of a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
         Colours the points: a legend for words and for few whole numbers or times, a colour bar for other numbers and
-        times. Words such as 2026-03-01 or 2026-03-01 06:00 are times; times with a zone are shown in UTC. There are ten
-        colours: more classes than these differ by their marks, which the legend says. Of more than 48 words it says
-        only how many there are.
+        times. "lot 2" stands before "lot 10". Words such as 2026-03-01 or 2026-03-01 06:00 are times; times with a zone
+        are shown in UTC. There are ten colours: more classes than these differ by their marks, which the legend says.
+        Of more than 48 words it says only how many there are.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure. Three components need axes made with ``projection="3d"``.
     components : sequence of 1 to 3 int
@@ -119,7 +123,7 @@ def scores(
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
     points = _named_axes(drawn, points, columns, explained)
-    both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
+    both = None if labels is None or others is None else classes_of(np.concatenate([labels, other_labels]))
     if _in_cells(density, len(points), labels is None and len(columns) == 2, style) and len(points):
         _counted(drawn, points, style)
         classes, style = [], {}  # a style of cells is none of points
@@ -208,11 +212,11 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
     ``level``."""
     from matplotlib.patches import Ellipse
 
-    values = np.unique(labels) if values is None and labels is not None else values
+    values = classes_of(labels) if values is None and labels is not None else values
     if labels is None or points.shape[1] != 2 or _on_a_scale(labels, values):
         raise ValueError("ellipses are of classes in two components; give labels= that are words or few whole numbers")
     colours = _looks(len(values), cmap)[0]
-    for value, colour in zip(values, colours):
+    for value, colour, line in zip(values, colours, cycle(_LINES)):
         rows = points[labels == value]
         if len(rows) < 3:
             continue
@@ -220,7 +224,7 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
         # chi^2 with two degrees of freedom is exponential
         width, height = 2 * np.sqrt(-2 * np.log1p(-level) * np.maximum(variances[::-1], 0))
         angle = float(np.degrees(np.arctan2(directions[1, 1], directions[0, 1])))
-        look = {"fill": False, "edgecolor": colour, "linewidth": 1.4, "zorder": 2.5}
+        look = {"fill": False, "edgecolor": colour, "linewidth": 1.4, "linestyle": line, "zorder": 2.5}
         ax.add_patch(Ellipse(rows.mean(axis=0), width, height, angle=angle, **look))
 
 
@@ -250,6 +254,7 @@ def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:
     look = {"gridsize": 110, "mincnt": 1, "bins": "log", "cmap": ListedColormap(blues(np.linspace(0.3, 1.0, 256)))}
     cells = ax.hexbin(*points.T, linewidths=0.1, rasterized=True, **look | style)
     bar = ax.figure.colorbar(cells, ax=ax, label="rows in a cell", pad=0.02)
+    plain_numbers(bar.ax.yaxis)
     bar.outline.set_visible(False)
 
 
@@ -306,7 +311,7 @@ def draw_points(
         colour = {"edgecolors": "black"} if hollow else {} if {"c", "color"} & {*style} else {"color": COLOURS[0]}
         ax.scatter(*points.T, **colour | style)
         return []
-    values = np.unique(labels) if values is None else values
+    values = classes_of(labels) if values is None else values
     numeric, dates = labels.dtype.kind in "biuf", labels.dtype.kind == "M"
     order = np.random.default_rng(0).permutation(len(points))
     points, labels, style = points[order], labels[order], _style_of(order, len(order), style)
@@ -322,7 +327,8 @@ def draw_points(
         _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style, dates=dates)
         return []
     colours, markers = _looks(len(values), style.pop("cmap", None))
-    index = np.searchsorted(values, labels)
+    sorter = np.argsort(values)  # words do not stand in the order of text
+    index = sorter[np.searchsorted(values, labels, sorter=sorter)]
     for marker in dict.fromkeys(markers):
         same = np.flatnonzero(np.array([m == marker for m in markers])[index])
         look = _style_of(same, len(order), style)
@@ -335,7 +341,7 @@ def draw_points(
         return [ax.scatter(*[[]] * points.shape[1], s=0, label=f"{len(values)} labels, coloured in their order")]
     words = np.datetime_as_string(values, unit="auto") if dates else values
     names = [f"{x:g}" if numeric else short(str(x).replace("T", " ") if dates else str(x)) for x in words]
-    return _entries(ax, names, colours, markers, style, [[]] * points.shape[1])
+    return _entries(ax, [name or "(empty)" for name in names], colours, markers, style, [[]] * points.shape[1])
 
 
 def _entries(
@@ -353,7 +359,7 @@ def _entries(
 def _style(n_points: int) -> dict[str, Any]:
     """The more points, the smaller and the more transparent; a white rim parts those that overlap."""
     return {
-        "s": float(np.clip(4e4 / max(n_points, 1), 1, 24)),
+        "s": float(np.clip(4e4 / max(n_points, 1), 1, 32)),
         "alpha": float(np.clip(60 / np.sqrt(max(n_points, 1)), 0.08, 0.85)),
         "linewidths": float(np.clip(60 / np.sqrt(max(n_points, 1)) - 1.0, 0, 0.35)),
         "edgecolors": "white",

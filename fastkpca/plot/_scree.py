@@ -14,6 +14,8 @@ from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, decades_at_least, k
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_EACH = 12  # components: of so many each has its number below it
+
 
 def scree(
     model: KPCAModel,
@@ -77,7 +79,10 @@ def scree(
     drawn.set_yscale("log")
     handles = [_numerical(drawn, model, number)]
     drawn.set_xlim(0.4, c + 0.6)
-    whole_numbers(drawn)
+    if c <= _EACH:
+        drawn.set_xticks(number)
+    else:
+        whole_numbers(drawn)
     drawn.set_xlabel("component")
     drawn.set_ylabel("eigenvalue of the centred Gram matrix" if model.center else "eigenvalue of the Gram matrix")
     drawn.spines["top"].set_visible(False)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from .._core import multiindex
 from .._core.tiles import DIRECT
-from ..base.protocol import Kernel
+from ..base.protocol import Cost, Kernel
 
 
 class Rates(NamedTuple):
@@ -40,6 +42,23 @@ class Rates(NamedTuple):
         Numbers of X, for each look at them.
     blocks : float
         Kernel values from Kernel.block, in Python.
+    solves : float
+        n D^2 of triangular solves, by compiled loops or by BLAS, whichever is taken.
+
+    And what takes as long whatever the vectors: seconds, but for ``reads``, ``choosing`` and ``all_vectors``.
+
+    row, entry : float
+        Of LAPACK's eigenvalues beside its flops, for each row and for each entry of the matrix.
+    vector_row, vector_entry : float
+        The same of each eigenvector.
+    all_vectors : float
+        Times the seconds for each entry and the flops, for all eigenvectors.
+    proposal, choosing : float
+        Of each pivot that is chosen; and times what the features of the candidates take.
+    fit, a_pass, look : float
+        Of a fit, of a pass of block Krylov, and of a look at a few rows: calls, and small matrices.
+    reads : float
+        Bytes of memory in a second.
     """
 
     entries: float
@@ -54,12 +73,24 @@ class Rates(NamedTuple):
     features: float
     rows: float
     blocks: float
+    solves: float
+    row: float = 1e-6
+    entry: float = 1.2e-8
+    vector_row: float = 3e-8
+    vector_entry: float = 2.2e-10
+    all_vectors: float = 4.0
+    proposal: float = 1e-5
+    choosing: float = 2.0
+    fit: float = 1e-3
+    a_pass: float = 6e-4
+    look: float = 3e-5
+    reads: float = 1e10
 
 
 RATES = {
-    "baseline": Rates(3.5e8, 18e9, 19e9, 21e9, 22e9, 17e9, 14e9, 1500, 34e9, 4.4e9, 5e8, 2.7e8),
-    "avx2": Rates(1.3e9, 47e9, 50e9, 53e9, 53e9, 45e9, 25e9, 1500, 80e9, 5e9, 5e8, 3.4e8),
-    "avx512": Rates(2.2e9, 95e9, 76e9, 57e9, 45e9, 45e9, 25e9, 2500, 80e9, 5e9, 5e8, 1.5e8),
+    "baseline": Rates(3.5e8, 18e9, 19e9, 21e9, 22e9, 17e9, 14e9, 1500, 34e9, 4.4e9, 5e8, 2.7e8, 44e9),
+    "avx2": Rates(1.3e9, 47e9, 50e9, 53e9, 53e9, 45e9, 25e9, 1500, 80e9, 5e9, 5e8, 3.4e8, 50e9),
+    "avx512": Rates(2.4e9, 50e9, 58e9, 57e9, 45e9, 45e9, 25e9, 2500, 80e9, 5e9, 5e8, 1.5e8, 50e9),
 }
 """By the name of the instruction set that this processor runs.
 
@@ -67,11 +98,6 @@ The first two are in the proportions of a processor that has no more than AVX2, 
 pace of the third: what takes seconds whatever the vectors, as calls do, takes as many there.
 """
 RATE = RATES[multiindex.INSTRUCTION_SET]
-
-EIGEN_STEPS = (1e-6, 1.2e-8)  # seconds of LAPACK beside its flops: for each row, and for each entry
-EIGENVECTOR_STEPS = (3e-8, 2.2e-10)  # seconds of an eigenvector: for each row, and for each entry of the matrix
-ALL_EIGENVECTORS = 4.0  # times the seconds for each entry and the flops, for all of them
-OVERHEAD = 1e-3
 
 
 class ClusterSeconds(NamedTuple):
@@ -105,15 +131,15 @@ def entry_rate(d: int) -> float:
 def eigen_seconds(n: float, count: float | None = None) -> float:
     """Of LAPACK's largest ``count`` eigenpairs of a symmetric matrix; None: of all of them."""
     rate = RATE.cached_eigen if n <= RATE.cached_order else RATE.eigen
-    values = EIGEN_STEPS[1] * n**2 + 4.0 / 3.0 * float(n) ** 3 / rate
+    values = RATE.entry * n**2 + 4.0 / 3.0 * float(n) ** 3 / rate
     if count is None:
-        return EIGEN_STEPS[0] * n + ALL_EIGENVECTORS * values
-    return EIGEN_STEPS[0] * n + values + vector_seconds(n, min(count, n))
+        return RATE.row * n + RATE.all_vectors * values
+    return RATE.row * n + values + vector_seconds(n, min(count, n))
 
 
 def vector_seconds(n: float, count: float) -> float:
     """Of the eigenvectors alone."""
-    return count * (EIGENVECTOR_STEPS[0] * n + EIGENVECTOR_STEPS[1] * n**2)
+    return count * (RATE.vector_row * n + RATE.vector_entry * n**2)
 
 
 def is_compiled(kernel: Kernel) -> bool:
@@ -131,3 +157,12 @@ def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, sq
 def value_seconds(kernel: Kernel, d: int) -> float:
     """Of one kernel value in a tile."""
     return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / RATE.blocks + 2.0 * d / RATE.multiplications))
+
+
+def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int) -> Cost:
+    """Cost of a map of so many pivots, chosen among ``candidates``; ``kernel_flops``: of one kernel value."""
+    if not rank < 2**31 - 1:  # where a curve hardly falls it may be 1e200, whose cube overflows
+        return Cost(2**31 - 1, row_flops=np.inf, setup_flops=np.inf, memory=np.inf, residual=residual)
+    row = rank * (kernel_flops + RATE.features / RATE.solves * rank)
+    setup = RATE.choosing * candidates * row + RATE.features * RATE.proposal * rank
+    return Cost(int(rank), row_flops=row, setup_flops=setup, residual=residual)

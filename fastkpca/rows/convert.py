@@ -26,7 +26,13 @@ _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, column
 
 
 def as_rows(
-    X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca", memory: float = DEFAULT_MEMORY / 4
+    X: Any,
+    *,
+    name: str = "X",
+    at_least: int = 1,
+    purpose: str = "kpca",
+    memory: float = DEFAULT_MEMORY / 4,
+    missing: bool = False,
 ) -> Rows:
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
@@ -49,6 +55,8 @@ def as_rows(
     memory : float
         Bytes that a copy of a table of columns may take (a mixed data frame, a table of Arrow's); the rows of a larger
         one are converted anew each time that they are read.
+    missing : bool
+        Whether a data frame may hold NaN.
 
     Returns
     -------
@@ -83,7 +91,7 @@ def as_rows(
     if source.dtype.kind == "O":
         source = _from_objects(source, name)
     rows = _within(memory, source)
-    if is_frame(X):
+    if is_frame(X) and not missing:
         _check_missing(rows, list(X.columns), name, purpose)
     _check_range(rows, name)
     return rows

@@ -159,25 +159,29 @@ def faults(table: Table) -> tuple[str, int]:
     return listed(texts, 8), rows.n_features - len(texts)
 
 
-def without_missing(table: Table, name: str) -> Table:
-    """The table without the rows that hold a NaN; ``kept`` and a note say which these are. ``name``: of the file."""
+def without_missing(table: Table, name: str, *, empty: bool = False) -> Table:
+    """The table without the rows that hold a NaN, or only those that hold nothing else (``empty``); ``kept`` and a note
+    say which these are. ``name``: of the file."""
     rows = as_rows(table.X)
     if rows.dtype.kind != "f":
         return table
     rows = rows.shifted(np.zeros(rows.n_features))
-    kept = np.concatenate([_is_whole(tile) for _, tile in rows.tiles(rows.step)])
+    among = np.all if empty else np.any
+    kept = np.concatenate([~among(np.isnan(tile), axis=1) for _, tile in rows.tiles(rows.step)])
     if kept.all():
         return table
     if not kept.any():
-        raise DataFileError(f"{name}: every row has a missing value in a column that is taken; take others (--columns)")
+        what = "every row lacks all values of the columns" if empty else "every row has a missing value in a column"
+        raise DataFileError(f"{name}: {what} that {'are' if empty else 'is'} taken; take others (--columns)")
     left_out = np.flatnonzero(~kept)
     several = "s" * (len(left_out) > 1)
     if table.lines is None:
         where = f"row{several} {listed(map(str, left_out + 1))}, counted from 1"
     else:
         where = f"line{several} {listed(map(str, table.lines(left_out)))}"
-    what = "have missing values and are" if several else "has a missing value and is"
-    note = f"{len(left_out)} of {len(kept)} rows {what} left out: {where}"
+    lack = "no value at all" if empty else "missing values" if several else "a missing value"
+    have, are = ("have", "are") if several else ("has", "is")
+    note = f"{len(left_out)} of {len(kept)} rows {have} {lack} and {are} left out: {where}"
     return replace(only(table, kept, name), notes=[*table.notes, note])
 
 
@@ -196,10 +200,6 @@ def only(table: Table, chosen: np.ndarray, name: str) -> Table:
         labels=None if table.labels is None else table.labels[chosen],
         kept=kept,
     )
-
-
-def _is_whole(tile: np.ndarray) -> np.ndarray:
-    return ~np.isnan(tile).any(axis=1)
 
 
 def _collected(rows: Rows, chosen: np.ndarray, name: str) -> Any:

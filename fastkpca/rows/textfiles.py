@@ -476,7 +476,7 @@ class TextFile:
         if text.lower() in MISSING:
             return (
                 f"missing value{f' ({text!r})' if text else ''}",
-                "drop or fill in these rows first (--drop-missing drops them)",
+                "drop or fill in these rows first (--drop-missing drops them; project and monitor take --fill-missing)",
             )
         if text.lower() in INFINITE or NUMBER.fullmatch(self._with_points(text)):
             return f"{text} is not a finite number", "drop or replace these rows first"

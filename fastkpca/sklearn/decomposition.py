@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn import get_config
-from sklearn.exceptions import EfficiencyWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
@@ -28,8 +28,16 @@ from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import unit_roundoff
-from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, ScalesWarning, silenced, warn_caller
-from ..fit.kpca import kpca, plan
+from ..errors import (
+    CertificateWarning,
+    ComponentsWarning,
+    NoRouteError,
+    NoVarianceError,
+    ScalesWarning,
+    silenced,
+    warn_caller,
+)
+from ..fit.kpca import kpca
 from ..fit.merge import kpca_update
 from ..kernels import guarded
 from ..model.novelty import kpca_spe
@@ -54,8 +62,6 @@ EXTRA_COMPONENTS = 5
 last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
 LAPACK_ROWS = 500
 """Up to so many rows every named solver is LAPACK, which takes milliseconds, also for all components."""
-ANNOUNCED_SECONDS = 60.0
-"""A fit of all components, which is scikit-learn's default, is announced if it is predicted to take longer."""
 WITHOUT_MAP = ("sigmoid", "tanh", "precomputed")
 """Kernels that ``partial_fit`` is not for."""
 
@@ -161,8 +167,9 @@ class KernelPCA(KernelTransformer):
     -----
     CertificateWarning
         An interval is wider than ``tol``; for ``tol=0``, wider than 1e-6 of the largest eigenvalue.
-    EfficiencyWarning
-        From scikit-learn, before the fit: ``n_components=None`` will take minutes; the text says how long fewer take.
+    SlowRouteWarning
+        Before the fit: ``n_components=None``, or this ``tol``, will take long; the text says how long fewer components
+        or a looser ``tol`` take.
 
     See Also
     --------
@@ -572,11 +579,16 @@ class KernelPCA(KernelTransformer):
         }
         with silenced(ComponentsWarning, ScalesWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:
-                if c is None and n > LAPACK_ROWS:
-                    self._announce(X, kernel, route, settings)
                 model = kpca(X, kernel, c, method=route, **settings)
             except NoVarianceError as error:
                 return None, error.bound
+            except NoRouteError as error:
+                if c is not None:
+                    raise
+                raise ValueError(
+                    f"n_components=None asks for every component of {n} rows: {error}. n_components=10, say, needs "
+                    "neither the matrix nor all of its eigenvectors"
+                ) from error
         if self.tol == 0 and self.max_features is None and self._width(model) > WIDE:
             warn_caller(
                 f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
@@ -602,29 +614,6 @@ class KernelPCA(KernelTransformer):
             raise ValueError(
                 f"the first call of partial_fit got {X.shape[0]} sample(s) for n_components={self.n_components}; give "
                 "it as many as there are components, two at least, best some thousands that span the range"
-            )
-
-    def _announce(self, X: Any, kernel: Kernel, route: str, settings: dict[str, Any]) -> None:
-        """Warn of the cost of all components before it is paid: they are the default, perhaps not what is wanted."""
-        options = {key: value for key, value in settings.items() if key not in ("max_passes", "sample_weight")}
-        few = 10
-
-        def seconds(c: int | None) -> float:
-            return float(plan(X, kernel, c, method=route if c is None else self.method, **options).chosen.seconds)
-
-        try:
-            expected = seconds(None)
-        except ValueError as error:
-            raise ValueError(
-                f"n_components=None asks for every component of {X.shape[0]} rows: {error}. n_components={few}, say, "
-                "needs neither the matrix nor all of its eigenvectors"
-            ) from error
-        if expected >= ANNOUNCED_SECONDS:
-            warn_caller(
-                f"n_components=None keeps every component of {X.shape[0]} rows, which is predicted to take "
-                f"{_time(expected)} on one thread (with n_components={few} {_time(seconds(few))}); give n_components "
-                "where the first ones are enough",
-                EfficiencyWarning,
             )
 
     def _width(self, model: KPCAModel) -> float:
@@ -691,11 +680,6 @@ class KernelPCA(KernelTransformer):
         self.dual_coef_ = solve_ridge(
             self._inverse_kernel(), self.X_transformed_fit_, X, float(self.alpha), limit, self._n_threads()
         )
-
-
-def _time(seconds: float) -> str:
-    unit, size = next((u, s) for u, s in (("hours", 3600.0), ("minutes", 60.0), ("seconds", 0.0)) if seconds >= 1.5 * s)
-    return f"{max(seconds / (size or 1.0), 0.1):.2g} {unit}"
 
 
 def _float_type(X: Any) -> np.dtype:

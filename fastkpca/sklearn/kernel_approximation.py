@@ -27,16 +27,20 @@ from ..base.checks import Randomness, check_failure_probability
 from ..base.protocol import Kernel
 from ..errors import warn_caller
 from ..fit.gram import gram
-from ..fit.problem import entry_error_of, summarize_for
+from ..fit.kpca import kpca
+from ..fit.problem import entry_error_of, landmark_rows, summarize_for
 from ..kernels import guarded
-from ..maps.pivots import SAMPLE_ROWS, PivotMap, random_pivots, residual_draws
+from ..maps.choosing import SAMPLE_ROWS, random_pivots, residual_draws
+from ..maps.pivots import PivotMap
+from ..model.result import KPCAModel
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
-from ..rows.convert import as_rows
+from ..rows.convert import as_csr, as_rows
+from ..rows.values import check_weights
 from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.sampled import draws_worth, residual_bound
-from .base import DEFAULTS, KernelTransformer
+from .base import DEFAULTS, KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
 __all__ = ["Nystroem"]
@@ -64,7 +68,8 @@ class Nystroem(KernelTransformer):
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel; here also the parameters of a kernel of fastkpca's by name.
     n_components : int, default=100
-        Number of landmarks, which is that of the features; at most that of the rows.
+        Number of landmarks, which is that of the features; at most that of the rows. Without effect beside
+        ``landmarks``.
     random_state : int, RandomState instance or None, default=None
         Seed of random numbers. None is a fixed seed too: the same input gives the same output.
     n_jobs : int, default=None
@@ -75,20 +80,26 @@ class Nystroem(KernelTransformer):
         'uniform' is scikit-learn's choice, and takes the same rows for the same ``random_state``. 'auto' is
         'random_pivoting' for a positive semidefinite kernel, and 'uniform' for all others.
     failure_probability : float, default=None
-        With which ``residual_norm_`` may be too small; None is 1e-6. The larger, the smaller that bound is.
+        With which ``residual_norm_`` may be too small, and, separately, an interval of ``kpca``; None is 1e-6. The
+        larger, the smaller that bound is.
+    landmarks : array-like of shape (n_components,) or (n_components, n_features), default=None
+        Landmarks of your own: numbers of rows of X, or rows; the same one may come twice. ``selection`` and
+        ``n_components`` have no effect then. ``Nystroem(**theirs.get_params(), landmarks=theirs.component_indices_)``
+        says how good the features of scikit-learn's fitted ``theirs`` are, for the same X, and has the same features.
 
     Attributes
     ----------
     components_ : ndarray or sparse matrix of shape (n_components, n_features)
         The landmarks.
-    component_indices_ : ndarray of shape (n_components,)
-        Their numbers in X.
+    component_indices_ : ndarray of shape (n_components,) or None
+        Their numbers in X; None where rows were given as ``landmarks``.
     normalization_ : ndarray of shape (n_components, n_components)
         (K_PP + nu I)^(-1/2), with the kernel matrix K_PP of the landmarks, and nu of the size of its rounding.
         ``transform`` gives k(x, components_) @ normalization_.T.
     residual_trace_ : float
         Trace of K - Phi Phi' over the rows given to ``fit``; at most too large, by rounding. nan for kernels that do
-        not declare themselves positive semidefinite: nothing is known there.
+        not declare themselves positive semidefinite: nothing is known there. With ``sample_weight`` w the entries of
+        the matrices are times (w_i w_j)^(1/2).
     residual_norm_ : float
         Upper bound on the largest eigenvalue of K - Phi Phi'. Every eigenvalue of K is at least that of Phi Phi', and
         at most that plus this bound; so it is for the centred matrices. nan where ``residual_trace_`` is.
@@ -101,7 +112,8 @@ class Nystroem(KernelTransformer):
 
     See Also
     --------
-    KernelPCA : With ``max_features``, components from such features, each eigenvalue with an interval.
+    Nystroem.kpca : Components from these landmarks, each eigenvalue with an interval that is much narrower.
+    KernelPCA : With ``max_features``, components from landmarks that it draws.
     fastkpca.features : The same features without scikit-learn.
 
     Notes
@@ -141,6 +153,7 @@ class Nystroem(KernelTransformer):
         "n_jobs": [Integral, None],
         "selection": [StrOptions({"auto", "random_pivoting", "uniform"})],
         "failure_probability": [Interval(Real, 0, 0.5, closed="right"), None],
+        "landmarks": ["array-like", "sparse matrix", None],
     }
 
     def __init__(
@@ -156,15 +169,17 @@ class Nystroem(KernelTransformer):
         n_jobs: int | None = None,
         selection: str = "auto",
         failure_probability: float | None = None,
+        landmarks: Any = None,
     ) -> None:
         super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
         self.selection = selection
         self.failure_probability = failure_probability
+        self.landmarks = landmarks
 
     # Public methods
 
-    def fit(self, X: Any, y: Any = None) -> Nystroem:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Nystroem:
         """Choose landmarks among the rows of X, and bound what their features miss.
 
         Parameters
@@ -172,6 +187,10 @@ class Nystroem(KernelTransformer):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative: a row is drawn as a landmark as if it were there so many times, and counts so many times in
+            the bounds; zero leaves it out. (A row is a landmark once at most, so whole weights give the landmarks of
+            repeated rows without those that come again.)
 
         Returns
         -------
@@ -180,55 +199,74 @@ class Nystroem(KernelTransformer):
         Raises
         ------
         ValueError
-            ``selection="random_pivoting"`` with a kernel that does not declare itself positive semidefinite.
+            ``selection="random_pivoting"`` with a kernel that does not declare itself positive semidefinite;
+            ``landmarks`` that are no rows of these columns.
         """
-        self._fit(X)
+        self._fit(X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """``fit``, and the features of the same rows from the same pass over them.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
-        features = self._fit(X, keep=True)
+        features = self._fit(X, sample_weight, keep=True)
         return self.transform(X) if features is None else features
 
-    def _fit(self, X: Any, *, keep: bool = False) -> np.ndarray | None:
+    def _fit(self, X: Any, sample_weight: Any, *, keep: bool = False) -> np.ndarray | None:
         """``fit``; with ``keep`` also the features, None where there was no pass over the rows."""
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
         asked = self._asked()
         X = self._validated(X, reset=True)
-        number = self._number_of(X.shape[0])
+        weights = check_weights(checked_weights(sample_weight, X), X.shape[0], fit=False)
         state = check_random_state(0 if self.random_state is None else self.random_state)
         order = state.permutation(X.shape[0])  # first, so that uniform landmarks are scikit-learn's
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max))
-        kernel, rows, entry_error = self._bound_kernel(X, asked, rng)
+        kernel, rows, entry_error = self._bound_kernel(X, weights, asked, rng)
+        pivots = self._choose(X, kernel, rows, order if weights is None else _by_weight(weights, rng), entry_error, rng)
+        self._n_features_out = len(pivots)
+        self._kernel_ = kernel.unbound()
+        if not kernel.positive_semidefinite:
+            self._fit_indefinite(kernel, pivots)
+            return None
+        out = np.empty((X.shape[0], len(pivots)), dtype=float_type(X.dtype)) if keep else None
+        self._fit_map(PivotMap(kernel, pivots, entry_error=entry_error), rows, entry_error, rng, out)
+        return out
+
+    def _choose(
+        self, X: Any, kernel: Kernel, rows: Rows, order: np.ndarray, entry_error: float, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The landmarks, in the coordinates of the kernel: those given, or some of the rows in a random ``order``."""
+        if self.landmarks is not None:
+            given, pivots = self.landmarks, landmark_rows(self.landmarks, kernel, rows)
+            self.component_indices_ = np.asarray(given, dtype=np.intp) if np.ndim(given) == 1 else None
+            if self.component_indices_ is not None:
+                self.components_ = X[self.component_indices_]
+            else:
+                self.components_ = as_csr(given) if sp.issparse(given) else np.asarray(given, dtype=X.dtype)
+            return pivots
         if self.selection == "random_pivoting" and not kernel.positive_semidefinite:
             raise ValueError(
                 f"selection='random_pivoting' needs a positive semidefinite kernel, and {kernel!r} does not declare "
                 "itself one; take selection='uniform'"
             )
+        number = self._number_of(len(order))
         index = order[:number]
         if kernel.positive_semidefinite and self.selection != "uniform":
             index = _pivots(kernel, rows, order, number, entry_error, rng)
         self.component_indices_ = index
         self.components_ = X[index]
-        self._n_features_out = number
-        self._kernel_ = kernel.unbound()
-        if not kernel.positive_semidefinite:
-            self._fit_indefinite(kernel, rows, index)
-            return None
-        out = np.empty((X.shape[0], number), dtype=float_type(X.dtype)) if keep else None
-        self._fit_map(PivotMap(kernel, rows.take(index), entry_error=entry_error), rows, entry_error, rng, out)
-        return out
+        return rows.take(index)
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of rows.
@@ -255,6 +293,50 @@ class Nystroem(KernelTransformer):
             features = gram(X, self._kernel_, self.components_, n_threads=threads) @ self.normalization_.T
         return features.astype(float_type(X.dtype), copy=False)
 
+    def kpca(self, X: Any, c: int, **options: Any) -> KPCAModel:
+        """The leading eigenvalues of the kernel matrix of rows, each with an interval, and components, by ``kpca``.
+
+        The landmarks are these ones. Some rows of what they leave out, or a pass over the kernel values, tell how far
+        they move an eigenvalue: with ``tol`` as many as that takes, so that the intervals are up to 100 times narrower
+        than ``residual_norm_``, and the components nearer to the true ones than those of the features.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Those of ``fit``, or others: the intervals are those of the rows given here.
+        c : int
+            Number of components, at most that of the landmarks.
+        **options
+            Of ``fastkpca.kpca``, as ``tol=1e-2``, ``center=False`` (for the matrix as it is), ``sample_weight``,
+            ``guaranteed``, ``rng``. ``random_state``, ``n_jobs`` and ``failure_probability`` are those of this object
+            where nothing else is given here.
+
+        Returns
+        -------
+        fastkpca.KPCAModel
+            ``eigenvalues``, ``eigenvalue_bounds``, ``bound_kind``, ``failure_probability``, ``score``, and more.
+
+        Raises
+        ------
+        ValueError
+            A kernel that does not declare itself positive semidefinite, and what ``fastkpca.kpca`` refuses.
+        """
+        check_is_fitted(self, "normalization_")
+        if self._map is None:
+            raise ValueError(
+                f"{self._kernel_!r} does not declare itself positive semidefinite, so its eigenvalues may lie anywhere "
+                "beside those of the features; fastkpca.kpca without landmarks has intervals for such kernels"
+            )
+        landmarks = self.components_.toarray() if sp.issparse(self.components_) else self.components_
+        given: dict[str, Any] = {
+            "failure_probability": self.failure_probability,
+            "rng": self._seed(),
+            "n_threads": self._n_threads(),
+            "standardize": False,
+        }
+        X = self._validated(X, reset=False)
+        return kpca(X, self._kernel_, c, landmarks=landmarks, **(given | options))
+
     # The parameters
 
     def _asked(self) -> dict[str, Any]:
@@ -277,7 +359,9 @@ class Nystroem(KernelTransformer):
             )
         return int(min(self.n_components, n_samples))
 
-    def _bound_kernel(self, X: Any, asked: dict[str, Any], rng: np.random.Generator) -> tuple[Kernel, Rows, float]:
+    def _bound_kernel(
+        self, X: Any, weights: np.ndarray | None, asked: dict[str, Any], rng: np.random.Generator
+    ) -> tuple[Kernel, Rows, float]:
         """The kernel with all its parameters, the rows as it takes them, and the error of its values."""
         keywords = dict(self.kernel_params or {})
         if is_sklearn_kernel(self.kernel) and isinstance(self.kernel, str):  # as there, these may be given either way
@@ -286,9 +370,8 @@ class Nystroem(KernelTransformer):
         kernel = self._kernel_of(X, DEFAULTS | {"gamma": gamma} | asked, asked, keywords)
         kernel, points = guarded(kernel).bind(X)
         threads = parallel.threads_for(kernel, self._n_threads())
-        rows, data = summarize_for(
-            kernel, as_rows(points), centred=False, randomness=Randomness(rng), n_threads=threads
-        )
+        rows = as_rows(points).weighted(weights)
+        rows, data = summarize_for(kernel, rows, centred=False, randomness=Randomness(rng), n_threads=threads)
         kernel = kernel.resolve(data)
         return kernel, rows, entry_error_of(kernel, data)
 
@@ -329,9 +412,8 @@ class Nystroem(KernelTransformer):
         self.residual_norm_ = float(left_out.mu)
         self.failure_probability_ = float(left_out.failure_probability)
 
-    def _fit_indefinite(self, kernel: Kernel, rows: Rows, index: np.ndarray) -> None:
+    def _fit_indefinite(self, kernel: Kernel, P: np.ndarray) -> None:
         """As scikit-learn: of a kernel that may be indefinite, nothing can be said beyond the landmarks."""
-        P = rows.take(index)
         U, values, Vt = scipy.linalg.svd(np.asarray(kernel.block(P, P), dtype=np.float64))
         self._map = None
         self.normalization_ = (U / np.sqrt(np.maximum(values, SMALLEST))) @ Vt
@@ -342,8 +424,18 @@ def _pivots(
     kernel: Kernel, rows: Rows, order: np.ndarray, number: int, entry_error: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Numbers of rows: by random pivoting among the first ones of a random ``order``, as far as those are independent
-    to rounding, and then any others."""
+    to rounding, and then any others. An order by weight has heavy rows first: of a part of it all count alike."""
     looked_at = np.sort(order[: max(SAMPLE_ROWS, 2 * number)])
-    index = looked_at[random_pivots(kernel, rows.take(looked_at), number, rng, entry_error)]
+    weights = None
+    if rows.weights is not None and len(looked_at) == len(order):
+        weights = np.asarray(rows.weights[looked_at], dtype=np.float64)
+    index = looked_at[random_pivots(kernel, rows.take(looked_at), number, rng, entry_error, weights)]
     others = order[~np.isin(order, index)]
     return np.concatenate([index, others[: number - len(index)]])
+
+
+def _by_weight(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of the rows of positive weight in a random order: that in which the rows of a set where each is repeated
+    as its weight says come first (each next one is drawn in proportion to the weights of those that are left)."""
+    some = np.flatnonzero(weights)
+    return some[np.argsort(rng.exponential(size=len(some)) / weights[some], kind="stable")]

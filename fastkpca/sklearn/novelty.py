@@ -15,7 +15,8 @@ from ..errors import ComponentsWarning, silenced
 from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2
 from ..model.result import KPCAModel
-from .base import KernelEstimator
+from ..rows.values import check_weights
+from .base import KernelEstimator, checked_weights
 from .decomposition import KernelPCA
 
 __all__ = ["KernelPCANovelty"]
@@ -28,6 +29,8 @@ LEFT_OUT = 0.2
 """Share of the rows that it is found by, or as many as prove it."""
 FEWEST = 10
 """Rows below which nothing says what is ordinary."""
+MOST_COPIES = 1 << 20
+"""Copies that weights are taken apart into, or as many as there are rows: 8 MB of their numbers."""
 
 
 class KernelPCANovelty(OutlierMixin, KernelEstimator):
@@ -123,7 +126,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         self.contamination = contamination
         self.tol = tol
 
-    def fit(self, X: Any, y: Any = None) -> KernelPCANovelty:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCANovelty:
         """Learn what ordinary rows are like.
 
         Parameters
@@ -131,6 +134,13 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Ten rows at least.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative: a whole number counts the row that many times, and zero leaves it out; so it is in the
+            components, in the share that ``contamination`` is of, and in the limit of "auto". Of a weight of 5 some
+            copies are left out and some are not, as of a row that is there five times: the 5 % of "auto" hold where
+            the copies are observations of their own, as counts are. Where a weight says how much one observation
+            matters, its copies know each other, and more new rows are flagged; give it as ``contamination`` a number,
+            or set ``offset_`` by rows that ``fit`` has not seen.
 
         Returns
         -------
@@ -141,22 +151,22 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         if self._precomputed:
             raise ValueError("KernelPCANovelty needs k(x, x) of new rows, which a precomputed matrix does not hold")
         X = self._validated(X, reset=True)
-        n = X.shape[0]
-        if n < FEWEST:
-            raise ValueError(f"Found array with {n} sample(s); KernelPCANovelty needs {FEWEST} at least")
+        weights = check_weights(checked_weights(sample_weight, X), X.shape[0])
+        w = np.ones(X.shape[0]) if weights is None else weights
+        if w.sum() < FEWEST:
+            raise ValueError(f"Found array with {w.sum():g} sample(s); KernelPCANovelty needs {FEWEST} at least")
         if self.contamination == "auto":
-            count = min(max(round(LEFT_OUT * n), round(1.0 / FALSE_ALARMS) - 1), n // 2)
-            left_out = np.zeros(n, dtype=bool)
-            left_out[np.random.default_rng(0).permutation(n)[:count]] = True
-            self._fit_components(X[~left_out])
-            order = OrderStatistic(np.ones(count), 1.0 - FALSE_ALARMS)
-            limit, how = order.limit(self._statistic(X[left_out]), "auto")
+            left_out = _left_out(w)
+            kept = w - left_out > 1e-12 * w
+            self._fit_components(X[kept], None if weights is None else (w - left_out)[kept])
+            order = OrderStatistic(left_out[left_out > 0], 1.0 - FALSE_ALARMS)
+            limit, how = order.limit(self._statistic(X[left_out > 0]), "auto")
             if how == "largest":
                 order.warn()
             self.offset_ = -limit
         else:
-            self._fit_components(X)
-            self.offset_ = float(np.percentile(-self._statistic(X), 100.0 * float(self.contamination)))
+            self._fit_components(X, weights)
+            self.offset_ = _quantile(-self._statistic(X[w > 0]), w[w > 0], float(self.contamination))
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -207,19 +217,19 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     def model_(self) -> KPCAModel:
         return self.pca_.model_
 
-    def _fit_components(self, X: Any) -> None:
+    def _fit_components(self, X: Any, weights: np.ndarray | None) -> None:
         shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
         pca = KernelPCA(self.n_components, **{name: vars(self)[name] for name in shared})
         pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
         with silenced(ComponentsWarning):
-            pca._fit_validated(X)
+            pca._fit_validated(X, weights)
         if pca.model_ is None:
             raise ValueError("the rows have no variance, so nothing says how far away is far; check X")
         self.pca_ = pca
         self.means_ = 1.0, 1.0
         if self.statistic == "both":
-            t2, spe = self._parts(X)
-            self.means_ = float(t2.mean()), max(float(spe.mean()), np.finfo(np.float64).tiny)
+            t2, spe = (float(np.average(part, weights=weights)) for part in self._parts(X))
+            self.means_ = t2, max(spe, np.finfo(np.float64).tiny)
 
     def _parts(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         threads = self._n_threads()
@@ -230,3 +240,27 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
             return np.asarray(sum(part / mean for part, mean in zip(self._parts(X), self.means_)))
         of = kpca_spe if self.statistic == "spe" else kpca_t2
         return np.asarray(of(self.model_, X, n_threads=self._n_threads()), dtype=np.float64)
+
+
+def _left_out(weights: np.ndarray) -> np.ndarray:
+    """How much of each row's weight is left out: of its copies, each of a weight of 1 at most where that is possible,
+    those that a draw from all copies finds."""
+    total = float(weights.sum())
+    copies = np.ceil(weights * min(1.0, max(MOST_COPIES, len(weights)) / total)).astype(np.intp)
+    whose = np.repeat(np.arange(len(weights)), copies)
+    n = len(whose)
+    proving = int(np.ceil((1.0 / FALSE_ALARMS - 1.0) * n / total - 1e-9))
+    count = min(max(round(LEFT_OUT * n), proving), n // 2)
+    drawn = np.bincount(whose[np.random.default_rng(0).permutation(n)[:count]], minlength=len(weights))
+    return np.asarray(weights * drawn / np.maximum(copies, 1))
+
+
+def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+    """``np.quantile`` of values that are repeated as their weights say."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    place = share * max(below[-1] - 1.0, 0.0)
+    first, part = np.floor(place), place % 1.0
+    at = np.searchsorted(below, [first, first + 1.0], side="right")
+    low, high = values[order[np.minimum(at, len(values) - 1)]]
+    return float(low + part * (high - low))

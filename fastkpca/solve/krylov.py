@@ -13,6 +13,7 @@ Of a narrow kernel the search is on a coarse matrix of the few values that are n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +102,7 @@ def block_krylov(
     *,
     start: np.ndarray | None = None,
     block_size: int | None = None,
+    proofs: Sequence[Proof] = (),
     rng: np.random.Generator | int = 0,
     progress: Progress | None = None,
 ) -> KrylovResult:
@@ -118,6 +120,8 @@ def block_krylov(
         size. Random where not given.
     block_size : int, optional
         Columns of a pass (`default_block_size`).
+    proofs : sequence of Proof
+        Of what is known of the matrix from elsewhere, beside those that hold for any.
     rng : numpy.random.Generator or int
     progress : callable, optional
         progress("krylov", passes, most passes) after each pass.
@@ -137,12 +141,14 @@ def block_krylov(
     _check(matrix, target, budget)
     A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
     space = _space(matrix, target, budget, block_size, rng)
-    proofs: list[Proof] = [Sums(), Factorisation()]
-    known, searched = np.empty(0), None
+    proofs = [*proofs, Sums(), Factorisation()]
+    known, searched, flat = np.empty(0), None, False
     if matrix.near is not None and target.probabilistic and target.fraction is None:
         found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, rng)
-        proofs.append(Filter(matrix.near, found.top, OF_START * target.failure))
-        start, known = found.vectors, found.theta
+        flat = found is None
+        if found is not None:
+            proofs.append(Filter(matrix.near, found.top, OF_START * target.failure))
+            start, known = found.vectors, found.theta
     X = _first_block(start, space) if known.size == 0 else start
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
@@ -151,7 +157,7 @@ def block_krylov(
         del searched.space, searched.basis
     else:
         history = []
-    begins_flat = X is None or (start is None and searched is None and not matrix.product.gives_norm)
+    begins_flat = flat or X is None or (start is None and searched is None and not matrix.product.gives_norm)
     space = _space(matrix, target, budget, block_size, rng)
     if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
         space.block = _random_block(space, target, budget.passes - expenses.passes)

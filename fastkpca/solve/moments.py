@@ -161,32 +161,27 @@ def _compressed_pairs(
     small = moments.compressed()
     if small is None or 4 * target.c > small.size:
         return None
-    A = small.matrix
-    norm = moments.norm if A is None else float(np.linalg.norm(A))
-    product = small.product(0.05 * target.tol * norm, n_threads)
-    if not small.left_out + 2.0 * product.error <= target.tol * norm:  # nor of the largest eigenvalue
+    norm = moments.norm
+    if not small.left_out <= target.tol * norm:  # nor of the largest eigenvalue
         return None
+    product = small.product(n_threads)
     operator = MomentOperator(
         product.matmat,
         small.size,
         moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
-        float(np.sqrt(norm**2 + product.growth)) * (1.0 + 1e-12),
-        product.product_error,
-        product.error + moments.indefinite,
-        product.form,
+        norm,
+        product.error,
+        moments.indefinite,
+        product.matrix,
         n_threads=n_threads,
     )
-    narrower = replace(target, tol=(0.5 if A is None else 0.25) * target.tol)
-    pairs = leading_pairs(operator, narrower, memory_limit=memory_limit, rng=rng)
-    found, error = pairs.certificate, product.error
-    bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
+    pairs = leading_pairs(operator, replace(target, tol=0.5 * target.tol), memory_limit=memory_limit, rng=rng)
+    bounds = pairs.certificate.eigenvalue_bounds + np.array([0.0, small.left_out])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
         return None
     # |C21|^2 <= |C11| |C22| for a semidefinite C
-    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite + error
-    certificate = replace(
-        found, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds), rounding=found.rounding + error
-    )
+    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite
+    certificate = replace(pairs.certificate, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds))
     return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 
 

@@ -111,8 +111,9 @@ def near_seconds(cost: Cost, n: int, c: int) -> float:
 
 def near_start(
     matrix: KernelMatrix, target: SolverTarget, expenses: Expenses, column_seconds: float, rng: np.random.Generator
-) -> NearStart:
-    """Vectors for the first exact pass; ``column_seconds``: of each of them in it.
+) -> NearStart | None:
+    """Vectors for the first exact pass; ``column_seconds``: of each of them in it. None where no gap has shown: there
+    the filter would prove nothing.
 
     Raises
     ------
@@ -131,7 +132,8 @@ def near_start(
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
     grow(A, basis.orthonormal(rng.standard_normal((A.n, space.block))), space, judge, spent)
     expenses.seconds += spent.seconds
-    theta, squares = judge.ritz.theta, judge.ritz.squares
-    k = min(c + BLOCK, len(theta) - 1) if judge.found is None else judge.found.columns
+    if judge.found is None:
+        return None
+    theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
     top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))
     return NearStart(basis.vectors(judge.ritz.Y[:, :k]), theta, top)

@@ -10,6 +10,7 @@ the vectors have converged and nothing else is missing. To add one, write a clas
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
 `Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
+`OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
 `FormedMatrix`        Cholesky of a small matrix beyond the basis (``beyond``): certain
 ====================  ==============================================================================================
 """

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
-from ..products.factorisation import is_positive_definite, room_for_triangle
+from ..products.factorisation import is_positive_definite
 from ..products.weighted import Entries
 from .basis import symmetric
 from .certificate import NO_BOUND, Bound
@@ -63,7 +63,7 @@ class Rest:
         that are not far below it are neither too small nor too large for float32.
         """
         n, unit = len(self.V), 2.0 ** frexp(wanted)[1]
-        S = room_for_triangle(n)  # -P A P, the lower triangle
+        S = np.empty((n, n), dtype=np.float32, order="F")  # -P A P, the lower triangle
         bands = self.entries.bands
         left, right = np.hstack([self.V, self.Z]), np.hstack([self.Z, self.V])
 
@@ -80,5 +80,5 @@ class Rest:
         stored = 1.01 * UNIT32 * (float(np.sqrt(squares)) + wanted)
         t = wanted - factorisation_error(n, UNIT32) * (wanted + largest) - stored - self.error
         S.flat[:: n + 1] += np.float32(t / unit)
-        proved = t > 0.0 and is_positive_definite(S, self.entries.n_threads)
+        proved = t > 0.0 and is_positive_definite(S)
         return Bound(wanted, "cholesky") if proved else NO_BOUND

@@ -30,7 +30,7 @@ There is no factor for the dimension and no assumption on the spectrum. What fol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -48,6 +48,7 @@ __all__ = [
     "draws_needed",
     "draws_worth",
     "residual_bound",
+    "residual_sample",
     "sampled_bound",
     "upper_share",
 ]
@@ -71,11 +72,26 @@ class ScaledSample:
         s, the sum of the c_k.
     error : float
         Bound on the norm of the error of ``gram``.
+    index, scale : ndarray (m,)
+        Numbers of these rows, and sqrt(c_k / r_k).
+    total : float
+        T, of all rows.
     """
 
     gram: np.ndarray
     draws: int
     error: float
+    index: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    scale: np.ndarray = field(default_factory=lambda: np.empty(0))
+    total: float = np.inf
+
+    def moved(self, vectors: np.ndarray) -> np.ndarray:
+        """About V'RV, from the rows (m, k) of V, or with weights from these without the roots of the weights.
+
+        Without bias: the mean over all pairs of different draws of v_i R_ij v_j' / (p_i p_j), p_i = r_i / T.
+        """
+        U = (self.total * self.scale)[:, None] * vectors
+        return np.asarray((U.T @ (self.gram @ U) - U.T @ U) / (self.draws * (self.draws - 1.0)))
 
 
 def upper_share(share: np.ndarray | float, draws: np.ndarray | int, failure: float) -> np.ndarray:
@@ -132,7 +148,7 @@ def sampled_bound(total: float, sample: ScaledSample, failure: float) -> Bound:
     return Bound(bound, "sampled", failure) if bound < total else Bound(total, "trace")
 
 
-def residual_bound(
+def residual_sample(
     feature_map: FeatureMap,
     kernel: Kernel,
     rows: Rows,
@@ -141,10 +157,9 @@ def residual_bound(
     *,
     count: int,
     entry_error: float,
-    failure: float,
     n_threads: int = 1,
-) -> Bound:
-    """Bound on the largest eigenvalue of what a feature map leaves out of all rows, from ``count`` of the draws.
+) -> ScaledSample | None:
+    """What a feature map leaves out of rows that were drawn; None where residuals are too small to divide by.
 
     Parameters
     ----------
@@ -157,21 +172,38 @@ def residual_bound(
         How many to use: the first ones, so that their number must not depend on which rows they are.
     entry_error : float
         Of a kernel value.
-    failure : float
-        Probability with which it may fail.
     n_threads : int
         That compute the matrix of the rows drawn; bits do not depend on it.
     """
     index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
     residual = draws.residual[position]
     if not residual.min() > SMALLEST:
-        return Bound(residual_trace, "trace")
+        return None
     if rows.weights is not None:
         residual = residual / np.asarray(rows.weights[index], dtype=np.float64)
-    X = rows.take(index)
-    gram, error = scaled_residuals(kernel, feature_map, X, residual, counts.astype(float), entry_error, n_threads)
+    X, times = rows.take(index), counts.astype(float)
+    gram, error = scaled_residuals(kernel, feature_map, X, residual, times, entry_error, n_threads)
     total = max(draws.total, residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
-    return sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), failure)
+    return ScaledSample(gram, int(counts.sum()), error, index, np.sqrt(times / residual), total)
+
+
+def residual_bound(
+    feature_map: FeatureMap,
+    kernel: Kernel,
+    rows: Rows,
+    residual_trace: float,
+    draws: Draws,
+    *,
+    count: int,
+    entry_error: float,
+    failure: float,
+) -> Bound:
+    """Bound on the largest eigenvalue of what a feature map leaves out of all rows: of `residual_sample`.
+
+    ``failure``: probability with which it may fail.
+    """
+    sample = residual_sample(feature_map, kernel, rows, residual_trace, draws, count=count, entry_error=entry_error)
+    return Bound(residual_trace, "trace") if sample is None else sampled_bound(sample.total, sample, failure)
 
 
 def draws_needed(share: float, failure: float) -> int:

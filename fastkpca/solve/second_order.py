@@ -10,7 +10,7 @@ with weights w the matrices are W^(1/2) K W^(1/2) and W^(1/2) R W^(1/2). In the 
 so that lambda_j(Theta + A) <= lambda_j(Kc) (Cauchy's interlacing).
 
 **A known, and C'C** (a pass brings Kc V, and the residual R'R of its Ritz vectors is C'C). D <= nu I, so what lies
-beyond V is at most mu = theta_(k+1) + nu, and `certificate.ritz_certificate` does the rest: `pass_certificate`. That
+beyond V is at most mu = theta_(k+1) + nu, and `certificate.ritz_certificate` does the rest: `OfMap`. That
 C'C <= A (nu I - A), used below, is weaker: it gave four to ten times wider intervals on real rows.
 
 **A bounded from above by X, C not known.** From nu I - B >= 0 (Schur) follows that D <= nu I - C (nu I - A)^(-1) C',
@@ -79,15 +79,16 @@ from .certificate import (
     Bound,
     Certificate,
     FeatureSums,
-    RitzBlock,
     angle_bounds,
     cluster_labels,
     feature_certificate,
     ritz_certificate,
 )
+from .proofs import Certifier, Proof
 
 __all__ = [
     "Leading",
+    "OfMap",
     "Sampling",
     "SecondOrder",
     "expected_error",
@@ -97,7 +98,6 @@ __all__ = [
     "known_certificate",
     "leading_of_map",
     "outside_leading",
-    "pass_certificate",
     "row_weights",
     "sampled_certificate",
     "sampling",
@@ -236,20 +236,28 @@ def outside_leading(leading: Leading) -> Bound:
     return Bound(leading.mu + leading.error, leading.norm.form, leading.norm.failure_probability)
 
 
-def pass_certificate(leading: Leading, ritz: RitzBlock, c: int) -> Certificate:
-    """Intervals from a pass: ``ritz`` is of the map's k vectors, or of more, and their products.
+class OfMap(Proof):
+    """For a run of products that starts with the map's k vectors: what the map says of all that is beyond them."""
 
-    The vectors are those of ``ritz``. In float32 its ``product_error`` has the error of float32 entries.
-    """
-    found = ritz_certificate(ritz, len(ritz.theta), outside=outside_leading(leading))
-    if ritz.errors is None:
-        return leading.first.first(c)
-    error = found.rounding + ritz.errors.residual
-    return _certificate(leading, ritz.theta, ritz.residual_gram, found.eigenvalue_bounds, c, error, 0.0)
+    def __init__(self, leading: Leading):
+        self.leading = leading
+
+    def price(self, run: Certifier) -> float:
+        """What lies beyond stays as it is."""
+        return np.inf
+
+    def certificate(self, run: Certifier) -> Certificate:
+        """Where intervals of both orders overlap. In float32 the ``product_error`` has that of float32 entries."""
+        leading, ritz = self.leading, run.block
+        found = ritz_certificate(ritz, len(ritz.theta), outside=outside_leading(leading))
+        if ritz.errors is None:
+            return leading.first.first(run.c)
+        error = found.rounding + ritz.errors.residual
+        return _certificate(leading, ritz.theta, ritz.residual_gram, found.eigenvalue_bounds, run.c, error, 0.0)
 
 
 def known_certificate(leading: Leading, c: int, A: np.ndarray, error: float = 0.0) -> SecondOrder:
-    """Intervals from A = V' R V alone, within ``error``. `pass_certificate` is better where the products are there."""
+    """Intervals from A = V' R V alone, within ``error``. `OfMap` is better where the products are there."""
     k = len(leading.theta)
     B = error * np.eye(k)
     return _second_order(leading, c, A, B, np.tile([-np.inf, np.inf], (k, 1)), 0.0)
@@ -430,9 +438,9 @@ def expected_width(
 def expected_width_of_pass(
     theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, largest: float
 ) -> np.ndarray:
-    """About the same after a pass, (b, 1); ``largest`` is about |R|."""
-    half = (theta + size - beyond - norm) / 2.0
-    above = np.hypot(half, np.sqrt(size * largest)) - half
+    """About the same after a pass, (b, 1); ``largest`` is about |R|, so that C'C is at most A (|R| - A)."""
+    half, squares = (theta + size - beyond - norm) / 2.0, size * np.maximum(largest - size, 0.1 * largest)
+    above = np.hypot(half, np.sqrt(squares)) - half
     return np.asarray(np.minimum(above, norm).max(axis=-1, initial=0.0, keepdims=True))
 
 

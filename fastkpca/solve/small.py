@@ -18,7 +18,6 @@ from scipy.linalg import blas, lapack
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
 from ..products.factorisation import is_positive_definite
 from ..products.rates import RATE
-from ..products.vectors import centre_single
 from .beyond import frobenius_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
@@ -138,8 +137,13 @@ def _suffices(mu: float, last: float, residual: float, width: float) -> bool:
 
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
     """The centred matrix over ``unit``, in float32."""
-    halves = np.zeros(len(K)) if means is None else (means - 0.5 * float(means.sum()) / len(K)) / unit
-    return centre_single(K, 1.0 / unit, halves.astype(np.float32))
+    B = np.empty(K.shape, dtype=np.float32)
+    np.multiply(K, 1.0 / unit, out=B, casting="same_kind")
+    if means is not None:
+        halves = ((means - 0.5 * float(means.sum()) / len(K)) / unit).astype(np.float32)
+        B -= halves
+        B -= halves[:, None]
+    return B
 
 
 def _search(

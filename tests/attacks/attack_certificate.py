@@ -18,10 +18,12 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import scipy.linalg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import command
 import reference
+from attack_cases import clustered_matrix
 from data import rows
 from dense_products import DenseProduct, centered, entries_of, median_distance
 
@@ -172,24 +174,11 @@ def _angle_excess(A, result):
     return worst
 
 
-def clustered_matrix(rng, n):
-    """A positive semidefinite matrix with exactly repeated largest eigenvalues: (K, eigenvalues)."""
-    multiplicity = int(rng.integers(2, 9))
-    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
-    tail = 0.9 * np.exp(-rng.uniform(0.01, 0.5) * np.arange(n - 1 - multiplicity))
-    values = np.concatenate([np.ones(multiplicity), tail])
-    if rng.random() < 0.3:  # a second cluster
-        k = int(rng.integers(2, 5))
-        values[multiplicity : multiplicity + k] = values[multiplicity]
-    K = (Q * values) @ Q.T + rng.uniform(0, 2) / n
-    return (K + K.T) / 2, values, multiplicity
-
-
 def attack_cluster(rng):
     """(silent miss?, warned?) for one matrix with a cluster at the top and an unkind block size."""
-    n = int(rng.integers(50, 400))
-    K, values, multiplicity = clustered_matrix(rng, n)
-    c = int(rng.integers(1, multiplicity + 4))
+    K = clustered_matrix(rng)
+    values = scipy.linalg.eigvalsh(_centered64(K))
+    c = int(rng.integers(1, 12))
     tol = 10 ** rng.uniform(-9, -4)
     block_size = int(rng.choice([1, 2, 3, 5, 20]))
     single = DenseProduct(K, np.float32) if rng.random() < 0.5 else None

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import sys
 import time
-import traceback
-import zlib
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -25,22 +23,16 @@ import attack_cases as cases
 import command
 import range_cases as ranges
 from reference import center
-
-from fastkpca.errors import CertificateWarning, ComponentsWarning
-
-
-def generator(label, seed, case):
-    return np.random.default_rng([zlib.crc32(label.encode()), seed, case])
+from tally import Tally, report, rounds
 
 
-def calibrate(seed, problems):
+def calibrate(options):
     """Largest error of the reference's rounding to float64 and of LAPACK, in units of what is allowed for it."""
     import mpmath
 
     worst = 0.0
     with mpmath.workdps(50):
-        for case in range(problems):
-            rng = generator("calibrate", seed, case)
+        for _, rng in rounds("calibrate", options, options.calibrate):
             given = cases.problem(rng, 45)
             K, _ = cases.gram_long(given.kernel, given.X, given.parameters)
             Kc = center(K)
@@ -55,96 +47,36 @@ def calibrate(seed, problems):
             allowed = cases.UNIT * (np.linalg.norm(narrow) + 20 * given.reference.size)
             if allowed > 0:
                 worst = max(worst, float(np.max(np.abs(given.reference.values - true)) / allowed))
-    print(f"reference: {problems} problems against mpmath, largest error {worst:.2f} of what is allowed for it")
-
-
-class Tally:
-    """What a route did over all problems."""
-
-    def __init__(self):
-        self.width, self.error, self.tol = [], [], []
-        self.checks, self.broken, self.refused = Counter(), Counter(), Counter()
-        self.worst = defaultdict(lambda: -np.inf)
-        self.certificate = self.components = self.probabilistic = self.exact_counts = self.counts = 0
-
-    def add(self, given, outcome):
-        model, exact = outcome.model, given.reference
-        low, high = model.eigenvalue_bounds.T
-        self.width.append(float((high - low).max()) / exact.size)
-        self.error.append(float(np.abs(model.eigenvalues - exact.values[: len(low)]).max()) / exact.size)
-        self.tol.append(given.tol)
-        self.certificate += CertificateWarning in outcome.categories
-        self.components += ComponentsWarning in outcome.categories
-        self.probabilistic += model.bound_kind == "probabilistic"
-        if isinstance(given.c, float) and not outcome.categories:
-            fewest, most = cases.exact_count(given)
-            self.counts += 1
-            self.exact_counts += fewest <= model.n_components <= most
-
-    def report(self, label):
-        width, error, tol = (np.array(x) for x in (self.width, self.error, self.tol))
-        print(f"{label}: {len(width)} answered, {sum(self.refused.values())} refused, {dict(self.broken)} broken")
-        if len(width):
-            known = error > 1e-13
-            done = width <= tol
-            ratio = width[known] / error[known]
-            within = width[known & done] / error[known & done]
-            print(
-                f"   width / true error: median {np.median(ratio) if len(ratio) else 0:.3g} (errors above 1e-13), "
-                f"of those within tol {np.median(within) if len(within) else 0:.3g}; median width "
-                f"{np.median(width):.1e}; within tol {np.mean(done):.1%}; CertificateWarning {self.certificate}, "
-                f"ComponentsWarning {self.components}, probabilistic {self.probabilistic}; "
-                f"fraction: exact count {self.exact_counts} of {self.counts} without a warning"
-            )
-        for what, count in self.checks.items():
-            print(f"   {what}: {count} checks, {self.broken[what]} broken, worst excess {self.worst[what]:.1e}")
-        for text, count in self.refused.most_common(4):
-            print(f"   refused {count}: {text}")
+    print(f"reference: {options.calibrate} problems against mpmath, largest error {worst:.2f} of what is allowed")
 
 
 def attack_problems(options, deadline):
     tallies = defaultdict(Tally)
-    done = 0
     with cases.folder() as folder:
-        for case in range(options.first, options.first + options.problems):
-            if time.perf_counter() > deadline:
-                print(f"out of time at problem {case}")
-                break
-            rng = generator("kpca", options.seed, case)
+        for case, rng in rounds("kpca", options, options.problems, deadline):
             given = cases.problem(rng, options.largest)
             if not given.reference.size > 1e-13 * given.reference.norm_K:
                 continue  # constant: nothing but rounding is left
-            done += 1
             projected = int(rng.integers(0, 12))
             for i, (label, keywords) in enumerate(cases.routes(given)):
-                tally = tallies[label]
+                tally, where = tallies[label], f"case {case} {label}: {given.name}"
                 try:
                     outcome = cases.run(given, **keywords)
                     if outcome.refused:
-                        tally.refused[outcome.refused[:70]] += 1
+                        tally.refuse(outcome.refused)
                         continue
-                    tally.add(given, outcome)
-                    found = list(cases.all_checks(given, outcome, folder if i == projected else None))
-                except Exception as error:
-                    tally.broken[type(error).__name__] += 1
-                    print(f"FAILED case {case} {label}: {given.name}\n{traceback.format_exc(limit=-3)}", flush=True)
-                    continue
-                for what, excess in found:
-                    tally.checks[what] += 1
-                    tally.worst[what] = max(tally.worst[what], excess)
-                    if not excess <= 0:
-                        tally.broken[what] += 1
-                        print(f"BROKEN case {case} {label}: {what} by {excess:.2e}: {given.name}", flush=True)
-    print(f"{done} problems")
-    for label, tally in tallies.items():
-        tally.report(label)
+                    tally.measure(outcome.model, given.reference, given.tol)
+                    tally.check(where, cases.all_checks(given, outcome, folder if i == projected else None))
+                except Exception:
+                    tally.fail(where)
+    report(tallies)
 
 
 def attack_clusters(options):
     for method in ("krylov", "auto"):
         found = Counter()
-        for case in range(options.clusters):
-            result = cases.attack_cluster(generator("clusters", options.seed, case), method)
+        for case, rng in rounds("clusters", options, options.clusters):
+            result = cases.attack_cluster(rng, method)
             found[result] += 1
             if result not in ("right", "warned"):
                 print(f"BROKEN cluster case {case} {method}: {result}", flush=True)
@@ -152,48 +84,30 @@ def attack_clusters(options):
 
 
 def attack_products(options):
+    tallies = defaultdict(Tally)
     for label, attack in (("gram", cases.attack_gram), ("features", cases.attack_features)):
-        checks, broken, worst = Counter(), Counter(), defaultdict(lambda: -np.inf)
-        for case in range(options.products):
+        for case, rng in rounds(label, options, options.products):
             try:
-                for what, excess in attack(generator(label, options.seed, case)):
-                    checks[what] += 1
-                    worst[what] = max(worst[what], excess)
-                    if not excess <= 0:
-                        broken[what] += 1
-                        if broken[what] <= 10:
-                            print(f"BROKEN {label} case {case}: {what} by {excess:.2e}", flush=True)
+                tallies[label].check(f"{label} case {case}", attack(rng))
             except Exception:
-                broken["exception"] += 1
-                print(f"FAILED {label} case {case}\n{traceback.format_exc(limit=-3)}", flush=True)
-        for what in checks:
-            print(f"{label}: {what}: {checks[what]} checks, {broken[what]} broken, worst excess {worst[what]:.1e}")
-        if broken["exception"]:
-            print(f"{label}: {broken['exception']} exceptions")
+                tallies[label].fail(f"{label} case {case}")
+    report(tallies)
 
 
 def attack_ranges(options):
     """Rows and parameters over 600 decades: an answer that holds, or a refusal in words."""
-    answered, refused, checks, broken = Counter(), Counter(), Counter(), Counter()
-    at_once = 0
-    for number in range(options.first, options.first + options.ranges):
-        rng = generator("ranges", options.seed, number)
+    tallies, at_once = defaultdict(Tally), 0
+    for number, rng in rounds("ranges", options, options.ranges):
         case = ranges.range_case(rng)
         if case is None:
             at_once += 1
             continue
         for label, refusal, found in [*ranges.run_components(case), *ranges.run_gram(case, rng)]:
-            (refused if refusal else answered)[label] += 1
-            for what, excess in found:
-                checks[what] += 1
-                if not excess <= 0:
-                    broken[what] += 1
-                    print(f"BROKEN range case {number} {label}: {what} by {excess:.2e}: {case.name}", flush=True)
+            if refusal:
+                tallies[label].refuse(refusal)
+            tallies[label].check(f"range case {number} {label}: {case.name}", found)
     print(f"ranges: {options.ranges} cases, {at_once} refused or beyond longdouble when the kernel was made")
-    for label in sorted({*answered, *refused}):
-        print(f"   {label}: {answered[label]} answered, {refused[label]} refused")
-    for what in checks:
-        print(f"   {what}: {checks[what]} checks, {broken[what]} broken")
+    report(tallies)
 
 
 def main():
@@ -212,7 +126,7 @@ def main():
     print(f"numpy {np.__version__}, scipy {scipy.__version__}; seeds: [crc32(part), {options.seed}, case]")
     begun = time.perf_counter()
     for part, task in (
-        ("reference", lambda: calibrate(options.seed, options.calibrate)),
+        ("reference", lambda: calibrate(options)),
         ("problems", lambda: attack_problems(options, begun + 60 * options.minutes)),
         ("clusters", lambda: attack_clusters(options)),
         ("products", lambda: attack_products(options)),

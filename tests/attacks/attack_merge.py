@@ -11,12 +11,9 @@ problems and the checks. Needs kernels_contrib.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
-import traceback
-import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -25,82 +22,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import attack_cases
 import command
 import merge_cases as cases
-
-
-def generator(label, seed, case):
-    return np.random.default_rng([zlib.crc32(label.encode()), seed, case])
-
-
-def plain(text):
-    """A refusal without its numbers."""
-    return re.sub(r"[0-9][0-9.e+-]*", "#", text)[:150]
-
-
-class Tally:
-    """What became of the cases of one kind."""
-
-    def __init__(self):
-        self.answered, self.refused, self.checked, self.broken = 0, Counter(), Counter(), Counter()
-        self.worst = defaultdict(lambda: -np.inf)
-        self.ratio = []
-
-    def add(self, label, given, model):
-        self.answered += 1
-        exact, c = given.exact, len(model.eigenvalues)
-        true = np.zeros(c)
-        true[: len(exact.values)] = exact.values[:c]
-        width, error = np.ptp(model.eigenvalue_bounds, axis=1).max(), np.abs(model.eigenvalues - true).max()
-        if error > 1e-13 * exact.size:
-            self.ratio.append(width / error)
-        for what, excess in cases.checks(given, model):
-            self.checked[what] += 1
-            self.worst[what] = max(self.worst[what], excess)
-            if not excess <= 0:
-                self.broken[what] += 1
-                print(f"BROKEN {label}: {what} by {excess:.2e}: {given.name}", flush=True)
-
-    def report(self, label):
-        middle = f", width / error {np.median(self.ratio):.3g}" if self.ratio else ""
-        print(f"{label}: {self.answered} answered, {sum(self.refused.values())} refused{middle}")
-        for what, count in self.checked.items():
-            print(f"   {what}: {count} checks, {self.broken[what]} broken, worst excess {self.worst[what]:.1e}")
-        for text, count in self.refused.most_common(6):
-            print(f"   refused {count}: {text}")
+from tally import Tally, report, rounds
 
 
 def attack_unions(options, deadline):
     tallies = defaultdict(Tally)
     with attack_cases.folder() as folder:
-        for case in range(options.first, options.first + options.unions):
-            if time.perf_counter() > deadline:
-                print(f"out of time at union {case}")
-                break
-            rng = generator("merge", options.seed, case)
+        for case, rng in rounds("merge", options, options.unions, deadline):
             given = cases.union(rng, options.largest)
-            if not given.exact.size > 1e-13 * given.exact.norm_K:
-                continue
-            label = f"{type(given.kernel).__name__} {given.features}"
-            try:
-                model, refused = cases.run(cases.merged, rng, given, folder)
-                if refused:
-                    tallies[label].refused[plain(refused)] += 1
-                    continue
-                tallies[label].add(f"union {case}", given, model)
-            except Exception:
-                tallies[label].broken["exception"] += 1
-                print(f"FAILED union {case}: {given.name}\n{traceback.format_exc(limit=-4)}", flush=True)
-    for label, tally in sorted(tallies.items()):
-        tally.report(label)
-    return sum(sum(tally.broken.values()) for tally in tallies.values())
+            if given.exact.size > 1e-13 * given.exact.norm_K:
+                tally = tallies[f"{type(given.kernel).__name__} {given.features}"]
+                attack(tally, f"union {case}: {given.name}", given, cases.merged, rng, given, folder)
+    return report(tallies)
 
 
 def attack_weights(options, deadline):
     tallies = defaultdict(Tally)
-    for case in range(options.first, options.first + options.weights):
-        if time.perf_counter() > deadline:
-            print(f"out of time at weights {case}")
-            break
-        given = cases.weighted_problem(generator("weights", options.seed, case), options.largest)
+    for case, rng in rounds("weights", options, options.weights, deadline):
+        given = cases.weighted_problem(rng, options.largest)
         if not given.exact.size > 1e-13 * given.exact.norm_K:
             continue
         w = given.weights[0]
@@ -108,19 +47,22 @@ def attack_weights(options, deadline):
         for route, keywords in cases.weighted_routes(given):
             for repeated in (False, True) if whole else (False,):
                 label = f"{route.split()[0]}{', repeated rows' if repeated else ''}"
-                try:
-                    model, refused = cases.run(cases.fit_weighted, given, keywords, repeated)
-                    if refused:
-                        tallies[label].refused[plain(refused)] += 1
-                        continue
-                    seen = given if not repeated else cases.repeated(given)
-                    tallies[label].add(f"weights {case} {label}", seen, model)
-                except Exception:
-                    tallies[label].broken["exception"] += 1
-                    print(f"FAILED weights {case} {label}: {given.name}\n{traceback.format_exc(limit=-4)}", flush=True)
-    for label, tally in sorted(tallies.items()):
-        tally.report(label)
-    return sum(sum(tally.broken.values()) for tally in tallies.values())
+                seen = given if not repeated else cases.repeated(given)
+                where = f"weights {case} {label}: {given.name}"
+                attack(tallies[label], where, seen, cases.fit_weighted, given, keywords, repeated)
+    return report(tallies)
+
+
+def attack(tally, where, given, way, *args):
+    try:
+        model, refused = cases.run(way, *args)
+        if refused:
+            tally.refuse(refused)
+            return
+        tally.measure(model, given.exact, given.tol)
+        tally.check(where, cases.checks(given, model))
+    except Exception:
+        tally.fail(where)
 
 
 def main():

@@ -16,15 +16,19 @@ and the median width over the SPE's own scale. tests/model/test_monitor.py runs 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections import defaultdict
 from dataclasses import replace
 from math import factorial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
+from exact_kernels import LONG, exact_matrix
 
 import fastkpca as fk
 from fastkpca.maps.fourier import FourierMap
@@ -32,24 +36,12 @@ from fastkpca.maps.monomial import PolynomialMap, TaylorMap, exponents
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.model.sample_projector import SampleProjector
 
-LONG = np.longdouble
 REFERENCE = 64.0 * float(np.finfo(LONG).eps)
 
 
 def kernel_values(name: str, parameters: dict[str, Any], X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """k(X, Y) in long double, from differences for the kernels that translation leaves alone."""
-    X, Y = np.asarray(X, dtype=LONG), np.asarray(Y, dtype=LONG)
-    if name == "gaussian":
-        squares = ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2)
-        return np.exp(-squares / (2 * LONG(parameters["sigma"]) ** 2))
-    if name == "laplacian":
-        return np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2) / LONG(parameters["length_scale"]))
-    dots = (X[:, None, :] * Y[None, :, :]).sum(axis=2)
-    if name == "linear":
-        return dots
-    if name == "polynomial":
-        return (LONG(parameters.get("scale", 1.0)) * dots + LONG(parameters.get("offset", 1.0))) ** parameters["degree"]
-    return np.tanh(LONG(parameters["scale"]) * dots + LONG(parameters["offset"]))
+    """k(X, Y) in long double."""
+    return exact_matrix(name, parameters, X, Y)[0]
 
 
 def solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -286,13 +278,7 @@ def fk_diagonal(name: str, parameters: dict[str, Any], X: np.ndarray) -> np.ndar
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--verbose", action="store_true")
-    given = parser.parse_args()
+    given = command.options(__doc__, cases=2000, first=0, seed=0, only=[], verbose=False)
     table: dict[str, list[dict[str, Any]]] = defaultdict(list)
     skipped = failed = 0
     for i in range(given.first, given.first + given.cases):

@@ -168,25 +168,6 @@ def test_failure_leaves_nothing_behind(tmp_path, error, existing):
     assert not existing or path.read_bytes() == b"before"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
-def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path):
-    path = tmp_path / "x.kpca"
-    code = f"import os\nfrom fastkpca.base.atomic import atomic\nwith atomic({str(path)!r}) as f: os._exit(9)"
-    assert subprocess.run([sys.executable, "-P", "-c", code], check=False, timeout=120).returncode == 9
-    others = [".x.kpca.tmp", ".x.0123456789abcdef.tmp", ".x.kpca.0123456789abcdef.tmp.old"]
-    for name in others:
-        (tmp_path / name).write_bytes(b"")
-    assert len(os.listdir(tmp_path)) == 1 + len(others)
-    with atomic(path) as first:  # another writer of the same file, still at work
-        first.write(b"one")
-        with atomic(path) as second:
-            second.write(b"two")
-        assert len(os.listdir(tmp_path)) == 2 + len(others)
-        path.unlink()
-    assert path.read_bytes() == b"one"
-    assert sorted(os.listdir(tmp_path)) == sorted(["x.kpca", *others])
-
-
 def test_failure_of_the_last_step_leaves_nothing_behind(tmp_path, monkeypatch):
     def broken(*_):
         raise OSError("no space left")

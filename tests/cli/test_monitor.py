@@ -93,6 +93,22 @@ def test_alarms_their_columns_and_the_exit_code(run):
     assert run("monitor", "m.kpca", "new.csv", "--quiet") == (3, "", "")
 
 
+def test_a_sigma_under_which_faults_hardly_show_is_told(run):
+    noisy = np.hstack([NORMAL, np.random.default_rng(3).standard_normal((600, 5))])
+    write("noisy.csv", noisy, "a,b,c,d,e,f,g,h")
+    fit = ("fit", "noisy.csv", "--limits", 0.95, "-o", "n.kpca", "--force")
+    model_of = lambda: fk.load("n.kpca")  # noqa: E731
+    err = run(*fit)[2]
+    assert "SPE has a ceiling" in err
+    wider = float(err.split("--sigma ")[1].split(",")[0])
+    assert wider == pytest.approx(4 * model_of().kernel.sigma, rel=1e-2)
+    far = fk.kpca_spe(model_of(), [[100.0] * 8])[0]
+    assert f"{model_of().limits.spe / far:.0%} of that" in err
+    assert "ceiling" not in run(*fit, "--sigma", wider)[2]
+    assert "ceiling" not in run(*fit, "--kernel", "polynomial", "--degree", 2)[2]
+    assert "ceiling" not in run(*fit, "--quiet")[2]
+
+
 def test_another_confidence_and_rows_of_ones_own(run):
     model = fk.load("m.kpca")
     run("monitor", "m.kpca", "new.csv", "--limits", 0.9, "-o", "a.csv")
@@ -123,6 +139,40 @@ def test_columns_by_name_rows_by_time_and_missing_values(run):
     kept = np.delete(NEW, 3, axis=0)
     found = [float(line.split(",")[2]) for i, line in enumerate(lines[1:]) if i != 3]
     np.testing.assert_allclose(found, fk.kpca_spe(fk.load("m.kpca"), kept), rtol=1e-9)
+
+
+def test_missing_values_filled_by_the_model(run):
+    X = NEW.copy()
+    X[3, 1] = X[5, 0] = X[5, 1] = X[40, 0] = np.nan  # of which row 40 has a wrong level
+    X[7] = np.nan
+    write("holes.csv", X)
+    code, out, err = run("monitor", "m.kpca", "holes.csv", "--fill-missing", "-o", "rows.csv", "--plot", "c.png")
+    assert code == 3 and "1 of 42 rows has no value at all and is left out: line 9" in err
+    assert "4 missing values in 3 of 41 rows are filled by the model: temp (2), flow (2)" in err
+    model = fk.load("m.kpca")
+    kept = np.delete(np.arange(42), 7)
+    filled = fk.kpca_fill(model, X[kept])
+    found = np.genfromtxt("rows.csv", delimiter=",", skip_header=1)
+    np.testing.assert_allclose(found[kept, 1], fk.kpca_t2(model, filled), rtol=1e-12)
+    np.testing.assert_allclose(found[kept, 2], fk.kpca_spe(model, filled), rtol=1e-12)
+    assert np.isnan(found[7, 1:]).all() and found[kept, 5].sum() == 4 and found[5, 5] == 2
+    marked = {line.split()[0] for line in out.splitlines() if "*" in line}
+    assert "41*" in marked and "SPE is the least that values there could give" in out
+    code, out, _ = run("project", "m.kpca", "holes.csv", "--fill-missing")
+    scores = np.genfromtxt(out.splitlines(), delimiter=",", skip_header=1)
+    np.testing.assert_allclose(scores[kept], fk.kpca_project(model, filled), rtol=1e-9, atol=1e-12)
+    # limits are not made of rows that were made to fit
+    Y = rows(300, 9)
+    Y[::3, 0] = np.nan
+    write("others.csv", Y)
+    write("whole.csv", np.delete(Y, np.s_[::3], axis=0))
+    options = ("--normal", "others.csv", "--limits", 0.9, "--fill-missing", "-o", "a.csv")
+    assert "100 of 300 rows have missing values and are left out" in run("monitor", "m.kpca", "new.csv", *options)[2]
+    run("monitor", "m.kpca", "new.csv", "--normal", "whole.csv", "--limits", 0.9, "-o", "b.csv")
+    np.testing.assert_array_equal(beyond("a.csv")[1][:, :2], beyond("b.csv")[1])
+    assert "--fill-missing" in run("monitor", "m.kpca", "holes.csv")[2]
+    code, _, err = run("monitor", "m.kpca", "holes.csv", "--fill-missing", "--drop-missing")
+    assert code == 2 and "not allowed with" in err
 
 
 @pytest.mark.parametrize(

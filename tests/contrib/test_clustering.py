@@ -308,9 +308,9 @@ def test_few_rows_and_rows_that_are_equal():
 
 
 def test_kernels_that_will_not_do_are_named():
-    with pytest.raises(ValueError, match=r"positive semidefinite.*Tanh"):
+    with pytest.raises(ValueError, match=r"Tanh.* is not positive semidefinite, and kernel_kmeans"):
         kernel_kmeans(X, "tanh", 2, scale=0.1, offset=0.0)
-    with pytest.raises(ValueError, match=r"positive semidefinite.*Precomputed"):
+    with pytest.raises(ValueError, match=r"Precomputed.* is not positive semidefinite.*semidefinite=True"):
         kernel_kmeans(K, "precomputed", 2)
     for fit in (spectral_clustering, diffusion_map):
         with pytest.raises(ValueError, match=r"Linear.* negative values"):

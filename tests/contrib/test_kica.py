@@ -74,15 +74,13 @@ def test_contrast_is_the_dense_definition(name, kappa, tails):
 
 @pytest.mark.parametrize("name", ["kgv", "kcca"])
 @pytest.mark.parametrize("small_tiles", [False, True])
-def test_gradient_against_differences(name, small_tiles, monkeypatch):
-    if small_tiles:  # more than one tile, features formed again
-        monkeypatch.setattr(module, "TILE_ENTRIES", 64)
-        monkeypatch.setattr(module, "KEEP_ENTRIES", 0)
+def test_gradient_against_differences(name, small_tiles):
     rng = np.random.default_rng(2)
     Z = rng.laplace(size=(300, 3))
     setting = module.Setting(name, fk.get_kernel("gaussian", sigma=1.0), 2e-2, 1e-7)
     target = setting.contrast(Z, np.linspace(-15, 15, 2000))
-    assert target._keep != small_tiles
+    if small_tiles:  # more than one tile, features formed again
+        target._tile, target._keep = 64, False
     W = rng.standard_normal((3, 3)) / 2
     value, state = target.value(W)
     slope = target.gradient(W, state)
@@ -97,11 +95,10 @@ def test_gradient_against_differences(name, small_tiles, monkeypatch):
     assert value == pytest.approx(kica_contrast(Z @ W.T, contrast=name, sigma=1.0, regularization=2e-2, tol=1e-8), 1e-5)
 
 
-@pytest.mark.parametrize("keep", [1 << 23, 0])
-def test_the_number_of_threads_changes_nothing(keep, monkeypatch):
-    monkeypatch.setattr(module, "TILE_ENTRIES", 1 << 12)  # many tiles, and one angle a task
-    monkeypatch.setattr(module, "KEEP_ENTRIES", keep)
-    S, A = sources(700, 3)
+@pytest.mark.parametrize("held", [1 << 30, 1 << 23])
+def test_the_number_of_threads_changes_nothing(held, monkeypatch):
+    monkeypatch.setattr(module, "HELD", held)
+    S, A = sources(9000, 3)  # several tiles
     X = S @ A.T
     one, three = kica(X, n_threads=1, n_starts=2), kica(X, n_threads=3, n_starts=2)
     np.testing.assert_array_equal(one.unmixing, three.unmixing)

@@ -142,6 +142,26 @@ def test_logistic_is_scikit_learns_on_an_exact_factor(method, strength, classes)
     np.testing.assert_allclose(logits, model.function(new), atol=1e-4)
 
 
+@pytest.mark.parametrize("method", ["features", "gram"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_weights_of_logistic_are_scikit_learns(method, classes):
+    X, codes = sample(classes=classes)
+    new = sample(100, classes=classes, seed=5)[0]
+    weights = np.random.default_rng(3).uniform(0.0, 4.0, len(X))
+    weights[::7] = 0.0
+    F, G = factors(X, new)
+    reference = LogisticRegression(C=2.0, solver="newton-cg", tol=1e-10, max_iter=10000).fit(F, codes, weights)
+    options = {"sigma": SIGMA, "regularization": 0.5, "method": method, "features_tol": 1e-10}
+    model = kernel_logistic(X, codes, sample_weight=weights, **options)
+    np.testing.assert_allclose(logistic_probability(model, new), reference.predict_proba(G), atol=2e-6)
+    plain = kernel_logistic(X, codes, **options)
+    assert abs(plain.probability(new) - model.probability(new)).max() > 0.01
+    logits = gaussian(new, X) @ model.gamma + model.intercept
+    np.testing.assert_allclose(logits, model.function(new), atol=1e-4)
+    with pytest.raises(ValueError, match="every row of the class 1 has the weight zero"):
+        kernel_logistic(X, codes, sample_weight=1.0 * (codes != 1), **options)
+
+
 def test_logistic_optimality_without_a_reference():
     """The gradient in function space is zero: gamma = (z - p) / lambda, and the residuals sum to zero."""
     X, codes = sample(classes=2)

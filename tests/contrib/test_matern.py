@@ -53,7 +53,7 @@ def test_values_to_thirteen_digits(attack, nu):
     assert compared > n
 
 
-@pytest.mark.parametrize("nu", [0.05, 0.3, 0.5, 1.0, 1.5, 2.5, 6.0, 80.0, 1e4, 1e9, math.inf])
+@pytest.mark.parametrize("nu", [0.05, 0.3, 0.5, 1.0, 1.5, 2.5, 6.0, 50.0, math.inf])
 def test_both_ends(nu):
     kernel = get_kernel("matern", nu=nu, length_scale=0.5)
     r = np.array([0.0, 5e-324, 1e-300, 1e-200, 1e4, 1e8, 1e100, 1e300, 1.7e308])
@@ -84,7 +84,7 @@ def test_rational_quadratic_of_rows_of_any_size(d, length, alpha):
 
 def test_continuous_in_the_order():
     r = np.concatenate([np.logspace(-12, 2, 400), [0.0]])
-    for nu in (0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 4.0, 50.0, 200.0):
+    for nu in (0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 4.0, 49.0):
         at = matern_profile(nu, 0.8)(r)
         for other in (np.nextafter(nu, 0), np.nextafter(nu, 100), nu * (1 + 1e-11), nu * (1 - 1e-11)):
             beside = matern_profile(float(other), 0.8)(r)
@@ -96,7 +96,7 @@ def test_large_orders_are_nearly_gaussian_and_infinity_is():
     r = np.linspace(0, 6, 200)[:, None]
     gaussian = get_kernel("gaussian", sigma=1.3)
     exact = gaussian.block(r, np.zeros((1, 1)))
-    for nu, tol in ((1e3, 1e-3), (1e6, 1e-6), (1e12, 1e-11), (1e15, 1e-14), (math.inf, 0)):
+    for nu, tol in ((20.0, 2e-2), (50.0, 1e-2), (math.inf, 0)):
         np.testing.assert_allclose(
             get_kernel("matern", nu=nu, length_scale=1.3).block(r, np.zeros((1, 1))), exact, rtol=0, atol=tol
         )
@@ -162,14 +162,16 @@ def test_spellings_and_errors():
         get_kernel("matern", nu=1.5, alpha=1.5)
     for name in ("nu", "length_scale"):
         for value in (0, -1.0, float("nan"), "1", True, [1.0] if name == "nu" else [[1.0]]):
-            with pytest.raises(KernelParameterError, match=f"matern: {name} is .*; give a positive, finite number"):
+            with pytest.raises(KernelParameterError, match=f"matern: {name} is .*; give a (positive |finite )?number"):
                 get_kernel("matern", **{name: value})
-    with pytest.raises(KernelParameterError, match=r"matern: nu is 0\.01; give a number of at least 0\.05"):
+    with pytest.raises(KernelParameterError, match=r"matern: nu is 0\.01; give a number from 0\.05 to 50"):
         get_kernel("matern", nu=0.01)
-    with pytest.raises(KernelParameterError, match="length_scale is inf; give a positive, finite"):
+    with pytest.raises(KernelParameterError, match="nu is 51.0; give a number from 0.05 to 50"):
+        get_kernel("matern", nu=51.0)
+    with pytest.raises(KernelParameterError, match="length_scale is inf; give a finite number"):
         get_kernel("matern", length_scale=math.inf)
     for name in ("alpha", "length_scale"):
-        with pytest.raises(KernelParameterError, match=f"rational_quadratic: {name} is .*; give a positive, finite"):
+        with pytest.raises(KernelParameterError, match=f"rational_quadratic: {name} is .*; give a finite number"):
             get_kernel("rational_quadratic", **{name: math.inf})
 
 
@@ -255,7 +257,7 @@ def test_laplacian_on_a_line_is_the_exponential():
 # mixtures, and the product that splits them
 
 
-@pytest.mark.parametrize("a", [0.1, 0.5, 1.5, 2.2, 7.3, 30.0, 100.0])
+@pytest.mark.parametrize("a", [0.1, 0.5, 1.5, 2.2, 7.3, 30.0, 50.0])
 @pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-10])
 def test_mixtures_within_their_bound(a, tol):
     r = np.concatenate([[0.0], np.logspace(-9, 3, 4000)])
@@ -325,7 +327,7 @@ def test_split_products_keep_their_bound(attack, kind, d):
         if case % 4 == 3:
             name, shape = "rational_quadratic", {"alpha": float(rng.choice([0.1, 0.5, 1, 3, 20]))}
         else:
-            name, shape = "matern", {"nu": float(rng.choice([*ORDERS, 100.0]))}
+            name, shape = "matern", {"nu": float(rng.choice([*ORDERS, 50.0]))}
         ratio = keeps_its_bound(rng, name, X, Y, tol, {"length_scale": length_scale, **shape})
         if ratio is not None:
             built.append(ratio)

@@ -1,6 +1,7 @@
 """kernels_contrib.sklearn: scikit-learn's checks; the numbers are those of klda and kernel_logistic, and of others."""
 
 import pickle
+from operator import methodcaller
 
 import numpy as np
 import pytest
@@ -13,7 +14,16 @@ from kernels_contrib.clustering import kernel_kmeans
 from kernels_contrib.diffusion import spectral_clustering
 from kernels_contrib.klda import klda, klda_predict, klda_probability
 from kernels_contrib.logistic import kernel_logistic
-from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, SpectralClustering
+from kernels_contrib.sklearn import (
+    KLDA,
+    KernelCCA,
+    KernelKMeans,
+    KernelLogisticRegression,
+    KernelPLSRegression,
+    KernelRidge,
+    SpectralClustering,
+)
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -33,7 +43,7 @@ NAMES = load_iris().target_names[Y]
         KLDA(),
         KLDA(1, kernel="gaussian", penalty="norm"),
         KLDA(kernel="linear"),
-        KernelLogisticRegression(),
+        KernelLogisticRegression(gamma=0.1, tol=1e-10),  # a width that does not depend on how often a row is there
         KernelLogisticRegression(C=10.0, kernel="poly", method="gram"),
     ]
 )
@@ -158,6 +168,37 @@ def test_groups_are_those_of_the_functions():
     np.testing.assert_array_equal(walk.labels_, same.labels)
     np.testing.assert_array_equal(walk.predict(X[::9]), same.predict(X[::9]))
     assert pickle.loads(pickle.dumps(groups)).predict(X[:5]).tolist() == groups.labels_[:5].tolist()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KernelLogisticRegression(gamma=0.5),
+        KernelRidge(0.1, gamma=0.5),
+        KernelPLSRegression(2, gamma=0.5),
+        KernelCCA(gamma=0.5),
+        KernelKMeans(3, gamma=0.5, random_state=0),
+        SpectralClustering(3, gamma=0.5),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_routing_hands_weights_to_every_step_that_takes_them(estimator):
+    weights = np.random.default_rng(1).integers(1, 5, len(X)).astype(float)
+    method = {KernelCCA: "transform", KernelLogisticRegression: "predict_proba"}.get(type(estimator), "predict")
+    with config_context(enable_metadata_routing=True):
+        of_weights = clone(estimator).set_fit_request(sample_weight=True)
+        asking = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), of_weights)
+        routed = clone(asking).fit(X, Y, sample_weight=weights)
+        name = type(estimator).__name__.lower()
+        search = GridSearchCV(asking, {f"{name}__gamma": [0.1, 0.5]}, cv=2, scoring=lambda *given: given[0][-1].gamma)
+        search.fit(X, Y, sample_weight=weights)  # which takes the larger gamma
+    Z = StandardScaler().fit_transform(X)
+    says, says_of_standardized = methodcaller(method, X), methodcaller(method, Z)
+    direct = says_of_standardized(clone(estimator).fit(Z, Y, sample_weight=weights))
+    np.testing.assert_array_equal(says(routed), direct)
+    np.testing.assert_array_equal(says(search.best_estimator_), direct)
+    if not isinstance(estimator, KernelKMeans | SpectralClustering):  # whose groups may be the same
+        assert not np.array_equal(says_of_standardized(clone(estimator).fit(Z, Y)), direct)
 
 
 @pytest.mark.parametrize("cls", [KernelKMeans, SpectralClustering])

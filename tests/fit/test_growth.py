@@ -13,7 +13,7 @@ PRICES = Prices(20_000, 1e-9, 1e-10, 0.4, 0.01)
 
 def state(**changes):
     theta = 0.5 / np.arange(1.0, 31.0)
-    return replace(State(500, theta, 0.01, 1.0, 0.01, 10, 4096, 1e-7), **changes)
+    return replace(State(500, theta, 0.01, 1.0, 0.01, 0.001, 10, 4096, 1e-7), **changes)
 
 
 def test_a_wide_interval_takes_rows_and_a_narrow_one_a_pass():
@@ -57,7 +57,10 @@ def test_a_bound_that_is_known_costs_nothing():
 
 
 def test_the_best_of_several_maps():
-    states = [state(features=m, trace=(500 / m) ** 0.5, share=0.01 * (500 / m) ** 0.8) for m in (100, 500, 2000, 8000)]
+    states = [
+        state(features=m, trace=(500 / m) ** 0.5, share=0.01 * (500 / m) ** 0.8, moved=0.001 * (500 / m) ** 1.3)
+        for m in (100, 500, 2000, 8000)
+    ]
     loose, tight = (cheapest_map(states, PRICES, width) for width in (0.03, 3e-4))
     assert loose.features < tight.features and loose.seconds < tight.seconds
     assert loose.rows > 0

@@ -762,6 +762,31 @@ def test_work_that_a_looser_tol_makes_short_is_told(monkeypatch):
     assert np.array_equal(silent.eigenvalues, warned.eigenvalues)  # the second plan draws nothing from rng
 
 
+@pytest.mark.parametrize("door", ["kpca", "kernel_pcr", "command"])
+def test_all_components_are_announced_once_by_every_door(door, monkeypatch, tmp_path, capsys):
+    """Before the work: what it takes, and what the first components take."""
+    from fastkpca import cli
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).standard_normal((1500, 4))
+    monkeypatch.setattr(planning, "LONG", 0.01)
+    said = r"this will take about [0-9.]+ s, and about [0-9.]+ s for the first 10 components alone"
+    if door == "command":
+        np.save(tmp_path / "x.npy", X)
+        assert cli.main(["fit", str(tmp_path / "x.npy"), "-c", "all"]) == 0
+        err = capsys.readouterr().err
+        assert len(re.findall(said, err)) == 1 and "'fastkpca plan' shows the routes" in err
+        return
+    components = pytest.importorskip("kernels_contrib.components")
+    with pytest.warns(fk.errors.SlowRouteWarning, match=said) as caught:
+        if door == "kpca":
+            fk.kpca(X)
+        else:
+            components.kernel_pcr(X, X[:, 0], c=None)
+    slow = [one for one in caught if one.category is fk.errors.SlowRouteWarning]
+    assert [one.filename for one in slow] == [__file__]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("scale", [50.0, 574.0, 5000.0])
 def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):

@@ -14,8 +14,10 @@ def test_intervals_and_angles_hold(attack, family, monkeypatch):
     problems, gained, missed = attack.count(400, least=12), 0, 0
     for case in range(problems):
         rng = attack.rng(f"second order {family}", case)
+        given = cases.FAMILIES[family](rng)
         with monkeypatch.context() as patch:
-            wrong, second = cases.misses(cases.FAMILIES[family](rng), case, 0.05, patch)
+            wrong, second = cases.misses(given, case, 0.05, patch)
+        assert not wrong or given.how != "certain"
         missed, gained = missed + wrong, gained + second
     assert missed <= 0.01 * problems
     assert gained >= 0.1 * problems
@@ -107,10 +109,26 @@ def test_a_tolerance_is_met_by_a_pass_or_by_rows(monkeypatch):
         assert (low <= true).all() and (true <= high).all()
 
 
-def test_certain_bounds_draw_no_rows():
-    X = rows_of(2000, 4)
-    model = fk.kpca(X, "gaussian", 3, max_features=60, guaranteed=True)
-    assert model.bound_kind == "guaranteed" and "residual_rows" not in model.info
+@pytest.mark.parametrize("center", [True, False])
+def test_a_pass_for_certain_intervals(center, monkeypatch):
+    """By the trace of what the map leaves out: narrower than that by far."""
+    X = rows_of(900, 3)
+    model, given = fit(X, monkeypatch, "certain", center=center, max_features=80)
+    true = cases.reference(given, model)[0][:3]
+    low, high = model.eigenvalue_bounds.T
+    assert (model.bound_kind, model.failure_probability) == ("guaranteed", 0.0)
+    assert model.info["residual_rows"] == 900 and (high - low).max() < 0.05 * model.info["residual_trace"]
+    assert (low <= true * (1 + 1e-12)).all() and (true <= high * (1 + 1e-12)).all()
+
+
+def test_a_tolerance_is_met_for_certain():
+    X = rows_of(12_000, 5)
+    model = fk.kpca(X, "gaussian", 4, tol=1e-3, guaranteed=True, method="features")
+    assert (model.bound_kind, model.info["residual_rows"]) == ("guaranteed", 12_000)
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-3 * model.eigenvalues[0]
+    fine = fk.kpca(X, "gaussian", 4, tol=1e-9)
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= fine.eigenvalue_bounds[:, 1]).all() and (fine.eigenvalue_bounds[:, 0] <= high).all()
 
 
 def test_a_map_of_low_rank():

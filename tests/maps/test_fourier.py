@@ -16,9 +16,10 @@ from reference import long_gaussian
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.maps import fourier, transforms
-from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
+from fastkpca.maps import fourier, toeplitz, transforms
+from fastkpca.maps.fourier import FourierMap, fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments
+from fastkpca.maps.toeplitz import ToeplitzMoments
 from fastkpca.rows.view import Rows
 from fastkpca.solve.moments import leading_pairs
 from fastkpca.solve.operators import MomentOperator
@@ -28,15 +29,14 @@ from fastkpca.solve.task import SolverTarget
 @pytest.fixture(params=["finufft", "boxes", "own"])
 def backend(request, monkeypatch):
     """All ways of the transforms, for few points too; None in sys.modules makes an import fail."""
-    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
+    if request.param != "own":
+        monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: float("inf"))
     if request.param == "finufft":
         pytest.importorskip("finufft")
         monkeypatch.setattr(transforms, "_boxes", lambda *arguments: None)
     else:
         monkeypatch.setitem(sys.modules, "finufft", None)
         assert not transforms.has_finufft()
-    if request.param == "boxes":  # wherever they are accurate enough
-        monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: float("inf"))
     return request.param
 
 
@@ -205,7 +205,6 @@ def test_transforms_against_direct_sums(backend, half):
 @pytest.mark.parametrize("half", [(1,), (90,), (22, 7), (9, 1, 14)])
 def test_boxes_cover_the_points_alone_within_the_bound(half, share, monkeypatch):
     """Points in a part of the period, and a single place: fewer boxes than for all of it."""
-    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
     d, n, rng = len(half), 300, np.random.default_rng(sum(half))
     middle = (1.0 - share) * np.pi * rng.uniform(-1, 1, (d, 1))
     P = middle + share * np.pi * rng.uniform(-1, 1, (d, n))
@@ -230,7 +229,6 @@ def test_boxes_cover_the_points_alone_within_the_bound(half, share, monkeypatch)
 @pytest.mark.parametrize("share", [0.1, 1.0])
 def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
     """Many points, so that errors are seen where they are largest; coarser boxes than for modes without weights."""
-    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
     monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
     monkeypatch.setitem(sys.modules, "finufft", None)
     d, rng = len(half), np.random.default_rng(sum(half))
@@ -260,7 +258,6 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
 
 @pytest.mark.parametrize("half", [(9,), (6, 1), (3, 4, 2)])
 def test_products_between_nodes_and_modes_are_real(half, monkeypatch):
-    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
     monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
     monkeypatch.setitem(sys.modules, "finufft", None)
     kinds, along = set(), transforms.along
@@ -286,17 +283,14 @@ def test_few_points_take_direct_sums_within_the_same_bound(half, monkeypatch):
     c = rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
     c += np.conj(c[(slice(None), *[slice(None, None, -1)] * len(half))])  # Hermitian
     size = np.abs(c).reshape(3, -1).sum(axis=1).max()
-    n = transforms.FEW_PHASES // int(np.prod(shape))
-    P = np.pi * rng.uniform(-1, 1, (len(half), n + 1))
-    monkeypatch.setattr(transforms, "_boxes", lambda *arguments: None)
+    P = np.pi * rng.uniform(-1, 1, (len(half), 3))
     for eps in (1e-3, 1e-9, 1e-14):
         bound = transforms.error_bound(half, eps)
         by_finufft = transforms._finufft_type2(P, c[:, half[0] :], half, eps)
         with monkeypatch.context() as patch:
-            patch.setattr(transforms, "has_finufft", lambda: pytest.fail("finufft for few points"))
-            few = transforms.type2(P[:, :n], c[:, half[0] :], half, eps)
-        assert np.abs(few - by_finufft[:n]).max() <= 2 * bound * size
-        assert np.array_equal(transforms.type2(P, c[:, half[0] :], half, eps), by_finufft)
+            patch.setattr(transforms, "_run", lambda *_: pytest.fail("finufft for few points"))
+            few = transforms.type2(P, c[:, half[0] :], half, eps)
+        assert np.abs(few - by_finufft).max() <= 2 * bound * size
 
 
 @pytest.mark.parametrize("half", [(1,), (2,), (9,), (60,), (1, 1), (2, 3), (8, 8), (1, 1, 1), (2, 2, 2), (5, 4, 3)])
@@ -581,7 +575,7 @@ def test_a_flat_spectrum_on_a_line_is_left_to_lapack(spread, formed):
         warnings.simplefilter("ignore", CertificateWarning)  # of so flat a spectrum the map leaves a little more
         patch.setattr(fourier.ToeplitzMoments, "dense", dense)
         model = fk.kpca(x[:, None], **asked)
-    assert fourier.DENSE < model.info["n_features"] <= fourier.DENSE_LINE
+    assert toeplitz.DENSE < model.info["n_features"] <= toeplitz.DENSE_LINE
     assert all((C is not None) == formed for C in made) and made
     K = np.exp(-((x[:, None] - x) ** 2) / (2 * 0.005**2))
     K -= K.mean(axis=0)

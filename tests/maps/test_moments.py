@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from data import map_of_pivots
 from instruction_sets import each_instruction_set
 
 import fastkpca as fk
@@ -15,7 +14,6 @@ from fastkpca.base.lapack import largest_eigenpairs
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
-from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
 
 LONG = np.longdouble
@@ -212,65 +210,6 @@ def test_the_error_of_quick_moments_is_that_of_tiles_and_not_of_all_rows(apart):
     assert np.linalg.norm((found.dense() - exact).astype(np.float64), 2) <= found.error
     about_zero = found.trace + found.count * float(found.mean @ found.mean)
     assert found.error <= 1000 * 2.0**-53 * about_zero  # 2200 where a term went through an addition for each row
-
-
-needs_wide_vectors = pytest.mark.skipif(
-    not moments.SINGLE_IS_FASTER, reason="products in float32 are not faster on this processor"
-)
-
-
-@needs_wide_vectors
-def test_moments_in_float32_err_by_no_more_than_they_say(attack):
-    worst = 0.0
-    for case in range(attack.count(600, least=60)):
-        phi, X = map_of_pivots(attack.rng("float32", case), 1500, decades=11.5)
-        found, other = phi.quick_moments(), phi.quick_moments()
-        cut = len(X) // 3
-        found.update(X[:cut])
-        other.update(X[cut:])
-        found.merge(phi.quick_moments().restore(*other.state()))
-        mean, exact = two_pass(phi.features(X))
-        off = np.linalg.norm((found.dense() - exact).astype(np.float64), 2)
-        plain = feature_moments(phi, Rows(X))
-        # features are rounded before they are centred
-        allowed = found.error + 1e-13 * float(phi.kernel.diagonal(X).sum())
-        assert off <= allowed
-        assert abs(found.trace - float(np.trace(exact))) <= allowed
-        np.testing.assert_allclose(found.mean, mean.astype(np.float64), rtol=1e-13, atol=1e-13 * np.abs(mean).max())
-        assert found.residual_trace == pytest.approx(plain.residual_trace, rel=1e-12)
-        worst = max(worst, off / max(found.error, 1e-300))
-    assert worst > 1e-4  # in float32
-
-
-def test_sums_in_float32_err_by_no_more_roundings_than_are_counted(attack):
-    assert moments.SINGLE_IS_FASTER == (multiindex.INSTRUCTION_SET != "baseline")
-    unit, worst = 2.0**-24, 0.0
-    for case in range(attack.count(200, least=30)):
-        rng = attack.rng("roundings", case)
-        D, n = int(rng.integers(1, 30)), int(rng.integers(1, 1300))
-        tile = np.abs(rng.standard_normal((D, n))) ** rng.uniform(0.0, 2.0)
-        tile[:, ::2] *= -1.0  # all products of one sign, or nearly: roundings do not cancel
-        scatter = np.zeros((D, D))
-        moments.update_single(np.ascontiguousarray(tile), 0.0, np.zeros((2, D)), scatter)
-        centred = (tile - tile.mean(axis=1, keepdims=True)).astype(np.longdouble)
-        off = np.abs(scatter - np.tril(centred @ centred.T))
-        sizes = np.tril(np.abs(centred) @ np.abs(centred).T)
-        assert (off <= 1.01 * moments.SINGLE_ROUNDINGS * unit * sizes + 1e-13 * n).all()
-        worst = max(worst, float((off / np.maximum(sizes, 1e-300)).max()))
-    assert worst > unit / 10  # in float32
-
-
-@needs_wide_vectors
-def test_moments_in_float32_where_squares_stay_in_its_range_and_rows_have_no_weights():
-    X = np.random.default_rng(0).standard_normal((40, 2))
-    gaussian = fk.get_kernel("gaussian", sigma=1.0)
-    assert PivotMap(gaussian, X[:9]).quick_moments() is not None
-    assert PivotMap(1e-20 * gaussian, X[:9]).quick_moments() is None
-    assert PivotMap(1e20 * gaussian, X[:9]).quick_moments() is None
-    assert PivotMap(gaussian, X[:0]).quick_moments() is None
-    assert PivotMap(gaussian + fk.get_kernel("linear"), X[:9]).quick_moments() is None  # far rows are larger
-    with pytest.raises(NotImplementedError, match="without weights"):
-        PivotMap(gaussian, X[:9]).quick_moments().update(X, np.ones(len(X)))
 
 
 def test_quick_moments_only_where_they_are_fewer_sums():

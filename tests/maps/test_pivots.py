@@ -11,8 +11,10 @@ import fastkpca as fk
 from fastkpca.base.checks import Randomness
 from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.kernels import get_kernel
-from fastkpca.maps import pivots as module
-from fastkpca.maps.pivots import PivotMap, RankProbe, pivot_map, probe_rank, second_round
+from fastkpca.maps.choosing import Candidates, pivot_map, second_round, selected
+from fastkpca.maps.pivots import PivotMap
+from fastkpca.maps.probe import RankProbe, _largest_eigenvalue, probe_rank
+from fastkpca.products.rates import pivots_cost
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
@@ -198,9 +200,9 @@ def test_draws_follow_randomly_pivoted_cholesky():
         exact[i] = left / left.sum() / 5
     seen = np.zeros((5, 5))
     repeats = 4000
-    candidates = module._Candidates(X, np.ones(5), np.ones(5))
+    candidates = Candidates(X, np.ones(5), np.ones(5))
     for seed in range(repeats):
-        found = module._select(kernel, candidates, 0.0, 2, np.random.default_rng(seed))
+        found = selected(kernel, candidates, 0.0, 2, np.random.default_rng(seed))
         seen[tuple(found.index)] += 1
     expected = exact * repeats
     off = expected > 0
@@ -283,8 +285,6 @@ def test_probe_predicts_the_rank():
         )
         assert full.reached
         assert 0.6 * full.n_features <= probe.rank(tol) <= 1.7 * full.n_features
-        cost = probe.cost(tol, kernel_flops=30.0)
-        assert cost.n_features == probe.rank(tol)
     assert probe.rank(0.0) == np.inf
 
 
@@ -336,14 +336,14 @@ def test_a_rank_that_nothing_could_hold_has_a_cost_without_overflow():
     curve = np.exp(-1e-3 * np.log(np.arange(1.0, 300.0)))
     probe = RankProbe(curve=curve, n_rows=1000, exhausted=False)
     assert 1e103 < probe.rank(0.5) < np.inf
-    cost = probe.cost(0.5, 10.0)
+    cost = pivots_cost(probe.rank(0.5), 10.0, 0.5, candidates=1000)
     assert cost.n_features == 2**31 - 1 and cost.setup_flops == np.inf
 
 
 def test_choosing_pivots_costs_more_than_the_features_of_the_candidates():
     """Whose kernel values and triangular solves are a part of it, in the same count."""
     for rank in (50, 600):
-        cost = module.pivots_cost(rank, 30.0, 1e-3, candidates=2000)
+        cost = pivots_cost(rank, 30.0, 1e-3, candidates=2000)
         assert cost.setup_flops > 2000 * cost.row_flops
 
 
@@ -422,8 +422,8 @@ def test_largest_eigenvalue_of_what_pivots_leave_is_found_from_below(n, fall):
     F = rng.standard_normal((n, 3 * n)) * np.arange(1.0, 3 * n + 1) ** -fall
     G = F @ F.T
     exact = np.linalg.eigvalsh(G)[-1]
-    assert 0.98 * exact <= module._largest_eigenvalue(G) <= (1 + 1e-12) * exact
-    assert module._largest_eigenvalue(np.eye(n)) == pytest.approx(1.0)
+    assert 0.98 * exact <= _largest_eigenvalue(G) <= (1 + 1e-12) * exact
+    assert _largest_eigenvalue(np.eye(n)) == pytest.approx(1.0)
 
 
 def test_the_plan_knows_below_which_residual_more_pivots_only_round_more():

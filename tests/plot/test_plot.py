@@ -364,6 +364,39 @@ def test_an_ellipse_holds_its_share_of_a_normal_class():
             plot.scores(points, wrong, ellipses=0.9)
 
 
+def test_classes_stand_in_the_order_that_people_count_in(points):
+    labels = np.array(["lot 10", "lot 2", "lot 02", "b", "Lot 1"])[np.arange(len(points)) % 5]
+    ax = plot.scores(points, labels)
+    colours, at = legend(ax), drawn(ax)
+    assert list(colours) == ["Lot 1", "b", "lot 02", "lot 2", "lot 10"]
+    for position, label in zip(points[:, :2].tolist(), labels):  # of its own class, whatever the order
+        assert at[tuple(position)] == pytest.approx(colours[label])
+    ax = plot.scores(points, labels, new=points[:3], new_labels=["lot 30", "lot 2", "b"], ellipses=0.9)
+    assert list(legend(ax))[-2:] == ["lot 10", "lot 30"]
+    edges = [patch.get_edgecolor()[:3] for patch in ax.patches]
+    assert edges == [pytest.approx(colour) for name, colour in legend(ax).items() if name != "lot 30"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["-10 K", "-5 K", "2 K", "10 K"],
+        ["0.25", "0.5", "x"],
+        ["1", "9" * 30],
+        ["2x", "10x", "a2", "a10b1", "a10b2"],
+    ],
+)
+def test_numbers_in_names_are_numbers(names):
+    ax = plot.scores(np.random.default_rng(0).standard_normal((len(names), 2)), names[::-1])
+    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == names
+
+
+def test_days_are_classes_in_their_order():
+    days = np.array(["2026-03-10", "2026-03-02", "2026-02-27"], dtype="datetime64[D]")
+    ax = plot.scores(np.random.default_rng(0).standard_normal((9, 2)), np.tile(days, 3), label_name="day")
+    assert [t.get_text() for t in ax.figure.legends[0].get_texts()] == ["2026-02-27", "2026-03-02", "2026-03-10"]
+
+
 def test_more_classes_than_colours_are_told_by_their_marks():
     points = np.random.default_rng(0).standard_normal((60, 2))
     for n, expected in ((10, "lot"), (15, "lot\n(10 colours: see the marks)")):

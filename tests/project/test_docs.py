@@ -71,7 +71,7 @@ def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
         text = page.read_text(encoding="utf-8")
         found = FENCE.findall(text)
         assert 2 * len(found) == len(re.findall(r"^ *```", text, re.MULTILINE)), f"{page.name}: a fence is not read"
-        assert {language for language, _ in found} <= {"python", "sh", "toml", "cython", "meson", ""}, page.name
+        assert {language for language, _ in found} <= {"python", "sh", "toml", "cython", "meson", "r", ""}, page.name
     assert sum(len(snippets(page, "python")) for page in PAGES) >= 12
     assert snippets(ROOT / "README.md", "python")
 
@@ -188,9 +188,12 @@ def test_the_check_of_links_finds_what_is_wrong(tmp_path):
     assert len(check.problems(tmp_path)[0]) == 1
 
 
-def test_the_api_page_has_everything_public():
-    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^   ~?([\w.]+)$", page, re.MULTILINE))
+def test_the_api_pages_have_everything_public_and_that_of_authors_on_the_second():
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("api.rst", "api_authors.rst")]
+    users, authors = [set(re.findall(r"^   ~?([\w.]+)$", page, re.MULTILINE)) for page in pages]
+    assert {"kpca", "gaussian.Gaussian", "KernelPCA"} <= users and not users & authors
+    assert authors >= {"warn_caller", "base.plugins.Entry", "require_matplotlib", "Kernel"}
+    listed = users | authors
     public = [name for name in fk.__all__ if not name.startswith("__")] + errors.__all__ + plot.__all__
     public += [x for x in fk.kernels.__all__ if x in vars(protocol) or x.endswith("Kernel")]
     public += [entry.value.rpartition(":")[2] for entry in metadata.entry_points(group="fastkpca.methods")]

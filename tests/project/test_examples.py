@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,9 @@ built = pytest.mark.slow  # needs the packages of the examples built and install
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """run(*arguments): Python in a new environment with the examples, beside what is installed here."""
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    if not shutil.which(compiler[0]) or subprocess.run([*compiler, "--version"], capture_output=True).returncode:
+        pytest.skip(f"one of the examples is in Cython, and here is no C compiler: {' '.join(compiler)} does not run")
     folder = tmp_path_factory.mktemp("examples")
     environment, sources = folder / "venv", folder / "sources"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)

@@ -135,6 +135,7 @@ def models(X: np.ndarray, folder: Path) -> dict[str, Callable[[], Any]]:
         "kpca_project": lambda: fk.kpca_project(model, X),
         "kpca_preimage": lambda: fk.kpca_preimage(model, model.score[:4], method="fixed-point"),
         "kpca_denoise": lambda: fk.kpca_denoise(model, few),
+        "kpca_fill": lambda: fk.kpca_fill(model, np.where(few > 1, np.nan, few), train=X),
         "kpca_t2": lambda: fk.kpca_t2(model, X),
         "kpca_spe": lambda: fk.kpca_spe(model, X, bounds=True),
         "kpca_limits": lambda: fk.kpca_limits(model, X + 0.1, confidence=0.9),

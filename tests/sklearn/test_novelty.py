@@ -29,6 +29,8 @@ from fastkpca.sklearn import KernelPCA, KernelPCANovelty
     ]
 )
 def test_their_checks_of_estimators(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence") and estimator.contamination == "auto":
+        pytest.skip("which rows are left out depends on their order: tests/sklearn/test_weights.py keeps it")
     check(estimator)
 
 

@@ -12,6 +12,7 @@ import their_tests
 
 pytest.importorskip("sklearn")
 
+import nystroem_cases
 from sklearn import kernel_approximation
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
@@ -53,13 +54,15 @@ def test_their_own_test_file_with_the_class_replaced(tmp_path):
     ]
 )
 def test_their_checks_of_estimators(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("features are those of random landmarks: tests/sklearn/test_weights.py has what is equal")
     check(estimator)
 
 
 def test_every_parameter_of_theirs_with_its_default():
     ours = Nystroem().get_params()
     assert Theirs().get_params().items() <= ours.items()
-    assert set(ours) - set(Theirs().get_params()) == {"selection", "failure_probability"}
+    assert set(ours) - set(Theirs().get_params()) == {"selection", "failure_probability", "landmarks"}
 
 
 # The numbers ----------------------------------------------------------------------------------------------------
@@ -181,6 +184,155 @@ def test_a_kernel_matrix_that_is_zero(X):
     assert model.residual_norm_ == model.residual_trace_ < 1e-100
 
 
+# Landmarks of one's own, and intervals of second order ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gamma": 0.2},
+        {"kernel": "poly", "degree": 2, "coef0": 0.5},
+        {"kernel": "chi2"},
+        {"kernel": "sigmoid", "gamma": 1e-3},  # not precomputed: theirs takes all rows as landmarks there, or none
+    ],
+    ids=str,
+)
+def test_the_landmarks_of_their_fitted_object_give_its_features(given):
+    theirs = Theirs(n_components=12, random_state=3, **given).fit(IRIS)
+    ours = Nystroem(**theirs.get_params(), landmarks=theirs.component_indices_).fit(IRIS)
+    np.testing.assert_array_equal(ours.components_, theirs.components_)
+    np.testing.assert_array_equal(ours.component_indices_, theirs.component_indices_)
+    K, K_theirs = (m.transform(IRIS) @ m.transform(IRIS).T for m in (ours, theirs))
+    np.testing.assert_allclose(K, K_theirs, atol=1e-6 * np.abs(K_theirs).max())
+    rows = Nystroem(**given, landmarks=theirs.components_).fit(IRIS)
+    assert rows.component_indices_ is None and rows.n_features_in_ == 4
+    np.testing.assert_allclose(rows.transform(IRIS[:9]), ours.transform(IRIS[:9]), atol=1e-9)
+
+
+def test_landmarks_for_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(IRIS, columns=list("abcd"))
+    for landmarks in (IRIS[::20], X[::20], np.arange(0, 150, 20), X[::20].values.tolist()):
+        model = Nystroem(gamma=0.3, landmarks=landmarks).fit(X)
+        np.testing.assert_array_equal(model.components_, IRIS[::20])
+        assert model.kpca(X, 2, tol=1e-2).n_components == 2
+
+
+def test_landmarks_of_a_precomputed_matrix():
+    K = rbf_kernel(IRIS, gamma=0.3)
+    model = Nystroem("precomputed", landmarks=[4, 90, 120]).fit(K)
+    Z, other = model.transform(K), Nystroem(gamma=0.3, landmarks=[4, 90, 120]).fit(IRIS).transform(IRIS)
+    np.testing.assert_allclose(Z @ Z.T, other @ other.T, atol=1e-9)
+
+
+def test_landmarks_that_come_twice_are_features_twice():
+    landmarks = [5, 9, 5, 70, 9]
+    theirs = Theirs(n_components=5)
+    for name, value in {"component_indices_": landmarks, "components_": IRIS[landmarks]}.items():
+        setattr(theirs, name, value)
+    model = Nystroem(gamma=0.3, landmarks=landmarks).fit(IRIS)
+    once = Nystroem(gamma=0.3, landmarks=[5, 9, 70]).fit(IRIS)
+    Z, few = model.transform(IRIS), once.transform(IRIS)
+    assert Z.shape == (150, 5) and model.normalization_.shape == (5, 5)
+    np.testing.assert_allclose(Z @ Z.T, few @ few.T, atol=1e-9)
+    np.testing.assert_allclose(rbf_kernel(IRIS, IRIS[landmarks], 0.3) @ model.normalization_.T, Z, atol=1e-6)
+    np.testing.assert_allclose(model.kpca(IRIS, 2).eigenvalues, once.kpca(IRIS, 2).eigenvalues, rtol=1e-7)
+
+
+def centred(K):
+    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+
+
+@pytest.mark.parametrize("tol", [None, 1e-2, 1e-3])
+@pytest.mark.parametrize("landmarks", ["uniform", "one cluster", "repeated", "one", "all"])
+def test_intervals_hold_for_any_landmarks(landmarks, tol):
+    X, gamma = np.vstack([CASES["far rows"][0][:300], 4.0 + np.random.default_rng(5).standard_normal((40, 3))]), 0.01
+    chosen = {
+        "uniform": np.arange(0, 340, 9),
+        "one cluster": np.arange(300, 330),
+        "repeated": np.tile(np.arange(0, 340, 10), 3),
+        "one": [7],
+        "all": np.arange(340),
+    }[landmarks]
+    nystroem = Nystroem(gamma=gamma, landmarks=chosen).fit(X)
+    for center in (True, False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fk.errors.CertificateWarning)  # what these landmarks do not reach
+            warnings.simplefilter("ignore", fk.errors.ComponentsWarning)  # one landmark, centred, at rows that are far
+            model = nystroem.kpca(X, min(4, len(chosen)), tol=tol, center=center)
+        K = rbf_kernel(X, gamma=gamma)
+        exact = np.linalg.eigvalsh(centred(K) if center else K)[::-1][: model.n_components]
+        low, high = model.eigenvalue_bounds.T
+        assert (low <= exact + 1e-11 * len(X)).all() and (exact <= high + 1e-11 * len(X)).all()
+        if landmarks == "uniform" and tol:
+            assert (high - low).max() <= tol * exact[0]
+        if landmarks == "all":
+            assert (high - low).max() <= 1e-9 * exact[0]
+
+
+def test_what_kpca_takes_from_the_object_and_what_is_given():
+    X = DIGITS[:900]
+    nystroem = Nystroem(gamma=0.02, n_components=80, random_state=4, failure_probability=1e-3).fit(X)
+    model = nystroem.kpca(X, 5, tol=2e-2)
+    assert model.failure_probability <= 1e-3 and model.bound_kind == "probabilistic"
+    assert nystroem.kpca(X, 5, tol=2e-2, failure_probability=1e-5).failure_probability <= 1e-5
+    again = nystroem.kpca(X, 5, tol=2e-2)
+    np.testing.assert_array_equal(again.eigenvalue_bounds, model.eigenvalue_bounds)
+    assert (nystroem.kpca(X, 5, tol=2e-2, rng=77).eigenvalue_bounds != model.eigenvalue_bounds).any()
+    direct = fk.kpca(X, "gaussian", 5, gamma=0.02, landmarks=nystroem.component_indices_, tol=2e-2)
+    np.testing.assert_allclose(model.eigenvalues, direct.eigenvalues, rtol=2e-2)
+    held_out = DIGITS[900:]
+    other, exact = nystroem.kpca(held_out, 3), np.linalg.eigvalsh(centred(rbf_kernel(held_out, gamma=0.02)))[:-4:-1]
+    assert (other.eigenvalue_bounds[:, 0] <= exact).all() and (exact <= other.eigenvalue_bounds[:, 1]).all()
+
+
+def test_a_smaller_tol_gives_no_wider_interval_of_landmarks_that_do_not_reach_it():
+    """These leave out too much for 1e-3; as rows, or a pass, are all that can be done for them, that is done."""
+    nystroem = Nystroem(gamma=0.02, n_components=40, selection="uniform").fit(DIGITS)
+    widths = []
+    for tol in (1e-1, 1e-3, 1e-4):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", fk.errors.CertificateWarning)
+            model = nystroem.kpca(DIGITS, 5, tol=tol)
+        widths.append(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0])
+        assert bool(seen) == (widths[-1] > tol)
+    assert widths[0] >= widths[1] >= 1e-3 and widths[1] >= widths[2]
+    assert 20.0 * widths[1] < nystroem.residual_norm_ / model.eigenvalues[0]
+
+
+def test_bounds_of_unkind_landmarks_with_weights(attack):
+    problems = attack.count(2000)
+    found = [nystroem_cases.misses(attack.rng("Nystroem", case), 0.05) for case in range(problems)]
+    norm, trace, interval, second = np.sum(found, axis=0)
+    assert trace == 0 and max(norm, interval) <= max(1, 0.01 * problems)
+    assert second > 0.2 * problems
+
+
+def test_a_certain_interval_has_no_probability():
+    nystroem = Nystroem(gamma=0.02, n_components=80, failure_probability=1e-3).fit(DIGITS[:300])
+    model = nystroem.kpca(DIGITS[:300], 3, guaranteed=True, failure_probability=None)
+    assert (model.bound_kind, model.failure_probability) == ("guaranteed", 0.0)
+
+
+@pytest.mark.parametrize("kernel", ["sigmoid", "precomputed", lambda x, y: float(x @ y)])
+def test_no_intervals_of_a_kernel_that_may_be_indefinite(kernel):
+    nystroem = Nystroem(kernel, n_components=3).fit(np.eye(5))
+    with pytest.raises(ValueError, match="does not declare itself positive semidefinite, so its eigenvalues may lie"):
+        nystroem.kpca(np.eye(5), 2)
+
+
+def test_intervals_for_sparse_rows_and_kernels_of_ours():
+    X = DIGITS[:250]
+    dense, sparse = (Nystroem(gamma=0.02, landmarks=np.arange(0, 250, 5)).fit(rows) for rows in (X, sp.csr_matrix(X)))
+    a, b = dense.kpca(X, 3, tol=1e-2), sparse.kpca(sp.csr_matrix(X), 3, tol=1e-2)
+    np.testing.assert_allclose(a.eigenvalues, b.eigenvalues, rtol=1e-9)
+    rows = Nystroem(gamma=0.02, landmarks=sp.csr_matrix(X[::5])).fit(sp.csr_matrix(X))
+    np.testing.assert_allclose(rows.transform(sp.csr_matrix(X)), sparse.transform(sp.csr_matrix(X)), atol=1e-9)
+    model = Nystroem(Minimum(), landmarks=[3, 60, 110]).fit(np.abs(IRIS)).kpca(np.abs(IRIS), 2)
+    exact = np.linalg.eigvalsh(centred(np.minimum(np.abs(IRIS)[:, None], np.abs(IRIS)).sum(axis=2)))[::-1][:2]
+    assert (model.eigenvalue_bounds[:, 0] <= exact).all() and (exact <= model.eigenvalue_bounds[:, 1]).all()
+
+
 # Kinds of rows and kernels --------------------------------------------------------------------------------------
 
 
@@ -261,11 +413,22 @@ def test_random_pivoting_of_a_kernel_that_may_be_indefinite_is_refused(kernel):
         ({"n_components": 0}, "n_components"),
         ({"selection": "best"}, "selection"),
         ({"kernel": lambda x, y: 1.0, "degree": 2}, "Don't pass gamma, coef0 or degree to Nystroem"),
+        ({"landmarks": [3, 150]}, "landmarks has row number 150, and X has rows 0 to 149"),
+        ({"landmarks": [0.5]}, "landmarks must be whole numbers of rows"),
+        ({"landmarks": []}, "landmarks must be whole numbers of rows"),
+        ({"landmarks": np.ones((3, 2))}, "landmarks has 2 columns"),
+        ({"landmarks": np.full((3, 4), np.nan)}, "landmarks contains NaN"),
+        ({"landmarks": "all"}, "'landmarks' parameter"),
     ],
 )
 def test_errors_say_what_to_give(given, text):
     with pytest.raises(ValueError, match=text):
         Nystroem(**given).fit(IRIS)
+
+
+def test_rows_as_landmarks_of_a_precomputed_matrix_are_refused():
+    with pytest.raises(ValueError, match="landmarks must be whole numbers of rows of X"):
+        Nystroem("precomputed", landmarks=np.eye(5)).fit(np.eye(5))
 
 
 def test_more_components_than_rows_are_a_warning_and_all_rows():

@@ -22,7 +22,7 @@ pytest.importorskip("sklearn")
 from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import EfficiencyWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -30,7 +30,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fastkpca as fk
-from fastkpca.errors import CertificateWarning, KernelParameterError
+from fastkpca.errors import CertificateWarning, KernelParameterError, SlowRouteWarning
+from fastkpca.fit import planning
 from fastkpca.kernels import CallableKernel, Kernel, get_kernel
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
 from fastkpca.solve.ridge import solve_ridge
@@ -679,25 +680,24 @@ def test_a_flat_spectrum_where_lapack_does_not_fit_has_all_passes():
 
 
 def test_all_components_of_many_rows_are_announced_with_their_cost(monkeypatch):
-    """n_components=None is the default: what takes minutes is said before it is begun, or refused with a way out."""
-    face = sys.modules["fastkpca.sklearn.decomposition"]
-    X = np.random.default_rng(0).standard_normal((2500, 4))
+    """n_components=None is the default: what takes long is said before it is begun, or refused with a way out."""
     begun = []
 
     def begins(*_, **__):
         begun.append(True)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(face, "kpca", begins)
+    X = np.random.default_rng(0).standard_normal((2500, 4))
+    monkeypatch.setattr(sys.modules["fastkpca.fit.kpca"], "solve", begins)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(KeyboardInterrupt):  # seconds: nothing is said
             KernelPCA(kernel="rbf").fit(X)
-    monkeypatch.setattr(face, "ANNOUNCED_SECONDS", 0.1)
-    announced = pytest.warns(EfficiencyWarning, match=r"every component of 2500 rows.*seconds.*n_components=10")
+    monkeypatch.setattr(planning, "LONG", 0.1)
+    announced = pytest.warns(SlowRouteWarning, match="about .* s, and about .* s for the first 10 components alone")
     with announced as caught, pytest.raises(KeyboardInterrupt):
         KernelPCA(kernel="rbf").fit(X)
-    assert caught[0].filename == __file__
+    assert [one.filename for one in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(KeyboardInterrupt):  # asked for

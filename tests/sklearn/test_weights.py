@@ -1,4 +1,4 @@
-"""``sample_weight`` of ``KernelPCA.fit``: whole weights are repeated rows, and scikit-learn's routing hands them on."""
+"""``sample_weight`` of ``fit``: whole weights are repeated rows, and scikit-learn's routing hands them on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import pytest
 pytest.importorskip("sklearn", minversion="1.4")
 
 import sklearn
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import fastkpca as fk
-from fastkpca.sklearn import KernelPCA
+from fastkpca.errors import CertificateWarning, LimitsWarning
+from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 4))
@@ -81,6 +84,126 @@ def test_routing_hands_weights_to_the_step():
         (0 * COUNTS, "weight|sample"),
     ],
 )
-def test_wrong_weights_are_refused(weights, text):
+@pytest.mark.parametrize("estimator", [KernelPCA(2), Nystroem(), KernelPCANovelty(2)], ids=lambda x: type(x).__name__)
+def test_wrong_weights_are_refused(estimator, weights, text):
     with pytest.raises(ValueError, match=text):
-        KernelPCA(2).fit(X, sample_weight=weights)
+        estimator.fit(X, sample_weight=weights)
+
+
+# KernelPCANovelty ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.03, 0.2])
+@pytest.mark.parametrize("statistic", ["spe", "t2", "both"])
+def test_novelty_of_whole_weights_is_that_of_repeated_rows(statistic, contamination):
+    novelty = KernelPCANovelty(3, gamma=0.1, statistic=statistic, contamination=contamination)
+    other = clone(novelty).fit(REPEATED)
+    one = novelty.fit(X, sample_weight=COUNTS)
+    assert one.offset_ == pytest.approx(other.offset_, rel=1e-5)
+    np.testing.assert_allclose(one.decision_function(NEW), other.decision_function(NEW), atol=1e-5)
+    np.testing.assert_array_equal(one.fit_predict(X, sample_weight=COUNTS), one.predict(X))
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.1])
+def test_novelty_of_weights_that_are_all_one_is_that_of_none(contamination):
+    novelty = KernelPCANovelty(3, gamma=0.1, contamination=contamination)
+    offsets = [novelty.fit(X, sample_weight=w).offset_ for w in (None, np.ones(80))]
+    assert offsets[1] == pytest.approx(offsets[0], rel=1e-9)
+
+
+def test_novelty_of_counts_keeps_its_rate():
+    """Rows are values on a grid, and how often each was seen: 5 % of new ones are flagged at most, as was promised."""
+    flagged = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows, new = (np.round(rng.standard_normal((n, 2)) * 1.5) for n in (400, 4000))
+        values, counts = np.unique(rows, axis=0, return_counts=True)
+        assert len(values) < 100
+        novelty = KernelPCANovelty(5, gamma=0.2).fit(values, sample_weight=counts)
+        flagged.append(np.mean(novelty.predict(new) == -1))
+    assert np.mean(flagged) < 0.05 + 3 * np.std(flagged) / np.sqrt(12)
+    assert np.mean(flagged) > 0.005
+
+
+def test_novelty_of_huge_and_of_small_weights():
+    huge = KernelPCANovelty(3, gamma=0.1).fit(X, sample_weight=1e9 * np.maximum(COUNTS, 1))
+    assert huge.offset_ == pytest.approx(
+        KernelPCANovelty(3, gamma=0.1).fit(X, sample_weight=1e4 * np.maximum(COUNTS, 1)).offset_, rel=0.1
+    )
+    with pytest.warns(LimitsWarning, match="need at least 19 rows, and there are 8"):
+        KernelPCANovelty(3, gamma=0.1).fit(X, sample_weight=np.full(80, 0.2))
+    with pytest.raises(ValueError, match=r"8 sample\(s\); KernelPCANovelty needs 10"):
+        KernelPCANovelty(3, gamma=0.1).fit(X, sample_weight=np.full(80, 0.1))
+
+
+# Nystroem -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("landmarks", [[2, 5, 9, 30], NEW])
+def test_features_of_given_landmarks_and_their_bounds(landmarks):
+    rows = np.asarray(landmarks) if np.ndim(landmarks) == 2 else X[landmarks]
+    one = Nystroem(gamma=0.1, landmarks=landmarks).fit(X, sample_weight=COUNTS)
+    other = Nystroem(gamma=0.1, landmarks=rows).fit(REPEATED)
+    np.testing.assert_allclose(one.transform(NEW), other.transform(NEW), atol=1e-9)
+    assert one.residual_trace_ == pytest.approx(other.residual_trace_, rel=1e-9)
+    Z = other.transform(REPEATED)
+    largest = np.linalg.eigvalsh(rbf_kernel(REPEATED, gamma=0.1) - Z @ Z.T)[-1]
+    assert largest <= one.residual_norm_ <= one.residual_trace_
+    np.testing.assert_allclose(one.fit_transform(X, sample_weight=COUNTS), one.transform(X), atol=1e-12)
+    with pytest.warns(CertificateWarning):  # so few landmarks: a pass, and no less
+        a, b = one.kpca(X, 3, sample_weight=COUNTS, tol=1e-3), other.kpca(REPEATED, 3, tol=1e-3)
+    np.testing.assert_allclose(a.eigenvalues, b.eigenvalues, rtol=1e-6)
+
+
+@pytest.mark.parametrize("selection", ["uniform", "random_pivoting"])
+def test_landmarks_are_drawn_as_among_repeated_rows(selection):
+    """How often each row is the first landmark, or any of three; and rows of weight zero never are."""
+    rows, counts = X[:6], np.array([1, 4, 0, 2, 1, 8])
+    repeated = np.repeat(np.arange(6), counts)
+    options = {"gamma": 0.1, "n_components": 3, "selection": selection}
+    first, any_of = np.zeros((2, 6)), np.zeros((2, 6))
+    for seed in range(1500):
+        nystroem = Nystroem(random_state=seed, **options)
+        weighted = nystroem.fit(rows, sample_weight=counts).component_indices_
+        other = repeated[nystroem.fit(rows[repeated]).component_indices_]
+        for i, found in enumerate((weighted, other)):
+            first[i, found[0]] += 1
+            any_of[i, found] += 1
+    assert first[0, 2] == any_of[0, 2] == 0
+    deviation = np.sqrt(first.sum(axis=0) + 1)
+    assert (np.abs(first[0] - first[1]) < 5 * deviation).all()
+    if selection == "random_pivoting":  # a row that is a landmark leaves nothing of its copies
+        assert (np.abs(any_of[0] - any_of[1]) < 5 * np.sqrt(any_of.sum(axis=0) + 1)).all()
+
+
+def test_many_rows_with_weights():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((6000, 3))
+    weights = np.where(rows[:, 0] > 1.0, 50.0, 0.0) + rng.random(6000) * (rows[:, 1] > 0)
+    nystroem = Nystroem(gamma=0.2, n_components=40, random_state=0).fit(rows, sample_weight=weights)
+    assert (weights[nystroem.component_indices_] > 0).all() and len(set(nystroem.component_indices_)) == 40
+    Z, root = nystroem.transform(rows), np.sqrt(weights)
+    trace = float(weights @ (1.0 - (Z * Z).sum(axis=1)))
+    assert nystroem.residual_trace_ == pytest.approx(trace, rel=1e-9)
+    heavy = weights > 10
+    left = rbf_kernel(rows[heavy], gamma=0.2) - Z[heavy] @ Z[heavy].T
+    assert np.linalg.eigvalsh(root[heavy] * left * root[heavy, None])[-1] <= nystroem.residual_norm_
+
+
+def test_more_components_than_rows_that_count():
+    with pytest.warns(UserWarning, match="n_components=100 > n_samples="):
+        nystroem = Nystroem(gamma=0.1).fit(X, sample_weight=COUNTS)
+    assert set(nystroem.component_indices_) == set(np.flatnonzero(COUNTS))
+
+
+@pytest.mark.parametrize("step", [Nystroem(gamma=0.1, n_components=9), KernelPCANovelty(3, gamma=0.1)])
+def test_routing_hands_weights_to_these_too(step):
+    with sklearn.config_context(enable_metadata_routing=True):
+        step = clone(step).set_fit_request(sample_weight=True)
+        steps = [FunctionTransformer(), step]
+        pipeline = make_pipeline(*steps).fit(X, sample_weight=COUNTS)
+        direct = clone(step).fit(X, sample_weight=COUNTS)
+        if isinstance(step, Nystroem):
+            np.testing.assert_array_equal(pipeline[-1].component_indices_, direct.component_indices_)
+        else:
+            assert pipeline[-1].offset_ == direct.offset_

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from fastkpca.base.checks import Randomness
-from fastkpca.kernels import get_kernel
-from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
@@ -63,30 +61,3 @@ def unkind_rows(rng, n, d):
 def look(X, shift=True):
     """(rows, summary) as ``kpca`` sees them."""
     return summarize(Rows(X), shift=shift, randomness=Randomness(0))
-
-
-def map_of_pivots(rng, most, *, kernels=("gaussian", "laplacian"), decades=12.0):
-    """A map of pivots, and at most so many rows: spread, near one another, in clusters, equal, one far from all others,
-    in order, heavy-tailed. Kernel values have sizes over so many decades to both sides of 1."""
-    d, n = int(rng.integers(1, 6)), int(rng.integers(1, most))
-    X = rng.standard_normal((n, d))
-    shape = str(rng.choice(["spread", "near", "clusters", "equal", "far", "sorted", "heavy"]))
-    if shape == "near":
-        X *= 10.0 ** rng.uniform(-8, -2)
-    elif shape == "clusters":
-        X = 1e-3 * X + 3.0 * rng.standard_normal((3, d))[rng.integers(0, 3, n)]
-    elif shape == "equal":
-        X[:] = X[0]
-    elif shape == "far":
-        X[:-1] = X[0] + 1e-5 * X[:-1]
-    elif shape == "sorted":
-        X = X[np.argsort(X[:, 0])]
-    elif shape == "heavy":
-        X = rng.standard_t(1.2, (n, d))
-    name = str(rng.choice(kernels))
-    options = {"length_scale" if name == "laplacian" else "sigma": 10.0 ** rng.uniform(-1, 1)}
-    if name == "polynomial":
-        options = {"degree": 2, "offset": float(rng.random())}
-    size = 10.0 ** float(rng.uniform(-decades, decades))
-    pivots = X[rng.permutation(n)[: int(rng.integers(1, 60))]]
-    return PivotMap(size * get_kernel(name, **options), np.unique(pivots, axis=0)), X

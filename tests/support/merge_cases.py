@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,11 +16,9 @@ import attack_cases as cases
 import mpmath
 import numpy as np
 from data import rows
+from exact_kernels import Long, Multiple, exact_matrix
 
 import fastkpca as fk
-from fastkpca.errors import CertificateWarning, ComponentsWarning, ScalesWarning
-
-LONG = np.longdouble
 
 
 @dataclass
@@ -41,39 +38,6 @@ class Union:
 # Exact kernel values ---------------------------------------------------------------------------------------------
 
 
-class Long:
-    """Numbers of 64 bits."""
-
-    unit = cases.LONG_UNIT
-    exp, sqrt = np.exp, np.sqrt
-
-    @staticmethod
-    def numbers(X):
-        return np.asarray(X).astype(LONG)
-
-
-class Multiple:
-    """mpmath's numbers, of as many digits as it is told."""
-
-    unit = 0.0
-    exp, sqrt = np.frompyfunc(mpmath.exp, 1, 1), np.frompyfunc(mpmath.sqrt, 1, 1)
-
-    @staticmethod
-    def numbers(X):
-        return np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(X, dtype=np.float64))
-
-
-def _number(arithmetic, x):
-    return arithmetic.numbers([x])[0]
-
-
-def _squares(A):
-    total = A[:, :1] * 0 @ A[:, :1].T
-    for x in A.T:
-        total = total + (x[:, None] - x[None, :]) ** 2
-    return total
-
-
 def _most(K):
     return float(abs(K).max())
 
@@ -81,14 +45,11 @@ def _most(K):
 def values_long(kernel, X, centred=True, arithmetic=Long):
     """(k(x_i, x_j), bound on their errors); ``centred``: only what is left after centring counts."""
     A, unit = arithmetic.numbers(X), arithmetic.unit
-    d, name, p = A.shape[1], type(kernel).__name__, kernel.get_parameters()
-
-    def number(x):
-        return _number(arithmetic, x)
+    name, p = type(kernel).__name__, kernel.get_parameters()
 
     if name == "ScaledKernel":
         K, error = values_long(kernel.kernel, X, centred, arithmetic)
-        return number(kernel.factor) * K, kernel.factor * error
+        return arithmetic.numbers([kernel.factor])[0] * K, kernel.factor * error
     if name in ("SumKernel", "ProductKernel"):
         centred = centred and name == "SumKernel"
         K, error = values_long(kernel.parts[0], X, centred, arithmetic)
@@ -100,24 +61,11 @@ def values_long(kernel, X, centred=True, arithmetic=Long):
                 error = error * _most(more) + other * _most(K) + error * other
                 K = K * more
         return K, error + unit * _most(K)
-    if name == "Gaussian":
-        return arithmetic.exp(-_squares(A) / (2 * number(p["sigma"]) ** 2)), unit * (d + 8)
-    if name == "RationalQuadratic":  # alpha = 1
-        return 1 / (1 + _squares(A) / (2 * number(p["length_scale"]) ** 2)), unit * (d + 8) * 4
-    if name == "Matern":  # nu = 3/2
-        t = arithmetic.sqrt(3 * _squares(A)) / number(p["length_scale"])
-        return (1 + t) * arithmetic.exp(-t), unit * (d + 12) * 2
     if name == "Linear" and centred:
         A = A - A.sum(axis=0) / len(A)
-    inner = A @ A.T
-    if name == "Cosine":
-        size = arithmetic.sqrt(np.diag(inner))
-        size = np.where(size > 0, size, number(1.0))
-        return inner / (size[:, None] * size), unit * (2 * d + 8)
-    if name == "Linear":
-        return inner, unit * (d + 2) * _most(inner)
-    K = (number(p["scale"]) * inner + number(p["offset"])) ** p["degree"]
-    return K, unit * (d + p["degree"] + 4) * p["degree"] * _most(K)
+    named = {"RationalQuadratic": "rational_quadratic"}.get(name, name.lower())
+    K, relative = exact_matrix(named, p, A, arithmetic=arithmetic)
+    return K, relative * _most(K)
 
 
 def exact_spectrum(kernel, X, w):
@@ -151,33 +99,7 @@ def reference(kernel, X, w):
     if len(X) <= 24:
         return exact_spectrum(kernel, X, w)
     K, error = values_long(kernel, X)
-    return weighted_spectrum(K, w, error)
-
-
-def weighted_spectrum(K, w, error):
-    """Reference for W^(1/2) (I - 1 w'/s) K (I - w 1'/s) W^(1/2), s the sum of the weights."""
-    present = w > 0
-    K, w = K[np.ix_(present, present)], w[present].astype(LONG)
-    total = w.sum()
-    means = K @ w / total
-    Kc = K - means - means[:, None] + w @ means / total
-    root = np.sqrt(w)
-    A = root[:, None] * Kc * root
-    narrow = np.asarray((A + A.T) / 2, dtype=np.float64)
-    values, vectors = np.linalg.eigh(narrow)
-    size = float(np.abs(values).max())
-    whole, trace = float(total), float(np.trace(A))
-    entry = error + 8 * cases.LONG_UNIT * float(np.abs(K).max())
-    return cases.Reference(
-        values=values[::-1],
-        vectors=vectors[:, ::-1],
-        trace=trace,
-        trace_error=whole * entry + cases.UNIT * abs(trace),
-        size=size,
-        norm_K=float(np.linalg.norm(np.asarray(root[:, None] * K * root, dtype=np.float64))),
-        largest=float(np.abs(K).max()),
-        error=whole * entry + cases.UNIT * (float(np.linalg.norm(narrow)) + 20 * size),
-    )
+    return cases.spectrum(K, error, w)
 
 
 # Problems ----------------------------------------------------------------------------------------------------------
@@ -378,33 +300,21 @@ def merged(rng, given, folder=None):
 
 def run(way, *args):
     """(model, text of a refusal): a ValueError is a refusal, every other surprise propagates."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            model = way(*args)
-        except ValueError as error:
-            return None, f"{type(error).__name__}: {error}"
-    others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning | ScalesWarning)]
-    if others:
-        raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
-    return model, ""
+    try:
+        return cases.quiet(way, *args)[0], ""
+    except ValueError as error:
+        return None, f"{type(error).__name__}: {error}"
 
 
 def checks(given, model):
     """What must hold of a model of the union, however it was made."""
     exact = given.exact
     weighted = any(w is not None for w in given.weights)
-    low, high = model.eigenvalue_bounds.T
-    true = np.zeros(max(len(low), len(exact.values)))
-    true[: len(exact.values)] = exact.values
-    outside = np.maximum(low - true[: len(low)], true[: len(low)] - high).max()
-    yield "eigenvalues", float(outside - exact.error) / exact.size
+    yield from cases.check_eigenvalues(model, exact)
     total = sum(
         len(x) if w is None else float(np.sum(w, dtype=np.float64)) for x, w in zip(given.shards, given.weights)
     )
-    low, high = (x * (total - 1) for x in model.total_variance_bounds)
-    outside = max(low - exact.trace, exact.trace - high)
-    yield "trace", (outside - exact.trace_error - 4 * cases.UNIT * abs(exact.trace)) / exact.size
+    yield from cases.check_trace(model, exact, total)
     yield "rows", abs(model.n_samples - sum(map(len, given.shards)))
     found = model.weight_sum if model.weight_sum is not None else float(model.n_samples)
     yield "sum of weights", abs(found - total) / total - 1e-12

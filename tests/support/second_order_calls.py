@@ -13,7 +13,7 @@ from fastkpca.fit import features, growth
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of kpca, and ``how``: "rows", "pass", or "any"."""
+    """Arguments of kpca, and ``how``: "rows", "pass", "certain" (a pass with ``guaranteed=True``), or "any"."""
 
     X: np.ndarray
     c: int
@@ -36,7 +36,12 @@ def _call(rng, X, sigma=None, m=None, **more):
     c = int(rng.integers(1, max(2, min(6, m - 1))))
     options = {"sigma": sigma, "max_features": min(m, len(X) - 1)}
     return Call(
-        X, c, options, how=str(rng.choice(["rows", "rows", "pass", "any"])), count=int(rng.integers(8, len(X))), **more
+        X,
+        c,
+        options,
+        how=str(rng.choice(["rows", "rows", "pass", "certain", "any"])),
+        count=int(rng.integers(8, len(X))),
+        **more,
     )
 
 
@@ -101,10 +106,46 @@ def quadratic(rng):
     return Call(X, given.c, options, how=given.how, kernel="polynomial", count=given.count)
 
 
+def one_cluster(rng):
+    """Landmarks from one cluster only: all of the others is left out."""
+    X = rng.standard_normal((_size(rng), 3))
+    others = int(rng.integers(1, 12))
+    X[:others] = rng.uniform(3.0, 20.0) + rng.uniform(0.0, 1.0) * X[:others]
+    landmarks = others + rng.permutation(len(X) - others)[: int(rng.integers(4, 20))]
+    return _landmarks(rng, X, landmarks, sigma=float(rng.uniform(0.8, 4.0)))
+
+
+def repeated(rng):
+    """The same landmark twice, by its number, or as an equal row, or as a row that is none of X."""
+    X = rng.standard_normal((_size(rng), 3))
+    X[rng.integers(0, len(X), 10)] = X[0]
+    landmarks = np.tile(rng.permutation(len(X))[: int(rng.integers(4, 16))], 2)
+    landmarks[-1] = 0
+    if rng.random() < 0.5:
+        landmarks = X[landmarks] + rng.choice([0.0, 1e-9, 0.3])
+    return _landmarks(rng, X, landmarks)
+
+
+def any_number(rng):
+    """From one landmark to all rows, which leave out nothing."""
+    X = rng.standard_normal((_size(rng), 4))
+    count = int(rng.choice([1, 2, 5, 10, len(X) // 4, len(X)]))
+    return _landmarks(rng, X, rng.permutation(len(X))[:count])
+
+
+def _landmarks(rng, X, landmarks, **more):
+    given = _call(rng, X, **more)
+    count = len(np.unique(X[landmarks] if landmarks.ndim == 1 else landmarks, axis=0))
+    options = {"sigma": given.options["sigma"], "landmarks": landmarks}
+    weights = rng.integers(0, 4, len(X)) + (np.arange(len(X)) < 20.0) if rng.random() < 0.3 else None
+    return Call(X, min(given.c, count), options, weights, given.how, bool(rng.random() < 0.7), count=given.count)
+
+
 FAMILIES = {
     f.__name__: f
     for f in (
-        normal, tiny_far_cluster, near_landmarks, ties, weighted, about_zero, single, few_different, quadratic
+        normal, tiny_far_cluster, near_landmarks, ties, weighted, about_zero, single, few_different, quadratic,
+        one_cluster, repeated, any_number,
     )
 }  # fmt: skip
 
@@ -119,7 +160,8 @@ def fitted(given, seed, failure, monkeypatch, **more):
         monkeypatch.setattr(growth, "COUNTS", np.array([10**9]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        options = given.options | {"failure_probability": failure, "center": given.center} | more
+        kind = {"guaranteed": True} if given.how == "certain" else {"failure_probability": failure}
+        options = given.options | kind | {"center": given.center} | more
         return fk.kpca(given.X, given.kernel, given.c, rng=seed, sample_weight=given.weights, **options)
 
 
@@ -139,6 +181,7 @@ def reference(given, model):
 def misses(given, seed, failure, monkeypatch):
     """(whether an interval or an angle is missed, whether the model is of second order)."""
     model = fitted(given, seed, failure, monkeypatch)
+    assert (model.bound_kind == "guaranteed") or given.how != "certain"
     true, vectors = reference(given, model)
     low, high = model.eigenvalue_bounds.T
     slack = 1e-11 * np.abs(true).sum()

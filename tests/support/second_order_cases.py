@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 from dense_products import centered
@@ -202,7 +203,7 @@ def passed(problem, single, slack=1.0):
     compression = Q.T @ image
     residual = image - Q * np.diag(compression)
     ritz = RitzBlock(compression, Q.T @ Q, residual.T @ residual, n, eta)
-    return so.pass_certificate(leading, ritz, problem.c), leading, Q
+    return so.OfMap(leading).certificate(SimpleNamespace(block=ritz, c=problem.c)), leading, Q
 
 
 def known(problem, slack=1.0):

@@ -20,7 +20,7 @@ from sklearn import get_config
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from fastkpca.kernels import Kernel
 
@@ -28,7 +28,7 @@ from .methods.cca import kernel_cca
 from .methods.pls import kernel_pls
 from .methods.ridge import kernel_ridge
 
-__all__ = ["KERNEL", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth"]
+__all__ = ["KERNEL", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor"]
 
 KERNEL: dict[str, list[Any]] = {
     "kernel": [str, callable, HasMethods("block")],
@@ -56,10 +56,36 @@ class MedianWidth(KernelEstimator):
         variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
         return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 
+    @staticmethod
+    def _weights(X: Any, sample_weight: Any) -> np.ndarray | None:
+        """One for each row, as scikit-learn checks them; None where none are given."""
+        return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+
     def _kernel_of_fit(self, X: Any) -> Kernel:
         given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
         gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
         return self._kernel_of_estimator(X, given, gamma, self.kernel_params)
+
+
+class Predictor(MedianWidth):
+    """Such an estimator whose model says something of new rows."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """What was learned of rows: their class, their group, or numbers.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            With the columns of the training rows; for ``kernel="precomputed"`` the matrix (n_rows, n_samples) between
+            these and the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_targets)
+            Labels, and numbers as the targets were given; groups are counted from 0.
+        """
+        check_is_fitted(self, "model_")
+        return np.asarray(self.model_.predict(self._validated(X, reset=False), n_threads=self._n_threads()))
 
 
 class _OfNumbers(MedianWidth):
@@ -88,7 +114,7 @@ class _OfNumbers(MedianWidth):
         return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
 
 
-class KernelRidge(RegressorMixin, _OfNumbers):
+class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
     """Kernel ridge regression by conjugate gradients, without the kernel matrix.
 
     Parameters
@@ -172,14 +198,12 @@ class KernelRidge(RegressorMixin, _OfNumbers):
         self
         """
         X, y = self._targets(X, y)
-        if sample_weight is not None:
-            sample_weight = np.broadcast_to(np.asarray(sample_weight), len(y))
         self.model_ = kernel_ridge(
             X,
             y,
             self._kernel_of_fit(X),
             regularization=self.alpha,
-            sample_weight=sample_weight,
+            sample_weight=self._weights(X, sample_weight),
             tol=self.tol,
             method=self.method,
             max_iterations=self.max_iter,
@@ -187,22 +211,6 @@ class KernelRidge(RegressorMixin, _OfNumbers):
         )
         self.n_iter_ = max(1, self.model_.info["iterations"])
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Numbers of rows.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            With the columns of the training rows; for ``kernel="precomputed"`` the matrix (n_rows, n_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (n_rows, n_targets)
-            As the targets were given.
-        """
-        check_is_fitted(self, "model_")
-        return np.asarray(self.model_.predict(self._validated(X, reset=False), n_threads=self._n_threads()))
 
 
 class _Components(KernelTransformer, _OfNumbers):
@@ -258,7 +266,7 @@ class _Components(KernelTransformer, _OfNumbers):
         return int(self.n_components_)
 
 
-class KernelPLSRegression(RegressorMixin, _Components):
+class KernelPLSRegression(RegressorMixin, Predictor, _Components):
     """Regression on components of the rows that vary together with the targets.
 
     Parameters
@@ -302,7 +310,7 @@ class KernelPLSRegression(RegressorMixin, _Components):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
 
         Returns
         -------
@@ -314,14 +322,12 @@ class KernelPLSRegression(RegressorMixin, _Components):
             y,
             self._kernel_of_fit(X),
             self.n_components,
-            sample_weight=sample_weight,
+            sample_weight=self._weights(X, sample_weight),
             tol=self.tol,
             **self._options(),
         )
         self.n_components_ = self.model_.n_components
         return self
-
-    predict = KernelRidge.predict
 
 
 class KernelCCA(_Components):
@@ -399,7 +405,7 @@ class KernelCCA(_Components):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The other view.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
 
         Returns
         -------
@@ -413,7 +419,7 @@ class KernelCCA(_Components):
             self.n_components,
             kernel_y=self.kernel_y,
             regularization=self.regularization,
-            sample_weight=sample_weight,
+            sample_weight=self._weights(X, sample_weight),
             tol=self.tol,
             **self._options(),
         )

@@ -20,15 +20,13 @@ from sklearn.base import ClassifierMixin, ClusterMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
-
-from fastkpca.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .methods.clustering import kernel_kmeans
 from .methods.diffusion import spectral_clustering
-from .methods.klda import KLDAModel, klda
-from .methods.logistic import LogisticModel, kernel_logistic
-from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, MedianWidth
+from .methods.klda import klda
+from .methods.logistic import kernel_logistic
+from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, Predictor
 
 __all__ = [
     "KLDA",
@@ -41,25 +39,13 @@ __all__ = [
 ]
 
 
-class _KernelClassifier(ClassifierMixin, MedianWidth):
+class _KernelClassifier(ClassifierMixin, Predictor):
     """A classifier on a kernel's function of the rows."""
 
     model_: Any
 
-    def fit(self, X: Any, y: Any) -> Any:
-        """Learn the classes of rows.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
-            Labels of two classes or more.
-
-        Returns
-        -------
-        self
-        """
+    def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Rows and labels of a fit, and the parameters, checked."""
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
         if y is None:
@@ -68,30 +54,7 @@ class _KernelClassifier(ClassifierMixin, MedianWidth):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        self.model_ = self._learned(X, y, self._kernel_of_fit(X))
-        self.classes_ = self.model_.classes
-        return self
-
-    def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> Any:
-        raise NotImplementedError
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels of rows.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            With the columns of the training rows; for ``kernel="precomputed"`` the matrix (n_rows, n_samples) between
-            these and the training rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Of the type of the labels.
-        """
-        check_is_fitted(self, "model_")
-        X = self._validated(X, reset=False)
-        return np.asarray(self.model_.predict(X, n_threads=self._n_threads()))
+        return X, y
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class.
@@ -192,11 +155,25 @@ class KLDA(KernelTransformer, _KernelClassifier):
         self.method = method
         self.max_features = max_features
 
-    def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> KLDAModel:
-        return klda(
+    def fit(self, X: Any, y: Any) -> KLDA:
+        """Learn the classes of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of two classes or more.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._checked(X, y)
+        self.model_ = klda(
             X,
             y,
-            kernel,
+            self._kernel_of_fit(X),
             self.n_components,
             regularization=self.regularization,
             penalty=self.penalty,
@@ -206,6 +183,8 @@ class KLDA(KernelTransformer, _KernelClassifier):
             n_threads=self._n_threads(),
             rng=self._seed(),
         )
+        self.classes_ = self.model_.classes
+        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Coordinates of rows along the directions.
@@ -304,24 +283,42 @@ class KernelLogisticRegression(_KernelClassifier):
         self.method = method
         self.max_features = max_features
 
-    def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> LogisticModel:
-        model = kernel_logistic(
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelLogisticRegression:
+        """Learn the classes of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of two classes or more.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A whole number counts the row that many times.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._checked(X, y)
+        self.model_ = kernel_logistic(
             X,
             y,
-            kernel,
+            self._kernel_of_fit(X),
             regularization=1.0 / self.C,
             tol=self.tol,
             method=self.method,
             max_features=self.max_features,
             max_iterations=self.max_iter,
+            sample_weight=self._weights(X, sample_weight),
             n_threads=self._n_threads(),
             rng=self._seed(),
         )
-        self.n_iter_ = int(model.info["iterations"])
-        return model
+        self.classes_ = self.model_.classes
+        self.n_iter_ = int(self.model_.info["iterations"])
+        return self
 
 
-class _KernelClusterer(ClusterMixin, MedianWidth):
+class _KernelClusterer(ClusterMixin, Predictor):
     """Groups of rows on a kernel."""
 
     model_: Any
@@ -358,7 +355,7 @@ class _KernelClusterer(ClusterMixin, MedianWidth):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
         y : Ignored
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
             A whole number counts the row that many times.
 
         Returns
@@ -371,36 +368,18 @@ class _KernelClusterer(ClusterMixin, MedianWidth):
         kernel = self._kernel_of_fit(X)
         if self._precomputed:  # declared: the plan checks it
             kernel = type(kernel)(semidefinite=True)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         self.model_ = type(self)._method(
             X,
             kernel,
             self.n_clusters,
             tol=self.tol,
             max_features=self.max_features,
-            sample_weight=weights,
+            sample_weight=self._weights(X, sample_weight),
             n_threads=self._n_threads(),
             rng=self._seed(),
         )
         self.labels_ = self.model_.labels
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Groups of rows.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            With the columns of the training rows; for ``kernel="precomputed"`` the matrix (n_rows, n_samples) between
-            these and the training rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        check_is_fitted(self, "model_")
-        X = self._validated(X, reset=False)
-        return np.asarray(self.model_.predict(X, n_threads=self._n_threads()))
 
 
 class KernelKMeans(_KernelClusterer):

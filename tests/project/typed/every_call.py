@@ -134,6 +134,7 @@ def rows_again(X: Array, folder: Path) -> None:
     model = fk.kpca(X, "gaussian", 5, sigma=2.0)
     assert_type(fk.kpca_preimage(model, model.score[:4], method="fixed-point"), Array)
     assert_type(fk.kpca_denoise(model, X[:4]), Array)
+    assert_type(fk.kpca_fill(model, X[:4], train=X, n_threads=1), Array)
     limits = fk.kpca_limits(model, X + 0.1, confidence=0.9, joint=True)
     assert_type(limits, Limits)
     assert_type(fk.kpca_t2(model, X), Array)

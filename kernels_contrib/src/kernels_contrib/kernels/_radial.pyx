@@ -18,7 +18,6 @@ cdef extern from "radial.h" nogil:
         KC_THREE_HALVES
         KC_FIVE_HALVES
         KC_TABLE
-        KC_LARGE
         KC_POWER
 
     ctypedef struct kc_profile:
@@ -75,7 +74,7 @@ DIRECT = 16
 FARTHEST = 1e150
 KINDS = {
     "exp": KC_EXP, "three halves": KC_THREE_HALVES, "five halves": KC_FIVE_HALVES, "table": KC_TABLE,
-    "large": KC_LARGE, "power": KC_POWER,
+    "power": KC_POWER,
 }
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Summary
+from fastkpca.kernels.parameters import length, resolved
 from fastkpca.methods import check_count
 
-from .parameters import by_median, length
+from .parameters import by_median
 
 __all__ = ["Anova"]
 
@@ -59,10 +60,9 @@ class Anova(Kernel):
         return float(math.comb(d, self.degree))
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        if self.sigma is None:
-            raise KernelParameterError("anova: sigma is not set; give it, or resolve the kernel on data first")
+        sigma = resolved("anova", "sigma", self.sigma)
         self._terms(X.shape[1])
-        A, B = (np.asarray(rows, dtype=np.float64) / self.sigma for rows in (X, Y))
+        A, B = (np.asarray(rows, dtype=np.float64) / sigma for rows in (X, Y))
         sums = [np.ones((len(A), len(B)))] + [np.zeros((len(A), len(B))) for _ in range(self.degree)]
         for column in range(A.shape[1]):
             values = np.subtract.outer(A[:, column], B[:, column])

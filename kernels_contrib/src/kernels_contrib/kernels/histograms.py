@@ -10,13 +10,11 @@ import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Cost, Kernel, KernelParameterError, Offer, Summary, Summation
+from fastkpca.kernels.parameters import positive_number, resolved
 
-from .parameters import positive
+from .parameters import evenly
 
 __all__ = ["ChiSquared", "Intersection"]
-
-MEAN_ROWS = 500
-"""Rows whose mean distance gives gamma where none is given: it is known to a few per cent then."""
 
 
 def _refuse_negative(kernel: str, *arrays: np.ndarray) -> None:
@@ -58,23 +56,21 @@ class ChiSquared(Kernel):
 
     def check(self) -> None:
         if self.gamma is not None:
-            self.__dict__["gamma"] = positive("chi_squared", "gamma", self.gamma)
+            self.__dict__["gamma"] = positive_number("chi_squared", "gamma", self.gamma)
 
     def resolve(self, data: Summary) -> ChiSquared:
         _refuse_negative("chi_squared", data.box[0])
         if self.gamma is not None:
             return self
-        rows = data.sample[np.linspace(0, len(data.sample) - 1, min(MEAN_ROWS, len(data.sample))).astype(np.intp)]
+        rows = evenly(data.sample)
         mean = float(_chi_squares(rows, rows).sum()) / max(1, len(rows) * (len(rows) - 1))
         if not mean > 0.0:
             raise KernelParameterError("chi_squared: all rows of X are equal, so there is no mean distance; give gamma")
         return ChiSquared(gamma=1.0 / mean)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        if self.gamma is None:
-            raise KernelParameterError("chi_squared: gamma is not set; give it, or resolve the kernel on data first")
-        values = _chi_squares(X, Y)
-        return np.exp(np.multiply(values, -self.gamma, out=values), out=values).astype(X.dtype, copy=False)
+        values, gamma = _chi_squares(X, Y), resolved("chi_squared", "gamma", self.gamma)
+        return np.exp(np.multiply(values, -gamma, out=values), out=values).astype(X.dtype, copy=False)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.ones(len(X))

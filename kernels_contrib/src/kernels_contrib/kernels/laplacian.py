@@ -11,20 +11,18 @@ import scipy  # scipy.spatial is loaded where it is used first
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
+from fastkpca.kernels.parameters import length, positive_number, resolved
 
 from ._radial import Profile, distances
 from .line import line_offers
-from .parameters import length, positive
+from .parameters import evenly
 from .profiles import scale_of
 
 __all__ = ["Laplacian"]
 
-MEDIAN_ROWS = 1000
-"""Rows among which the median distance is taken."""
-
 
 def _length_of_gamma(gamma: object) -> float:
-    return 1.0 / positive("laplacian", "gamma", gamma)
+    return 1.0 / positive_number("laplacian", "gamma", gamma)
 
 
 class Laplacian(Kernel):
@@ -60,10 +58,7 @@ class Laplacian(Kernel):
     def resolve(self, data: Summary) -> Laplacian:
         if self.length_scale is not None:
             return self
-        sample = data.sample
-        if len(sample) > MEDIAN_ROWS:  # spread evenly: the sample is random, but in the order of the rows
-            sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
-        distances = scipy.spatial.distance.pdist(sample, "cityblock")
+        distances = scipy.spatial.distance.pdist(evenly(data.sample), "cityblock")
         if not distances.any():
             raise KernelParameterError(
                 "laplacian: all rows of X are equal, so there is no median distance; check X, or give length_scale"
@@ -71,13 +66,9 @@ class Laplacian(Kernel):
         return Laplacian(length_scale=float(np.median(distances) or np.median(distances[distances > 0.0])))
 
     def _scale(self) -> tuple[float, float]:
-        if self.length_scale is None:
-            raise KernelParameterError(
-                "laplacian: length_scale is not set; give it, or resolve the kernel on data first"
-            )
         with localcontext() as context:
             context.prec = 50
-            return scale_of(1 / Decimal(self.length_scale))
+            return scale_of(1 / Decimal(resolved("laplacian", "length_scale", self.length_scale)))
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         profile = Profile("exp", self._scale())

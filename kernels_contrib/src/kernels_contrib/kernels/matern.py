@@ -9,18 +9,20 @@ import numpy as np
 from scipy.special import gammaln
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import FeatureMap, Gaussian, Kernel, KernelParameterError, Offer, Summary
+from fastkpca.kernels import FeatureMap, Gaussian, Kernel, Offer, Summary
+from fastkpca.kernels.parameters import length, positive_number, resolved
+from fastkpca.methods import as_float
 
 from ._radial import DIRECT, distances
 from .line import line_offers
 from .mixture import gamma_mixture
-from .parameters import FARTHEST, by_median, length, positive
-from .profiles import GAUSSIAN_FROM, LARGE, LEAST_ORDER, matern_profile, square_root_scale
+from .parameters import FARTHEST, by_median
+from .profiles import LARGEST_ORDER, LEAST_ORDER, matern_profile, square_root_scale
 from .split import split_offers
 
 __all__ = ["Matern"]
 
-SMALLEST = 1e-154
+SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 """Distance whose square is still a normal number."""
 
 
@@ -31,13 +33,13 @@ class Matern(Kernel):
     (1 + t) exp(-t), nu = 5/2 is (1 + t + t^2 / 3) exp(-t), each with its own t, and nu = inf is the Gaussian with
     sigma = length_scale. Sample paths of a Gaussian process with this covariance have ceil(nu) - 1 derivatives.
 
-    Values are within a few units in the last place for half-integer nu up to 5/2, and within 1e-13 relative for others
-    up to 50 (1e-12 beyond), from distance zero down to underflow.
+    Values are within a few units in the last place for half-integer nu up to 5/2, and within 1e-13 relative for others,
+    from distance zero down to underflow.
 
     Parameters
     ----------
     nu : float, default 1.5
-        At least 0.05; infinity is allowed. ``alpha`` is another spelling.
+        From 0.05 to 50, or infinity. ``alpha`` is another spelling.
     length_scale : float, optional
         Positive, in the units of X. ``gamma`` is another spelling. Default: as the Gaussian's sigma, the
         median distance of the rows divided by sqrt(2).
@@ -74,7 +76,9 @@ class Matern(Kernel):
     length_scale: float | None
 
     def check(self) -> None:
-        self.__dict__.update(nu=positive("matern", "nu", self.nu, least=LEAST_ORDER, infinite=True))
+        if as_float(self.nu) != math.inf:
+            checked = positive_number("matern", "nu", self.nu, least=LEAST_ORDER, most=LARGEST_ORDER)
+            self.__dict__["nu"] = checked
         if self.length_scale is not None:
             self.__dict__["length_scale"] = length("matern", "length_scale", self.length_scale)
 
@@ -85,9 +89,7 @@ class Matern(Kernel):
 
     @property
     def _length(self) -> float:
-        if self.length_scale is None:
-            raise KernelParameterError("matern: length_scale is not set; give it, or resolve the kernel on data first")
-        return self.length_scale
+        return resolved("matern", "length_scale", self.length_scale)
 
     @property
     def translation(self) -> str | None:
@@ -100,8 +102,8 @@ class Matern(Kernel):
 
     @property
     def _gaussian(self) -> Gaussian | None:
-        """What this kernel is to rounding, for nu that large."""
-        return Gaussian(sigma=self._length) if self.nu >= GAUSSIAN_FROM else None
+        """What this kernel is for infinite nu."""
+        return Gaussian(sigma=self._length) if math.isinf(self.nu) else None
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         if self._gaussian is not None:
@@ -122,14 +124,14 @@ class Matern(Kernel):
         As a mixture of Gaussians of widths s, |r k'(r)| <= sup (r^2 / s) exp(-r^2 / (2 s)) = 2 / e: that is what a
         relative error of the distance does. Differences have one of (d + 4) u / 2; products, mended where they are less
         than 1/64 of |x|^2 + |y|^2, one of 64 (d + 8) u. Rows come with a shift subtracted, which moves each by u times
-        the radius: see ``_moved``. The values themselves: 1e-13 (1e-12) relative, and the rounding to the tile's type.
+        the radius: see ``_moved``. The values themselves: 1e-13 relative, and the rounding to the tile's type.
         """
         if self._gaussian is not None:
             return self._gaussian.entry_error(data, dtype)
         u, d = UNIT, data.n_features
         closed = self.nu in (0.5, 1.5, 2.5)
         relative = (64.0 * (d + 8) if d > DIRECT else 0.5 * (d + 4)) * u
-        values = 8.0 * u if closed else 1e-13 if self.nu <= LARGE else 1e-12
+        values = 8.0 * u if closed else 1e-13
         return min(1.0, 0.74 * relative + values + 2.0 * unit_roundoff(dtype) + self._moved(2.0 * u * data.radius))
 
     def value_bound(self, data: Summary) -> float:

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* musl's loader cannot choose among clones */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+/* musl's loader cannot choose among clones; others do before ThreadSanitizer can be called */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define KC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define KC_CLONES
@@ -132,15 +132,9 @@ static void general(const kc_profile *p, Py_ssize_t n, double *r)
             r[i] = p->series ? near_zero(p, t) : 1.0;
             continue;
         }
-        if (p->kind == KC_TABLE) {
-            t = scaled(p, r[i], &rest);
-            double half = exp_of(-0.5 * t); /* exp(-t) may underflow where k does not: t^(nu - 1/2) is large */
-            r[i] = (tabulated(p, t) * (1.0 - rest)) * half * half;
-        } else {
-            double nu = p->order, h = t * t / (sqrt(nu * nu + t * t) + nu);
-            double half = exp_of(-0.5 * (h - nu * log1p(h / (2.0 * nu))));
-            r[i] = tabulated(p, t) * half * half;
-        }
+        t = scaled(p, r[i], &rest);
+        double half = exp_of(-0.5 * t); /* exp(-t) may underflow where k does not: t^(nu - 1/2) is large */
+        r[i] = (tabulated(p, t) * (1.0 - rest)) * half * half;
     }
 }
 

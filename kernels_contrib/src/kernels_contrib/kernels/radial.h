@@ -13,13 +13,13 @@
 /* Terms of the two power series about distance zero. */
 #define KC_SERIES 7
 
-enum { KC_EXP = 0, KC_THREE_HALVES = 1, KC_FIVE_HALVES = 2, KC_TABLE = 3, KC_LARGE = 4, KC_POWER = 5 };
+enum { KC_EXP = 0, KC_THREE_HALVES = 1, KC_FIVE_HALVES = 2, KC_TABLE = 3, KC_POWER = 4 };
 
 /* k as a function of t = c r; c = c_high + c_low + c_rest, the first two exact halves of a double. */
 typedef struct {
     int kind;
     double c, c_high, c_low, c_rest;
-    double order;               /* nu (KC_TABLE, KC_LARGE); alpha of (1 + t^2)^-alpha (KC_POWER) */
+    double order;               /* nu (KC_TABLE); alpha of (1 + t^2)^-alpha (KC_POWER) */
     double largest;             /* t beyond it is 0 */
     const double *table;        /* KC_TERMS numbers a piece, 2^(52 - shift) pieces an octave, from `lowest` on */
     int64_t first, pieces;      /* (bits of lowest) >> shift, and how many pieces there are */

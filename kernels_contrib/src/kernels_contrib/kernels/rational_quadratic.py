@@ -9,11 +9,12 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
+from fastkpca.kernels import Kernel, Offer, Summary
+from fastkpca.kernels.parameters import length, positive_number, resolved
 
 from ._radial import DIRECT, Profile, distances
 from .mixture import gamma_mixture
-from .parameters import FARTHEST, by_median, length, positive
+from .parameters import FARTHEST, by_median
 from .profiles import scale_of
 from .split import split_offers
 
@@ -56,7 +57,7 @@ class RationalQuadratic(Kernel):
 
     def check(self) -> None:
         self.__dict__.update(
-            alpha=positive("rational_quadratic", "alpha", self.alpha, least=LEAST_ORDER, most=LARGEST_ORDER)
+            alpha=positive_number("rational_quadratic", "alpha", self.alpha, least=LEAST_ORDER, most=LARGEST_ORDER)
         )
         if self.length_scale is not None:
             self.__dict__["length_scale"] = length("rational_quadratic", "length_scale", self.length_scale)
@@ -68,11 +69,7 @@ class RationalQuadratic(Kernel):
 
     @property
     def _length(self) -> float:
-        if self.length_scale is None:
-            raise KernelParameterError(
-                "rational_quadratic: length_scale is not set; give it, or resolve the kernel on data first"
-            )
-        return self.length_scale
+        return resolved("rational_quadratic", "length_scale", self.length_scale)
 
     def _profile(self) -> Profile:
         with localcontext() as context:

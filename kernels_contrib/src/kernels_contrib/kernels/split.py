@@ -33,6 +33,7 @@ from fastkpca.methods import Rows
 from ._grid import gather, spread
 from ._radial import WIDE_TERMS, NearPairs, Profile
 from .mixture import Mixture
+from .parameters import evenly
 
 __all__ = ["SplitSummation", "split_offers"]
 
@@ -131,7 +132,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     extent = np.maximum(data_x.box[1], data_y.box[1]) - low
     if not np.isfinite(extent).all():
         return None
-    some_x, some_y = (_evenly(data.sample) for data in (data_x, data_y))
+    some_x, some_y = (evenly(data.sample, SAMPLE) for data in (data_x, data_y))
     squares = np.sort(cdist(some_x, some_y, "sqeuclidean").ravel())
     boxes = _Boxes(low, extent, data_x.n_samples, data_y.n_samples, squares)
     best: Plan | None = None
@@ -202,12 +203,6 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
     if error > tol:
         return None
     return Plan(w, s, place.cut, q, step, boxes.low, points, padded, error, seconds, seconds)
-
-
-def _evenly(sample: np.ndarray) -> np.ndarray:
-    if len(sample) <= SAMPLE:
-        return sample
-    return sample[np.linspace(0, len(sample) - 1, SAMPLE).astype(np.intp)]
 
 
 PIECES = 512

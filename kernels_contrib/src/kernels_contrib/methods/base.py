@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fastkpca.kernels import Kernel
+
+from . import stored
 from .functions import KernelFunction
 from .stored import Stored
 
-__all__ = ["Classifier", "FittedMethod", "Projection", "Regressor", "predict", "project"]
+__all__ = ["Classifier", "FittedMethod", "KernelMethod", "Projection", "Regressor", "predict", "project"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -35,6 +38,14 @@ class FittedMethod(Stored):
         return f"<{type(self).__name__}: {', '.join(self.facts())}>"
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KernelMethod(FittedMethod):
+    """Such a result of one kernel, with every parameter resolved, and what the fit came to."""
+
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    info: dict[str, Any] = field(metadata=stored.info("method"))
+
+
 class Projection(FittedMethod):
     """A model that gives coordinates of new rows."""
 
@@ -46,11 +57,12 @@ class Projection(FittedMethod):
         return self.function(X, n_threads)
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Regressor(FittedMethod):
-    """A model whose function gives numbers."""
+    """A model whose function gives numbers; ``single``: the targets were given as one vector."""
 
-    function: KernelFunction
-    single: bool
+    function: KernelFunction = field(metadata={})
+    single: bool = field(metadata=stored.flag())
 
     def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """The targets at new rows.

@@ -16,15 +16,24 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
-from fastkpca.kernels import Kernel
 from fastkpca.methods import Randomness, check_count, check_weights
 
 from . import stored
-from .base import FittedMethod
+from .base import KernelMethod
 from .functions import KernelFunction, function
 from .options import FitOptions
 from .partition import ENOUGH, Product, certificate, filled, frame, indicators, partition
-from .products import Products, products_for, quick_gram, training_rows
+from .permutation import LEAST_ROWS
+from .products import (
+    DRAFT_ROWS,
+    Products,
+    entry_error,
+    need_semidefinite,
+    products_for,
+    quick_gram,
+    second_moment,
+    training_rows,
+)
 
 __all__ = ["KMeansModel", "assign", "group_count", "kernel_kmeans"]
 
@@ -32,17 +41,13 @@ COMPONENTS = 2
 """Leading components for each group, among which groups are looked for first: k - 1 hold the best of all subspaces."""
 MISSED = 1e-4
 """Share of the trace that a map may miss: certificates are about per cents of the cost."""
-FEW_ROWS = 10_000
-"""Rows up to which exact products take less than a second each."""
-FEWEST_ROWS = 4
-"""Rows below which there is nothing to cluster."""
 
 
 def group_count(k: Any, n_samples: int) -> int:
     """k, a number of groups of so many rows."""
     k = check_count(k, "k")
-    if n_samples < FEWEST_ROWS:
-        raise ValueError(f"X has n_samples={n_samples} rows; clustering needs at least {FEWEST_ROWS}")
+    if n_samples < LEAST_ROWS:
+        raise ValueError(f"X has n_samples={n_samples} rows; clustering needs at least {LEAST_ROWS}")
     if not k < n_samples:
         raise ValueError(f"k is {k}; {n_samples} rows have 1 to {n_samples - 1} groups")
     return k
@@ -55,7 +60,7 @@ def row_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Grouping(FittedMethod):
+class Grouping(KernelMethod):
     """A clustering, and what is proved of all others with as many groups.
 
     Attributes
@@ -83,7 +88,6 @@ class Grouping(FittedMethod):
     gap: np.ndarray = field(metadata=stored.array("2"))
     sizes: np.ndarray = field(metadata=stored.array("k", least=0.0))
     labels: np.ndarray = field(metadata=stored.in_file(lambda record, name, known: np.empty(0, dtype=np.intp), None))
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def counted(self) -> str:
@@ -132,7 +136,6 @@ class KMeansModel(Grouping):
         For each group j, <phi(x), m_j> - |m_j|^2 / 2, with means about that of all rows: the largest is the nearest.
     """
 
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     function: KernelFunction = field(metadata=function("k"))
 
     @property
@@ -241,7 +244,8 @@ def kernel_kmeans(
     options = FitOptions(
         kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng
     )
-    products = _semidefinite(_products(X, options, budget=tol is None and max_features is not None))
+    products = _products(X, options, budget=tol is None and max_features is not None)
+    need_semidefinite(products.kernel, "kernel_kmeans")
     Phi = None if products.features is None else products.held_features()
     Phi = products.features if Phi is None else Phi
     space = _of_products(products, weights, k, options) if Phi is None else _of_features(products, Phi, weights, k)
@@ -271,17 +275,6 @@ def kernel_kmeans(
     )
 
 
-def _semidefinite(products: Products) -> Products:
-    """The same, refused where the kernel is not positive semidefinite."""
-    if not products.kernel.positive_semidefinite:
-        raise ValueError(
-            f"kernel_kmeans needs a positive semidefinite kernel, in whose space rows have distances, and "
-            f"{products.kernel!r} is not declared to be one; take another kernel, or declare it "
-            "(positive_semidefinite=True, for a precomputed matrix semidefinite=True)"
-        )
-    return products
-
-
 def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
     """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` whatever that misses."""
     given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
@@ -290,7 +283,7 @@ def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
         return Products(X, features.kernel, features=features, n_threads=options.n_threads)
     if options.method != "features":
         gram = quick_gram(X, options.kernel, **given)
-        if options.method == "gram" or gram.products != "exact" or X.shape[0] <= FEW_ROWS:
+        if options.method == "gram" or gram.products != "exact" or X.shape[0] <= DRAFT_ROWS:
             return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
     return products_for(X, options)
 
@@ -337,9 +330,7 @@ def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _
     features, n = products.features, products.n_samples
     moments = features.moments(weights)
     D, trace, mean = features.shape[1], moments.trace, np.array(moments.mean)
-    second = moments.dense()
-    if second is None:  # held as an operator only
-        second = moments.matmat(np.eye(D))
+    second = second_moment(moments)
     values, vectors = np.linalg.eigh((second + second.T) / 2)
     values, vectors = np.append(np.maximum(values[::-1], 0.0), np.zeros(COMPONENTS * k + 1)), vectors[:, ::-1]
     kernel_trace = trace + moments.count * float(mean @ mean) + moments.residual_trace
@@ -375,9 +366,7 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
     # components that were not found carry no variance but rounding; the trace says how much they may have at most
     rest = max(total[1] - bounds[:, 0].sum(), 0.0)
     bounds = np.vstack([bounds, np.tile([0.0, rest], (k, 1))])
-    each = products.gram.error_bound
-    if not np.isfinite(each):  # no bound on the kernel's values is known: about those that block returned
-        each = rounding_factor(products.n_samples) * UNIT * abs(products.mean_diagonal())
+    each = entry_error(products.gram)
     return _Space(
         points=np.asarray(model.score[:, : COMPONENTS * k - 1], dtype=np.float64),
         total=(float(total[0]), float(total[1])),

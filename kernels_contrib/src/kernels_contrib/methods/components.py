@@ -44,7 +44,6 @@ class RegressionModel(Regressor):
     intercept: np.ndarray = field(metadata=stored.array("k"))
     function: ComponentFunction = field(metadata=function("k"))
     explained_variance: np.ndarray = field(metadata=stored.array("k"))
-    single: bool = field(metadata=stored.flag())
 
     @property
     def components(self) -> fk.KPCAModel:

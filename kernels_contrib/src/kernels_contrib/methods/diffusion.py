@@ -31,22 +31,17 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
-from fastkpca.kernels import Kernel
 from fastkpca.methods import Randomness, as_float, check_count
 
 from . import stored
-from .base import Projection
+from .base import KernelMethod, Projection
 from .clustering import Grouping, group_count, row_weights
 from .functions import ComponentFunction, function
 from .partition import certificate, frame, means, nearest, partition
-from .products import quick_gram, training_rows
+from .products import entry_error, quick_gram, training_rows
 
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "spectral_clustering"]
 
-MOST_GROUPS = 10
-"""Groups among which a number is chosen where none is given."""
-BEYOND = 2
-"""Eigenvalues beyond that of the last group: one for its gap, one that bounds all others."""
 LOOKED_AT = 64
 """Rows whose similarities are looked at for negative ones."""
 
@@ -62,7 +57,7 @@ def _no_coordinates(record: Any, name: str, known: stored.Known) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DiffusionModel(Projection):
+class DiffusionModel(KernelMethod, Projection):
     """A diffusion map.
 
     Attributes
@@ -80,13 +75,11 @@ class DiffusionModel(Projection):
 
     eigenvalues: np.ndarray = field(metadata=stored.array("e"))
     eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     alpha: float = field(metadata=stored.number(least=0.0))
     time: float = field(metadata=stored.number(least=0.0))
     function: ComponentFunction = field(metadata=function("k"))
     least_sum: float = field(metadata=stored.number())
     coordinates: np.ndarray = field(metadata=stored.in_file(_no_coordinates, None))
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def gaps(self) -> np.ndarray:
@@ -119,7 +112,6 @@ class SpectralModel(Grouping):
 
     eigenvalues: np.ndarray = field(metadata=stored.array("e"))
     eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     function: ComponentFunction = field(metadata=function("f"))
     least_sum: float = field(metadata=stored.number())
     centres: np.ndarray = field(metadata=stored.array("kg"))
@@ -210,14 +202,7 @@ class _Walk:
     @property
     def product_error(self) -> float:
         """Of a unit column: of the product by |sqrt(w)|_1 |sqrt(w)|_2 at most, of the weights by 3 e |N|."""
-        return _entry_error(self.gram) * float(self.weights.sum()) + 3.0 * self.relative + 8.0 * UNIT
-
-
-def _entry_error(gram: Any) -> float:
-    """``error_bound``; where no bound on the kernel's values is known, about those that ``block`` returned."""
-    if np.isfinite(gram.error_bound):
-        return float(gram.error_bound)
-    return float(rounding_factor(gram.shape[0]) * UNIT * np.abs(gram.diagonal()).max())
+        return entry_error(self.gram) * float(self.weights.sum()) + 3.0 * self.relative + 8.0 * UNIT
 
 
 def _similarities(X: Any, kernel: Any, n_threads: int | None, rng: Any, parameters: dict[str, Any]) -> Any:
@@ -236,7 +221,7 @@ def _similarities(X: Any, kernel: Any, n_threads: int | None, rng: Any, paramete
 def _sums(gram: Any, start: np.ndarray) -> tuple[np.ndarray, float]:
     """(K start, its relative error), which must be positive."""
     sums = gram @ start
-    error = _entry_error(gram) * float(start.sum())
+    error = entry_error(gram) * float(start.sum())
     if not sums.min() > 2.0 * error:
         raise ValueError(
             f"the similarities of row {int(np.argmin(sums))} sum to {sums.min():.3g} under {gram.kernel!r}, within the "
@@ -289,7 +274,7 @@ def spectral_clustering(
     kernel: Any = "gaussian",
     k: int | None = None,
     *,
-    max_groups: int = MOST_GROUPS,
+    max_groups: int = 10,
     tol: float | None = None,
     method: str = "auto",
     max_features: int | None = None,
@@ -353,8 +338,9 @@ def spectral_clustering(
     most = group_count(min(check_count(max_groups, "max_groups"), n - 1) if k is None else k, n)
     options = {"tol": tol, "method": method, "max_features": max_features, "n_threads": n_threads, "rng": rng}
     gram = _similarities(X, kernel, n_threads, rng, kernel_parameters)
-    walk = _walk(X, gram, most + BEYOND, 0.0, sample_weight, options)
-    bounds = np.vstack([walk.bounds, np.tile([-1.0, walk.bounds[-1, 1]], (most + BEYOND - len(walk.bounds), 1))])
+    wanted = most + 2  # beyond that of the last group one for its gap, and one that bounds all others
+    walk = _walk(X, gram, wanted, 0.0, sample_weight, options)
+    bounds = np.vstack([walk.bounds, np.tile([-1.0, walk.bounds[-1, 1]], (wanted - len(walk.bounds), 1))])
     info = {"method": walk.model.plan.method, "products": gram.products}
     if k is None:
         k, info["number"] = _number_of_groups(bounds, most)
@@ -411,7 +397,7 @@ def _cut(walk: _Walk, labels: np.ndarray, volumes: np.ndarray) -> tuple[float, f
     E = np.zeros((len(labels), k))
     E[np.arange(len(labels)), labels] = walk.start
     within = np.einsum("ij,ij->j", E, walk.gram @ E)
-    error = _entry_error(walk.gram) * float((E.sum(axis=0) ** 2 / volumes).sum())
+    error = entry_error(walk.gram) * float((E.sum(axis=0) ** 2 / volumes).sum())
     error += k * (walk.relative + 2.0 * rounding_factor(len(labels)) * UNIT)
     cut = k - float((within / volumes).sum())
     return max(cut - error, 0.0), max(cut, 0.0) + error

@@ -20,20 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
 from fastkpca.methods import check_count, check_flag, check_weights
 
 from .options import FitOptions
 from .permutation import PermutationTest, test_of
+from .products import HELD
 from .views import over_permutations, two_views
 
 __all__ = ["PermutationTest", "hsic_test"]
-
-HELD_ROWS = 4096
-"""Rows up to which both matrices are held."""
-PICKED = 100
-"""Multiplications that take as long as a number that is picked out of a matrix and multiplied: a permutation of 1,800
-rows with as many features takes a third of the time."""
 
 
 def hsic_test(
@@ -109,7 +105,8 @@ def hsic_test(
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     A *= share[:, None]
 
-    if n <= HELD_ROWS and A.shape[1] * B.shape[1] > PICKED * n:  # both matrices are small beside a product of features
+    # a permutation picks the entries of one matrix (four numbers are read or written for each), or forms A' B
+    if 16 * n * n <= HELD and A.shape[1] * B.shape[1] > 4 * parallel.A_NUMBER * n:
         K, L = A @ A.T, B @ B.T
     else:
         K = L = None

@@ -12,11 +12,10 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fastkpca.base.rounding import EPS
-from fastkpca.kernels import Kernel
 from fastkpca.methods import check_count
 
 from . import stored
-from .base import Projection, project
+from .base import KernelMethod, Projection, project
 from .discriminant import FittedDirections, Penalised, feature_directions, fit_directions
 from .functions import KernelFunction, function
 from .labels import subset
@@ -27,12 +26,9 @@ __all__ = ["KBDAModel", "kbda", "kbda_project"]
 
 kbda_project = project
 
-SMALL = 64
-"""Directions up to which the small eigenproblem is formed column by column."""
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KBDAModel(Projection):
+class KBDAModel(KernelMethod, Projection):
     """Biased discriminant directions.
 
     Attributes
@@ -52,13 +48,11 @@ class KBDAModel(Projection):
     made_by = "kbda()"
 
     quotients: np.ndarray = field(metadata=stored.array("k"))
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     regularization: float = field(metadata=stored.number(least=0.0))
     penalty: str = field(metadata=stored.text("coefficients", "norm"))
     function: KernelFunction = field(metadata=function("k"))
     n_samples: int = field(metadata=stored.count())
     n_positive: int = field(metadata=stored.count())
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def n_components(self) -> int:
@@ -194,16 +188,14 @@ def _from_gram(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedD
     def quotient(Q: np.ndarray) -> np.ndarray:
         return contrast_transposed(products.matmat(solve(contrast(Q.reshape(n_others, -1)))))
 
-    if n_others <= max(SMALL, c + 1):
+    if n_others <= max(2 * c + 1, 20):  # as many vectors as eigsh would keep
         matrix = quotient(np.eye(n_others))
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         values, vectors = values[-c:], vectors[:, -c:]
     else:
         operator = LinearOperator((n_others, n_others), matvec=quotient, matmat=quotient, dtype=np.float64)
         start = np.random.default_rng(0).standard_normal(n_others)
-        values, vectors = eigsh(
-            operator, c, which="LA", v0=start, tol=problem.tol, ncv=min(n_others, max(2 * c + 1, 12))
-        )
+        values, vectors = eigsh(operator, c, which="LA", v0=start, tol=problem.tol)
     order = np.argsort(values)[::-1]
     order = order[: problem.separating(values[order], info["residual"])]
     values, vectors = values[order], vectors[:, order]

@@ -13,11 +13,10 @@ import numpy as np
 
 import fastkpca as fk
 from fastkpca.base.rounding import EPS
-from fastkpca.kernels import Kernel
 from fastkpca.methods import check_count, check_numbers
 
 from . import stored
-from .base import Projection, project
+from .base import KernelMethod, Projection, project
 from .discriminant import FittedDirections, Penalised, feature_directions, fit_directions
 from .functions import ComponentFunction, KernelFunction, function
 from .labels import class_codes
@@ -30,7 +29,7 @@ klda_project = project
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KLDAModel(Projection):
+class KLDAModel(KernelMethod, Projection):
     """Discriminant directions.
 
     Attributes
@@ -64,12 +63,10 @@ class KLDAModel(Projection):
     class_means: np.ndarray = field(metadata=stored.array("Ck"))
     within: np.ndarray = field(metadata=stored.array("kk"))
     quotients: np.ndarray = field(metadata=stored.array("k"))
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     regularization: float = field(metadata=stored.number(least=0.0))
     penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
     function: KernelFunction = field(metadata=function("k"))
     n_samples: int = field(metadata=stored.count())
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def n_components(self) -> int:

@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 
 from fastkpca.errors import warn_caller
-from fastkpca.kernels import Kernel
-from fastkpca.methods import check_count
+from fastkpca.methods import check_count, check_weights
 
 from ..errors import AccuracyWarning
 from . import stored
-from .base import Classifier, predict
+from .base import Classifier, KernelMethod, predict
 from .functions import KernelFunction, function
 from .labels import class_codes
 from .logit import Logit, check_scale, fit_logit, lift_through
 from .options import FitOptions, accuracy, regularization_strength
-from .products import Products, products_for, training_rows
+from .products import Products, need_semidefinite, products_for, training_rows
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
@@ -31,7 +30,7 @@ logistic_predict = predict
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LogisticModel(Classifier):
+class LogisticModel(KernelMethod, Classifier):
     """A fitted logistic regression.
 
     Attributes
@@ -41,7 +40,8 @@ class LogisticModel(Classifier):
     intercept : ndarray (k,)
         a; k = 1 for two classes, else one a class (they sum to zero).
     gamma : ndarray (N, k) or None
-        Coefficients of the training rows: (indicator of the class - probability) / regularization; None on components.
+        Coefficients of the training rows: (indicator of the class - probability) / regularization, times the weight of
+        the row; None on components.
     regularization : float
     kernel : Kernel
     function : KernelFunction
@@ -57,10 +57,8 @@ class LogisticModel(Classifier):
     intercept: np.ndarray = field(metadata=stored.array("D"))
     gamma: np.ndarray | None = field(metadata=stored.not_stored())
     regularization: float = field(metadata=stored.number(least=0.0))
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     function: KernelFunction = field(metadata=function("D"))
     log_likelihood: float = field(metadata=stored.number())
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``logistic_probability``."""
@@ -84,6 +82,7 @@ def kernel_logistic(
     features_tol: float = 1e-6,
     max_features: int | None = None,
     max_iterations: int = 100,
+    sample_weight: Any = None,
     n_threads: int | None = None,
     rng: Any = 0,
     **kernel_parameters: Any,
@@ -110,6 +109,9 @@ def kernel_logistic(
         2048 by default.
     max_iterations : int
         Most Newton steps.
+    sample_weight : array_like (N,), optional
+        Of each row's part of the likelihood: a whole number counts the row that many times. Some row of each class
+        needs a weight.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     **kernel_parameters
@@ -130,23 +132,21 @@ def kernel_logistic(
     )
     tol = accuracy(tol, "tol")
     max_iterations = check_count(max_iterations, "max_iterations")
+    weights = _weights(sample_weight, classes, codes)
     options = FitOptions(
         kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng, tol_name="features_tol"
     )
     products = products_for(X, options)
-    if not products.kernel.positive_semidefinite and not products.kernel.by_number:
-        raise ValueError(
-            f"{products.kernel!r} is not positive semidefinite, so its functions have no norm to penalise; take "
-            "kernel_pc_logistic, or another kernel"
-        )
+    if not products.kernel.by_number:
+        need_semidefinite(products.kernel, "kernel_logistic")
     check_scale(strength, abs(products.mean_diagonal()))
     target = indicator(codes, len(classes))
-    solution, function_of_rows = _fit(products, target, strength, tol, max_iterations)
+    solution, function_of_rows = _fit(products, target, weights, strength, tol, max_iterations)
     warn_short(solution, tol)
     return LogisticModel(
         classes=classes,
         intercept=solution.intercept,
-        gamma=(target - solution.probability) / strength,
+        gamma=weights[:, None] * (target - solution.probability) / strength,
         regularization=strength,
         kernel=products.kernel.unbound(),
         function=function_of_rows,
@@ -156,18 +156,29 @@ def kernel_logistic(
     )
 
 
+def _weights(sample_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """One for each row; ValueError where all rows of a class have none."""
+    given = check_weights(sample_weight, len(codes), fit=False)
+    if given is None:
+        return np.ones(len(codes))
+    weights = np.asarray(given, dtype=np.float64)
+    of_classes = np.bincount(codes, weights)
+    if not of_classes.all():
+        empty = classes.tolist()[int(np.argmin(of_classes))]
+        raise ValueError(f"every row of the class {empty!r} has the weight zero; leave these rows out, or weight some")
+    return weights
+
+
 def _fit(
-    products: Products, target: np.ndarray, strength: float, tol: float, max_iterations: int
+    products: Products, target: np.ndarray, weights: np.ndarray, strength: float, tol: float, max_iterations: int
 ) -> tuple[Logit, KernelFunction]:
+    options: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations, "sample_weight": weights}
     if products.features is None:
-        solution = fit_logit(
-            target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, max_iterations=max_iterations
-        )
+        solution = fit_logit(target, strength, lift=lambda R: (R, products.matmat(R)), **options)
         return solution, products.function(solution.weights, -solution.intercept)
     held = products.held_features()
     Phi = products.features if held is None else held
-
-    solution = fit_logit(target, strength, lift=lift_through(Phi), tol=tol, max_iterations=max_iterations, plain=True)
+    solution = fit_logit(target, strength, lift=lift_through(Phi), plain=True, **options)
     return solution, products.feature_function(solution.weights, -solution.intercept)
 
 

@@ -80,7 +80,14 @@ def _curvature(p: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 
 def fit_logit(
-    target: np.ndarray, strength: float, *, lift: Lift, tol: float, max_iterations: int, plain: bool = False
+    target: np.ndarray,
+    strength: float,
+    *,
+    lift: Lift,
+    tol: float,
+    max_iterations: int,
+    plain: bool = False,
+    sample_weight: np.ndarray | None = None,
 ) -> Logit:
     """Minimise -log-likelihood + strength/2 |f|^2.
 
@@ -99,8 +106,10 @@ def fit_logit(
     plain : bool
         Coefficients are coordinates with the ordinary inner product (features), rather than numbers at the rows with
         the inner product of K.
+    sample_weight : ndarray (N,), optional
+        Of each row's part of the likelihood.
     """
-    problem = _Problem(target, strength, lift, plain)
+    problem = _Problem(target, strength, lift, plain, sample_weight)
     f = problem.start()
     cost, p = problem.cost(f)
     first, iterations = 0.0, 0
@@ -125,8 +134,9 @@ def fit_logit(
 class _Problem:
     """Cost, slope and Newton's steps. A function is (coefficients, values at the rows, intercept)."""
 
-    def __init__(self, target: np.ndarray, strength: float, lift: Lift, plain: bool):
+    def __init__(self, target: np.ndarray, strength: float, lift: Lift, plain: bool, sample_weight: np.ndarray | None):
         self.target, self.strength, self.plain = target, strength, plain
+        self.weights = (np.ones(len(target)) if sample_weight is None else sample_weight)[:, None]
         self._lift, self.lifts = lift, 0
 
     def lift(self, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,24 +150,27 @@ class _Problem:
     def start(self) -> Function:
         """Zero, with the intercept that gives each class its share."""
         weights, values = self.lift(np.zeros_like(self.target))
-        share = np.clip(self.target.mean(axis=0), 1e-12, None)
+        share = np.clip(np.sum(self.weights * self.target, axis=0) / self.weights.sum(), 1e-12, None)
         logs = np.log(share)
         intercept = np.log(share / (1.0 - share)) if len(share) == 1 else logs - logs.mean()
         return np.zeros_like(weights), np.zeros_like(values), intercept
 
     def likelihood(self, f: Function) -> float:
+        return self._likelihood(f)[0]
+
+    def _likelihood(self, f: Function) -> tuple[float, np.ndarray]:
+        """(its logarithm, probabilities at the rows)."""
         logits = f[1] + f[2]
-        return float(np.sum(self.target * logits) - _probability(logits)[1].sum())
+        p, normaliser = _probability(logits)
+        return float(np.sum(self.weights * self.target * logits) - self.weights[:, 0] @ normaliser), p
 
     def cost(self, f: Function) -> tuple[float, np.ndarray]:
         """(what is minimised, probabilities at the rows)."""
-        logits = f[1] + f[2]
-        p, normaliser = _probability(logits)
-        likelihood = float(np.sum(self.target * logits) - normaliser.sum())
+        likelihood, p = self._likelihood(f)
         return -likelihood + 0.5 * self.strength * (self.inner(f, f) - float(f[2] @ f[2])), p
 
     def slope(self, f: Function, p: np.ndarray) -> Function:
-        R = p - self.target
+        R = self.weights * (p - self.target)
         weights, values, sums = self._with_penalty(R, f)
         # of an intercept that is right, the rounding: it would be all that a kernel near zero has to show
         return weights, values, np.where(np.abs(sums) > 8 * EPS * np.abs(R).sum(axis=0), sums, 0.0)
@@ -190,7 +203,7 @@ class _Problem:
 
         def hessian(V: np.ndarray) -> np.ndarray:
             f = parts(V)
-            return column(self._with_penalty(_curvature(p, f[1] + f[2]), f))
+            return column(self._with_penalty(self.weights * _curvature(p, f[1] + f[2]), f))
 
         def products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
             return np.array([self.inner(parts(A), parts(B))])

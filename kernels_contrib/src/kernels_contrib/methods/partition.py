@@ -57,6 +57,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from .products import DRAFT_ROWS
+
 __all__ = [
     "ENOUGH",
     "Certificate",
@@ -75,8 +77,6 @@ Product: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 STARTS = 10
 """Starts of k-means among points, of which the best goes on: scikit-learn's number before 1.4."""
-START_ROWS = 10_000
-"""Rows on which starts are compared: their means are known to 1 % then."""
 STEPS = 300
 """Steps of Lloyd's algorithm among points, at most: scikit-learn's number."""
 ENOUGH = 1e-6
@@ -293,10 +293,10 @@ def partition(Z: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generat
         There are fewer than k different points.
     """
     n = len(Z)
-    if n <= START_ROWS:
+    if n <= DRAFT_ROWS:
         return min((_lloyd(Z, weights, _seeds(Z, weights, k, rng)) for _ in range(STARTS)), key=lambda x: x[0])[1]
-    some = np.sort(rng.choice(n, START_ROWS, replace=False, p=weights / weights.sum()))
-    ones = np.ones(START_ROWS)
+    some = np.sort(rng.choice(n, DRAFT_ROWS, replace=False, p=weights / weights.sum()))
+    ones = np.ones(DRAFT_ROWS)
     try:  # rows drawn by weight count once
         centres = means(Z[some], partition(Z[some], ones, k, rng), ones, k)
     except ValueError:  # too few different points: all of them may have more

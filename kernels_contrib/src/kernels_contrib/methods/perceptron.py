@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.kernels import Kernel
 from fastkpca.methods import check_choice, check_count, check_flag, check_rng
 
 from . import stored
-from .base import Classifier, predict
+from .base import Classifier, KernelMethod, predict
 from .functions import KernelFunction, function
 from .labels import class_codes
 from .options import FitOptions
@@ -30,7 +29,7 @@ TILE = 512
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PerceptronModel(Classifier):
+class PerceptronModel(KernelMethod, Classifier):
     """A fitted perceptron.
 
     Attributes
@@ -59,9 +58,7 @@ class PerceptronModel(Classifier):
     converged: bool = field(metadata=stored.flag())
     multiclass: str = field(metadata=stored.text("ovr", "joint", "two"))
     averaged: bool = field(metadata=stored.flag())
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     function: KernelFunction = field(metadata=function("D"))
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def decision(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``perceptron_decision``."""

@@ -22,7 +22,7 @@ from .stored import Known
 __all__ = ["PermutationTest", "interval_of", "need_rows", "test_of"]
 
 LEAST_ROWS = 4
-"""Rows without which a test or a correlation says nothing: U-statistics of two matrices divide by N - 3."""
+"""Rows without which a test, a correlation or a grouping says nothing: U-statistics of two matrices divide by N - 3."""
 
 
 def _read_kernels(record: Record, name: str, known: Known) -> tuple[Kernel, ...]:

@@ -17,11 +17,10 @@ import scipy.linalg
 
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import ComponentsWarning, warn_caller
-from fastkpca.kernels import Kernel
 from fastkpca.methods import check_count
 
 from . import stored
-from .base import Projection, Regressor
+from .base import KernelMethod, Projection, Regressor
 from .functions import KernelFunction, function
 from .options import FitOptions
 from .permutation import need_rows
@@ -31,7 +30,7 @@ __all__ = ["PLSModel", "kernel_pls"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PLSModel(Projection, Regressor):
+class PLSModel(Projection, Regressor, KernelMethod):
     """Kernel partial least squares.
 
     Attributes
@@ -55,15 +54,12 @@ class PLSModel(Projection, Regressor):
 
     made_by = "kernel_pls()"
 
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     function: KernelFunction = field(metadata=function("c"))
     score: np.ndarray = field(metadata=stored.not_stored("c"))
     weights: np.ndarray = field(metadata=stored.array("ck"))
     intercept: np.ndarray = field(metadata=stored.array("k"))
     explained: np.ndarray = field(metadata=stored.array("ck"))
-    single: bool = field(metadata=stored.flag())
     n_samples: int = field(metadata=stored.count())
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def n_components(self) -> int:

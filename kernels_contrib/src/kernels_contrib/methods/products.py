@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.base import parallel
+from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, check_weights, feature_moments, holds_more, nearest_and_rest
 
@@ -25,10 +26,12 @@ __all__ = [
     "HELD",
     "Products",
     "class_moments",
+    "entry_error",
     "need_semidefinite",
     "products_for",
     "quick_gram",
     "regression_on",
+    "second_moment",
     "small_features",
     "training_rows",
 ]
@@ -36,7 +39,8 @@ __all__ = [
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
 DRAFT_ROWS = 8192
-"""Rows that a map is chosen on where one pass over all of them will show what it misses anyway."""
+"""Rows that a choice is made on where all of them show later what came of it: a map, the start of k-means or of a
+descent, or whether exact products are quick."""
 PRODUCT_TOL = 1e-10
 """Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
 seldom less than a thousandth of the number of rows."""
@@ -49,7 +53,8 @@ def need_semidefinite(kernel: Kernel, purpose: str) -> None:
     if not kernel.positive_semidefinite:
         raise ValueError(
             f"{kernel!r} is not positive semidefinite, and {purpose} measures lengths in the space of such a kernel; "
-            "take another one (a kernel of your own says that it is with positive_semidefinite = True)"
+            "take another one (a kernel of your own says that it is with positive_semidefinite = True, a matrix "
+            "with semidefinite=True)"
         )
 
 
@@ -149,6 +154,19 @@ def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) ->
     return features
 
 
+def second_moment(moments: Any) -> np.ndarray:
+    """The second moment (D, D) of features about their mean."""
+    second = moments.dense()
+    return moments.matmat(np.eye(len(moments.mean))) if second is None else second  # held as an operator only
+
+
+def entry_error(gram: Any) -> float:
+    """``error_bound``; where no bound on the kernel's values is known, about those that ``block`` returned."""
+    if np.isfinite(gram.error_bound):
+        return float(gram.error_bound)
+    return float(rounding_factor(gram.shape[0]) * UNIT * np.abs(gram.diagonal()).max())
+
+
 def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any) -> Any:
     """``fastkpca.gram``: exact where the kernel has no fast product, else one whose error is ``tol`` of k(x, x)."""
     gram = fk.gram(X, kernel, **options)
@@ -227,7 +245,4 @@ def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator
     threads = parallel.threads_for(products.kernel, products.n_threads)
     for index in members:
         moments = feature_moments(features.map, products.feature_rows(index), n_threads=threads)
-        scatter = moments.dense()
-        if scatter is None:  # held as an operator only
-            scatter = moments.matmat(np.eye(features.shape[1]))
-        yield np.array(moments.mean), scatter, moments.residual_trace
+        yield np.array(moments.mean), second_moment(moments), moments.residual_trace

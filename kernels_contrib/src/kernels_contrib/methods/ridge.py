@@ -23,12 +23,11 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import NotConvergedError, warn_caller
-from fastkpca.kernels import Kernel
 from fastkpca.methods import Iterated, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
 from . import stored
-from .base import Regressor
+from .base import KernelMethod, Regressor
 from .discriminant import preconditioner
 from .functions import KernelFunction, SampleFunction, function, new_rows
 from .options import FitOptions, accuracy, regularization_strength
@@ -40,7 +39,7 @@ ADVICE = "a larger regularization converges sooner, max_iterations allows more s
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class RidgeModel(Regressor):
+class RidgeModel(Regressor, KernelMethod):
     """Kernel ridge regression.
 
     Attributes
@@ -63,14 +62,11 @@ class RidgeModel(Regressor):
 
     made_by = "kernel_ridge()"
 
-    kernel: Kernel = field(metadata=stored.object_of(Kernel))
     regularization: float = field(metadata=stored.number(least=0.0))
     function: KernelFunction = field(metadata=function("k"))
     error_rate: np.ndarray = field(metadata=stored.array("k", least=0.0, infinite=True))
     error_constant: np.ndarray = field(metadata=stored.array("k", least=0.0, infinite=True))
-    single: bool = field(metadata=stored.flag())
     n_samples: int = field(metadata=stored.count())
-    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def error(self, X: Any) -> np.ndarray:
         """Bounds on how far ``predict`` is from the exact solution, rounding included.

@@ -30,6 +30,7 @@ from .. import stored
 from ..base import Projection, project
 from ..functions import new_rows, within_range
 from ..options import accuracy, regularization_strength
+from ..products import DRAFT_ROWS, need_semidefinite
 from .contrast import Setting, some_numbers
 from .descent import Curvature, descend, random_rotation, turn_pairs
 
@@ -39,8 +40,6 @@ kica_project = project
 
 SEARCH_ROWS = 2000
 """Rows that decide where a descent starts."""
-DESCENT_ROWS = 5000
-"""Rows of a first descent, where there are several times as many."""
 SAME = 2e-3
 """Relative difference of contrasts that are the same minimum."""
 LARGEST = 1e300
@@ -224,10 +223,10 @@ def _from_start(
 ) -> tuple[np.ndarray, float, dict[str, Any]]:
     """Descent on all rows from a start, with a map that misses at most ``tol`` at the end."""
     n, curvature = len(Z), Curvature()
-    part = Z if n <= DESCENT_ROWS else Z[np.sort(generator.choice(n, DESCENT_ROWS, replace=False))]
+    part = Z if n <= DRAFT_ROWS else Z[np.sort(generator.choice(n, DRAFT_ROWS, replace=False))]
     target = setting.contrast(part, some_numbers(part @ W.T, generator))
     curvature.look(target, W)
-    if n > 3 * DESCENT_ROWS:
+    if n > 3 * DRAFT_ROWS:
         W, _, _ = descend(target, W, max_iter, curvature)
     numbers = some_numbers(Z @ W.T, generator)
     iterations = evaluations = 0
@@ -298,8 +297,7 @@ def _setting(
     """Kernel, kappa and tol; the paper's for n rows where they are not given."""
     if kernel == Gaussian():
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
-    if not kernel.positive_semidefinite:
-        raise ValueError(f"{kernel!r} is not positive semidefinite, so it has no canonical correlations")
+    need_semidefinite(kernel, "kica")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
     if kappa > LARGEST_REGULARIZATION:
         raise ValueError(

@@ -22,20 +22,15 @@ import scipy.linalg
 
 import fastkpca
 from fastkpca.base import parallel
+from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
+
+from ..products import HELD
 
 __all__ = ["REFERENCE", "Contrast", "LineMap", "Setting", "some_numbers"]
 
 REFERENCE = 4096
 """Numbers that a map is made from: as many as fastkpca plans without a look."""
-TILE_ENTRIES = 1 << 20
-"""Features of a tile."""
-MOST_FEATURES = 4000
-"""Of all components: ten dense matrices of this order take 1.3 GB."""
-KEEP_ENTRIES = 1 << 23
-"""Features kept from the value to its gradient; more are formed again."""
-DIFFERENCE = 1e-4
-"""Of the length scale, for phi': an error of about 1e-8 of it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class LineMap:
             raise ValueError(
                 f"{self.kernel!r} is zero on these components: it sees nothing of them; take another kernel"
             )
-        self._step = DIFFERENCE * self.kernel.get_parameters().get("sigma", 1.0)
+        self._step = EPS ** (1 / 3) * self.kernel.get_parameters().get("sigma", 1.0)
 
     def _rows(self, y: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(y - self._shift).reshape(-1, 1)
@@ -101,13 +96,14 @@ class Contrast:
         self.Z, self.map, self.setting = Z, line_map, setting
         self.n, self.c = Z.shape
         width = self.c * line_map.n_features
-        if width > MOST_FEATURES:
+        most = math.isqrt(HELD // 32)  # four dense matrices of this order are held at once
+        if width > most:
             raise ValueError(
                 f"{self.c} components of {line_map.n_features} features each are {width}, too many for dense matrices "
-                f"of that order (at most {MOST_FEATURES}); lower c, or raise tol or the kernel's length scale"
+                f"of that order (at most {most}); lower c, or raise tol or the kernel's length scale"
             )
-        self._tile = 1 << max(6, (TILE_ENTRIES // max(1, width)).bit_length() - 1)
-        self._keep = self.n * width <= KEEP_ENTRIES
+        self._tile = parallel.tile_rows(width)
+        self._keep = 8 * self.n * width <= HELD
 
     def named(self, name: str) -> Contrast:
         """The other contrast of the same rows."""
@@ -185,30 +181,23 @@ class Contrast:
 
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The generalised variance of two components y (2, N), turned by each angle."""
-        angles_a_task = max(1, TILE_ENTRIES // (2 * self.map.n_features * y.shape[1]))
-        parts = parallel.run(
-            lambda i: self._planes(y, angles[i * angles_a_task : (i + 1) * angles_a_task]),
-            -(-len(angles) // angles_a_task),
-            n_threads=self.setting.n_threads,
-        )
-        return np.concatenate(list(parts))
+        values = parallel.run(lambda i: self._plane(y, angles[i]), len(angles), n_threads=self.setting.n_threads)
+        return np.array(list(values))
 
-    def _planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
-        D, k = self.map.n_features, len(angles)
-        cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
-        turned = np.stack([cos * y[0] + sin * y[1], cos * y[1] - sin * y[0]], axis=1)  # (k, 2, N)
-        Phi = np.stack([self.map(pair) for pair in turned])  # (k, D, 2, N)
-        Phi -= Phi.mean(axis=3, keepdims=True)
-        Phi = Phi.transpose(0, 2, 1, 3).reshape(k, 2 * D, -1)
-        C = (Phi @ Phi.transpose(0, 2, 1)) / Phi.shape[2]
+    def _plane(self, y: np.ndarray, angle: float) -> float:
+        D, cos, sin = self.map.n_features, np.cos(angle), np.sin(angle)
+        Phi = self.map(np.stack([cos * y[0] + sin * y[1], cos * y[1] - sin * y[0]]))  # (D, 2, N)
+        Phi -= Phi.mean(axis=2, keepdims=True)
+        Phi = Phi.transpose(1, 0, 2).reshape(2 * D, -1)
+        C = (Phi @ Phi.T) / Phi.shape[1]
         # det(I - P_1 C_12 P_2 C_21), P = (C + e)^-1 C (C + e)^-1
-        first, second, across = C[:, :D, :D], C[:, D:, D:], C[:, :D, D:]
+        first, second, across = C[:D, :D], C[D:, D:], C[:D, D:]
         ridge = 0.5 * self.setting.kappa * np.eye(D)
         inverse = np.linalg.inv(first + ridge)
         left = inverse @ first @ inverse @ across
         inverse = np.linalg.inv(second + ridge)
-        right = inverse @ second @ inverse @ across.transpose(0, 2, 1)
-        return -0.5 * np.linalg.slogdet(np.eye(D) - left @ right)[1]
+        right = inverse @ second @ inverse @ across.T
+        return float(-0.5 * np.linalg.slogdet(np.eye(D) - left @ right)[1])
 
 
 def _value_and_slope(C: np.ndarray, kappa: float, name: str) -> tuple[float, Any]:

@@ -16,8 +16,6 @@ ANGLES = 18
 """Of a plane, over the quarter turn after which two components only change places."""
 SWEEPS = 4
 """Over all pairs of components, where there are more than two."""
-TURN = 0.05
-"""Radians, for second differences."""
 
 
 def random_rotation(generator: np.random.Generator, c: int) -> np.ndarray:
@@ -58,10 +56,10 @@ class Curvature:
         """From second differences pair by pair: where components are independent the Hessian has no other entries."""
         if target.setting.name != "kgv":
             return  # no Hessian at its corners
-        bends = []
+        bends, turn = [], 0.5 * np.pi / ANGLES
         for pair in zip(*np.triu_indices(target.c, 1)):
-            below, here, above = target.planes(W[list(pair)] @ target.Z.T, np.array([-TURN, 0.0, TURN]))
-            bends.append((below + above - 2.0 * here) / TURN**2)
+            below, here, above = target.planes(W[list(pair)] @ target.Z.T, np.array([-turn, 0.0, turn]))
+            bends.append((below + above - 2.0 * here) / turn**2)
         bend = np.array(bends)
         if bend.max() > 0.0:
             self.inverse = np.diag(1.0 / np.maximum(bend, 0.1 * bend.max()))

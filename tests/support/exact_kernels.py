@@ -1,0 +1,88 @@
+"""Kernel matrices in more digits than float64, by formulas that share no code with the package."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+
+LONG = np.longdouble
+LONG_UNIT = float(np.finfo(LONG).eps) / 2
+
+
+class Long:
+    """Numbers of 64 bits."""
+
+    unit = LONG_UNIT
+    exp, sqrt, tanh, log1p = np.exp, np.sqrt, np.tanh, np.log1p
+
+    @staticmethod
+    def numbers(X):
+        return np.asarray(X).astype(LONG)
+
+
+class Multiple:
+    """mpmath's numbers, of as many digits as it is told."""
+
+    unit = 0.0
+    exp, sqrt, tanh, log1p = (np.frompyfunc(f, 1, 1) for f in (mpmath.exp, mpmath.sqrt, mpmath.tanh, mpmath.log1p))
+
+    @staticmethod
+    def numbers(X):
+        return np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(X, dtype=np.float64))
+
+
+def exact_matrix(name, p, X, Y=None, arithmetic=Long):
+    """(k(x_i, y_j) of a kernel by its name, error of an entry over the largest); differences where these are enough."""
+
+    def number(x):
+        return arithmetic.numbers([x])[0]
+
+    A = arithmetic.numbers(X)
+    B = A if Y is None else arithmetic.numbers(Y)
+    d, unit = A.shape[1], arithmetic.unit
+    differences = (x[:, None] - y[None, :] for x, y in zip(A.T, B.T, strict=True))
+    if name == "laplacian":
+        return arithmetic.exp(-sum(map(abs, differences)) / number(p["length_scale"])), unit * (d + 8)
+    if name == "gaussian":
+        return arithmetic.exp(-sum(x * x for x in differences) / (2 * number(p["sigma"]) ** 2)), unit * (d + 8)
+    if name == "matern":
+        r = arithmetic.sqrt(sum(x * x for x in differences)) / number(p["length_scale"])
+        return _matern(p["nu"], r, arithmetic), 64 * unit * (d + 8)
+    if name == "rational_quadratic":
+        alpha = number(p["alpha"])
+        z = sum(x * x for x in differences) / (2 * alpha * number(p["length_scale"]) ** 2)
+        return arithmetic.exp(-alpha * arithmetic.log1p(z)), unit * (d + 16)
+    inner = A @ B.T
+    if name == "cosine":
+        a, b = (arithmetic.sqrt((Z * Z).sum(axis=1)) for Z in (A, B))
+        outer = a[:, None] * b[None, :]
+        return np.where(outer > 0, inner / np.where(outer > 0, outer, number(1.0)), 0 * inner), unit * (4 * d + 16)
+    if name == "linear":
+        return inner, unit * (d + 6)
+    argument = number(p.get("scale", 1.0)) * inner + number(p.get("offset", 1.0 if name == "polynomial" else 0.0))
+    if name == "polynomial":
+        with np.errstate(over="ignore"):
+            return argument ** p["degree"], unit * (d + p["degree"] + 4) * p["degree"]
+    size = abs(number(p["scale"])) * abs(inner).max() + abs(number(p["offset"]))
+    return arithmetic.tanh(argument), unit * ((d + 4) * min(size, number(1e4)) + 8)
+
+
+def _matern(nu, r, arithmetic):
+    if np.isinf(nu):
+        return arithmetic.exp(-(r**2) / 2)
+    t = arithmetic.sqrt(2 * arithmetic.numbers([nu])[0]) * r
+    closed = {0.5: 1 + 0 * t, 1.5: 1 + t, 2.5: 1 + t + t * t / 3}.get(nu)
+    if closed is not None:
+        return closed * arithmetic.exp(-t)
+    values = np.ones_like(t)
+    with mpmath.workdps(40):
+        for i, j in zip(*np.nonzero(t > 0), strict=True):
+            if t[i, j] > 11000:
+                values[i, j] = 0
+                continue
+            mantissa, exponent = np.frexp(t[i, j])
+            high = float(mantissa)
+            at = (mpmath.mpf(high) + mpmath.mpf(float(mantissa - LONG(high)))) * mpmath.mpf(2) ** int(exponent)
+            k = 2 * (at / 2) ** mpmath.mpf(nu) * mpmath.besselk(nu, at) / mpmath.gamma(nu)
+            values[i, j] = LONG(mpmath.nstr(k, 25))
+    return values

@@ -24,7 +24,7 @@ from .vectors import columns_of
 
 __all__ = ["NearSummation", "WithSums", "near_offer", "near_reach", "near_summation"]
 
-LEFT_OUT = 0.05
+LEFT_OUT = 0.1
 """Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
 PEAK_BYTES = 56.0

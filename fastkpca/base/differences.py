@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .rounding import EPS
+
 __all__ = ["DIFFERENCE", "central_difference"]
 
-DIFFERENCE = 6e-6
+DIFFERENCE = float(np.cbrt(EPS))
 """Step of a central difference over the length on which the function changes: eps^(1/3)."""
 
 

@@ -441,6 +441,13 @@ class Kernel:
         """
         return None
 
+    def coarse(self, data: Summary, tol: float) -> Offer | None:
+        """Products with a matrix B in which values near zero are left out, so that they take little time; K >= B >= 0.
+
+        To search by, for intervals of this tol. Kernels from outside are not asked.
+        """
+        return None
+
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
         """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry.
 

@@ -33,6 +33,7 @@ from ..solve.costs import (
 )
 from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
+from ..solve.near import near_seconds
 from ..solve.proofs import EXPLORING_PASSES
 from ..solve.small import seconds_of_small
 from . import footprint
@@ -364,16 +365,18 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     named = target.products not in ("auto", "exact")
     if named and not look.level:
         return []  # the error that they may have follows from the largest eigenvalue
-    exact = _exact_products(problem)
-    candidate = _krylov_candidate(problem, look, exact)
+    exact, near = _exact_products(problem), _near_offer(problem, look)
+    candidate = _krylov_candidate(problem, look, exact, near)
     if not named:
         free = replace(exact, setup=0.0, once=0.0)
         worth = target.products == "auto" and look.share(1) > 0.0 and data.n_samples > SMALL
-        if not (worth and _krylov_candidate(problem, look, free).seconds < most_seconds):
+        if not (worth and _krylov_candidate(problem, look, free, near).seconds < most_seconds):
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
     share = min(look.share(1), look.first(data.n_samples))
     allowed = PRODUCT_SHARE * target.tol * share * float(kernel.diagonal(data.sample).mean())
+    # computed kernel values err in exact products, too
+    allowed = max(allowed, 2.0 * (kernel.entry_error(data, np.dtype(np.float64)) or 0.0))
     ways = products_for(
         kernel,
         data,
@@ -387,7 +390,16 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )
-    return [_krylov_candidate(problem, look, exact if way.name == "exact" else way) for way in ways]
+    return [_krylov_candidate(problem, look, exact if way.name == "exact" else way, near) for way in ways]
+
+
+def _near_offer(problem: Problem, look: Look) -> Offer | None:
+    """Products with few values to search by, where block Krylov takes them."""
+    target, n = problem.target, problem.data.n_samples
+    wanted = target.n_components is not None and target.failure_probability > 0.0 and look.share(1) > 0.0
+    if not wanted or n <= SMALL or not problem.kernel.positive_semidefinite or problem.rows.distributed:
+        return None
+    return problem.kernel.coarse(problem.data, target.tol)
 
 
 def least_krylov_seconds() -> float:
@@ -412,7 +424,7 @@ def _exact_products(problem: Problem) -> Way:
     )[0]
 
 
-def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
+def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None) -> Candidate:
     kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
     n, k, exact, compiled = data.n_samples, _components_timed(problem), way.name == "exact", is_compiled(kernel)
     in_memory = _way_in_memory(problem, way, k) if exact else None
@@ -436,7 +448,12 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
 
     seconds = min(seconds_of(x) for x in _expected(look, n, k, block, problem, norm=exact))
     memory += min(extra, values)
-    left = replace(_krylov_room(problem, way, k, memory), values=values)
+    searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
+    beside = memory - values + (0.0 if near is None else near.cost.memory)
+    of_near = 0.0
+    if near is not None and LAST * way.once + way.setup + searching < seconds and beside <= limit:
+        seconds, memory, values, of_near = LAST * way.once + way.setup + searching, beside, 0.0, near.cost.memory
+    left = replace(_krylov_room(problem, way, k, memory), values=values, near=of_near)
     return Candidate("krylov", way.name, seconds, memory, 0, obstacle, way, left)
 
 

@@ -14,13 +14,14 @@ from ..base.rounding import EPS
 from ..model.plan import Candidate
 from ..products.exact import ExactSummation
 from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
+from ..products.near import NearSummation, WithSums
 from ..products.operators import GramOperator
 from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
 from ..solve.costs import default_block_size
 from ..solve.krylov import KrylovResult, block_krylov
-from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
+from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
@@ -45,12 +46,15 @@ class Products(NamedTuple):
         K, where it is held whole.
     values : ExactSummation or None
         ``double``, where it keeps the kernel values.
+    near : NearSummation or None
+        The values that are not near zero; ``double`` is `WithSums` then.
     """
 
     double: Summation
     single: Summation | None = None
     matrix: np.ndarray | None = None
     values: ExactSummation | None = None
+    near: NearSummation | None = None
 
 
 def solve_by_krylov(
@@ -69,11 +73,14 @@ def solve_by_krylov(
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
     products = _products(problem, way, given if given.distributed and present is None else rows, rows)
-    matrix, coordinates = kernel_matrix(problem, products, rows, exact=way.name == "exact")
+    products = _with_near(problem, way, products, rows)
+    matrix, coordinates = kernel_matrix(problem, products, rows, exact=way.name == "exact" and products.near is None)
     held = matrix_in_memory and is_compiled(kernel)
     block = default_block_size(n, wanted, held=held)
     left = budget.memory - way.memory
-    start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
+    start = None
+    if products.near is None:
+        start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
         reached = block_krylov(
@@ -118,8 +125,22 @@ def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bo
         n_threads=threads,
         measured=None if values is None else coordinates.measured(values.measured),
         about=0.0 if values is None else values.shift,
+        near=_near_matrix(problem, products, coordinates),
     )
     return matrix, coordinates
+
+
+def _near_matrix(problem: Problem, products: Products, coordinates: Coordinates) -> NearMatrix | None:
+    near, product = products.near, products.double
+    if near is None:
+        return None
+    assert isinstance(product, WithSums)
+    error = (product.error_bound + problem.entry_error) * coordinates.count
+    return NearMatrix(
+        coordinates.search_product(near),
+        lambda: near.distance(product.weights, product.sums, error),
+        near.seconds,
+    )
 
 
 def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:
@@ -197,6 +218,17 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
     return Products(MatrixSummation(K, n_threads=threads), search, K)
+
+
+def _with_near(problem: Problem, way: Candidate, products: Products, rows: Rows) -> Products:
+    """With a coarse matrix to search by, where the plan has room for one."""
+    offer = problem.kernel.coarse(problem.data, problem.target.tol) if way.room.near else None
+    if offer is None:
+        return products
+    weights = np.ones(rows.n_samples) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
+    near = offer.build(rows)
+    near.n_threads = problem.budget.n_threads
+    return Products(WithSums(products.double, weights), near=near)
 
 
 def _fits_float32(problem: Problem) -> bool:

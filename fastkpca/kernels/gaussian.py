@@ -20,6 +20,7 @@ from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
+from ..products.near import near_offer
 from ..rows.view import Rows
 from .parameters import length, positive_number, resolved
 
@@ -187,6 +188,9 @@ class Gaussian(Kernel):
             quick_flops=product_flops(d, order - 1, True),
         )
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
+
+    def coarse(self, data: Summary, tol: float) -> Offer | None:
+        return near_offer(data, self._sigma, tol) if data.radius <= FARTHEST * self._sigma else None
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
         if tol is None or max(data_x.radius, data_y.radius) > FARTHEST * self._sigma:

@@ -36,6 +36,8 @@ class Room:
     values : float
         Bytes for the kernel values of a search in float32, where these are kept after its first pass; where all values
         are held in float64 in two parts, one of these.
+    near : float
+        Bytes for the kernel values that are not near zero, where these serve the search.
     """
 
     features: int = 0
@@ -45,6 +47,7 @@ class Room:
     pass_seconds: float = 0.0
     rows: int = 0
     values: float = 0.0
+    near: float = 0.0
 
 
 @dataclass(frozen=True)

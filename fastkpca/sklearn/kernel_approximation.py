@@ -35,7 +35,7 @@ from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
-from ..rows.convert import as_rows
+from ..rows.convert import as_csr, as_rows
 from ..rows.values import check_weights
 from ..rows.view import Rows
 from ..solve.certificate import Bound
@@ -248,10 +248,12 @@ class Nystroem(KernelTransformer):
     ) -> np.ndarray:
         """The landmarks, in the coordinates of the kernel: those given, or some of the rows in a random ``order``."""
         if self.landmarks is not None:
-            pivots = landmark_rows(self.landmarks, kernel, rows)
-            by_number = np.ndim(self.landmarks) == 1
-            self.component_indices_ = np.asarray(self.landmarks, dtype=np.intp) if by_number else None
-            self.components_ = X[self.component_indices_] if by_number else self._validated(self.landmarks, reset=False)
+            given, pivots = self.landmarks, landmark_rows(self.landmarks, kernel, rows)
+            self.component_indices_ = np.asarray(given, dtype=np.intp) if np.ndim(given) == 1 else None
+            if self.component_indices_ is not None:
+                self.components_ = X[self.component_indices_]
+            else:
+                self.components_ = as_csr(given) if sp.issparse(given) else np.asarray(given, dtype=X.dtype)
             return pivots
         if self.selection == "random_pivoting" and not kernel.positive_semidefinite:
             raise ValueError(

@@ -30,7 +30,7 @@ LEFT_OUT = 0.2
 FEWEST = 10
 """Rows below which nothing says what is ordinary."""
 MOST_COPIES = 1 << 20
-"""Copies that weights are taken apart into, or as many as there are rows."""
+"""Copies that weights are taken apart into, or as many as there are rows: 8 MB of their numbers."""
 
 
 class KernelPCANovelty(OutlierMixin, KernelEstimator):

@@ -273,12 +273,15 @@ class Space:
         Columns of a pass now, and at most.
     columns : int
         Most columns of the basis.
+    kept : int
+        Ritz vectors that a restart keeps; 0: as many as leave room for two blocks.
     """
 
     basis: Basis
     block: int
     widest: int
     columns: int
+    kept: int = 0
 
     @property
     def full(self) -> bool:

@@ -56,8 +56,8 @@ class Bound:
     ----------
     mu : float
     form : str
-        "trace", "frobenius", "guarded", "features", "cholesky", "lanczos", "gap", "start", "sampled", or "none";
-        "hope": assumed, for planning only.
+        "trace", "frobenius", "guarded", "features", "cholesky", "lanczos", "gap", "start", "filter", "sampled", or
+        "none"; "hope": assumed, for planning only.
     failure_probability : float
         0: it always holds, but for the model of rounding.
     """

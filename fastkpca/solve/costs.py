@@ -51,11 +51,11 @@ class Expenses:
         self.passes = self.search_passes = 0
         self.seconds = 0.0
 
-    def count_pass(self, *, search: bool, wider: float = 1.0) -> None:
-        """``wider``: times the columns that ``pass_seconds`` is for."""
+    def count_pass(self, *, search: bool, times: float = 1.0) -> None:
+        """``times``: what it costs, over ``pass_seconds``."""
         self.passes += 1
         self.search_passes += search
-        self.seconds += (0.5 if search else max(wider, 1.0)) * self.budget.pass_seconds
+        self.seconds += times * self.budget.pass_seconds
         if self._progress is not None:
             self._progress("krylov", self.passes, self.budget.passes)
 

@@ -7,6 +7,8 @@ with several columns each, and the whole Krylov space is kept.
 2. *Passes in float64*, first on the best Ritz vectors of the search together with their residuals, so that the pass
    both confirms the vectors and extends the space; where the spectrum is flat, or nothing was searched, from a random
    block, wider and from the beginning.
+
+Of a narrow kernel the search is on a coarse matrix of the few values that are not near zero (``near``).
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from .basis import Basis, Space
 from .certificate import Certificate
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Certifier, Judge, Search, grow, relative_width
+from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import OF_EXPLORATIONS, OF_START, Exploration, Factorisation, Proof, Proofs, RandomStart, Sums
+from .proofs import OF_EXPLORATIONS, OF_START, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["SPARE", "KrylovResult", "block_krylov"]
@@ -138,18 +141,24 @@ def block_krylov(
     _check(matrix, target, budget)
     A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
     space = _space(matrix, target, budget, block_size, rng)
-    X = _first_block(start, space)
-    searched: Search | None = None
+    proofs = [*proofs, Sums(), Factorisation()]
+    known, searched, flat = np.empty(0), None, False
+    if matrix.near is not None and target.probabilistic and target.fraction is None:
+        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, rng)
+        flat = found is None
+        if found is not None:
+            proofs.append(Filter(matrix.near, found.top, OF_START * target.failure))
+            start, known = found.vectors, found.theta
+    X = _first_block(start, space) if known.size == 0 else start
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
         X = None if searched.flat else searched.columns()
-        history = searched.history
+        history, known = searched.history, searched.ritz.theta
         del searched.space, searched.basis
     else:
         history = []
-    begins_flat = X is None or (start is None and searched is None and not matrix.product.gives_norm)
+    begins_flat = flat or X is None or (start is None and searched is None and not matrix.product.gives_norm)
     space = _space(matrix, target, budget, block_size, rng)
-    proofs = [*proofs, Sums(), Factorisation()]
     if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
         space.block = _random_block(space, target, budget.passes - expenses.passes)
         X = rng.standard_normal((A.n, space.block))
@@ -160,7 +169,7 @@ def block_krylov(
     if target.probabilistic:
         proofs.append(Exploration(OF_EXPLORATIONS * target.failure, A.n, budget.passes))
     _prepare_norm(A, searched)
-    judge = Certifier(A, space, target, expenses, Proofs(proofs), None if searched is None else searched.ritz.theta)
+    judge = Certifier(A, space, target, expenses, Proofs(proofs), known)
     grow(A, space.basis.orthonormal(X), space, judge, expenses)
     _with_norm_of_whole_space(judge)
     return _result(judge, history)

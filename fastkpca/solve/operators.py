@@ -44,6 +44,8 @@ class Operator:
     certain: bool = True
     measures: bool = False
     """Whether the next product is to measure the norm as well, where that is known to none."""
+    share: float = 1.0
+    """Of the seconds of a pass that a product takes."""
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
         """A X, a new array (n, k), for k orthonormal columns (orthogonal to ones where A is ``centred``)."""
@@ -281,7 +283,7 @@ class CentredProducts(Operator):
 class InFloat32(Operator):
     """The same matrix in float32, for searching."""
 
-    centred, certain = True, False
+    centred, certain, share = True, False, 0.5
 
     def __init__(self, products: CentredProducts):
         self.products, self.n, self.n_threads = products, products.n, products.n_threads

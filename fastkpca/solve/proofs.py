@@ -8,6 +8,7 @@ the vectors have converged and nothing else is missing. To add one, write a clas
 `Sums`                what trace and norm leave over: certain; more passes lower it
 `RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
+`Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
 `OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
 `FormedMatrix`        Cholesky of a small matrix beyond the basis (``beyond``): certain
@@ -23,7 +24,7 @@ import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..products.rates import RATE
-from .basis import Space
+from .basis import Space, inner, times, without_means
 from .beyond import (
     deterministic_bound,
     exploration_bound,
@@ -31,17 +32,28 @@ from .beyond import (
     formed_bound,
     lanczos_steps,
 )
-from .certificate import NO_BOUND, Certificate, ritz_certificate
+from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
+from .filtered import Aim, cheapest_aim, filter_steps, filtered, random_columns
 from .operators import CentredProducts, MomentOperator
 from .random_start import GaussianStart, separated_bound
 from .rest import Rest
-from .task import SolverBudget
+from .task import NearMatrix, SolverBudget
 
 Certifier = Any
 """`eigen.Certifier`, which asks for proofs: its basis, the Ritz pairs of its last look, its target and its costs."""
 
-__all__ = ["Exploration", "Factorisation", "FormedMatrix", "Proof", "Proofs", "RandomStart", "Sums", "gap_behind"]
+__all__ = [
+    "Exploration",
+    "Factorisation",
+    "Filter",
+    "FormedMatrix",
+    "Proof",
+    "Proofs",
+    "RandomStart",
+    "Sums",
+    "gap_behind",
+]
 
 OF_START, OF_EXPLORATIONS = 0.4, 0.6
 """Shares of the probability of failure: of a random first block, and of all explorations at all of their stops."""
@@ -60,7 +72,9 @@ EXPLORING_PASSES = 8
 UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
 MOST_ATTEMPTS = 4
-"""Explorations of a run."""
+"""Explorations of a run, and filters."""
+SLACK, MOST_FILTERING = 3.0, 400
+"""Steps of a filter over those that it is predicted to take; and at most."""
 LARGEST_FORMED = 3000
 """Order of a second moment that is formed, to be factorised."""
 
@@ -83,6 +97,10 @@ class Proof:
 
     def restarted(self) -> None:
         """Most of the basis has been dropped."""
+
+    def next_block(self, run: Certifier) -> np.ndarray | None:
+        """What is to be multiplied next, where the proof asks for something."""
+        return None
 
 
 class Proofs:
@@ -153,21 +171,19 @@ class Proofs:
         exploration = self.exploration
         return exploration is not None and exploration.first is not None
 
-    def block_to_explore(self, run: Certifier) -> np.ndarray | None:
-        """A random block, where an exploration is to begin."""
-        proof = self.cheapest
-        if not isinstance(proof, Exploration) or proof.first is not None:
-            return None
-        return proof.begin(run)
+    def next_block(self, run: Certifier) -> np.ndarray | None:
+        """What one of them asks for."""
+        return next((X for X in (proof.next_block(run) for proof in self.proofs) if X is not None), None)
 
 
 def sufficient_bound(run: Certifier) -> float:
     """The largest of a few bounds on the rest that make the intervals narrow enough; 0: none."""
     theta, c, tol = run.ritz.theta, run.c, run.target.tol
     last, width = float(theta[c - 1]), tol * float(theta[0])
-    # what may be beyond the last wanted eigenvalue widens its interval, by less than it may where that is small
-    above = [last + share * width for share in ABOVE] if width > last else []
-    return next((mu for mu in [*above, *(x * last for x in SHARES)] if run.predicted_width(mu) <= 0.5 * tol), 0.0)
+    below = [mu for mu in (x * last for x in SHARES) if run.predicted_width(mu) <= 0.5 * tol]
+    # what may be beyond the last wanted eigenvalue widens its interval, by less than it may; no gap bounds its angle
+    above = [mu for mu in (last + share * width for share in ABOVE) if run.predicted_width(mu) <= 0.9 * tol]
+    return next(iter([*above, *below] if width > last else [*below, *above]), 0.0)
 
 
 class Gap(NamedTuple):
@@ -209,8 +225,7 @@ class Sums(Proof):
         further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        fall = run.fall()
-        columns = max(2.0 * low[0], (hoped[0] - enough) / fall if fall > 0.0 else np.inf) if len(low) else np.inf
+        columns = max(2.0 * low[0], run.columns_until(enough)) if len(low) else np.inf
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
@@ -271,7 +286,10 @@ class Exploration(Proof):
         self.starts = self.steps = self.expected = self.attempts = 0
         self.wanted = np.inf
 
-    def begin(self, run: Certifier) -> np.ndarray:
+    def next_block(self, run: Certifier) -> np.ndarray | None:
+        """A random block, where an exploration is to begin."""
+        if run.proofs.cheapest is not self or self.first is not None:
+            return None
         X = run.basis.orthonormal(run.basis.rng.standard_normal((run.A.n, run.space.block)))
         self.first, self.starts, self.steps = run.basis.size, X.shape[1], 0
         self.attempts += 1
@@ -326,6 +344,74 @@ class Exploration(Proof):
         )
         # outside the first columns, and these are in the basis: it holds outside all of them
         return replace(run.certificate_with(bound), failure_probability=self.failure)
+
+
+class Filter(Proof):
+    """Polynomials of a coarse matrix beyond some Ritz vectors, times random columns: a bound, or what was missed."""
+
+    free = certain = False
+
+    def __init__(self, near: NearMatrix, top: float, failure: float):
+        self.near, self.failure = near, failure
+        self.top = top
+        """About the largest eigenvalue of the coarse matrix beyond the first block."""
+        self.attempts = 0
+        self.found: np.ndarray | None = None
+        """Columns in which an eigenvalue that was missed stands out, until they are taken."""
+
+    def _aim(self, run: Certifier) -> Aim | None:
+        """The vectors and the bound beyond them that make the intervals narrow."""
+        theta, squares, c, n = run.ritz.theta, np.maximum(run.ritz.squares, 0.0), run.c, run.A.n
+        distance, width = self.near.distance()[0], run.target.tol * float(theta[0])
+        failure = failure_of_attempt(self.failure, self.attempts)
+        known = {"n": n, "distance": distance, "failure": failure}
+        values = np.append(theta, self.top)  # behind all of them
+        aim = cheapest_aim(values, np.append(squares, 0.0), c, 0.9 * width, **known, column_price=0.0)
+        if aim is None:  # what is beyond may be larger than the last wanted eigenvalue, by less than an interval
+            wanted = float(theta[c - 1]) + 0.5 * width - distance
+            top = max(self.top, float(theta[c - 1]))
+            aim = Aim(len(theta), top, wanted, filter_steps(n, (-distance, top), wanted, failure))
+        hoped = Bound(aim.wanted + distance, "hope")
+        possible = run.done(ritz_certificate(run.block.leading(aim.columns), c, run.info(), hoped))
+        return aim if possible and SLACK * aim.steps <= MOST_FILTERING else None
+
+    def price(self, run: Certifier) -> float:
+        if self.attempts >= MOST_ATTEMPTS or self.found is not None or run.is_short:
+            return np.inf
+        aim = self._aim(run)
+        return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, 8))
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        basis, n, threads, aim = run.basis, run.A.n, run.basis.n_threads, self._aim(run)
+        if aim is None:
+            return None
+        (distance, size), V = self.near.distance(), basis.vectors(run.ritz.Y[:, : aim.columns])
+
+        def project(U: np.ndarray) -> np.ndarray:
+            U = without_means(U, threads)
+            return U - times(V, inner(V, U, threads), threads)
+
+        inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(aim.columns)))
+        inexact += 4.0 * np.sqrt(aim.columns + 1.0) * rounding_factor(n) * UNIT
+        found = filtered(
+            lambda U: project(self.near.product.matmat(U)),
+            project(random_columns(n, basis.rng)),
+            (-distance, aim.top),
+            wanted=aim.wanted,
+            error=(4.0 * rounding_factor(n) * UNIT + 2.0 * inexact) * size,
+            failure=failure_of_attempt(self.failure, self.attempts),
+            most_steps=int(SLACK * aim.steps) + 1,
+        )
+        self.attempts += 1
+        if found.bound > aim.wanted:
+            self.found = found.columns
+            return None
+        bound = Bound(found.bound + distance, "filter", self.failure)
+        return ritz_certificate(run.block.leading(aim.columns), run.c, run.info(), bound)
+
+    def next_block(self, run: Certifier) -> np.ndarray | None:
+        found, self.found = self.found, None
+        return None if found is None else run.basis.orthonormal(found)
 
 
 class Factorisation(Proof):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ..base.protocol import NormPass, Summation
 from ..products.weighted import Entries
 
-__all__ = ["KernelMatrix", "SolverBudget", "SolverTarget"]
+__all__ = ["KernelMatrix", "NearMatrix", "SolverBudget", "SolverTarget"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,24 @@ class SolverBudget:
 
 
 @dataclass(frozen=True)
+class NearMatrix:
+    """A coarse version B of a kernel matrix K, with which products take little time.
+
+    Attributes
+    ----------
+    product : Summation
+    distance : callable
+        Returns bounds on |K - B| and on |B|, once a product with K has been made.
+    seconds : float
+        Predicted, for a product with a few columns.
+    """
+
+    product: Summation
+    distance: Callable[[], tuple[float, float]]
+    seconds: float
+
+
+@dataclass(frozen=True)
 class KernelMatrix:
     """A symmetric kernel matrix K: products with it, and bounds.
 
@@ -98,6 +117,8 @@ class KernelMatrix:
         Of ``product``, about one number for all row means: that of a pass which has been made already.
     about : float
         That number.
+    near : NearMatrix, optional
+        To search with, and to bound the rest by, where few values are not near zero; K is semidefinite then.
     """
 
     product: Summation
@@ -109,6 +130,7 @@ class KernelMatrix:
     n_threads: int = 1
     measured: NormPass | None = None
     about: float = 0.0
+    near: NearMatrix | None = None
 
     @property
     def n(self) -> int:

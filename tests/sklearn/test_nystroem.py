@@ -209,6 +209,22 @@ def test_the_landmarks_of_their_fitted_object_give_its_features(given):
     np.testing.assert_allclose(rows.transform(IRIS[:9]), ours.transform(IRIS[:9]), atol=1e-9)
 
 
+def test_landmarks_for_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(IRIS, columns=list("abcd"))
+    for landmarks in (IRIS[::20], X[::20], np.arange(0, 150, 20), X[::20].values.tolist()):
+        model = Nystroem(gamma=0.3, landmarks=landmarks).fit(X)
+        np.testing.assert_array_equal(model.components_, IRIS[::20])
+        assert model.kpca(X, 2, tol=1e-2).n_components == 2
+
+
+def test_landmarks_of_a_precomputed_matrix():
+    K = rbf_kernel(IRIS, gamma=0.3)
+    model = Nystroem("precomputed", landmarks=[4, 90, 120]).fit(K)
+    Z, other = model.transform(K), Nystroem(gamma=0.3, landmarks=[4, 90, 120]).fit(IRIS).transform(IRIS)
+    np.testing.assert_allclose(Z @ Z.T, other @ other.T, atol=1e-9)
+
+
 def test_landmarks_that_come_twice_are_features_twice():
     landmarks = [5, 9, 5, 70, 9]
     theirs = Theirs(n_components=5)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fastkpca as fk
-from fastkpca.errors import LimitsWarning
+from fastkpca.errors import CertificateWarning, LimitsWarning
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
 
 RNG = np.random.default_rng(0)
@@ -149,9 +149,10 @@ def test_features_of_given_landmarks_and_their_bounds(landmarks):
     Z = other.transform(REPEATED)
     largest = np.linalg.eigvalsh(rbf_kernel(REPEATED, gamma=0.1) - Z @ Z.T)[-1]
     assert largest <= one.residual_norm_ <= one.residual_trace_
-    np.testing.assert_array_equal(one.fit_transform(X, sample_weight=COUNTS), one.transform(X))
-    a, b = one.kpca(X, 3, sample_weight=COUNTS, tol=1e-3), other.kpca(REPEATED, 3, tol=1e-3)
-    np.testing.assert_allclose(a.eigenvalues, b.eigenvalues, rtol=2e-3)
+    np.testing.assert_allclose(one.fit_transform(X, sample_weight=COUNTS), one.transform(X), atol=1e-12)
+    with pytest.warns(CertificateWarning):  # so few landmarks: a pass, and no less
+        a, b = one.kpca(X, 3, sample_weight=COUNTS, tol=1e-3), other.kpca(REPEATED, 3, tol=1e-3)
+    np.testing.assert_allclose(a.eigenvalues, b.eigenvalues, rtol=1e-6)
 
 
 @pytest.mark.parametrize("selection", ["uniform", "random_pivoting"])

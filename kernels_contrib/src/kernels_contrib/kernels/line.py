@@ -24,8 +24,6 @@ LARGEST_POWER = 7
 """p of the largest order nu = p + 1/2 that has its own sums: their rounding grows with p."""
 WIDTH = 0.5
 """Of a window of points with one anchor, in length scales: exp(WIDTH) is what its terms may grow by."""
-COLUMNS = 16
-"""Of U in one task."""
 
 
 def half_integer_coefficients(p: int) -> np.ndarray:
@@ -104,12 +102,12 @@ class LineSummation(Summation):
         V = np.empty((len(out_order), U.shape[1]))
         xs, x_window, x_at, x_grow, x_decay = targets
         ys, y_window, y_at, y_grow, y_decay = sources
-        step = COLUMNS
+        parts = parallel.columns(U.shape[1], parallel.A_NUMBER * float(U.size) * len(self._C))
         far = math.exp(WIDTH)
 
-        def task(i: int) -> tuple[int, np.ndarray]:
-            start, backward = step * (i // 2), bool(i % 2)
-            columns = np.ascontiguousarray(U[in_order, start : start + step])
+        def task(i: int) -> tuple[slice, np.ndarray]:
+            part, backward = parts[i // 2], bool(i % 2)
+            columns = np.ascontiguousarray(U[in_order, part])
             out = np.empty((len(xs), columns.shape[1]))
             if backward:  # measured from the end of the window
                 forms = (WIDTH - x_at, x_grow / far), (WIDTH - y_at, y_decay * far)
@@ -117,13 +115,12 @@ class LineSummation(Summation):
                 forms = (x_at, x_decay), (y_at, y_grow)
             x_side, y_side = (xs, *forms[0], x_window), (ys, *forms[1], y_window)
             _sorted.sweep(self._C, self._scale, self._anchors, *x_side, *y_side, backward, columns, out)
-            return start, out
+            return part, out
 
-        n_tasks = 2 * -(-U.shape[1] // step)
         before = V[:, :0]
-        for i, (start, out) in enumerate(parallel.run(task, n_tasks, n_threads=self.n_threads)):
+        for i, (part, out) in enumerate(parallel.run(task, 2 * len(parts), n_threads=self.n_threads)):
             if i % 2:
-                V[out_order, start : start + step] = before + out
+                V[out_order, part] = before + out
             else:
                 before = out
         if not np.isfinite(V).all():

@@ -31,8 +31,6 @@ __all__ = ["REFERENCE", "Contrast", "LineMap", "Setting", "some_numbers"]
 
 REFERENCE = 4096
 """Numbers that a map is made from: as many as fastkpca plans without a look."""
-MOST_FEATURES = 4000
-"""Of all components: ten dense matrices of this order take 1.3 GB."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +96,11 @@ class Contrast:
         self.Z, self.map, self.setting = Z, line_map, setting
         self.n, self.c = Z.shape
         width = self.c * line_map.n_features
-        if width > MOST_FEATURES:
+        most = math.isqrt(HELD // 32)  # four dense matrices of this order are held at once
+        if width > most:
             raise ValueError(
                 f"{self.c} components of {line_map.n_features} features each are {width}, too many for dense matrices "
-                f"of that order (at most {MOST_FEATURES}); lower c, or raise tol or the kernel's length scale"
+                f"of that order (at most {most}); lower c, or raise tol or the kernel's length scale"
             )
         self._tile = parallel.tile_rows(width)
         self._keep = 8 * self.n * width <= HELD

@@ -1,0 +1,153 @@
+"""Coarse products with a Gaussian kernel matrix: the values that are not nearly zero, in a sparse matrix.
+
+Narrow kernels have few of them. What is left out, E = K - B, has no negative entry, and neither has D^(1/2) E D^(1/2)
+for weights w, D = diag(w). The norm of such a symmetric matrix M is its largest eigenvalue, and that is at most the
+largest (M z)_i / z_i for any positive z (Collatz 1942). With z = D^(1/2) 1:
+
+    |D^(1/2) (K - B) D^(1/2)| <= max_i (K w - B w)_i.
+
+One more column of a product with K tells how far off B is, then, whatever the rows are.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import scipy  # scipy.sparse, scipy.spatial and scipy.special are loaded where they are used first
+
+from ..base import parallel
+from ..base.protocol import Cost, Offer, Summary, Summation
+from ..base.rounding import UNIT, rounding_factor
+from .rates import RATE
+from .vectors import columns_of
+
+__all__ = ["NearSummation", "WithSums", "near_offer", "near_reach", "near_summation"]
+
+LEFT_OUT = 0.1
+"""Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
+matrix err by about as much, and eigenvalues from an exact product with these by its square."""
+PEAK_BYTES = 56.0
+"""Of a value while the matrix is put together; in the end it takes 12."""
+PANEL, STRIP = 1 << 19, 1 << 13
+"""Values of a task; pairs whose values are computed together."""
+VALUE_SECONDS, ROW_SECONDS = 3.4e-9, 2e-7
+"""Of a product with eight columns, for each value and each row."""
+NEW_VALUE_SECONDS, NEW_ROW_SECONDS = 6e-8, 1e-6
+"""Of putting the matrix together."""
+
+
+def near_reach(sigma: float, d: int, tol: float) -> float:
+    """The distance beyond which values are left out: the share of a Gaussian beyond it is that of chi-squared."""
+    return sigma * sqrt(2.0 * float(scipy.special.gammainccinv(0.5 * d, min(LEFT_OUT * sqrt(tol), 0.1))))
+
+
+class NearSummation(Summation):
+    """B U; `near_summation` makes it.
+
+    Parameters
+    ----------
+    upper : sparse array (n, n), compressed rows
+        The values above the diagonal, on which there is 1.
+    order : ndarray (n,)
+        Row i of the matrix is the given row order[i]: rows that are near lie near each other in memory.
+    """
+
+    def __init__(self, upper: scipy.sparse.csr_array, order: np.ndarray):
+        self.shape, self._order = upper.shape, order
+        n, lower = len(order), upper.T.tocsr()
+        ends = upper.indptr + lower.indptr.astype(np.int64)
+        self.count = n + int(ends[-1])
+        bounds = np.unique(np.r_[0, np.searchsorted(ends, np.arange(0, ends[-1], PANEL)), n])
+        self._panels = [slice(first, end) for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist())]
+        self._parts = [[_rows(half, panel) for half in (lower, upper)] for panel in self._panels]
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        """B U, shape (n, k)."""
+        U = columns_of(U, len(self._order))[self._order]
+        product = np.empty_like(U)
+
+        def task(i: int) -> None:
+            panel = self._panels[i]
+            lower, upper = (half @ U for half in self._parts[i])
+            lower += upper
+            lower += U[panel]
+            product[self._order[panel]] = lower
+
+        parallel.each(task, len(self._parts), n_threads=self.n_threads)
+        return product
+
+    @property
+    def seconds(self) -> float:
+        """Predicted, for a product with a few columns."""
+        return VALUE_SECONDS * self.count + ROW_SECONDS * len(self._order)
+
+    def distance(self, weights: np.ndarray, sums: np.ndarray, error: float) -> tuple[float, float]:
+        """Bounds on the norms of D^(1/2) (K - B) D^(1/2), and of D^(1/2) B D^(1/2).
+
+        Parameters
+        ----------
+        weights, sums : ndarray (n,)
+            w, and K w.
+        error : float
+            Bound on the error of an entry of ``sums``, and on the norm of that part of K - B which has no sign.
+        """
+        own = self.matmat(weights[:, None])[:, 0]
+        rounding = 4.0 * rounding_factor(len(own)) * UNIT * float(sums.max())
+        return float((sums - own).max()) + 2.0 * error + rounding, float(own.max()) + rounding
+
+
+class WithSums(Summation):
+    """A product K U whose first pass also tells ``sums``, K w; an array of no numbers before."""
+
+    def __init__(self, inner: Summation, weights: np.ndarray):
+        self.inner, self.shape, self.symmetric = inner, inner.shape, inner.symmetric
+        self.error_bound = inner.error_bound
+        self.weights, self.sums = weights, np.empty(0)
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        if len(self.sums):
+            return self.inner.matmat(U)
+        product = self.inner.matmat(np.hstack([U, self.weights[:, None]]))
+        self.sums = product[:, -1].copy()
+        return product[:, :-1]
+
+
+def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
+    """The offer of the coarse matrix, for intervals of this tol: as many values are predicted as the sample shows."""
+    n, sample, reach = data.n_samples, data.sample, near_reach(sigma, data.n_features, tol)
+    few, m = sample[::4], len(sample)
+    pairs = float(scipy.spatial.cKDTree(few).count_neighbors(scipy.spatial.cKDTree(sample), reach)) - len(few)
+    count = n + pairs * n * (n - 1.0) / max(len(few) * (m - 1.0), 1.0)
+    cost = Cost(
+        row_flops=RATE.features * (VALUE_SECONDS * count / n + ROW_SECONDS),
+        column_flops=0.0,
+        setup_flops=RATE.features * (NEW_VALUE_SECONDS * count + NEW_ROW_SECONDS * n),
+        memory=PEAK_BYTES * count,
+    )
+    return Offer("near", cost, lambda X, Y=None: near_summation(X.all(), sigma, reach))
+
+
+def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:
+    """The coarse matrix of rows X (n, d) with the values of pairs that are no farther apart than ``reach``."""
+    X = np.asarray(X, dtype=np.float64)
+    order = scipy.spatial.cKDTree(X).indices
+    rows = np.ascontiguousarray(X[order])
+    n, tree = len(rows), scipy.spatial.cKDTree(rows)
+    pairs = tree.query_pairs(reach, output_type="ndarray")
+    values = np.empty(len(pairs))
+    for first in range(0, len(pairs), STRIP):
+        x, y = (rows[k] for k in pairs[first : first + STRIP].T)
+        values[first : first + STRIP] = np.exp(-0.5 * np.square((x - y) / sigma).sum(axis=1))
+    upper = scipy.sparse.csr_array((values, pairs.T.astype(np.int32)), shape=(n, n))
+    return NearSummation(upper, order)
+
+
+def _rows(matrix: scipy.sparse.csr_array, panel: slice) -> scipy.sparse.csr_array:
+    """These rows, of which nothing is copied but where they begin."""
+    starts = matrix.indptr[panel.start : panel.stop + 1]
+    values = slice(int(starts[0]), int(starts[-1]))
+    return scipy.sparse.csr_array(
+        (matrix.data[values], matrix.indices[values], starts - starts[0]),
+        shape=(panel.stop - panel.start, matrix.shape[1]),
+    )

@@ -143,7 +143,7 @@ class Entries:
     def bands(self) -> list[tuple[slice, slice]]:
         """Pairs of ranges of rows, which cover the diagonal and what is above it."""
         n = len(self.diagonal)
-        return upper_tiles(n, band_rows(n, self._rows.n_features)) if self._kept is None else self._kept.bands
+        return upper_tiles(n, band_rows(n, 1)) if self._kept is None else self._kept.bands
 
     def block(self, number: int) -> np.ndarray:
         """Of a pair of ``bands``: a new array."""

@@ -1,10 +1,15 @@
-"""Each compiled loop in four threads, and four such calls at once, for ThreadSanitizer."""
+"""Each compiled loop in four threads, and four such calls at once, for ThreadSanitizer.
 
+With the argument "planted": a race between two of them, which it has to find.
+"""
+
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import fastkpca as fk
+from fastkpca._core import tiles
 
 THREADS = 4
 rng = np.random.default_rng(0)
@@ -35,6 +40,12 @@ calls = {
     "laplacian": products("laplacian", rows=flat[:, :1], length_scale=0.3, tol=1e-6),
     "intersection": products("intersection", rows=flat[:, :1], tol=1e-6),
 }
+if sys.argv[1:] == ["planted"]:
+    rows, panels = tiles.panel_rows(), rng.random((4, 64, tiles.panel_rows()), dtype=np.float32)
+    S = rng.random((4000, 64 + 4 * rows), dtype=np.float32)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: tiles.subtract_products(S, 0, 4000, 64, panels), range(40)))
+    sys.exit()
 for name, call in calls.items():
     print(name, flush=True)
     call()

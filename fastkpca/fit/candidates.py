@@ -326,6 +326,7 @@ def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
     block = narrow_block(size)
     expected = _expected(look, problem.data.n_samples, k, block, problem, norm=True)
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
+    passes = min(passes, max(MOST_COLUMNS, k + 4 * block) / block)  # there is no room for more
     columns = min(passes * block, size)
     algebra = passes * (step_seconds(size, 0.5 * columns, block) + LOOKS * look_seconds(0.7 * columns))
     return passes * (block * cost.product_flops / RATE.features) + algebra

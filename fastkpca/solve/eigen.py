@@ -155,7 +155,7 @@ class Judge:
         falls, columns = -np.diff(bounds), np.diff(sizes)
         steps = max(float(bounds[-1]) - enough, 0.0) / max(float(falls[-1]), 1e-300)
         pace = float(falls[-1] / columns[-1] / max(float(falls[0] / columns[0]), 1e-300))
-        if len(falls) > 1 and pace < 1.0:
+        if len(falls) > 1 and 0.0 < pace < 1.0:
             left = 1.0 - steps * (1.0 - pace) / max(pace, 1e-300)
             steps = float(np.log(left) / np.log(pace)) if left > 0.0 else np.inf
         return steps * float(columns[-1])

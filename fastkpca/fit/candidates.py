@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.tiles import DIRECT
 from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, Offer
@@ -66,11 +67,9 @@ LOW = 0.85
 PRODUCT_SHARE = 2e-3
 """Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
 SMALL, SMALL_MATRIX = 2048, 64 << 20
-"""Rows up to which compiled kernel values are held in float64, in any number of columns; bytes up to which K itself is,
+"""Rows up to which compiled kernel values are held in float64, in any number of columns, and features that a map may
+have where the rows are fewer; bytes up to which K itself is,
 of a kernel without compiled tiles."""
-HELD_COLUMNS, DEAR_COLUMNS = 33, 32
-"""Columns of X from which kernel values are held: in float64, and in float32, as making them takes longer than reading
-them."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
@@ -82,8 +81,6 @@ SCORES_BY_WEIGHTS = 1e-6
 round grows as the root of the residual falls."""
 LOOKS = 0.4
 """Looks at Ritz pairs for each block of few columns."""
-MORE_THAN_ROWS = 2048
-"""Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
 
 # LAPACK ------------------------------------------------------------------------------------------------------
@@ -209,7 +206,7 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
 def _too_many(offer: Offer, n: int, forced: str) -> str:
     """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
     D = offer.cost.n_features
-    if offer.cost.moment_flops is not None or D <= max(n, MORE_THAN_ROWS):
+    if offer.cost.moment_flops is not None or D <= max(n, SMALL):
         return ""
     without = "" if forced == "auto" else f"leave features={forced!r} out, and "
     return f"has {D} features, and {n} rows have {n - 1} components at most: {without}method='dense' takes the matrix"
@@ -329,6 +326,7 @@ def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
     block = narrow_block(size)
     expected = _expected(look, problem.data.n_samples, k, block, problem, norm=True)
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
+    passes = min(passes, max(MOST_COLUMNS, k + 4 * block) / block)  # there is no room for more
     columns = min(passes * block, size)
     algebra = passes * (step_seconds(size, 0.5 * columns, block) + LOOKS * look_seconds(0.7 * columns))
     return passes * (block * cost.product_flops / RATE.features) + algebra
@@ -541,7 +539,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
     worth = size <= SMALL_MATRIX
     if compiled:
-        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted
+        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d > DIRECT  # and all rows, shifted
     else:
         once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
@@ -558,7 +556,7 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     """
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
-    worth = held or d >= DEAR_COLUMNS or not compiled
+    worth = held or d > DIRECT or not compiled
     size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     fits = (held and compiled) or memory + size <= problem.budget.memory

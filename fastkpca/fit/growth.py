@@ -22,7 +22,7 @@ from .problem import Problem
 
 __all__ = ["Prices", "State", "Step", "best_within", "cheapest", "cheapest_map", "prices_of"]
 
-COUNTS = np.unique(np.geomspace(256, 65536, 17).astype(np.intp))
+COUNTS = np.unique(np.geomspace(256, 65536, 25).astype(np.intp))
 """Rows of R V that are looked at."""
 SPARE_VECTORS = 2, 5, 10, MORE_VECTORS
 """Vectors beyond those that are wanted: more of them take longer, and bound better what lies beyond
@@ -214,7 +214,12 @@ def best_within(state: State, prices: Prices, seconds: float) -> Step | None:
 
 
 def cheapest_map(states: list[State], prices: Prices, width: float) -> Step | None:
-    """The cheapest way to intervals of second order of this width by one of these maps, with its passes."""
-    passes = (prices.map(x.features, len(x.theta)) for x in states)
-    found = [x.steps(prices, y).cheapest(AIM * width, with_rows=True) for x, y in zip(states, passes)]
-    return min((x for x in found if x is not None), default=None)
+    """The cheapest way to intervals of second order of this width by one of these maps, in the order of their prices,
+    with its passes."""
+    found: list[Step] = []
+    for state in states:
+        before = prices.map(state.features, len(state.theta))
+        if all(before < x.seconds for x in found):
+            step = state.steps(prices, before).cheapest(AIM * width, with_rows=True)
+            found += [] if step is None else [step]
+    return min(found, default=None)

@@ -13,6 +13,7 @@ from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
+from ..maps.monomial import FARTHEST as LARGEST_RADIUS
 from ..maps.monomial import TaylorMap, taylor_size
 from ..maps.monomial_moments import product_flops
 from ..maps.stored import map_of_kernel
@@ -27,8 +28,6 @@ __all__ = ["Gaussian", "median_distance"]
 
 MEDIAN_ROWS = 512
 CENTRE_ROWS, BALL_STEPS = 256, 64
-# exp(-R^2 / 2) underflows the whole expansion at R = 38.7
-LARGEST_RADIUS = 37.0
 FARTHEST = 1e100
 """Radius over sigma beyond which there are pivots and exact products only: squares would overflow."""
 

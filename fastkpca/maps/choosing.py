@@ -18,6 +18,7 @@ from .._core import pivots as _core
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT
+from ..rows.summary import SAMPLE_ROWS
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
 from .pivots import PivotMap, diagonal_of, values_of
@@ -40,8 +41,6 @@ __all__ = [
 
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
-SAMPLE_ROWS = 4096
-"""Rows that pivots are chosen among, where these are not many."""
 CANDIDATES = 4
 """Rows, for each pivot, that are enough to choose pivots among."""
 LLOYD_ITERATIONS = 2

@@ -52,8 +52,8 @@ COLUMNS = 10
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
-TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.35
-"""Of the tolerance, for the modes left out and for the error of the transforms."""
+SHARE = 0.25
+"""Of the tolerance, for the modes left out, and as much for the error of the transforms."""
 KRYLOV_COLUMNS, LITTLE = 100, 0.05
 """Of an iteration, whose products' errors add up, about; and the share of the tolerance that such errors may take
 without a closer look at them."""
@@ -404,8 +404,8 @@ def _safety(rim: float, eps: float) -> float | None:
 
 
 def _eps_for(rim: float, tol: float, d: int) -> float:
-    """The accuracy to ask of the transforms, so that they take ``TRANSFORM_SHARE`` of tol."""
-    share = TRANSFORM_SHARE / 3.01 * tol
+    """The accuracy to ask of the transforms, so that they take ``SHARE`` of tol."""
+    share = SHARE / 3.01 * tol
     eps = transforms.eps_for(share, d, transforms.WEIGHTED_SAFETY)
     return eps if _safety(rim, eps) else transforms.eps_for(share, d)
 
@@ -417,7 +417,7 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     d = len(sides)
     margin = np.full(d, _margin(d) * sigma)
     periods = sides + 2.0 * margin
-    modes = gaussian_box_modes(periods, sigma, TAIL_SHARE * tol / d)
+    modes = gaussian_box_modes(periods, sigma, SHARE * tol / d)
     images = prod(1.0 + gaussian_images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
     images = max(images, 0.0) + 4.0 * d * UNIT  # the product above rounds where its second terms are small
     # weights: rounding of the exponent, at most a m^2 <= log(1 / tail), of exp, and of their product
@@ -443,7 +443,7 @@ def _sizes(data: Summary, sigma: float, tol: float) -> tuple[tuple[int, ...], fl
     periods = (sides + 2.0 * _margin(d) * sigma).tolist()
     if not prod(period / sigma for period in periods) < 16 * LARGEST:
         return None
-    half = tuple(_last_mode(period, sigma, TAIL_SHARE * tol / d)[0] for period in periods)
+    half = tuple(_last_mode(period, sigma, SHARE * tol / d)[0] for period in periods)
     return half, max(exp(-_mode_weights(period, sigma)[0] * m**2) for period, m in zip(periods, half))
 
 

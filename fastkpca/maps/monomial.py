@@ -19,7 +19,7 @@ from .._core import multiindex, truncation
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary, refuse_farther
 from ..base.rounding import UNIT
 from ..base.stored import Record
-from .monomial_moments import MonomialMoments, product_sums
+from .monomial_moments import MOST_DEGREE, MonomialMoments, product_sums
 
 __all__ = [
     "PolynomialMap",
@@ -31,7 +31,7 @@ __all__ = [
     "taylor_size",
 ]
 
-MOST_DEGREE, MOST_ORDER = 64, 2001
+MOST_ORDER = 2001
 """Of a stored map."""
 
 FARTHEST = 37.0

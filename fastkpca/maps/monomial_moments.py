@@ -18,6 +18,7 @@ __all__ = ["MonomialMoments", "product_flops", "product_sums"]
 FEWEST, MOST = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
 MOST_DEGREE = 64
+"""Of a polynomial, as its degree is checked."""
 WORTH = 0.7
 """Share of all products up to which the sums are fewer."""
 

@@ -316,13 +316,28 @@ class _Boxes(NamedTuple):
     cost: float
 
 
-ORDERS = np.arange(4.0, MOST_NODES + 1.0, 2.0)
-"""Nodes of a box along an axis, of which the cheapest number is taken."""
-PADDED_ORDERS = np.array([4.0 if order <= 4 else 8.0 if order <= 8 else 16.0 for order in ORDERS])
-FACTORIALS = np.array([float(factorial(int(order))) for order in ORDERS])
-LEBESGUE = 2.0 / pi * np.log(ORDERS) + 1.0
-GAUSSIAN_MEANS = np.array([(gamma(order + 0.5) / sqrt(pi)) ** (0.5 / order) for order in ORDERS])
-"""(mean of m^(2 q))^(1 / (2 q)) where m weighs exp(-m^2), for each q of the ``ORDERS``."""
+class _Orders(NamedTuple):
+    """Numbers of nodes of a box along an axis, of which the cheapest is taken, and what follows from each."""
+
+    q: np.ndarray
+    padded: np.ndarray
+    """As many as the loops work on."""
+    factorial: np.ndarray
+    lebesgue: np.ndarray
+    """Lebesgue's constant, at most."""
+    gaussian_mean: np.ndarray
+    """(mean of m^(2 q))^(1 / (2 q)) where m weighs exp(-m^2)."""
+
+    @classmethod
+    def up_to(cls, most: int) -> _Orders:
+        q = np.arange(4.0, most + 1.0, 2.0)
+        padded = 2.0 ** np.ceil(np.log2(q))
+        factorials = np.array([float(factorial(int(order))) for order in q])
+        means = np.array([(gamma(order + 0.5) / sqrt(pi)) ** (0.5 / order) for order in q])
+        return cls(q, padded, factorials, 2.0 / pi * np.log(q) + 1.0, means)
+
+
+ORDERS = _Orders.up_to(MOST_NODES)
 
 
 def _direct_cost(half: tuple[int, ...], n: int, k: int) -> float:
@@ -342,12 +357,12 @@ def _finufft_cost(half: tuple[int, ...], eps: float, n: int, k: int) -> float:
 
 def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np.ndarray:
     """For each of the ``ORDERS``, with its counts (d, orders)."""
-    d, nodes = len(half), counts * ORDERS
+    d, nodes = len(half), counts * ORDERS.q
     waves = [2 * m + 1 for m in half]
     # one axis after the other from waves to nodes, or back
     products: np.ndarray = sum(2.0 * prod(waves[: c + 1]) * prod(nodes[c:]) for c in range(d))
-    entries = ORDERS ** (d - 1)
-    column = 0.05 * products + 5.0 * prod(nodes) + 18.0 * prod(waves) + n * (0.1 * entries * PADDED_ORDERS + 11.0)
+    entries = ORDERS.q ** (d - 1)
+    column = 0.05 * products + 5.0 * prod(nodes) + 18.0 * prod(waves) + n * (0.1 * entries * ORDERS.padded + 11.0)
     return 1e6 + 10.0 * (np.array(waves) @ nodes) + k * column + n * (entries + 36.0 * d)
 
 
@@ -366,18 +381,18 @@ def _boxes(
         return None
     d = len(half)
     share = 3.5 if modes is None else 0.125 * WEIGHTED_SAFETY / d
-    largest = 2.0 * (share * _clip(eps) * FACTORIALS / LEBESGUE ** (d - 1)) ** (1.0 / ORDERS)  # M r
+    largest = 2.0 * (share * _clip(eps) * ORDERS.factorial / ORDERS.lebesgue ** (d - 1)) ** (1.0 / ORDERS.q)  # M r
     modes = np.array(half, dtype=float)[:, None] if modes is None else modes
     counts = np.maximum(1.0, np.ceil(np.array(reach)[:, None] * modes / largest))
     costs = _boxes_cost(half, counts, n, k)
     best = int(costs.argmin())
-    return _Boxes(int(ORDERS[best]), tuple(map(int, counts[:, best])), float(costs[best]))
+    return _Boxes(int(ORDERS.q[best]), tuple(map(int, counts[:, best])), float(costs[best]))
 
 
 def mean_modes(lines: Lines) -> np.ndarray:
     """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) by axis, for modes -M to M and each q of the ``ORDERS``."""
     means = [_powers(line, len(line) // 2, 4) / line.sum() for line in lines]
-    return np.stack([len(line) // 2 * mean ** (0.5 / ORDERS) for line, mean in zip(lines, means)])
+    return np.stack([len(line) // 2 * mean ** (0.5 / ORDERS.q) for line, mean in zip(lines, means)])
 
 
 def modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> np.ndarray:
@@ -387,26 +402,26 @@ def modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> n
     |c|_2 (sum w)^(1/2), the root mean squares of ``mean_modes`` are no less, by Cauchy's inequality.
     """
     terms = np.abs(_with_negative_modes(spectra))
-    result = np.empty((len(half), len(ORDERS)))
+    result = np.empty((len(half), len(ORDERS.q)))
     for c, m in enumerate(half):
         lines = terms.sum(axis=tuple(e + 1 for e in range(len(half)) if e != c))
         if c == 0:
             lines = np.hstack([np.zeros((len(lines), m)), lines])
         sums = _powers(lines, m, 2) / np.maximum(sizes, 1e-300)[:, None]
-        result[c] = m * sums.max(axis=0, initial=0.0) ** (1.0 / ORDERS)
+        result[c] = m * sums.max(axis=0, initial=0.0) ** (1.0 / ORDERS.q)
     return result
 
 
 def _powers(lines: np.ndarray, largest: int, power: int) -> np.ndarray:
     """sum_m w_m (|m| / M)^(power q / 2) for modes -M to M and each q of the ``ORDERS``, which are 4, 6, 8, ..."""
     base = (np.arange(-largest, largest + 1.0) / max(largest, 1)) ** power
-    return np.asarray(lines @ np.cumprod(np.tile(base, (len(ORDERS) + 1, 1)), axis=0)[1:].T)
+    return np.asarray(lines @ np.cumprod(np.tile(base, (len(ORDERS.q) + 1, 1)), axis=0)[1:].T)
 
 
 def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     """The same (axes, orders) for w_m = exp(-rate m^2), nearly: of an integral over |m| <= M."""
-    reached = scipy.special.gammainc(ORDERS + 0.5, (rates * np.square(half))[:, None])
-    return GAUSSIAN_MEANS * reached ** (0.5 / ORDERS) / np.sqrt(rates)[:, None]
+    reached = scipy.special.gammainc(ORDERS.q + 0.5, (rates * np.square(half))[:, None])
+    return ORDERS.gaussian_mean * reached ** (0.5 / ORDERS.q) / np.sqrt(rates)[:, None]
 
 
 def _cheapest(

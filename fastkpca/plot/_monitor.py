@@ -42,7 +42,8 @@ def monitor(
 ) -> np.ndarray:
     """Control charts of T^2 and SPE: their values row by row, the limits, and the rows beyond them in red.
 
-    The axis is logarithmic where values lie far beyond the limit; values outside its range are drawn at its end.
+    The axis is logarithmic where values lie far beyond the limit; values outside its range are drawn at its end. Limits
+    called joint have their share of normal rows below both.
 
     Parameters
     ----------
@@ -108,8 +109,7 @@ def monitor(
     else:
         axes = given_axes(ax, len(charts), "charts")
     for one, (name, values, limit, method) in zip(axes, charts):
-        of_both = " for both together" if limits.joint else ""
-        _draw(one, place, values, limit, f"{100 * limits.confidence:g} % limit{of_both} ({method})", name)
+        _draw(one, place, values, limit, f"{_share_of(limits)} limit ({method})", name)
         if words is not None:
             word_ticks(one, words)
         elif place.dtype.kind == "M":
@@ -177,10 +177,9 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
     for chosen, colour, mark, text in ((~beyond, BLUE, "o", "below both limits"), (beyond, RED, "D", "beyond one")):
         label = f"{int(chosen.sum())} {text}"
         handles.append(drawn.scatter(t2[chosen], spe[chosen], color=colour, marker=mark, label=label, **look))
-    of_both = " for both together" if limits.joint else ""
-    text = f"{100 * limits.confidence:g} % limits{of_both}"
-    handles.append(drawn.axhline(limits.spe, color=GREY, linewidth=1.2, linestyle="--", label=text))
-    drawn.axvline(limits.t2, color=GREY, linewidth=1.2, linestyle="--")
+    look = {"color": GREY, "linewidth": 1.2, "linestyle": "--"}
+    handles.append(drawn.axhline(limits.spe, label=f"{_share_of(limits)} limits", **look))
+    drawn.axvline(limits.t2, **look)
     for axis, values, limit in (("x", t2, limits.t2), ("y", spe, limits.spe)):
         if limit > 0 and values.max() > _FAR * limit:
             drawn.set(**{f"{axis}scale": "log"})
@@ -248,6 +247,11 @@ def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns
     name = {"spe": "SPE", "t2": "T²"}[which.statistic]
     drawn.set_xlabel(f"share of the {name} of row {row} that this column alone takes off (%)")
     return drawn
+
+
+def _share_of(limits: Limits) -> str:
+    """The share of normal rows below each limit; "joint": below both."""
+    return f"{'joint ' * limits.joint}{100 * limits.confidence:g} %"
 
 
 def _check_limits(limits: Any) -> None:

@@ -12,6 +12,7 @@ ways, not this room. No kernel is known by name but the Gaussian, which the fast
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
 ``grid``       through Chebyshev nodes in boxes; ``grid_plan`` chooses these
 ``clusters``   pairs of far clusters skipped, near pairs exact
+``near``       coarse: the values that are not near zero, in a sparse matrix
 ``blocks``     tiles from ``Kernel.block``, and how they are walked over
 =============  ===============================================================================
 """

@@ -28,7 +28,7 @@ from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
-from .vectors import aligned, aligned_pair, columns_of, with_ones
+from .vectors import columns_of, with_ones
 
 __all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
 
@@ -212,7 +212,7 @@ class ExactSummation(Summation):
         """
         n = self.shape[0]
         self.shift = self._mean_of_some()
-        self._kept, self._low = aligned_pair(_ends_of_tiles(self.bands)[-1], np.float32)
+        self._kept, self._low = np.empty((2, _ends_of_tiles(self.bands)[-1]), dtype=np.float32)
         self.measured = self.pass_with_norm(np.empty((n, 0)), np.full(n, self.shift), self.shift)
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
@@ -302,7 +302,7 @@ class ExactSummation(Summation):
         rows = None
         if self._keeps and not self._known:
             if self._low is None:
-                self._kept = aligned(ends[-1], self.dtype.type)  # one array: its pages are large ones
+                self._kept = np.empty(ends[-1], dtype=self.dtype)
             rows = self.rows_x.all()  # shifted once, not for each pair of bands
 
         def band(which: slice) -> np.ndarray:

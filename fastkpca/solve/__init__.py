@@ -7,10 +7,12 @@
 ``operators``                       what is multiplied by: the centred kernel matrix, in float64 and float32; moments
 ``basis``                           the orthonormal basis, and what is known of the matrix on it and outside of it
 ``krylov``                          the loop on the centred kernel matrix
+``near``                            its search where few kernel values are not near zero
 ``small``                           the largest eigenvalues of a small matrix that is held, from products in float32
 ``moments``                         the loop on second moments of features; components from these
 ``beyond``                          upper bounds on the eigenvalues that a basis has not found
 ``random_start``                    the same from the random block that a Krylov space began with
+``filtered``                        the same from polynomials of a matrix, times random columns
 ``rest``                            the same from the entries of the matrix beyond a basis
 ``sampled``                         the same from a sample of the rows
 ``second_order``                    intervals from a feature map and a pass, or sampled rows, of what it leaves out

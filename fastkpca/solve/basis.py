@@ -14,7 +14,6 @@ from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.rounding import UNIT, rounding_factor
-from ..products.vectors import aligned_columns
 from .certificate import RitzBlock
 
 __all__ = ["Basis", "RitzPairs", "Space", "inner", "symmetric", "times", "without_means"]
@@ -299,7 +298,7 @@ def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     panels = _panels(len(A), B.size)
     if len(A) < FEW:
         return (B.T @ A.T).T
-    out = aligned_columns(len(A), B.shape[1])
+    out = np.empty((len(A), B.shape[1]), order="F")
 
     def task(i: int) -> None:
         np.matmul(B.T, A[panels[i]].T, out=out[panels[i]].T)
@@ -339,7 +338,7 @@ def _copied(X: np.ndarray, n_threads: int) -> np.ndarray:
     panels = _panels(n, parallel.A_NUMBER * columns)
     if len(panels) == 1:
         return np.array(X, order="F")
-    out = aligned_columns(n, columns)
+    out = np.empty((n, columns), order="F")
 
     def task(i: int) -> None:
         out[panels[i]] = X[panels[i]]
@@ -352,7 +351,7 @@ def without_means(X: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None =
     """X less the mean of each column, float64: a new array, column-major, or ``out``."""
     n, columns = X.shape
     panels = _panels(n, parallel.A_NUMBER * columns)
-    result = aligned_columns(n, columns) if out is None else out
+    result = np.empty((n, columns), order="F") if out is None else out
     if len(panels) == 1:
         return np.subtract(X, X.mean(axis=0, dtype=np.float64), out=result)
     sums = parallel.tree_reduce(
@@ -374,7 +373,7 @@ def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int, n_t
         return X
     wider = store
     if needed > store.shape[1]:
-        wider = aligned_columns(n, max(needed, min(2 * store.shape[1], reserve)))
+        wider = np.empty((n, max(needed, min(2 * store.shape[1], reserve))), order="F")
     panels = _panels(n, parallel.A_NUMBER * (needed if wider is not store else X.shape[1]))
 
     def task(i: int) -> None:

@@ -23,7 +23,6 @@ from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock, R
 
 __all__ = [
     "best_bound",
-    "beyond_leading",
     "deterministic_bound",
     "exploration_bound",
     "failure_of_attempt",
@@ -53,23 +52,6 @@ def best_bound(bounds: Iterable[Bound]) -> Bound:
 def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo, others: Iterable[Bound] = ()) -> Bound:
     """The best bound that trace and norm of the matrix give, and of ``others``."""
     return best_bound([*others, trace_bound(ritz, matrix), frobenius_bound(ritz, matrix)])
-
-
-def beyond_leading(ritz: RitzBlock, k: int, outside: Bound) -> Bound:
-    """Bound outside the span of the first k columns alone, from one outside that of all m.
-
-    To the other columns and the complement of all A has the compression [[T_2, R_2'], [R_2, D]] with D <= mu I. Its
-    largest eigenvalue is at most that of [[a, r], [r, mu]] for a = theta_(k+1) and r = |R_2|_F. Where the columns are
-    orthonormal to delta only, the split of their span turns by that much.
-    """
-    errors, mu = ritz.errors, outside.mu
-    if errors is None or not mu < SAYS_NOTHING:
-        return NO_BOUND
-    delta, size = errors.orthogonality_error, float(np.max(np.abs(ritz.theta)))
-    a = float(np.max(ritz.theta[k:])) + errors.compression + 8.0 * delta * size
-    r = float(np.sqrt(max(float(ritz.residual_gram.diagonal()[k:].sum()), 0.0))) * (1 + 1e-8)
-    r += errors.residual + 2.0 * delta * errors.residual_norm
-    return replace(outside, mu=(a + mu) / 2 + float(np.hypot((a - mu) / 2, r)) + 4.0 * UNIT * size)
 
 
 def failure_of_attempt(total: float, attempt: int) -> float:

@@ -9,8 +9,7 @@ R = A V - V T, P = I - V V', and mu bounds the largest eigenvalue of P A P from 
 in the order of symmetric matrices. The eigenvalues of the right side bound those of A from above (Weyl), those of T
 from below (Cauchy's interlacing). With R = Q L only a matrix of order 2 m is left: its eigenvalues above mu are the
 roots tau of lambda_i(T + L'L / (tau - mu)) = tau, which is the inertia (Schur complement) form; one eigenvalue
-problem replaces the bisection. Where the residuals have a low rank r up to rounding, as those of a Krylov space do, L
-has r rows, and what it leaves of R'R is counted apart (`_ends_from_factor`). The bounds mu are in ``beyond``.
+problem replaces the bisection. The bounds mu are in ``beyond``.
 
 "Guaranteed" includes rounding: the bounds on computed products are those of probabilistic rounding analysis
 (N. J. Higham and T. Mary, SIAM J. Sci. Comput. 41, 2019), five standard deviations, never the worst case n u.
@@ -46,10 +45,6 @@ __all__ = [
 ]
 
 SAYS_NOTHING = 1e150  # a bound of this size is useless, and its square would overflow
-_MANY, _LOW = 64, 0.5
-"""Columns from which a low rank of their residuals is looked for, and the share of them up to which it is low."""
-_FAR = 100.0
-"""Roots of what a low rank leaves of the residuals' squares, from which on it adds far less than they do to an end."""
 _YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F, a at least: costs a thousandth, not 2 |R| |F|
 
 
@@ -61,8 +56,8 @@ class Bound:
     ----------
     mu : float
     form : str
-        "trace", "frobenius", "guarded", "features", "cholesky", "lanczos", "gap", "start", "filter", "sampled", or "none";
-        "hope": assumed, for planning only.
+        "trace", "frobenius", "guarded", "features", "cholesky", "lanczos", "gap", "start", "filter", "sampled", or
+        "none"; "hope": assumed, for planning only.
     failure_probability : float
         0: it always holds, but for the model of rounding.
     """
@@ -239,25 +234,10 @@ class RitzBlock:
         return RitzBlock(compression, gram, residuals, self.n, self.product_error)
 
     @cached_property
-    def residual_factor(self) -> ResidualFactor:
-        """Of the exact residual of the orthonormalised columns."""
+    def residual_factor(self) -> np.ndarray:
+        """L with L'L >= R'R, for the exact residual R of the orthonormalised columns."""
         assert self.errors is not None
         return _residual_factor(self.residual_gram, self.n, self.errors.residual)
-
-
-@dataclass(frozen=True)
-class ResidualFactor:
-    """L and D with L'L + D >= R'R.
-
-    Attributes
-    ----------
-    factor : ndarray (r, m)
-    rest : ndarray (m,) or None
-        Diagonal of D, where R'R has a low rank up to it.
-    """
-
-    factor: np.ndarray
-    rest: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -391,33 +371,14 @@ def upper_ends(T: np.ndarray, L: np.ndarray, mu: float) -> np.ndarray:
     return np.maximum(values, mu) + 8.0 * (sqrt(m + r) + 4.0) * UNIT * scale
 
 
-def _ends_from_factor(theta: np.ndarray, residual: ResidualFactor, mu: float, c: int) -> np.ndarray:
-    """`upper_ends` of T = diag(theta) and R'R <= L'L + D, from a problem of order m + r.
-
-    For tau >= t > mu, T + (L'L + D) / (tau - mu) is at most T + D / (t - mu) + L'L / (tau - mu): where the ends of the
-    latter are above t, the roots are below them. t = theta_c will do for the c ends that are wanted.
-
-    To any end tau, e I >= D adds at most d with d (tau - mu + d) = e: lambda_i(T + L'L / (x - mu)) falls with x, so it
-    is at most tau for x = tau + d, and e / (x - mu) = d.
-    """
-    if residual.rest is None or not isfinite(mu):
-        return upper_ends(np.diag(theta), residual.factor, mu)
-    e, gap = float(residual.rest.max()), float(theta[c - 1]) - mu
-    graded = gap > _FAR * sqrt(e)
-    ends = upper_ends(np.diag(theta + residual.rest / gap if graded else theta), residual.factor, mu)
-    above = ends - mu
-    ends_of_all = ends + 2.0 * e / np.maximum(above + np.hypot(above, 2.0 * sqrt(e)), 1e-280)
-    return np.where(ends >= theta[c - 1], ends, ends_of_all) if graded else ends_of_all
-
-
 def _norm(A: np.ndarray, little: float) -> float:
     """Upper bound on |A|_2: |A|_F, which costs nothing, where that is ``little``."""
     norm = float(np.linalg.norm(A))
     return norm if norm <= little else float(np.linalg.norm(A, 2))
 
 
-def _residual_factor(gram: np.ndarray, n: int, error: float) -> ResidualFactor:
-    """Of R + F for |F|_2 <= error, from the computed R'R.
+def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
+    """L with L'L >= (R + F)'(R + F) for |F|_2 <= error, from the computed R'R.
 
     (R + F)'(R + F) <= (1 + a) (R'R + error^2 / a I). Entry (i, j) of the computed R'R errs by at most
     rounding_factor(n) u |R_i| |R_j|, a relative error of the matrix scaled to unit diagonal: small residuals keep
@@ -436,33 +397,12 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> ResidualFactor:
         scale = np.full(m, max(float(np.sqrt(np.abs(gram).max())), 1e-140))
         scaled = gram / scale[0] ** 2
     rounding = m * (rounding_factor(n) + 16.0) * UNIT
-    # what was added has every rank
-    low = _low_rank(scaled - np.diag(added / scale**2), rounding) if m >= _MANY else None
-    if low is not None:
-        factor, rest = low
-        squares = (rest + rounding) * scale**2 + added
-        return ResidualFactor(sqrt(1.0 + young) * factor * scale, (1.0 + young) * squares)
     scaled.flat[:: m + 1] += rounding + factorisation_error(m, UNIT)
     factor, failed = lapack.dpotrf(scaled)
     if failed:
         values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
         factor = np.sqrt(np.maximum(values, 0.0) + rounding)[:, None] * vectors.T
-    return ResidualFactor(np.asarray(sqrt(1.0 + young) * factor * scale))
-
-
-def _low_rank(A: np.ndarray, negligible: float) -> tuple[np.ndarray, float] | None:
-    """(F, bound on |A - F'F|_2) with a few rows, for a matrix with entries of at most 1 or so; None for a full rank.
-
-    A block of a Krylov space leaves residuals in as many directions as it has columns, however many blocks came before.
-    """
-    m = len(A)
-    upper, pivots, rank, _ = lapack.dpstrf(A, tol=negligible)
-    if not 0 < rank <= _LOW * m:
-        return None
-    factor = np.zeros((rank, m))
-    factor[:, pivots - 1] = np.triu(upper[:rank])
-    rest = float(np.linalg.norm(A - factor.T @ factor))  # no theorem on the factorisation is needed
-    return factor, rest + m * (rounding_factor(rank) + 8.0) * UNIT
+    return np.asarray(sqrt(1.0 + young) * factor * scale)
 
 
 def _intervals(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -552,7 +492,7 @@ def ritz_certificate(
     if errors is None:
         return _nothing_known(c, matrix.trace)
     theta, s = ritz.theta, errors.compression
-    hi = _ends_from_factor(theta, ritz.residual_factor, outside.mu, min(c, len(theta))) + s
+    hi = upper_ends(np.diag(theta), ritz.residual_factor, outside.mu) + s
     lo = theta - s
     order = np.arange(1, len(theta) + 1)
     if matrix.trace is not None:

@@ -77,8 +77,6 @@ class Judge:
 
     ritz: RitzPairs
     c: int
-    before: RitzPairs | None = None
-    """At the look before."""
     continues = False
     """Whether the last block has to be continued, whatever the Ritz vectors are."""
 
@@ -87,6 +85,8 @@ class Judge:
         self.target, self.expenses = target, expenses
         self.history: list[tuple[int, float]] = []
         """(passes, width over the largest eigenvalue) at each look."""
+        self.bounds: list[tuple[int, float]] = []
+        """(columns, about the bound on the rest that trace and norm give) at each look, while the basis grows."""
         self.looks = 0
         self._spent, self._seen, self._waits = expenses.seconds, 0, 0
 
@@ -95,12 +95,14 @@ class Judge:
     def ends(self) -> bool:
         if not self._look_is_due():
             return False
-        self.before = self.ritz if self.looks else None
         self.ritz = self.basis.ritz()
         self.looks += 1
         self.expenses.seconds += self.look_seconds(self.basis.size)
         self._spent, self._seen = self.expenses.seconds, self.basis.size
         self.c = min(self.count(self.ritz.theta) or self.basis.size, self.basis.size)
+        bound = float(self.expected_mu(self.ritz.theta)[-1])
+        grows = not self.bounds or self.bounds[-1][0] < self.basis.size
+        self.bounds = [*(self.bounds if grows else []), *([(self.basis.size, bound)] if bound < np.inf else [])]
         return self._is_enough()
 
     def _look_is_due(self) -> bool:
@@ -144,14 +146,19 @@ class Judge:
         by_norm = np.inf if norm is None else np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0))
         return np.maximum(np.minimum(by_trace, by_norm), 0.0)
 
-    def fall(self) -> float:
-        """By how much the bound from trace and norm has fallen with each column since the last look; infinite where
+    def columns_until(self, enough: float) -> float:
+        """More columns after which the bound from trace and norm is so low, if it falls by ever less as it did; 0 where
         nothing is known."""
-        if self.before is None or len(self.before.theta) >= len(self.ritz.theta):
-            return np.inf
-        before, now = (float(self.expected_mu(x.theta)[-1]) for x in (self.before, self.ritz))
-        fallen = before - now if now < np.inf else 0.0
-        return max(fallen, 0.0) / (len(self.ritz.theta) - len(self.before.theta))
+        if len(self.bounds) < 2:
+            return 0.0
+        sizes, bounds = np.array(self.bounds[-3:]).T
+        falls, columns = -np.diff(bounds), np.diff(sizes)
+        steps = max(float(bounds[-1]) - enough, 0.0) / max(float(falls[-1]), 1e-300)
+        pace = float(falls[-1] / columns[-1] / max(float(falls[0] / columns[0]), 1e-300))
+        if len(falls) > 1 and 0.0 < pace < 1.0:
+            left = 1.0 - steps * (1.0 - pace) / max(pace, 1e-300)
+            steps = float(np.log(left) / np.log(pace)) if left > 0.0 else np.inf
+        return steps * float(columns[-1])
 
     def predicted_width(self, mu: float) -> float:
         """About the width of the widest interval, over the largest eigenvalue, if mu bounds the rest."""
@@ -232,7 +239,7 @@ class Search(Judge):
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
-        if self.factorises and unproved and not self._rest_falls(self.worth - self.extra):
+        if self.factorises and unproved and not (self._rest_falls(self.worth - self.extra) and self._falls_in_time()):
             gap = gap_behind(theta, self.ritz.squares, c)
             self.behind = gap.columns + 1 if gap.width <= goal * theta[0] else 0
             return self.behind > 0
@@ -250,6 +257,12 @@ class Search(Judge):
             return False
         more = np.full(blocks * b, max(float(theta[min(len(theta), b) - 1]), 0.0))
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
+
+    def _falls_in_time(self) -> bool:
+        """Whether trace and norm are expected to prove the rest for half of what a factorisation costs: a trend is no
+        promise."""
+        columns = self.columns_until(self.low * float(self.ritz.theta[self.c - 1]))
+        return 2.0 * columns <= self.worth * self.space.block
 
     def _converges_in_time(self) -> bool:
         """A block gains a factor exp(2 acosh(2 theta_c / theta_(b+1) - 1)) a pass (Chebyshev)."""

@@ -32,7 +32,7 @@ import scipy.special
 
 from ..base.rounding import UNIT
 
-__all__ = ["Filtered", "Aim", "cheapest_aim", "filter_steps", "filtered", "random_columns"]
+__all__ = ["Aim", "Filtered", "cheapest_aim", "filter_steps", "filtered", "random_columns"]
 
 COLUMNS = 16
 """Of the block: a sparse matrix is multiplied by these in the time that four take."""
@@ -44,7 +44,8 @@ HUGE = 1e100
 
 @dataclass(frozen=True)
 class Aim:
-    """What a filter is to prove: no eigenvalue but the first ``columns`` is above ``wanted``; the others begin at ``top``.
+    """What a filter is to prove: beyond ``columns`` Ritz vectors, where eigenvalues begin at ``top``, none is above
+    ``wanted``.
 
     ``steps``: it takes, as predicted.
     """
@@ -94,15 +95,10 @@ def cheapest_aim(
     highest = np.append(0.0, np.maximum.accumulate(coupled))[: len(k)]
     narrow = (2.0 * float(squares[:c].sum()) <= width * above) & (highest <= 0.25 * above)
     possible = narrow & (above > 0.0) & (tops < last) & (squares[k] <= (SETTLED * last) ** 2)
-    aims = [
-        Aim(
-            int(k[i]),
-            float(tops[i]),
-            float(middle[i]),
-            filter_steps(n, (-distance, float(tops[i])), middle[i], failure),
-        )
-        for i in np.flatnonzero(possible)
-    ]
+    aims = []
+    for i in np.flatnonzero(possible).tolist():
+        top, wanted = float(tops[i]), float(middle[i])
+        aims.append(Aim(int(k[i]), top, wanted, filter_steps(n, (-distance, top), wanted, failure)))
     return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)
 
 
@@ -161,9 +157,9 @@ def filtered(
     half, middle = 0.5 * (top - low), 0.5 * (top + low)
     least = _least_component(start.shape[1], failure)
     each = 4.0 * (error / half + 8.0 * UNIT * (1.0 + abs(middle) / half))
-    fading = np.exp(-np.arccosh(max((wanted - middle) / half, 1.0)))
-    before, size = start, float(np.linalg.norm(start))
-    total = lost = fading * size
+    fading: float = np.exp(-np.arccosh(max((wanted - middle) / half, 1.0)))
+    before, first = start, float(np.linalg.norm(start))
+    total = lost = fading * first
     now = (multiply(before) - middle * before) / half
     best = np.inf
     for k in range(1, most_steps + 1):
@@ -175,7 +171,7 @@ def filtered(
         tau = np.cosh(np.arccosh(max(largest / room, 1.0)) / k)
         best = min(best, max((middle + half * float(tau)) * (1.0 + 8.0 * UNIT), wanted))
         # |Z_k| <= T_k(tau) |Omega|: an eigenvalue above what is wanted ends the attempt
-        grown = np.cosh(np.arccosh(max(0.99 * size / np.linalg.norm(start), 1.0)) / k)
+        grown = np.cosh(np.arccosh(max(0.99 * size / first, 1.0)) / k)
         if best <= wanted or middle + half * grown > wanted:
             break
         total += fading ** (k + 1) * size

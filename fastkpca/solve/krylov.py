@@ -142,11 +142,13 @@ def block_krylov(
     A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
     space = _space(matrix, target, budget, block_size, rng)
     proofs = [*proofs, Sums(), Factorisation()]
-    known, searched = np.empty(0), None
+    known, searched, flat = np.empty(0), None, False
     if matrix.near is not None and target.probabilistic and target.fraction is None:
-        found = near_start(matrix.near, target, expenses, budget.pass_seconds / space.block, rng)
-        proofs.append(Filter(matrix.near, found.top, OF_START * target.failure))
-        start, known = found.vectors, found.theta
+        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, rng)
+        flat = found is None
+        if found is not None:
+            proofs.append(Filter(matrix.near, found.top, OF_START * target.failure))
+            start, known = found.vectors, found.theta
     X = _first_block(start, space) if known.size == 0 else start
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
@@ -155,7 +157,7 @@ def block_krylov(
         del searched.space, searched.basis
     else:
         history = []
-    begins_flat = X is None or (start is None and searched is None and not matrix.product.gives_norm)
+    begins_flat = flat or X is None or (start is None and searched is None and not matrix.product.gives_norm)
     space = _space(matrix, target, budget, block_size, rng)
     if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
         space.block = _random_block(space, target, budget.passes - expenses.passes)

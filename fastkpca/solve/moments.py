@@ -244,7 +244,7 @@ def leading_pairs(
     grow(A, space.basis.orthonormal(X), space, judge, expenses)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
-    square = float(np.trace(judge.block.residual_gram[: judge.c, : judge.c]))
+    square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0
     certificate = judge.certificate_of(kept)
     return LeadingPairs(
         judge.ritz.theta[:kept].copy(),

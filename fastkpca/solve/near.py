@@ -18,13 +18,13 @@ from .costs import Expenses, look_seconds, step_seconds
 from .eigen import Judge, grow
 from .filtered import Aim, cheapest_aim
 from .operators import Operator
-from .task import NearMatrix, SolverBudget, SolverTarget
+from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 
 __all__ = ["NearStart", "near_seconds", "near_start"]
 
-BLOCK = 8
+BLOCK = 6
 """Columns of a block: more of them have their price in the basis."""
-KEPT, NEW = 3, 6
+KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
 MOST_STEPS, FEW = 150, 8.0
 """Of the search; and of a filter that is not worth more of them."""
@@ -110,25 +110,30 @@ def near_seconds(cost: Cost, n: int, c: int) -> float:
 
 
 def near_start(
-    near: NearMatrix, target: SolverTarget, expenses: Expenses, column_seconds: float, rng: np.random.Generator
-) -> NearStart:
-    """Vectors for the first exact pass; ``column_seconds``: of each of them in it.
+    matrix: KernelMatrix, target: SolverTarget, expenses: Expenses, column_seconds: float, rng: np.random.Generator
+) -> NearStart | None:
+    """Vectors for the first exact pass; ``column_seconds``: of each of them in it. None where no gap has shown: there
+    the filter would prove nothing.
 
     Raises
     ------
     TooDearError
         The search has cost as much as the budget.
     """
-    A, c = NearOperator(near, 1), target.c
-    basis = Basis(A.n, rng, centred=True, n_threads=A.n_threads)
+    near, c = matrix.near, target.c
+    assert near is not None
+    A = NearOperator(near, matrix.n_threads)
     kept = c + KEPT * BLOCK
-    space = Space(basis, min(BLOCK, A.n - 1), BLOCK, min(kept + NEW * BLOCK, A.n - 1), kept)
+    columns = min(kept + NEW * BLOCK, A.n - 1)
+    basis = Basis(A.n, rng, centred=True, reserve=columns, n_threads=A.n_threads)
+    space = Space(basis, min(BLOCK, A.n - 1), BLOCK, columns, kept)
     left = expenses.budget.seconds - expenses.seconds
     spent = Expenses(SolverBudget(MOST_STEPS, None, near.seconds, left), None)
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
     grow(A, basis.orthonormal(rng.standard_normal((A.n, space.block))), space, judge, spent)
     expenses.seconds += spent.seconds
-    theta, squares = judge.ritz.theta, judge.ritz.squares
-    k = min(c + BLOCK, len(theta) - 1) if judge.found is None else judge.found.columns
+    if judge.found is None:
+        return None
+    theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
     top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))
     return NearStart(basis.vectors(judge.ritz.Y[:, :k]), theta, top)

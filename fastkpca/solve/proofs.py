@@ -225,8 +225,7 @@ class Sums(Proof):
         further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        fall = run.fall()
-        columns = max(2.0 * low[0], (hoped[0] - enough) / fall if fall > 0.0 else np.inf) if len(low) else np.inf
+        columns = max(2.0 * low[0], run.columns_until(enough)) if len(low) else np.inf
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:

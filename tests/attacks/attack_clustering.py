@@ -7,7 +7,6 @@ tests/contrib/test_clustering.py runs a fraction; tests/support/clustering_cases
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import clustering_cases as cases
+import command
 
 ATTACKS = (
     ("kernel_kmeans", "features", cases.attack_kmeans),
@@ -26,10 +26,7 @@ ATTACKS = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = command.options(__doc__, problems=10_000, seed=0)
     broken = 0
     for name, method, attack in ATTACKS:
         said, started = 0, time.perf_counter()

@@ -9,7 +9,6 @@ independent views (5 % +- .7), and their power beside that of the dense formula 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import traceback
 import warnings
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 import method_cases as cases
 from kernels_contrib.hsic import hsic_test
 from kernels_contrib.mmd import mmd_test
@@ -81,11 +81,7 @@ def power(draws: int, seed: int) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, default=500)
-    parser.add_argument("--draws", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    asked = command.options(__doc__, problems=500, draws=5000, seed=0)
     warnings.simplefilter("ignore")
     fine = [problems(asked.problems, asked.seed), levels(asked.draws, asked.seed), power(asked.draws // 10, asked.seed)]
     return 0 if all(fine) else 1

@@ -12,7 +12,6 @@ failures, and the largest differences.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections import Counter
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 from kernel_rows import own_rows
 
 import fastkpca as fk
@@ -114,10 +114,7 @@ def sizes(rng: np.random.Generator, kernel: str) -> tuple[int, int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = command.options(__doc__, cases=300, seed=0)
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", RuntimeWarning)
     failures: Counter[str] = Counter()

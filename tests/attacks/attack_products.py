@@ -12,7 +12,6 @@ slack is tol / (largest error over sum |u|), of the worst u.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 import time
@@ -21,6 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "speed"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
+
 import common  # isort: skip (limits BLAS to one thread before numpy loads it)
 import numpy as np
 from reference import long_gaussian
@@ -101,11 +102,7 @@ def real(name: str, n: int, rng: np.random.Generator) -> np.ndarray | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--every", type=int, default=1, help="only one cell in so many")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("-n", type=int, default=8000, help="rows")
-    asked = parser.parse_args()
+    asked = command.options(__doc__, every=1, first=0, rows=8000)
     common.header("fast Gaussian products: is the tolerance kept?")
     jobs = [(f"d={d} sigma={s:g} {layout}", d, s, t, layout) for d, s, t, layout in cells()]
     for file in ("lidar.npz", "uci_kin40k.npz"):
@@ -117,7 +114,7 @@ def main() -> None:
         if number % asked.every != asked.first:
             continue
         rng = np.random.default_rng(number)
-        A, B = (real(d, asked.n, rng), None) if isinstance(d, str) else points(layout, d, asked.n, rng)
+        A, B = (real(d, asked.rows, rng), None) if isinstance(d, str) else points(layout, d, asked.rows, rng)
         if A is None:
             continue
         tried += 1

@@ -16,7 +16,6 @@ and the median width over the SPE's own scale. tests/model/test_monitor.py runs 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections import defaultdict
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 from exact_kernels import LONG, exact_matrix
 
 import fastkpca as fk
@@ -278,13 +278,7 @@ def fk_diagonal(name: str, parameters: dict[str, Any], X: np.ndarray) -> np.ndar
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--verbose", action="store_true")
-    given = parser.parse_args()
+    given = command.options(__doc__, cases=2000, first=0, seed=0, only=[], verbose=False)
     table: dict[str, list[dict[str, Any]]] = defaultdict(list)
     skipped = failed = 0
     for i in range(given.first, given.first + given.cases):

@@ -45,7 +45,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import fastkpca as fk
 from fastkpca import errors, plot, testing
-from fastkpca.kernels import kernel_from_state, kernel_state
+from fastkpca.kernels import kernel_from_state, kernel_state, registry
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
 from fastkpca.state import load_state, save_state
 from kernels_contrib import components, kbda, kica, klda, logistic, perceptron, storage
@@ -581,6 +581,7 @@ def run(
                 broken.append(f"{name}, seed {seed}, call {i}: {text}")
                 if len(broken) <= show:
                     print(broken[-1], flush=True)
+    registry._session.clear()  # what calls of register_kernel left
     return outcomes, broken
 
 

@@ -49,9 +49,7 @@ def limits():
     return Limits(10.0, 0.5, 0.99, "F", "box", 100)
 
 
-@pytest.mark.parametrize(
-    ("joint", "text"), [(False, "90 % limit (empirical)"), (True, "90 % limit for both together (empirical)")]
-)
+@pytest.mark.parametrize(("joint", "text"), [(False, "90 % limit (empirical)"), (True, "joint 90 % limit (empirical)")])
 def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model, joint, text):
     own = fk.kpca_limits(model, X + 0.01, confidence=0.9, joint=joint)
     t2, spe = fk.kpca_t2(model, X), fk.kpca_spe(model, X)
@@ -109,6 +107,10 @@ def test_influence_names_the_rows_furthest_beyond(limits):
     np.testing.assert_array_equal(beyond, np.column_stack([t2, spe])[[1, 2]])
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
     fits(ax)
+    rng = np.random.default_rng(0)
+    joint = replace(limits, joint=True, confidence=0.9995)
+    many = plot.influence(joint, 2 * limits.t2 * rng.random(30_000), limits.spe * rng.random(30_000))
+    fits(many)  # its key, too
     with pytest.raises(ValueError, match="one for each"):
         plot.influence(limits, t2, spe, names=["a"])
     with pytest.raises(TypeError, match="give what kpca_limits"):

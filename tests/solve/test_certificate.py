@@ -93,44 +93,6 @@ def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
         assert beyond.mu_frobenius(*norms, slack=1e-15 * norms[0] ** 2) >= mu - slack
 
 
-def krylov_columns(rng, A, block, steps, spoiled):
-    """Of a block Krylov space; ``spoiled``: how far from orthonormal."""
-    V = np.linalg.qr(rng.standard_normal((len(A), block)))[0]
-    for _ in range(steps - 1):
-        V = np.linalg.qr(np.hstack([V, A @ V[:, -block:]]))[0]
-    return V + spoiled * rng.standard_normal(V.shape) / np.sqrt(len(A))
-
-
-def test_bound_beyond_the_leading_columns(attack):
-    rng = attack.rng("leading")
-    closest = np.inf
-    for _ in range(300):
-        n, block, steps = int(rng.integers(16, 60)), int(rng.integers(1, 5)), int(rng.integers(1, 5))
-        size = 10.0 ** rng.uniform(-8, 8)
-        values = size * 10.0 ** -np.sort(rng.uniform(0, rng.uniform(0.1, 12), n)) * np.where(rng.random(n) < 0.1, -1, 1)
-        A = random_symmetric(rng, n, values)
-        V, compression, gram, residual_gram = ritz(
-            A, krylov_columns(rng, A, block, steps, rng.choice([0.0, 1e-12, 1e-6, 1e-3]))
-        )
-        m = V.shape[1]
-        if m < 2:
-            continue
-        # |A| is below n times the largest value, and products in float64 err by less than n u of it
-        whole = cert.RitzBlock(compression, gram, residual_gram, n, n * UNIT * float(np.linalg.norm(A)))
-        outside = cert.Bound(true_mu(A, V) + 4 * n * UNIT * np.abs(values).max(), "hope")
-        k = int(rng.integers(1, m))
-        bound = beyond.beyond_leading(whole, k, outside)
-        true = true_mu(A, V[:, :k])
-        assert bound.mu >= true
-        closest = min(closest, (bound.mu - true) / np.abs(values).max())
-        certificate = cert.ritz_certificate(whole.leading(k), k, outside=bound)
-        exact = np.sort(values)[::-1][:k]
-        low, high = certificate.eigenvalue_bounds.T
-        slack = 8 * n * UNIT * np.abs(values).max()  # of A itself, made from these values
-        assert (low - slack <= exact).all() and (exact <= high + slack).all()
-    assert closest < 1e-5
-
-
 SPECTRA = {
     "steep": lambda rng, n: 10.0 ** -np.sort(rng.uniform(0, rng.uniform(0.1, 12), n)),
     "flat": lambda rng, n: 1 - rng.uniform(0, 0.3, n),
@@ -155,21 +117,9 @@ def block_krylov(rng, values, block, steps, near):
     return A, V
 
 
-def other_factor(block):
-    """The same inner products, their residuals' squares as a factor with as many rows as columns."""
-    m = len(block.theta)
-    other = cert.RitzBlock(block.compression, block.gram, block.residual_gram, block.n, block.product_error)
-    factor, rest = block.residual_factor.factor, block.residual_factor.rest
-    squares = factor.T @ factor + np.diag(np.zeros(m) if rest is None else rest)
-    values, vectors = np.linalg.eigh(squares)
-    other.__dict__["residual_factor"] = cert.ResidualFactor(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
-    return other
-
-
 @pytest.mark.parametrize("spectrum", SPECTRA)
-def test_intervals_of_a_krylov_space_need_a_problem_of_little_more_than_its_own_order(attack, spectrum):
-    """The residuals lie in as many directions as a block has columns; the intervals hold, and are as narrow."""
-    short = 0
+def test_intervals_of_a_krylov_space_hold(attack, spectrum):
+    """The residuals lie in as many directions as a block has columns."""
     for case in range(attack.count(200, least=8)):
         rng = attack.rng(f"low rank, {spectrum}", case)
         n, block, steps = int(rng.integers(200, 320)), int(rng.integers(4, 10)), int(rng.integers(8, 16))
@@ -187,41 +137,6 @@ def test_intervals_of_a_krylov_space_need_a_problem_of_little_more_than_its_own_
         exact, slack = np.sort(values)[::-1][:c], 8 * n * UNIT * size
         low, high = found.eigenvalue_bounds.T
         assert (low - slack <= exact).all() and (exact <= high + slack).all()
-        rows = len(whole.residual_factor.factor)
-        short += rows <= 2 * block
-        other = cert.ritz_certificate(other_factor(whole), c, outside=outside)
-        assert found.width <= 1.01 * other.width
-        assert (found.angle_bounds <= 1.01 * other.angle_bounds + 1e-9).all()
-    assert short or spectrum == "steep"  # there most residuals are rounding, which has every direction
-
-
-@pytest.mark.parametrize("share", [1e-14, 1e-6, 1e-2])
-@pytest.mark.parametrize("far", [-0.1, 0.0, 1e-9, 1e-4, 0.3])
-def test_what_a_low_rank_leaves_is_counted(share, far):
-    """R'R = L'L + D: no end is below that of the whole, wherever mu is beside the last wanted value."""
-    rng = np.random.default_rng(7)
-    m, c = 12, 5
-    theta = np.sort(1 + rng.random(m))[::-1]
-    L, rest = 0.1 * rng.standard_normal((2, m)), share * 0.01 * rng.random(m)
-    mu = theta[c - 1] - far
-    found = cert._ends_from_factor(theta, cert.ResidualFactor(L, rest), mu, c)
-    whole = np.vstack([L, np.diag(np.sqrt(rest))])
-    exact = np.linalg.eigvalsh(np.block([[np.diag(theta), whole.T], [whole, mu * np.eye(len(whole))]]))[::-1][:m]
-    assert (found >= np.maximum(exact, mu)).all()
-    assert (found <= np.maximum(exact, mu) + np.sqrt(rest.max()) + 1e-12).all()
-
-
-def test_bound_beyond_the_leading_columns_is_attained():
-    """One column beyond, coupled to one direction of the complement: nothing of the bound is given away."""
-    theta, a, r, mu = 3.0, 1.0, 0.5, 0.25
-    A = np.zeros((8, 8))
-    A[0, 0], A[1, 1], A[2, 2] = theta, a, mu
-    A[1, 2] = A[2, 1] = r
-    V = np.eye(8)[:, :2]
-    block = cert.RitzBlock(V.T @ A @ V, np.eye(2), np.diag([0.0, r * r]), 8, 0.0)
-    bound = beyond.beyond_leading(block, 1, cert.Bound(mu, "trace", 1e-7))
-    assert bound.mu == pytest.approx(np.linalg.eigvalsh(A)[-2], rel=1e-6)
-    assert (bound.form, bound.failure_probability) == ("trace", 1e-7)
 
 
 def test_trace_form_is_false_for_indefinite_matrices():
@@ -524,7 +439,7 @@ def test_no_silent_miss(attack):
 def test_an_error_of_the_images_beside_small_residuals_costs_little_more_than_its_square(residual):
     """(|R| + e)^2 / gap at least, whichever of the two is larger; any rotation of F beside R has to be covered."""
     error, m = 1e-3, 6
-    factor = cert._residual_factor(residual**2 * np.eye(m), 100, error).factor
+    factor = cert._residual_factor(residual**2 * np.eye(m), 100, error)
     sharp = (residual + error) ** 2
     assert sharp <= np.linalg.eigvalsh(factor.T @ factor)[-1] <= 2.1 * sharp + 1e-10
     rng = np.random.default_rng(0)

@@ -1,0 +1,165 @@
+"""Few kernel values that are not near zero: the coarse matrix, the filter, and intervals that rest on both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+from reference import long_gaussian
+
+import fastkpca as fk
+from fastkpca.fit import candidates
+from fastkpca.products.matrix import MatrixSummation
+from fastkpca.products.near import WithSums, near_reach, near_summation
+from fastkpca.solve import proofs
+from fastkpca.solve.filtered import filter_steps, filtered, random_columns
+
+KINDS = ["uniform", "copies", "duplicates", "isolated", "heavy"]
+
+
+def rows_of(kind, n, d, rng):
+    if kind == "uniform":
+        return rng.random((n, d))
+    if kind == "copies":
+        return (
+            np.vstack([0.1 * rng.standard_normal((n // 5, d))] * 5) + 100.0 * np.repeat(np.arange(5), n // 5)[:, None]
+        )
+    if kind == "duplicates":
+        return rng.random((n // 6, d))[rng.integers(n // 6, size=n)]
+    if kind == "isolated":
+        return np.vstack([rng.random((n // 2, d)), 1e3 * np.arange(1, n - n // 2 + 1)[:, None] * np.ones(d)])
+    return rng.standard_t(2, (n, d))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("d", [1, 3, 5])
+def test_coarse_matrix_leaves_out_no_more_than_it_says(kind, d):
+    rng = np.random.default_rng([d, KINDS.index(kind)])
+    X, weights = rows_of(kind, 200, d, rng), rng.uniform(0.05, 3.0, 200)
+    left_out = 0
+    for sigma, tol in [(0.03, 1e-3), (0.1, 1e-2), (0.1, 1e-8), (0.5, 1e-5)]:
+        K, reach = long_gaussian(X, X, sigma), near_reach(sigma, d, tol)
+        near = near_summation(X, sigma, reach)
+        B = near.matmat(np.eye(len(X)))
+        far = np.linalg.norm(X[:, None] - X, axis=2) > reach * (1.0 + 1e-9)
+        assert not B[far].any() and np.abs(B - K)[~far].max() <= 1e-13
+        left_out += int(far.any())
+        root = np.sqrt(weights)
+        sums = (K @ weights).astype(float)
+        distance, norm = near.distance(weights, sums, 1e-13 * weights.sum())
+        assert np.linalg.norm(root[:, None] * (K - B).astype(float) * root, 2) <= distance
+        assert np.linalg.norm(root[:, None] * B * root, 2) <= norm
+        assert distance <= ((K - B) @ weights).max() + 1e-10 * weights.sum()
+    assert left_out
+
+
+def test_first_product_tells_sums():
+    rng = np.random.default_rng(0)
+    K, weights, U = np.cov(rng.random((9, 30))), rng.random(9), rng.random((9, 2))
+    product = WithSums(MatrixSummation(K), weights)
+    assert not len(product.sums)
+    for _ in range(2):
+        np.testing.assert_allclose(product.matmat(U), K @ U)
+        np.testing.assert_allclose(product.sums, K @ weights)
+
+
+def spectrum(values, rng):
+    Q = scipy.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
+    return (Q * values) @ Q.T
+
+
+@pytest.mark.parametrize("largest", [0.8, 1.02, 1.2, 3.0, 1e4])
+@pytest.mark.parametrize("repeated", [1, 20])
+def test_filter_never_claims_less_than_there_is(largest, repeated):
+    rng = np.random.default_rng([int(1e3 * largest), repeated])
+    values = np.concatenate([np.full(repeated, largest), rng.uniform(-0.05, 0.8, 100)])
+    A, interval = spectrum(values, rng), (-0.05, 0.8)
+    for wanted in (0.85, 1.0, 1.1):
+        steps = filter_steps(len(A), interval, wanted, 1e-6)
+        found = filtered(
+            lambda U: A @ U,
+            random_columns(len(A), rng),
+            interval,
+            wanted=wanted,
+            error=1e-13 * max(largest, 1.0),
+            failure=1e-6,
+            most_steps=int(2 * steps) + 1,
+        )
+        assert found.bound >= largest
+        assert found.bound == wanted or largest > interval[1]
+        if largest > wanted:  # what was missed stands out
+            vector = found.columns[:, 0] / np.linalg.norm(found.columns[:, 0])
+            assert vector @ A @ vector > 0.4
+
+
+@pytest.mark.parametrize("interval", [(-0.3, 0.5), (0.0, 0.9), (-0.001, 2.0)])
+def test_filter_holds_where_the_others_are_not_where_they_were_thought(interval):
+    rng = np.random.default_rng(7)
+    A = spectrum(rng.uniform(-0.5, 1.0, 90), rng)
+    largest, wanted = np.linalg.eigvalsh(A)[-1], 1.05 * interval[1]
+    found = filtered(
+        lambda U: A @ U, random_columns(90, rng), interval, wanted=wanted, error=1e-13, failure=1e-6, most_steps=60
+    )
+    assert found.bound >= largest
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Small problems, searched on near values whatever the plan says; how often a filter was tried."""
+    monkeypatch.setattr(candidates, "SMALL", 0)
+    monkeypatch.setattr(candidates, "near_seconds", lambda *_: -1e6)
+    monkeypatch.setattr(candidates, "_way_in_memory", lambda *_: None)
+    runs, run = [], proofs.filtered
+
+    def counted(*given, **options):
+        runs.append(run(*given, **options))
+        return runs[-1]
+
+    monkeypatch.setattr(proofs, "filtered", counted)
+    return runs
+
+
+def centred(X, sigma, weights, center):
+    K, w = long_gaussian(X, X, sigma).astype(float), np.ones(len(X)) if weights is None else weights
+    if center:
+        K = K - (w / w.sum()) @ K
+        K = K - (K @ (w / w.sum()))[:, None]
+    root = np.sqrt(w)
+    return np.linalg.eigvalsh(root[:, None] * (K + K.T) * root / 2.0)[::-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("center", [True, False])
+def test_no_interval_misses(kind, center, searched):
+    for seed in range(4):
+        rng = np.random.default_rng([seed, KINDS.index(kind)])
+        X, sigma, c = rows_of(kind, 150, 2, rng), float(0.02 * 20 ** rng.random()), int(rng.integers(1, 12))
+        weights = rng.uniform(0.05, 3.0, len(X)) if seed % 2 else None
+        model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=1e-5, method="krylov", sample_weight=weights, center=center)
+        expected, rounding = centred(X, sigma, weights, center), 1e-12 * len(X)
+        low, high = model.eigenvalue_bounds.T
+        assert model.info["products"] in ("exact", "clusters", "grid")
+        assert np.all(low <= expected[:c] + rounding) and np.all(expected[:c] <= high + rounding)
+        assert np.max(high - low) <= 1e-5 * low[0]
+
+
+def test_what_the_search_missed_is_found(searched):
+    """Ten pairs of equal rows: as many eigenvalues of 2, more than a block of the search has columns."""
+    X = np.concatenate([np.arange(10.0).repeat(2), 50.0 + np.arange(80.0)])[:, None]
+    model = fk.kpca(X, "gaussian", 10, sigma=0.05, tol=1e-6, method="krylov", center=False)
+    assert len(searched) > 1  # the first of these failed
+    np.testing.assert_allclose(model.eigenvalues, 2.0, rtol=1e-9)
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 2e-6
+
+
+def test_flat_spectra_take_one_exact_pass():
+    n = 2500
+    X = np.random.default_rng(0).random((n, 3))
+    model = fk.kpca(X, "gaussian", 10, sigma=0.04, tol=1e-5, method="krylov")
+    K = fk.get_kernel("gaussian", sigma=0.04).block(X, X)
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    expected = scipy.linalg.eigh(K, eigvals_only=True, subset_by_index=[n - 10, n - 1])[::-1]
+    low, high = model.eigenvalue_bounds.T
+    assert np.all(low <= expected + 1e-9) and np.all(expected <= high + 1e-9)
+    assert model.info["passes"] == 1 and model.bound_kind == "probabilistic"

@@ -19,6 +19,7 @@ from ..base.protocol import Cost, Offer
 from ..model.plan import Candidate, Room, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
+from ..products.near import LOOKED_AT
 from ..products.rates import RATE, eigen_seconds, is_compiled, value_seconds
 from ..solve.beyond import lanczos_steps
 from ..solve.costs import (
@@ -39,7 +40,7 @@ from ..solve.small import seconds_of_small
 from . import footprint
 from .dense import takes_products
 from .growth import prices_of
-from .look import NOTHING_SEEN, Look
+from .look import LOOKING, NOTHING_SEEN, Look
 from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
 from .problem import Problem
@@ -366,7 +367,8 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     named = target.products not in ("auto", "exact")
     if named and not look.level:
         return []  # the error that they may have follows from the largest eigenvalue
-    exact, near = _exact_products(problem), _near_offer(problem, look)
+    exact = _exact_products(problem)
+    near = _near_offer(problem, look, _krylov_candidate(problem, look, exact, None).seconds)
     candidate = _krylov_candidate(problem, look, exact, near)
     if not named:
         free = replace(exact, setup=0.0, once=0.0)
@@ -394,11 +396,13 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     return [_krylov_candidate(problem, look, exact if way.name == "exact" else way, near) for way in ways]
 
 
-def _near_offer(problem: Problem, look: Look) -> Offer | None:
-    """Products with few values to search by, where block Krylov takes them."""
+def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
+    """Products with few values to search by, where block Krylov takes them and a look is nothing beside ``seconds``."""
     target, n = problem.target, problem.data.n_samples
     wanted = target.n_components is not None and target.failure_probability > 0.0 and look.share(1) > 0.0
     if not wanted or n <= SMALL or not problem.kernel.positive_semidefinite or problem.rows.distributed:
+        return None
+    if LOOKED_AT * problem.data.sample.size / RATE.rows > LOOKING * seconds:
         return None
     return problem.kernel.coarse(problem.data, target.tol)
 

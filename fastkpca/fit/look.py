@@ -14,7 +14,16 @@ from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, value_seconds
 from ..products.vectors import row_sums
 
-__all__ = ["NOTHING_SEEN", "OF_PIVOTS", "Look", "further_bytes", "further_seconds", "look_at", "look_further"]
+__all__ = [
+    "LOOKING",
+    "NOTHING_SEEN",
+    "OF_PIVOTS",
+    "Look",
+    "further_bytes",
+    "further_seconds",
+    "look_at",
+    "look_further",
+]
 
 
 class Size(NamedTuple):
@@ -27,6 +36,8 @@ class Size(NamedTuple):
 
 LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
 """A further look is the next of these."""
+LOOKING = 0.05
+"""Of the best price so far: what a further look may cost."""
 OF_PIVOTS = 1
 """The first of them that looks at pivots."""
 

@@ -24,13 +24,11 @@ from .candidates import (
     krylov_candidates,
     least_krylov_seconds,
 )
-from .look import NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
+from .look import LOOKING, NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
 
 __all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
 
-LOOKING = 0.05
-"""Of the best price so far: what a further look may cost."""
 MOVES = 5.0
 """Factor by which a look may move a price that is known: on random problems that of pivots moved by up to 4."""
 WORTH_EXACTNESS = 1.3

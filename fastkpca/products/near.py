@@ -22,11 +22,13 @@ from ..base.rounding import UNIT, rounding_factor
 from .rates import RATE
 from .vectors import columns_of
 
-__all__ = ["NearSummation", "WithSums", "near_offer", "near_reach", "near_summation"]
+__all__ = ["LOOKED_AT", "NearSummation", "WithSums", "near_offer", "near_reach", "near_summation"]
 
 LEFT_OUT = 0.1
 """Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
+LOOKED_AT = 128
+"""Rows whose near ones are counted, for a price."""
 PEAK_BYTES = 56.0
 """Of a value while the matrix is put together; in the end it takes 12."""
 PANEL, STRIP = 1 << 19, 1 << 13
@@ -116,7 +118,7 @@ class WithSums(Summation):
 def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
     """The offer of the coarse matrix, for intervals of this tol: as many values are predicted as the sample shows."""
     n, sample, reach = data.n_samples, data.sample, near_reach(sigma, data.n_features, tol)
-    few, m = sample[::4], len(sample)
+    few, m = sample[:: max(len(sample) // LOOKED_AT, 1)], len(sample)
     pairs = float(scipy.spatial.cKDTree(few).count_neighbors(scipy.spatial.cKDTree(sample), reach)) - len(few)
     count = n + pairs * n * (n - 1.0) / max(len(few) * (m - 1.0), 1.0)
     cost = Cost(

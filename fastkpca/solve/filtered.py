@@ -38,6 +38,8 @@ COLUMNS = 16
 """Of the block: a sparse matrix is multiplied by these in the time that four take."""
 SETTLED = 0.01
 """Residual, over the last wanted eigenvalue, from which on a Ritz value tells where the others begin."""
+SLACK, MOST_STEPS = 3.0, 400
+"""Steps of a filter over those that it is predicted to take; and at most."""
 HUGE = 1e100
 """Size of filtered columns at which their squares are not far from overflow."""
 
@@ -54,6 +56,11 @@ class Aim:
     top: float
     wanted: float
     steps: float
+
+    @property
+    def most_steps(self) -> float:
+        """After which it is given up."""
+        return SLACK * self.steps
 
 
 def cheapest_aim(

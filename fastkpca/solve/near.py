@@ -16,6 +16,7 @@ from ..products.rates import RATE
 from .basis import Basis, Space, without_means
 from .costs import Expenses, look_seconds, step_seconds
 from .eigen import Judge, grow
+from .filtered import MOST_STEPS as MOST_OF_FILTER
 from .filtered import Aim, cheapest_aim
 from .operators import Operator
 from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
@@ -112,8 +113,8 @@ def near_seconds(cost: Cost, n: int, c: int) -> float:
 def near_start(
     matrix: KernelMatrix, target: SolverTarget, expenses: Expenses, column_seconds: float, rng: np.random.Generator
 ) -> NearStart | None:
-    """Vectors for the first exact pass; ``column_seconds``: of each of them in it. None where no gap has shown: there
-    the filter would prove nothing.
+    """Vectors for the first exact pass; ``column_seconds``: of each of them in it. None where no gap has shown, or
+    one that is too narrow for a filter.
 
     Raises
     ------
@@ -132,7 +133,7 @@ def near_start(
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
     grow(A, basis.orthonormal(rng.standard_normal((A.n, space.block))), space, judge, spent)
     expenses.seconds += spent.seconds
-    if judge.found is None:
+    if judge.found is None or judge.found.most_steps > MOST_OF_FILTER:
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
     top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))

@@ -34,7 +34,7 @@ from .beyond import (
 )
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import Aim, cheapest_aim, filter_steps, filtered, random_columns
+from .filtered import MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered, random_columns
 from .operators import CentredProducts, MomentOperator
 from .random_start import GaussianStart, separated_bound
 from .rest import Rest
@@ -73,8 +73,6 @@ UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
 MOST_ATTEMPTS = 4
 """Explorations of a run, and filters."""
-SLACK, MOST_FILTERING = 3.0, 400
-"""Steps of a filter over those that it is predicted to take; and at most."""
 LARGEST_FORMED = 3000
 """Order of a second moment that is formed, to be factorised."""
 
@@ -373,7 +371,7 @@ class Filter(Proof):
             aim = Aim(len(theta), top, wanted, filter_steps(n, (-distance, top), wanted, failure))
         hoped = Bound(aim.wanted + distance, "hope")
         possible = run.done(ritz_certificate(run.block.leading(aim.columns), c, run.info(), hoped))
-        return aim if possible and SLACK * aim.steps <= MOST_FILTERING else None
+        return aim if possible and SLACK * aim.steps <= MOST else None
 
     def price(self, run: Certifier) -> float:
         if self.attempts >= MOST_ATTEMPTS or self.found is not None or run.is_short:

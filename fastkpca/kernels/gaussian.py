@@ -190,7 +190,9 @@ class Gaussian(Kernel):
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
 
     def coarse(self, data: Summary, tol: float) -> Offer | None:
-        return near_offer(data, self._sigma, tol) if data.radius <= FARTHEST * self._sigma else None
+        # of many columns a k-d tree leaves nothing out
+        few = 2 * data.n_features <= tiles.DIRECT and data.radius <= FARTHEST * self._sigma
+        return near_offer(data, self._sigma, tol) if few else None
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
         if tol is None or max(data_x.radius, data_y.radius) > FARTHEST * self._sigma:

@@ -32,13 +32,13 @@ import scipy.special
 
 from ..base.rounding import UNIT
 
-__all__ = ["Aim", "Filtered", "cheapest_aim", "filter_steps", "filtered", "random_columns"]
+__all__ = ["MOST", "SLACK", "Aim", "Filtered", "cheapest_aim", "filter_steps", "filtered", "random_columns"]
 
 COLUMNS = 16
 """Of the block: a sparse matrix is multiplied by these in the time that four take."""
 SETTLED = 0.01
 """Residual, over the last wanted eigenvalue, from which on a Ritz value tells where the others begin."""
-SLACK, MOST_STEPS = 3.0, 400
+SLACK, MOST = 3.0, 400
 """Steps of a filter over those that it is predicted to take; and at most."""
 HUGE = 1e100
 """Size of filtered columns at which their squares are not far from overflow."""
@@ -56,11 +56,6 @@ class Aim:
     top: float
     wanted: float
     steps: float
-
-    @property
-    def most_steps(self) -> float:
-        """After which it is given up."""
-        return SLACK * self.steps
 
 
 def cheapest_aim(
@@ -105,7 +100,9 @@ def cheapest_aim(
     aims = []
     for i in np.flatnonzero(possible).tolist():
         top, wanted = float(tops[i]), float(middle[i])
-        aims.append(Aim(int(k[i]), top, wanted, filter_steps(n, (-distance, top), wanted, failure)))
+        steps = filter_steps(n, (-distance, top), wanted, failure)
+        if SLACK * steps <= MOST:
+            aims.append(Aim(int(k[i]), top, wanted, steps))
     return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)
 
 

@@ -16,7 +16,6 @@ from ..products.rates import RATE
 from .basis import Basis, Space, without_means
 from .costs import Expenses, look_seconds, step_seconds
 from .eigen import Judge, grow
-from .filtered import MOST_STEPS as MOST_OF_FILTER
 from .filtered import Aim, cheapest_aim
 from .operators import Operator
 from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
@@ -133,7 +132,7 @@ def near_start(
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
     grow(A, basis.orthonormal(rng.standard_normal((A.n, space.block))), space, judge, spent)
     expenses.seconds += spent.seconds
-    if judge.found is None or judge.found.most_steps > MOST_OF_FILTER:
+    if judge.found is None:
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
     top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))

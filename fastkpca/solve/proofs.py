@@ -34,7 +34,7 @@ from .beyond import (
 )
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import MOST_STEPS, Aim, cheapest_aim, filter_steps, filtered, random_columns
+from .filtered import MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered, random_columns
 from .operators import CentredProducts, MomentOperator
 from .random_start import GaussianStart, separated_bound
 from .rest import Rest
@@ -371,7 +371,7 @@ class Filter(Proof):
             aim = Aim(len(theta), top, wanted, filter_steps(n, (-distance, top), wanted, failure))
         hoped = Bound(aim.wanted + distance, "hope")
         possible = run.done(ritz_certificate(run.block.leading(aim.columns), c, run.info(), hoped))
-        return aim if possible and aim.most_steps <= MOST_STEPS else None
+        return aim if possible and SLACK * aim.steps <= MOST else None
 
     def price(self, run: Certifier) -> float:
         if self.attempts >= MOST_ATTEMPTS or self.found is not None or run.is_short:
@@ -398,7 +398,7 @@ class Filter(Proof):
             wanted=aim.wanted,
             error=(4.0 * rounding_factor(n) * UNIT + 2.0 * inexact) * size,
             failure=failure_of_attempt(self.failure, self.attempts),
-            most_steps=int(aim.most_steps) + 1,
+            most_steps=int(SLACK * aim.steps) + 1,
         )
         self.attempts += 1
         if found.bound > aim.wanted:

@@ -11,7 +11,7 @@ One more column of a product with K tells how far off B is, then, whatever the r
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 import scipy  # scipy.sparse, scipy.spatial and scipy.special are loaded where they are used first
@@ -115,17 +115,11 @@ class WithSums(Summation):
         return product[:, :-1]
 
 
-def near_offer(data: Summary, sigma: float, tol: float) -> Offer | None:
-    """The offer of the coarse matrix, for intervals of this tol: as many values are predicted as the sample shows.
-
-    None where all that it shows are below ``tol``: these do not tell eigenvectors apart.
-    """
+def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
+    """The offer of the coarse matrix, for intervals of this tol: as many values are predicted as the sample shows."""
     n, sample, reach = data.n_samples, data.sample, near_reach(sigma, data.n_features, tol)
     few, m = sample[:: max(len(sample) // LOOKED_AT, 1)], len(sample)
-    tree, distances = scipy.spatial.cKDTree(few), [min(sigma * sqrt(2.0 * log(1.0 / tol)), reach), reach]
-    large, pairs = (float(x) - len(few) for x in tree.count_neighbors(scipy.spatial.cKDTree(sample), distances))
-    if not large > 0.0:
-        return None
+    pairs = float(scipy.spatial.cKDTree(few).count_neighbors(scipy.spatial.cKDTree(sample), reach)) - len(few)
     count = n + pairs * n * (n - 1.0) / max(len(few) * (m - 1.0), 1.0)
     cost = Cost(
         row_flops=RATE.features * (VALUE_SECONDS * count / n + ROW_SECONDS),

@@ -163,7 +163,9 @@ class Basis:
         size = float(np.vdot(_norms(part), _norms(part)))
         part = _subtract(part, X, inner(X, part, self.n_threads), self.n_threads)
         left = float(np.vdot(_norms(part), _norms(part)))
-        if left > NEGLIGIBLE**2 * size:
+        # what is left may be no more than the rounding of the images, of which this is a small part where K is nearly I
+        images = size + float(np.square(self.compression[:, columns]).sum())
+        if left > max(NEGLIGIBLE**2 * size, (4.0 * rounding_factor(self.n) * UNIT) ** 2 * images):
             self._outside.append((columns, part))
         else:  # the rounding of the product that was taken off comes on top
             self.lost += 2.0 * left + 2.0 * (rounding_factor(self.n) * UNIT) ** 2 * part.shape[1] * size

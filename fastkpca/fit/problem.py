@@ -327,8 +327,8 @@ def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None)
     warn_caller(
         f"the columns of X have wildly different ranges: that of column {repr(names[first]) if names else first} is "
         f"{widest:.3g}, and less than a thousandth of that is the range of column {listed(small)}, so that the small "
-        f"ones hardly count in {kernel!r}; standardize=True scales all columns alike (standardize=False leaves them "
-        "as they are, and says nothing)",
+        f"ones hardly count in {kernel!r}, unless it weighs columns itself; standardize=True scales all columns alike "
+        "(standardize=False leaves them as they are, and says nothing)",
         ScalesWarning,
     )
 

@@ -8,9 +8,11 @@ rows and the protocol. Nothing here chooses a map, solves for eigenvalues, or kn
 ``monomial``          all monomials up to a degree (docs/theory.md, "compress operator"). Users write
                       features="monomial"; in model files their ``kind`` is "taylor" (Gaussian) or "polynomial"
 ``monomial_moments``  their second moments, from fewer sums
-``pivots``            randomly pivoted Cholesky, for any positive semidefinite kernel
+``pivots``            randomly pivoted Cholesky, for any positive semidefinite kernel: the map
+``choosing``          the same: how pivots are chosen; ``probe`` how many a tolerance needs
 ``fourier``           Fourier features on a periodic box, whose second moment is never formed
 ``compressed``        its second moment in the few directions that a box of rows has
+``toeplitz``          its products, from fast Fourier transforms
 ``transforms``        fast Fourier transforms from and to points
 ``passes``            a pass over all rows with any map
 ``draws``             random rows that a pass draws by their residuals

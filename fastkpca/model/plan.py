@@ -101,14 +101,6 @@ class Plan:
         return next(x for x in self.candidates if x.method == self.method and x.name == self.name)
 
     @property
-    def krylov(self) -> Candidate | None:
-        """The candidate that the krylov route takes, or would take; None where there is no possible one."""
-        if self.method == "krylov":
-            return self.chosen
-        possible = [x for x in self.candidates if x.method == "krylov" and not x.obstacle]
-        return min(possible, key=lambda x: x.seconds, default=None)
-
-    @property
     def dense(self) -> Candidate | None:
         """LAPACK, where that is among the candidates and possible."""
         return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)

@@ -1,8 +1,8 @@
 """Upper bounds on the eigenvalues that a basis has not found; the best of them is taken.
 
 A is symmetric, V has m nearly orthonormal columns, P = I - V V', and each function here returns a `Bound`: mu at least
-the largest eigenvalue of P A P, how it was found, and the probability with which it fails. A new bound is one more
-such function; ``certificate.ritz_certificate`` makes intervals of any of them.
+the largest eigenvalue of P A P, how it was found, and the probability with which it fails.
+``certificate.ritz_certificate`` makes intervals of any of them, ``proofs`` says when each is worth its price.
 
 ``trace_bound``, ``frobenius_bound``   from the sum and the sum of squares of the eigenvalues that the basis leaves over
 ``formed_bound``                       from P A P itself, by a Cholesky factorisation

@@ -56,7 +56,7 @@ class Bound:
     ----------
     mu : float
     form : str
-        "trace", "frobenius", "guarded", "features", "cholesky", "lanczos", "gap", "start", "filter", "sampled", or
+        "trace", "frobenius", "cholesky", "lanczos", "gap", "start", "filter", "sampled", or
         "none"; "hope": assumed, for planning only.
     failure_probability : float
         0: it always holds, but for the model of rounding.

@@ -7,6 +7,7 @@ maps. It multiplies a block, appends it to the basis, and asks a judge whether t
 - `Certifier`, for products whose error is known: whether the intervals (``certificate``) are narrow enough. Where the
   vectors have converged, and only a bound on the rest of the spectrum is missing, it takes the cheapest of the proofs
   in ``proofs``.
+- `near.BehindGap`, for products with a coarse matrix: whether a gap shows, behind which a filter is cheap.
 
 What differs comes in from outside: the matrix (``operators``), the first block, and the budget.
 """

@@ -1,7 +1,7 @@
 """The search where few kernel values are not near zero: on a coarse matrix of these (`task.NearMatrix`).
 
-A product with it takes little time, so blocks are narrow and steps are many: a polynomial of degree 30 of eight columns
-brings more than one of degree 7 of thirty. The space is restarted often, as a long basis would cost more than products.
+A product with it takes little time, so blocks are narrow and steps are many: a polynomial of degree 30 of few columns
+brings more than one of degree 7 of many. The space is restarted often, as a long basis would cost more than products.
 It ends where a gap shows, behind which a filter (``filtered``) is to prove that nothing was missed.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from ..base.protocol import Cost
 from ..products.rates import RATE
 from .basis import Basis, Space, without_means
-from .costs import Expenses, look_seconds, step_seconds
+from .costs import Expenses, TooDearError, look_seconds, step_seconds
 from .eigen import Judge, grow
 from .filtered import Aim, cheapest_aim
 from .operators import Operator
@@ -130,7 +130,10 @@ def near_start(
     left = expenses.budget.seconds - expenses.seconds
     spent = Expenses(SolverBudget(MOST_STEPS, None, near.seconds, left), None)
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
-    grow(A, basis.orthonormal(rng.standard_normal((A.n, space.block))), space, judge, spent)
+    try:
+        grow(A, basis.orthonormal(rng.standard_normal((A.n, space.block))), space, judge, spent)
+    except TooDearError:
+        raise TooDearError(expenses.passes) from None  # passes are those over the kernel values
     expenses.seconds += spent.seconds
     if judge.found is None:
         return None

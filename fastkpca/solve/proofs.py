@@ -2,7 +2,8 @@
 
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
 possible, and a ``certificate``. Those that are ``free`` are asked after every look; of the others the cheapest, when
-the vectors have converged and nothing else is missing. To add one, write a class and name it in `proofs_for`.
+the vectors have converged and nothing else is missing. To add one, write a class, and name it where
+``krylov.block_krylov`` or ``moments.leading_pairs`` make their lists.
 
 ====================  ==============================================================================================
 `Sums`                what trace and norm leave over: certain; more passes lower it
@@ -34,7 +35,7 @@ from .beyond import (
 )
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered, random_columns
+from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered, random_columns
 from .operators import CentredProducts, MomentOperator
 from .random_start import GaussianStart, separated_bound
 from .rest import Rest
@@ -56,7 +57,8 @@ __all__ = [
 ]
 
 OF_START, OF_EXPLORATIONS = 0.4, 0.6
-"""Shares of the probability of failure: of a random first block, and of all explorations at all of their stops."""
+"""Shares of the probability of failure: of a random first block, or of the filters that take its place; and of all
+explorations at all of their stops."""
 SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
 """Of the last wanted eigenvalue: bounds on the rest that a proof may aim at."""
 ABOVE = (0.8, 0.5)
@@ -123,7 +125,10 @@ class Proofs:
             if best is None or (other.width < best.width and (other.width < 0.5 * best.width or not run.done(best))):
                 best = other
         assert best is not None
-        # one is chosen by what the others say: any of them may be the one that fails
+        return self._jointly(best)
+
+    def _jointly(self, best: Certificate) -> Certificate:
+        """One is chosen by what the others say: any of them may be the one that fails."""
         return replace(best, failure_probability=sum(self.spoken.values())) if best.failure_probability else best
 
     def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
@@ -146,11 +151,12 @@ class Proofs:
                 break
             run.expenses.seconds += seconds
             other = proof.certificate(run)
-            if other is not None and other.width < best.width:
-                best = other
+            if other is not None:
+                self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
+                best = other if other.width < best.width else best
             if run.done(best):
                 break
-        return best
+        return self._jointly(best)
 
     def appended(self, run: Certifier) -> None:
         for proof in self.proofs:
@@ -235,8 +241,8 @@ class RandomStart(Proof):
 
     certain = False
 
-    def __init__(self, block: np.ndarray, failure: float, error: float = 0.0):
-        self.start, self.failure, self.error = GaussianStart(block, failure), failure, error
+    def __init__(self, block: np.ndarray, failure: float):
+        self.start, self.failure = GaussianStart(block, failure), failure
         self.steps, self.pure = 0, True
 
     def appended(self, run: Certifier) -> None:
@@ -247,7 +253,7 @@ class RandomStart(Proof):
         self.pure = False
 
     def _upper(self, run: Certifier, more: int = 0) -> np.ndarray:
-        error = 4.0 * run.A.error(run.basis.size) + self.error
+        error = 4.0 * run.A.error(run.basis.size)
         return self.start.eigenvalue_bounds(run.ritz.theta, self.steps + more, error)
 
     def price(self, run: Certifier) -> float:
@@ -377,7 +383,7 @@ class Filter(Proof):
         if self.attempts >= MOST_ATTEMPTS or self.found is not None or run.is_short:
             return np.inf
         aim = self._aim(run)
-        return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, 8))
+        return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))
 
     def certificate(self, run: Certifier) -> Certificate | None:
         basis, n, threads, aim = run.basis, run.A.n, run.basis.n_threads, self._aim(run)

@@ -1,4 +1,4 @@
-"""The three things that a solver is given: a target, a budget, and a matrix."""
+"""What a solver is given: a target, a budget, a matrix, and a coarse version of it."""
 
 from __future__ import annotations
 

@@ -31,14 +31,25 @@ import numpy as np
 import scipy.special
 
 from ..base.rounding import UNIT
+from .basis import inner, times, without_means
 
-__all__ = ["MOST", "SLACK", "Aim", "Filtered", "cheapest_aim", "filter_steps", "filtered", "random_columns"]
+__all__ = [
+    "MOST",
+    "SLACK",
+    "Aim",
+    "Filtered",
+    "cheapest_aim",
+    "filter_steps",
+    "filtered",
+    "projection",
+    "random_columns",
+]
 
 COLUMNS = 16
 """Of the block: a sparse matrix is multiplied by these in the time that four take."""
 SETTLED = 0.01
 """Residual, over the last wanted eigenvalue, from which on a Ritz value tells where the others begin."""
-SLACK, MOST = 3.0, 400
+SLACK, MOST = 3.0, 3000
 """Steps of a filter over those that it is predicted to take; and at most."""
 HUGE = 1e100
 """Size of filtered columns at which their squares are not far from overflow."""
@@ -104,6 +115,16 @@ def cheapest_aim(
         if SLACK * steps <= MOST:
             aims.append(Aim(int(k[i]), top, wanted, steps))
     return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)
+
+
+def projection(V: np.ndarray, n_threads: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Z -> (I - V V') H Z, V (n, p) orthonormal, with means zero."""
+
+    def project(Z: np.ndarray) -> np.ndarray:
+        Z = without_means(Z, n_threads)
+        return Z - times(V, inner(V, Z, n_threads), n_threads)
+
+    return project
 
 
 def random_columns(n: int, rng: np.random.Generator) -> np.ndarray:

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..products.rates import RATE
-from .basis import Space, inner, times, without_means
+from .basis import Space, inner
 from .beyond import (
     deterministic_bound,
     exploration_bound,
@@ -35,7 +35,7 @@ from .beyond import (
 )
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered, random_columns
+from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered, projection, random_columns
 from .operators import CentredProducts, MomentOperator
 from .random_start import GaussianStart, separated_bound
 from .rest import Rest
@@ -390,11 +390,7 @@ class Filter(Proof):
         if aim is None:
             return None
         (distance, size), V = self.near.distance(), basis.vectors(run.ritz.Y[:, : aim.columns])
-
-        def project(U: np.ndarray) -> np.ndarray:
-            U = without_means(U, threads)
-            return U - times(V, inner(V, U, threads), threads)
-
+        project = projection(V, threads)
         inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(aim.columns)))
         inexact += 4.0 * np.sqrt(aim.columns + 1.0) * rounding_factor(n) * UNIT
         found = filtered(

@@ -11,7 +11,7 @@ import fastkpca as fk
 from fastkpca.fit import candidates
 from fastkpca.products.matrix import MatrixSummation
 from fastkpca.products.near import WithSums, near_reach, near_summation
-from fastkpca.solve import proofs
+from fastkpca.solve import near, proofs
 from fastkpca.solve.filtered import filter_steps, filtered, random_columns
 
 KINDS = ["uniform", "copies", "duplicates", "isolated", "heavy"]
@@ -116,6 +116,7 @@ def searched(monkeypatch):
         return runs[-1]
 
     monkeypatch.setattr(proofs, "filtered", counted)
+    monkeypatch.setattr(near, "filtered", counted)
     return runs
 
 

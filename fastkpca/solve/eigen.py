@@ -367,7 +367,7 @@ class Certifier(Judge):
     def hope(self) -> float:
         """A bound on the rest as low as the Ritz values suggest."""
         values, c, m = self.eigenvalues(), self.c, self.basis.size
-        hope = max(float(values[min(m - 1, c + (m - c) // 8)]), 0.0) if m > c else 0.0
+        hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = max(hope, float(values[m])) if len(values) > m else hope
         return min(hope, 0.9 * max(float(self.ritz.theta[c - 1]), 0.0))
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from math import ceil, erfc, exp, expm1, inf, log, pi, prod, sqrt
 from typing import Any
 
@@ -202,15 +202,16 @@ class FourierMap(FeatureMap):
         spectra = self._pack(C) * self._half_root
         modes = transforms.modes_of(spectra, self.half, sizes)
 
-        @lru_cache
-        def nodes_for(n: int) -> transforms.Nodes:
-            return transforms.nodes_inside(self.half, self.eps, self._inside, len(spectra), modes, n)
+        known: dict[int, transforms.Nodes] = {}  # goes to other processes with the function, as a cache would not
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
             # rows of the box share the waves at nodes
             inside = P.size > 0 and bool((np.abs(P) <= self._inside[:, None]).all())
-            nodes = nodes_for(transforms.about(len(X))) if inside else None
+            n = transforms.about(len(X))
+            if inside and n not in known:
+                known[n] = transforms.nodes_inside(self.half, self.eps, self._inside, len(spectra), modes, n)
+            nodes = known[n] if inside else None
             values = transforms.type2(P, spectra, self.half, self.eps, modes, nodes)
             if near is not None:
                 values[~near] = 0.0

@@ -269,7 +269,9 @@ def test_a_worker_dies(cluster, local, stage, finish, name):
         model = fk.kpca(chunked(rows), **arguments)
         assert same(model, local[name])
         z = fk.kpca_project(model, chunked(rows))
-        np.testing.assert_allclose(z.compute(), np.asarray(local[name].score), rtol=1e-9, atol=1e-9)
+        # scores of Fourier features depend on the chunks up to a hundredth of tol (docs/dask.md)
+        apart = 1e-8 if name == "fourier" else 1e-9
+        np.testing.assert_allclose(z.compute(), np.asarray(local[name].score), rtol=1e-9, atol=apart)
     finally:
         cluster.scheduler.remove_plugin("killer")
     assert len(killer.killed) == 1

@@ -22,7 +22,6 @@ _ALARM = 3  # the exit code where rows are beyond a limit
 _CONFIDENCE = 0.99
 _SHOWN = 3  # columns of an alarm
 _OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
-_AWAY, _NEAR_CEILING = 1e3, 0.5  # ranges of the columns; share of the SPE of a row so far away
 _LEAST = 0.01  # of the statistic: columns that take less off are not shown
 
 
@@ -70,14 +69,13 @@ def calibrated(model: Any, X: Any, confidence: float) -> Any:
 
 def note_of_ceiling(model: Any) -> None:
     """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
-    import fastkpca as fk
+    from ..model.novelty import NEAR_CEILING, share_of_ceiling
 
     sigma, ranges = model.kernel.fixed_point_width(), model.limits.quantiles
     if sigma is None or ranges is None:
         return
-    far = ranges[-1:] + _AWAY * np.ptp(ranges, axis=0)
-    share = model.limits.spe / float(fk.kpca_spe(model, far)[0])
-    if share > _NEAR_CEILING:
+    share = share_of_ceiling(model, model.limits.spe, ranges[0], ranges[-1])
+    if share > NEAR_CEILING:
         say(
             "note",
             f"with this sigma SPE has a ceiling, and its limit is {share:.0%} of that: faults hardly show. A larger "

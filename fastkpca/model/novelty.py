@@ -23,7 +23,19 @@ from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
-__all__ = ["finite", "kpca_limits", "kpca_spe", "kpca_t2", "squared_errors", "t_squared"]
+__all__ = [
+    "NEAR_CEILING",
+    "finite",
+    "kpca_limits",
+    "kpca_spe",
+    "kpca_t2",
+    "share_of_ceiling",
+    "squared_errors",
+    "t_squared",
+]
+
+AWAY, NEAR_CEILING = 1e3, 0.5
+"""Ranges of the columns that a row is away from all others; the share of its SPE from which on a limit is too near."""
 
 
 def kpca_t2(
@@ -420,3 +432,11 @@ def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
     if not mean > 0.0 or variance <= (EPS * mean) ** 2:
         return scale * max(mean, 0.0)  # all are equal: what differs from them is beyond the limit
     return scale * variance / (2.0 * mean) * _chi_squared_quantile(confidence, 2.0 * mean**2 / variance)
+
+
+def share_of_ceiling(model: KPCAModel, limit: float, low: np.ndarray, high: np.ndarray) -> float:
+    """What part ``limit`` is of the SPE of a row far from all others, which is as large as any where a kernel has one
+    value there; 0 where it has not. ``low``, ``high``: ranges of the columns of ordinary rows."""
+    if model.kernel.fixed_point_width() is None:
+        return 0.0
+    return limit / float(kpca_spe(model, (high + AWAY * (high - low))[None])[0])

@@ -6,20 +6,24 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import ComponentsWarning, silenced
+from ..errors import ComponentsWarning, LimitsWarning, silenced, warn_caller
 from ..model.limits import OrderStatistic
-from ..model.novelty import kpca_spe, kpca_t2
+from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
 from ..rows.values import check_weights
 from .base import KernelEstimator, checked_weights
 from .decomposition import KernelPCA
 
 __all__ = ["KernelPCANovelty"]
+
+AT_CEILING = 0.9
+"""Share of the largest SPE that any row may have, from which on a limit tells little."""
 
 COLUMNS = ("n_features_in_", "feature_names_in_")
 """What scikit-learn's check of rows has set."""
@@ -167,7 +171,19 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         else:
             self._fit_components(X, weights)
             self.offset_ = _quantile(-self._statistic(X[w > 0]), w[w > 0], float(self.contamination))
+        self._warn_of_ceiling(X)
         return self
+
+    def _warn_of_ceiling(self, X: Any) -> None:
+        if self.statistic != "spe" or issparse(X):
+            return
+        share = share_of_ceiling(self.model_, -self.offset_, X.min(axis=0), X.max(axis=0))
+        if share > AT_CEILING:
+            warn_caller(
+                f"with this kernel the statistic of any row is below a ceiling, and the limit is {share:.0%} of that: "
+                "novel rows hardly show. Scale the columns, as by StandardScaler, or give a gamma a tenth as large",
+                LimitsWarning,
+            )
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Minus the statistic: the larger, the more ordinary.

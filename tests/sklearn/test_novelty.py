@@ -51,6 +51,7 @@ def test_auto_flags_about_one_in_twenty_new_ordinary_rows(statistic):
         assert novelty.predict([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]]).tolist() == [-1, -1, 1]
 
 
+@pytest.mark.filterwarnings("ignore:with this kernel the statistic:fastkpca.errors.LimitsWarning")
 @pytest.mark.parametrize("statistic", ["spe", "t2", "both"])
 @pytest.mark.parametrize("parameters", [{}, {"n_components": 3}, {"kernel": "linear"}], ids=str)
 def test_auto_keeps_its_rate_for_heavy_tails(statistic, parameters):
@@ -61,6 +62,17 @@ def test_auto_keeps_its_rate_for_heavy_tails(statistic, parameters):
         novelty = KernelPCANovelty(statistic=statistic, **parameters).fit(X[:200])
         flagged.append(np.mean(novelty.predict(new) == -1))
     assert abs(np.mean(flagged) - 0.05) < 4 * np.std(flagged) / np.sqrt(12)
+
+
+def test_columns_of_other_sizes_leave_little_to_see():
+    """Columns of a thousand times the range of others: far from all rows a Gaussian has one value, and so has SPE."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12)) * np.r_[1e3 * np.ones(6), np.ones(6)]
+    with pytest.warns(LimitsWarning, match="below a ceiling, and the limit is [0-9]+% of that.*Scale the columns"):
+        blind = KernelPCANovelty(5).fit(X)
+    assert np.mean(blind.predict(50.0 * X) == -1) < 0.5
+    scaled = KernelPCANovelty(5, gamma=0.01).fit(X / X.std(axis=0))  # without a word
+    assert np.mean(scaled.predict(50.0 * X / X.std(axis=0)) == -1) == 1.0
 
 
 def test_auto_says_where_rows_are_too_few():

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.tiles import DIRECT
 from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, Offer
@@ -20,7 +19,7 @@ from ..model.plan import Candidate, Room, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.near import LOOKED_AT
-from ..products.rates import RATE, eigen_seconds, is_compiled, value_seconds
+from ..products.rates import RATE, eigen_seconds, is_compiled, takes_blas, value_seconds
 from ..solve.beyond import lanczos_steps
 from ..solve.costs import (
     MOST_COLUMNS,
@@ -455,10 +454,10 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
     memory += min(extra, values)
     searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
     beside = memory - values + (0.0 if near is None else near.cost.memory)
-    of_near = 0.0
+    searched = None
     if near is not None and LAST * way.once + way.setup + searching < seconds and beside <= limit:
-        seconds, memory, values, of_near = LAST * way.once + way.setup + searching, beside, 0.0, near.cost.memory
-    left = replace(_krylov_room(problem, way, k, memory), values=values, near=of_near)
+        seconds, memory, values, searched = LAST * way.once + way.setup + searching, beside, 0.0, near
+    left = replace(_krylov_room(problem, way, k, memory), values=values, near=searched)
     return Candidate("krylov", way.name, seconds, memory, 0, obstacle, way, left)
 
 
@@ -543,7 +542,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
     worth = size <= SMALL_MATRIX
     if compiled:
-        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d > DIRECT  # and all rows, shifted
+        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or takes_blas(d)  # and all rows, shifted
     else:
         once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
@@ -560,7 +559,7 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     """
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
-    worth = held or d > DIRECT or not compiled
+    worth = held or takes_blas(d) or not compiled
     size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     fits = (held and compiled) or memory + size <= problem.budget.memory

@@ -221,8 +221,8 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
 
 
 def _with_near(problem: Problem, way: Candidate, products: Products, rows: Rows) -> Products:
-    """With a coarse matrix to search by, where the plan has room for one."""
-    offer = problem.kernel.coarse(problem.data, problem.target.tol) if way.room.near else None
+    """With a coarse matrix to search by, where the plan takes one."""
+    offer = way.room.near
     if offer is None:
         return products
     weights = np.ones(rows.n_samples) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)

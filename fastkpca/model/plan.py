@@ -36,8 +36,8 @@ class Room:
     values : float
         Bytes for the kernel values of a search in float32, where these are kept after its first pass; where all values
         are held in float64 in two parts, one of these.
-    near : float
-        Bytes for the kernel values that are not near zero, where these serve the search.
+    near : Offer or None
+        Of a matrix of the kernel values that are not near zero, where that serves the search.
     """
 
     features: int = 0
@@ -47,7 +47,7 @@ class Room:
     pass_seconds: float = 0.0
     rows: int = 0
     values: float = 0.0
-    near: float = 0.0
+    near: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -122,9 +122,14 @@ class ClusterSeconds(NamedTuple):
 CLUSTERS = ClusterSeconds(1.1, 2e-5, 2e-7, 4e-7)
 
 
+def takes_blas(d: int) -> bool:
+    """Whether tiles of so many columns form distances by BLAS: reading values is then faster than making them."""
+    return d > DIRECT
+
+
 def entry_rate(d: int) -> float:
     """Kernel values a second of compiled tiles, float64; distances included."""
-    distances = RATE.distances if d <= DIRECT else max(RATE.distances, RATE.multiplications)
+    distances = max(RATE.distances, RATE.multiplications) if takes_blas(d) else RATE.distances
     return 1.0 / (1.0 / RATE.entries + 2.0 * d / distances)
 
 

@@ -105,36 +105,36 @@ class BehindGap(Judge):
         enough = self.found is not None and (self.found.steps <= FEW or self.steps >= before)
         return enough or self.expenses.over or self.basis.room == 0
 
+    def missed(self, failure: float) -> np.ndarray | None:
+        """Columns in which an eigenvalue stands out that the search has missed; None where a filter sees none.
+
+        The same before the exact pass as the proof after it: of many isolated groups of rows, a narrow block misses
+        some. The search goes on with these columns.
+        """
+        A, aim, basis, largest = self.A, self.found, self.basis, float(self.ritz.theta[0])
+        assert aim is not None and isinstance(A, NearOperator)
+        project = projection(basis.vectors(self.ritz.Y[:, : aim.columns]), A.n_threads)
+        found = filtered(
+            lambda Z: project(A.near.product.matmat(Z)),
+            project(random_columns(A.n, basis.rng)),
+            (-LOWEST * largest, aim.top),
+            wanted=aim.wanted,
+            error=rounding_factor(A.n) * UNIT * largest,
+            failure=failure,
+            most_steps=int(SLACK * aim.steps) + 1,
+        )
+        self.expenses.seconds += found.steps * self.expenses.budget.pass_seconds
+        if found.bound <= aim.wanted or self.expenses.over:
+            return None
+        basis.restart(self.ritz, np.arange(min(self.space.kept, basis.size)))
+        self.looks, self.found, self.steps = 0, None, np.inf
+        return found.columns
+
 
 def near_seconds(cost: Cost, n: int, c: int) -> float:
     """Predicted, of the search and the proof, with the coarse matrix that an offer of this cost makes."""
     step = n * cost.row_flops / RATE.features + step_seconds(n, c + (KEPT + 0.5 * NEW) * BLOCK, BLOCK)
     return cost.setup_flops / RATE.features + EXPECTED * (step + look_seconds(c, certified=False))
-
-
-def _missed(A: NearOperator, judge: BehindGap, failure: float) -> np.ndarray | None:
-    """Columns in which an eigenvalue stands out that the search has missed; None where a filter sees none.
-
-    The same before the exact pass as the proof after it: of many isolated groups of rows, a narrow block misses some.
-    """
-    aim, basis, spent = judge.found, judge.basis, judge.expenses
-    assert aim is not None
-    project = projection(basis.vectors(judge.ritz.Y[:, : aim.columns]), A.n_threads)
-    found = filtered(
-        lambda Z: project(A.near.product.matmat(Z)),
-        project(random_columns(A.n, basis.rng)),
-        (-LOWEST * float(judge.ritz.theta[0]), aim.top),
-        wanted=aim.wanted,
-        error=rounding_factor(A.n) * UNIT * float(judge.ritz.theta[0]),
-        failure=failure,
-        most_steps=int(SLACK * aim.steps) + 1,
-    )
-    spent.seconds += found.steps * spent.budget.pass_seconds
-    if found.bound <= aim.wanted or spent.over:
-        return None
-    basis.restart(judge.ritz, np.arange(min(judge.space.kept, basis.size)))
-    judge.looks, judge.found, judge.steps = 0, None, np.inf
-    return found.columns
 
 
 def near_start(
@@ -164,7 +164,7 @@ def near_start(
             grow(A, basis.orthonormal(X), space, judge, spent)
         except TooDearError:
             raise TooDearError(expenses.passes) from None  # passes are those over the kernel values
-        X = None if judge.found is None else _missed(A, judge, target.failure)
+        X = None if judge.found is None else judge.missed(target.failure)
     expenses.seconds += spent.seconds
     if judge.found is None:
         return None

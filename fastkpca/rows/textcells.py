@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -14,10 +16,9 @@ __all__ = [
     "INFINITE",
     "MISSING",
     "NUMBER",
-    "all_finite",
-    "as_labels",
     "detect_delimiter",
     "fields_of",
+    "fields_of_any_length",
     "is_header",
     "is_number",
     "is_row_of_years",
@@ -27,16 +28,8 @@ __all__ = [
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", ",", "missing"}
 INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
-_LONG_LINES = threading.Lock()
+_LONG_FIELDS = threading.Lock()
 _QUOTED_COMMA = re.compile(r'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"')
-
-
-def all_finite(fields: list[str]) -> bool:
-    """Whether these are numbers; quick, and False where it is not sure."""
-    try:
-        return bool(np.isfinite([float(text) for text in fields]).all()) and not any("_" in text for text in fields)
-    except ValueError:
-        return False
 
 
 def is_number(text: str) -> bool:
@@ -50,17 +43,20 @@ def is_words(cells: list[str]) -> bool:
     return len(wrong) > len(cells) / 2
 
 
-def fields_of(line: str, delimiter: str, **options: Any) -> list[str]:
-    """The fields of a line, however long they are: csv has one limit for the whole process, 131,072 characters."""
-    line = line.rstrip("\r\n")
-    if len(line) <= csv.field_size_limit():
-        return next(csv.reader([line], delimiter=delimiter, **options))
-    with _LONG_LINES:
-        limit = csv.field_size_limit(len(line))
+@contextmanager
+def fields_of_any_length() -> Iterator[None]:
+    """csv has one limit for the whole process, 131,072 characters."""
+    with _LONG_FIELDS:
+        limit = csv.field_size_limit(np.iinfo(np.intc).max)
         try:
-            return next(csv.reader([line], delimiter=delimiter, **options))
+            yield
         finally:
             csv.field_size_limit(limit)
+
+
+def fields_of(line: str, delimiter: str, **options: Any) -> list[str]:
+    with fields_of_any_length():
+        return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter, **options))
 
 
 def detect_delimiter(lines: list[str], decimal: str) -> str | None:
@@ -114,12 +110,3 @@ def is_row_of_years(rows: list[list[str]]) -> bool:
     below = [float(cell) for row in rest for cell in row if is_number(cell)]
     low, high = sorted((int(first[0]), int(first[-1])))
     return not any(low <= x <= high for x in below) or not any(x == round(x) for x in below)
-
-
-def as_labels(labels: np.ndarray) -> np.ndarray:
-    """Numbers where all labels are, else strings."""
-    if labels.dtype == object:
-        labels = np.array([text.strip() for text in labels], dtype=str)
-        if all(map(NUMBER.fullmatch, labels.tolist())):
-            return labels.astype(np.float64)
-    return labels

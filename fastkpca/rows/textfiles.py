@@ -1,7 +1,7 @@
-"""Tables in text files. pandas reads them; numpy reads numbers alone, in small files and where there is no pandas.
+"""Tables in text files. csv of the standard library reads them, line by line, and says which are at fault; pandas is
+quicker with large ones that are plain.
 
-The first lines show how a file is encoded and delimited, and whether it names its columns. Only where the library
-refuses the file is it read a second time, slowly, to say which line and column are at fault.
+The first lines show how a file is encoded and delimited, and whether it names its columns.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -30,10 +31,9 @@ from .textcells import (
     INFINITE,
     MISSING,
     NUMBER,
-    all_finite,
-    as_labels,
     detect_delimiter,
     fields_of,
+    fields_of_any_length,
     is_header,
     is_number,
     is_row_of_years,
@@ -42,11 +42,11 @@ from .textcells import (
 
 __all__ = ["TextFile"]
 
-_Block = tuple[np.ndarray, list[np.ndarray]]
+_Block = tuple[np.ndarray, list[Iterable[str]]]
 """Some rows of X, and what stands beside them: the label column and the identifiers, where they are asked for."""
 
 SMALL_FILE = 1 << 22
-"""Bytes up to which numpy reads a file faster than pandas is imported; users of larger ones are told of pandas."""
+"""Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
 _SAMPLE_LINES = 50
 """Lines that are looked at first, to see how the file is made."""
 _SAMPLE_CHARACTERS = 1 << 19
@@ -64,6 +64,14 @@ _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
 """The first line of a file that names the separator for Excel."""
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 _SWAPPED = str.maketrans(",.", ".,")
+
+
+@dataclass
+class _Faults:
+    """By column: the first line at fault and what it has there, and how many lines are."""
+
+    first: dict[int, tuple[int, str]] = field(default_factory=dict)
+    counts: Counter[int] = field(default_factory=Counter)
 
 
 class TextFile:
@@ -90,6 +98,7 @@ class TextFile:
 
         self.notes: list[str] = []
         self.needs, self.allow_missing = 1, False
+        self.delimiter: str | None = None
         self.above = 0
         sample = self._first_lines()
         mark = _SEPARATOR.fullmatch(sample[0][1].rstrip("\r\n"))
@@ -102,14 +111,14 @@ class TextFile:
         self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for _, line in sample)
         rows = [self._cells_of(line) for _, line in sample]
-        self.header_line, self.names = self.above, None
-        if self._has_header(rows, sample[0][0]) if header is None else header:
-            self.header_line = sample[0][0]
-            self.names = [cell.strip() for cell in self._split(sample[0][1])]
+        self.names = None
+        head = sample[0][0]
+        if self._has_header(rows, head) if header is None else header:
+            self.names = [cell.strip() for cell in self._split(sample.pop(0)[1])]
             rows.pop(0)
         if not rows:
             raise DataFileError(f"{name} has a header but no line with data")
-        self.sample, self.n_columns = rows, len(rows[0])
+        self.sample, self.first_line, self.n_columns = rows, sample[0][0], len(rows[0])
         if decimal == "," and self.n_columns == 1:
             self._refuse_separating_commas([line for _, line in sample])
         # a delimiter at the end of every line of data makes an empty last column
@@ -119,7 +128,7 @@ class TextFile:
                 self.names.insert(self.n_columns if self.open_end else 0, "")
             if len(self.names) != self.n_columns:
                 raise DataFileError(
-                    f"{name}: the header (line {self.header_line}) has {len(self.names)} columns, "
+                    f"{name}: the header (line {head}) has {len(self.names)} columns, "
                     f"the first line of data has {self.n_columns}"
                 )
             self.open_end = self.open_end and not self.names[-1]
@@ -177,35 +186,34 @@ class TextFile:
             if selection.like is None:
                 notes += [self._note_of_numbers(i) for i in taken if self._numbers_rows(i)]
         self._refuse_words(taken)
-        beside: dict[int, type] = {}
-        if chosen.label is not None:
-            beside[chosen.label] = np.float64 if all(map(is_number, self._cells(chosen.label))) else object
-        if chosen.identifiers is not None:
-            beside[chosen.identifiers] = object
-        X, texts = self._collected(taken, beside, notes)
+        X, texts = self._collected(taken, [i for i in chosen[1:] if i is not None], notes)
         self._refuse_undecoded(texts)
         return Table(
             X,
             None if self.names is None else [self.names[i] for i in taken],
-            None if chosen.label is None else as_labels(texts[chosen.label]),
+            None if chosen.label is None else self._labels(texts[chosen.label]),
             notes,
-            None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
+            None if chosen.identifiers is None else np.array(texts[chosen.identifiers], dtype=object),
             n_rows=X.shape[0],
             places=taken,
             lines=self._lines_of,
         )
 
+    def _labels(self, texts: list[str]) -> np.ndarray:
+        """Numbers where all labels are, else strings."""
+        cells = list(map(self._with_points, texts))
+        return np.array(cells).astype(np.float64) if all(map(NUMBER.fullmatch, cells)) else np.array(texts)
+
     def _lines_of(self, rows: np.ndarray) -> list[int]:
         """Numbers of the lines of some rows, which are in order."""
         wanted = set(rows.tolist())
-        numbers = (number for number, _ in self._lines() if number != self.header_line)
-        return [number for i, number in enumerate(islice(numbers, int(rows[-1]) + 1)) if i in wanted]
+        with fields_of_any_length():
+            return [number for i, (number, _) in enumerate(islice(self._records(), int(rows[-1]) + 1)) if i in wanted]
 
-    def _refuse_undecoded(self, texts: dict[int, np.ndarray]) -> None:
+    def _refuse_undecoded(self, texts: dict[int, list[str]]) -> None:
         """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
         matter: numbers are ASCII in all encodings."""
-        columns = [self.names or [], *(column.tolist() for column in texts.values() if column.dtype == object)]
-        if any(self._undecoded("".join(column)) for column in columns):
+        if any(self._undecoded("".join(cells)) for cells in (self.names or [], *texts.values())):
             line = next(number for number, line in self._lines() if self._undecoded(line))
             raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
 
@@ -219,75 +227,37 @@ class TextFile:
 
     # Reading
 
-    def _collected(
-        self, taken: list[int], beside: dict[int, type], notes: list[str]
-    ) -> tuple[Any, dict[int, np.ndarray]]:
-        """(X, the columns beside it). A file that the library refuses is read once more to say why."""
-        parts: dict[int, list[np.ndarray]] = {i: [] for i in beside}
-        explained = False
-        with CollectedRows(len(taken), self.name) as X:
+    def _collected(self, taken: list[int], beside: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
+        """(X, the texts beside it). What pandas does not read, or not for certain, is read or refused by csv."""
+        if os.path.getsize(self.path) > SMALL_FILE:
             try:
-                for block, columns in self._blocks(taken, beside, notes):
-                    if not explained and self._may_be_wrong(block, taken):
-                        self._explain(taken)  # of the whole file
-                        explained = True
-                    X.append(block)
-                    for i, column in zip(beside, columns):
-                        if beside[i] is np.float64 and not np.isfinite(column).all():
-                            raise ValueError("a label is no finite number")
-                        parts[i].append(column)
-            except DataFileError:
-                raise
-            except ValueError as error:
-                self._explain(taken)
-                if np.float64 in beside.values():  # labels that are numbers at first, and words further down
-                    return self._collected(taken, dict.fromkeys(beside, object), notes)
-                raise DataFileError(f"{self.name}: {' '.join(str(error).split())}") from None
-            return X.rows(), {i: np.concatenate(part) for i, part in parts.items()}
-
-    @property
-    def _last(self) -> int:
-        """The last column that has values: a line that is short has none there."""
-        return self.n_columns - 1 - self.open_end
-
-    def _may_be_wrong(self, block: np.ndarray, taken: list[int]) -> bool:
-        """Whether a line of this block may be at fault; of missing values that are allowed only those at its end."""
-        if np.isfinite(block).all():
-            return False
-        short = self._last in taken and np.isnan(block[:, taken.index(self._last)]).any()
-        return bool(not self.allow_missing or short or np.isinf(block).any())
-
-    def _blocks(self, taken: list[int], beside: dict[int, type], notes: list[str]) -> Iterator[_Block]:
-        """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
-        size = os.path.getsize(self.path)
-        if not beside and size < SMALL_FILE and all(is_number(cell) for row in self.sample for cell in row):
-            try:
-                block = self._numpy_block(taken, beside)
-            except ValueError:  # it is not plain further down: pandas reads it, or refuses it too
-                pass
-            else:
-                yield block
-                return
-        try:
-            import pandas
-        except ImportError:
-            if size > SMALL_FILE:
+                return self._joined(self._pandas_blocks(taken, beside), taken, beside)
+            except ImportError:
                 notes.append("with pandas installed, files of this size are read several times faster")
-            try:
-                yield self._numpy_block(taken, beside)
             except ValueError:
-                self._explain(taken)
-                raise DataFileError(
-                    f"{self.name} has other columns than numbers, or empty ones; reading it needs pandas "
-                    "(pip install pandas)"
-                ) from None
-        else:
-            yield from self._pandas_blocks(pandas, taken, beside)
+                pass
+        return self._joined(self._blocks(taken, beside), taken, beside)
 
-    def _pandas_blocks(self, pandas: Any, taken: list[int], beside: dict[int, type]) -> Iterator[_Block]:
+    def _joined(
+        self, blocks: Iterator[_Block], taken: list[int], beside: list[int]
+    ) -> tuple[Any, dict[int, list[str]]]:
+        texts: dict[int, list[str]] = {i: [] for i in beside}
+        with CollectedRows(len(taken), self.name) as X:
+            for block, columns in blocks:
+                X.append(block)
+                for i, column in zip(beside, columns):
+                    texts[i] += map(str.strip, column)
+            return X.rows(), texts
+
+    def _pandas_blocks(self, taken: list[int], beside: list[int]) -> Iterator[_Block]:
+        """Raises ValueError where the file is not plain: a line may have too few or too many fields, a value may not be
+        finite, or there are comments further down."""
+        import pandas
+
         # pandas reads all columns: it does not count the fields of a line where it is asked for some. Of those that
         # nobody asked for it keeps one byte, which is much faster than words
-        types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64) | beside
+        types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64)
+        types |= dict.fromkeys(beside, object)
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
         # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's
@@ -300,12 +270,12 @@ class TextFile:
             types[self.n_columns] = "S1"
         if self.allow_missing:
             options |= {"na_filter": True, "na_values": dict.fromkeys(taken, _SPELLINGS)}
-        blank = self._blank
+        last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
         with self._decompressing(), self._open(binary=not self.text_only) as file:
-            for _ in range(self.header_line):
+            for _ in range(self.first_line - 1):
                 file.readline()
             tables = pandas.read_csv(
-                _DataLines(file, blank) if self.text_only else _DataBytes(file, blank and blank.encode()),
+                file,
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
                 decimal=self.decimal,
                 header=None,
@@ -318,21 +288,49 @@ class TextFile:
                 **options,
             )
             for table in tables:
-                if old and (table.pop(self.n_columns) != b"").any():
-                    self._explain(taken)
-                # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
-                if self._last not in taken and table[self._last].isin(["", b""]).any():
-                    self._explain(taken)
-                X = table if taken == list(table.columns) else table[taken]
-                yield X.to_numpy(), [table[i].to_numpy() for i in beside]
+                long = old and (table.pop(self.n_columns) != b"").any()
+                short = table[last].isna() if last in taken else table[last].isin(["", b""])
+                X = (table if taken == list(table.columns) else table[taken]).to_numpy()
+                wrong = np.isinf(X) if self.allow_missing else ~np.isfinite(X)
+                if long or short.any() or wrong.any():
+                    raise ValueError("a line may be too long or too short, or a value not finite")
+                yield X, [table[i] for i in beside]
 
-    def _numpy_block(self, taken: list[int], beside: dict[int, type]) -> _Block:
-        if object in beside.values() or self.delimiter == self.decimal:
-            raise ValueError("numpy reads numbers alone, and commas of one kind")
-        lines = (self._with_points(line) for number, line in self._lines() if number != self.header_line)
-        table = np.loadtxt(lines, delimiter=self.delimiter, quotechar='"', comments=None, ndmin=2)
-        X = table if taken == list(range(self.n_columns)) else table[:, taken]
-        return X, [table[:, i] for i in beside]
+    def _blocks(self, taken: list[int], beside: list[int]) -> Iterator[_Block]:
+        """By csv of the standard library, which reads everything. Raises DataFileError for the first line with a field
+        too many or too few, else for all columns that hold anything else than finite numbers."""
+        faults = _Faults()
+        records, step = self._records(), parallel.tile_rows(self.n_columns)
+        while True:
+            with fields_of_any_length():
+                block = list(islice(records, step))
+            if not block:
+                break
+            for number, row in block:
+                if not self.n_columns - self.open_end <= len(row) <= self.n_columns:
+                    self._refuse_width(number, len(row))
+            cells = [self._with_points(row[i]) for _, row in block for i in taken]
+            try:
+                X = np.fromiter(map(float, cells), np.float64, len(cells)).reshape(-1, len(taken))
+                plain = np.isfinite(X).all() and "_" not in "".join(cells)
+            except ValueError:
+                plain = False
+            if not plain:
+                X = np.array([[self._value(number, row, i, faults) for i in taken] for number, row in block])
+            if not faults.first:  # else it is read on for the other faults alone
+                yield X, [[row[i] for _, row in block] for i in beside]
+        if faults.first:
+            self._refuse(faults, taken)
+
+    def _value(self, number: int, row: list[str], i: int, faults: _Faults) -> float:
+        """Column i of this line as a number, NaN where it is none: which is a fault, or a missing value."""
+        text = self._with_points(row[i])
+        if is_number(text):
+            return float(text)
+        if not (self.allow_missing and text.strip().lower() in MISSING):
+            faults.first.setdefault(i, (number, row[i].strip()))
+            faults.counts[i] += 1
+        return np.nan
 
     def _with_points(self, text: str) -> str:
         """With decimal points. A point among decimal commas becomes a comma, which no number has."""
@@ -350,18 +348,30 @@ class TextFile:
             return self.opener(self.path, "rb")
         return self.opener(self.path, "rt", encoding=self.encoding, errors=self._errors)
 
-    @property
-    def _blank(self) -> str | None:
-        """What blank lines are made of (None: any white space): not of tabs that part allowed missing values."""
-        return " \r\n" if self.allow_missing and self.delimiter == "\t" else None
-
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
+        # tabs that part missing values make no blank line
+        blank = " \r\n" if self.allow_missing and self.delimiter == "\t" else None
         with self._decompressing(), self._open() as file:
-            blank = self._blank
             for number, line in enumerate(file, 1):
-                if number > self.above and _is_data(line, blank, "#"):
+                if number > self.above and line.strip(blank) and not line.lstrip().startswith("#"):
                     yield number, line
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """(number of its first line, fields) of all data; a field in quotes may go on in the next line."""
+        begun: list[int] = []
+
+        def texts() -> Iterator[str]:
+            for number, line in self._lines():
+                if number >= self.first_line:
+                    begun.append(number)
+                    yield " ".join(line.split()) if self.delimiter is None else line
+
+        with data_file_errors(self.name, (csv.Error,), "is not a table"):
+            spaces = self.delimiter is None
+            for row in csv.reader(texts(), delimiter=self.delimiter or " ", skipinitialspace=not spaces):
+                yield begun[0], row
+                begun.clear()
 
     def _split(self, line: str) -> list[str]:
         with data_file_errors(self.name, (csv.Error,), "is not a table"):
@@ -431,42 +441,26 @@ class TextFile:
         word = next(x for x in self._cells(i) if not is_number(x) and x.lower() not in MISSING)
         return self._with_points(word)
 
-    # Why a library refused the file
+    # What is wrong with the file
 
-    def _explain(self, taken: list[int]) -> None:
-        """Raise DataFileError for the first line with a field too many or too few, else for all columns that hold
-        anything else than finite numbers."""
-        first: dict[int, tuple[int, str]] = {}  # by column: the line, and what it has
-        counts: Counter[int] = Counter()
-        for number, line in self._lines():
-            if number == self.header_line:
-                continue
-            as_in_file = self._split(line)
-            fields = [self._with_points(cell) for cell in as_in_file]
-            if len(fields) != self.n_columns:
-                hints = (self._decimal_hint(self._with_points(cell)) for cell in self.sample[0])
-                raise DataFileError(
-                    f"{self.name}: line {number} has {len(fields)} columns where the first line of data has "
-                    f"{self.n_columns}{next(filter(None, hints), '')}"
-                )
-            if all_finite([fields[i] for i in taken]):
-                continue
-            for i in taken:
-                if not (is_number(fields[i]) or (self.allow_missing and fields[i].strip().lower() in MISSING)):
-                    first.setdefault(i, (number, as_in_file[i].strip()))
-                    counts[i] += 1
-        if not first:
-            return
+    def _refuse_width(self, number: int, width: int) -> NoReturn:
+        hints = (self._decimal_hint(self._with_points(cell)) for cell in self.sample[0])
+        raise DataFileError(
+            f"{self.name}: line {number} has {width} columns where the first line of data has "
+            f"{self.n_columns}{next(filter(None, hints), '')}"
+        )
+
+    def _refuse(self, found: _Faults, taken: list[int]) -> NoReturn:
         faults: list[str] = []
         advice: dict[str, None] = {}
-        for i, (number, text) in sorted(first.items(), key=lambda item: item[1][0]):
+        for i, (number, text) in sorted(found.first.items(), key=lambda item: item[1][0]):
             fault, what_to_do = self._fault(text)
-            how_many = f" (the first of {counts[i]} in this column)" if counts[i] > 1 else ""
+            how_many = f" (the first of {found.counts[i]} in this column)" if found.counts[i] > 1 else ""
             faults.append(f"line {number}, {column_label(i, self.names)}: {fault}{how_many}")
             advice[what_to_do] = None
         end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
-        if end and len(taken) - len(first) >= self.needs:
-            end += f", or leave the columns out with --skip-columns {column_keys(sorted(first), self.names)}"
+        if end and len(taken) - len(found.first) >= self.needs:
+            end += f", or leave the columns out with --skip-columns {column_keys(sorted(found.first), self.names)}"
         elif self.needs > 1:
             end += f"{'; ' * bool(end)}the model needs {self.needs} columns"
         raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))
@@ -492,42 +486,3 @@ class TextFile:
         if self.decimal == "," and "." in text and _WITH_POINT.fullmatch(text):
             return " (a thousands point, or a decimal point? with --decimal , no number may hold a point)"
         return ""
-
-
-class _DataLines:
-    """A text file without its comments and blank lines, as an object that pandas reads from."""
-
-    comment: Any = "#"
-    tab: Any = "\t"
-    line_end: Any = "\n"
-
-    def __init__(self, file: Any, blank: Any):
-        self._file, self._blank = file, blank
-
-    def read(self, size: int = -1) -> Any:
-        while text := self._file.read(size):
-            text += self._file.readline()  # whole lines
-            # pandas leaves out blank lines itself, but not where a tab is the delimiter
-            tab = self.tab in text and (text.startswith(self.tab) or self.line_end + self.tab in text)
-            if tab or self.comment in text:
-                text = type(text)().join(filter(self._is_data, text.splitlines(keepends=True)))
-            if text:
-                return text
-        return self._file.read(0)
-
-    def __iter__(self) -> Iterator[Any]:
-        return filter(self._is_data, self._file)
-
-    def _is_data(self, line: Any) -> bool:
-        return _is_data(line, self._blank, self.comment)
-
-
-class _DataBytes(_DataLines):
-    """The same of a file of bytes, which need no decoding: pandas decodes what is text."""
-
-    comment, tab, line_end = b"#", b"\t", b"\n"
-
-
-def _is_data(line: Any, blank: Any, comment: Any) -> bool:
-    """Whether a line, of text or of bytes, is neither blank nor a comment."""
-    return bool(line.strip(blank)) and not line.lstrip().startswith(comment)

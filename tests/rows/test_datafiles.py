@@ -207,13 +207,21 @@ def test_plain_numbers_need_no_pandas(text, no_pandas, content, names):
     assert tables.read(text("y,x\n1,2.5\n-3,4\n"), label_column="y").labels.tolist() == [1.0, -3.0]
 
 
-def test_without_pandas_faults_are_named_and_text_columns_ask_for_it(text, no_pandas):
+def test_without_pandas_everything_is_read(text, no_pandas, monkeypatch):
+    monkeypatch.setattr(textfiles, "SMALL_FILE", 0)
+    table = tables.read(text(IRIS), label_column="species")
+    assert table.X.shape == (3, 2) and table.labels.tolist() == ["setosa", "setosa", "virginica"]
+    assert table.notes == ["with pandas installed, files of this size are read several times faster"]
     refused(text("a,b\n1,2\n3,\n"), r"line 3, column 2 \('b'\): missing value")
-    refused(text("a,b\n1,2\n3,nan\n"), r"line 3, column 2 \('b'\): missing value")
-    refused(text("1,2\n3,4,5\n"), "line 2 has 3 columns")
-    refused(text(IRIS), "not numeric: column 3")
-    for options in ({"label_column": "species"}, {"skip_columns": ["species"]}):
-        refused(text(IRIS), r"needs pandas \(pip install pandas\)", **options)
+
+
+def test_a_field_in_quotes_may_have_several_lines(text, reader):
+    path = text('a,note,b\n1,plain,2\n3,"first\n\nlast, and ""more""",4\n5,,x\n6,z,7\n')
+    refused(path, r"line 6, column 3 \('b'\): 'x' is not a number", skip_columns=["note"])
+    table = tables.read(text(path.read_text().replace("x", "8")), id_column="note")
+    assert table.X.tolist() == [[1, 2], [3, 4], [5, 8], [6, 7]] and table.identifiers[2] == ""
+    assert table.lines(np.array([1, 2])) == [3, 6]
+    refused(text('a,b\n1,2\n3,"4\n5,6\n'), "line 3, column 2|line 3 has")
 
 
 @pytest.mark.parametrize("rows", [65_535, 65_536, 65_537])

@@ -39,8 +39,6 @@ __all__ = ["DaskSource", "dask_source"]
 
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
-TASK_SIDE = 8192
-"""Rows on each side of one task of such a product, where there are so many."""
 JOINED, JOINED_BYTES = 8, 1 << 24
 """Results that one task combines (a power of two: a subtree), and how many bytes these may have in all."""
 
@@ -249,59 +247,30 @@ def _seen_in(band: Any) -> Any:
     return _failure([band]) or band[1]
 
 
-def _rows_of(vectors: tuple, band: slice) -> tuple:
-    return tuple(None if v is None else v[band] for v in vectors)
-
-
-def _pairs(
-    step: int, alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
-) -> dict[tuple[int, int], tuple] | _Failed:
-    """``pair`` of all pairs of bands of two groups, or of one group (Y is None), by the numbers of the bands in it."""
+def _pair(alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None) -> Any:
+    """``pair`` of two bands, or of one with itself (Y is None)."""
     if failed := _failure((X, Y)):
         return failed
-    X = X[0]
-    other, of_other = (X, x) if Y is None else (Y[0], y)
-    first, second = range(0, len(X), step), range(0, len(other), step)
-    results = {}
     try:
         with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
-            for i, a in enumerate(first):
-                I = slice(a, a + step)
-                vectors_x = _rows_of(x, I)
-                for j, b in enumerate(second):
-                    J = slice(b, b + step)
-                    if Y is not None or i < j:
-                        results[i, j] = pair(X[I], other[J], vectors_x, _rows_of(of_other, J))
-                    elif i == j:
-                        results[i, j] = pair(X[I], None, vectors_x, vectors_x)
+            return pair(X[0], None if Y is None else Y[0], x, y)
     except (MemoryError, OSError):
         raise
     except Exception as error:
         return _Failed(error)
-    return results
 
 
 def _add(number: int, parts: Sequence[Any]) -> Any:
-    """(what the pairs add to a group of bands, the squares of the pairs whose first band is in it).
+    """(what the pairs add to a band, (this band, another, squares) of those pairs whose first band it is).
 
-    ``parts`` are those of the group with all groups, in order; ``number`` is its own. A band's are added in the order
-    of its pairs, whatever the groups.
+    ``parts`` are those of the band with all bands, in whose order they are added; ``number`` is its own.
     """
     if failed := _failure(parts):
         return failed
-    sums, squares = [], []
-    for i in range(1 + max(i for i, _ in parts[number])):
-        total: Any = None
-        for k, part in enumerate(parts):
-            bands = 1 + max(key[0 if k < number else 1] for key in part)
-            for j in range(bands):
-                before = k < number or (k == number and j < i)
-                result = part[(j, i) if before else (i, j)]
-                total = result[before].copy() if total is None else total + result[before]
-                if not before:
-                    squares.append((i, k, j, result[2]))
-        sums.append(total)
-    return np.concatenate(sums), squares
+    total: Any = 0.0
+    for j, part in enumerate(parts):
+        total = total + part[1 if j < number else 0]
+    return total, [(number, j, parts[j][2]) for j in range(number, len(parts))]
 
 
 def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
@@ -476,38 +445,31 @@ class DaskSource(SequentialSource):
         n, token = self.n_samples, uuid.uuid4().hex
         while step * MOST_BANDS < n:
             step *= 2
-        together = 1  # bands in a group: a task has the pairs of two groups, and costs more than a few of them
-        while together * step < TASK_SIDE and 6 * together * step <= n:
-            together *= 2
-        width = together * step
         shared, work = self._key("pass", token), self._key("pair", token)
-        bands = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
-        tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._table, bands), work: pair}
-        groups, columns, looks = [], [], []
-        for a in range(0, n, width):
-            b = min(n, a + width)
-            groups.append(self._key("band", token, a))
+        over = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
+        tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._table, over), work: pair}
+        bands, columns, looks = [], [], []
+        for a in range(0, n, step):
+            b = min(n, a + step)
+            bands.append(self._key("band", token, a))
             cuts, blocks = self._chunks(a, b, token, tasks)
-            tasks[groups[-1]] = (partial(_band, a, b, cuts), shared, blocks)
+            tasks[bands[-1]] = (partial(_band, a, b, cuts), shared, blocks)
             looks.append(self._key("look", token, a))
-            tasks[looks[-1]] = (_seen_in, groups[-1])
+            tasks[looks[-1]] = (_seen_in, bands[-1])
             columns.append(self._key("vectors", token, a))
-            tasks[columns[-1]] = (partial(same, _rows_of(tuple(vectors), slice(a, b))),)
-        m, sums = len(groups), []
+            tasks[columns[-1]] = (partial(same, tuple(None if v is None else v[a:b] for v in vectors)),)
+        m, sums = len(bands), []
         parts = {(i, j): self._key(stage, token, i, j) for i in range(m) for j in range(i, m)}
         for (i, j), key in parts.items():
-            other = [] if i == j else [groups[j]]
-            tasks[key] = (partial(_pairs, step, alone), work, columns[i], columns[j], groups[i], *other)
+            other = [] if i == j else [bands[j]]
+            tasks[key] = (partial(_pair, alone), work, columns[i], columns[j], bands[i], *other)
         for i in range(m):
             sums.append(self._key(f"{stage} sum", token, i))
             tasks[sums[-1]] = (partial(_add, i), [parts[min(i, j), max(i, j)] for j in range(m)])
         results = self._compute([*sums, *looks], tasks)
         self._compare([one for seen in results[m:] for one in seen])
-        results = results[:m]
-        squares = [
-            (g * together + i, k * together + j, x) for g, (_, pairs) in enumerate(results) for i, k, j, x in pairs
-        ]
-        return np.concatenate([total for total, _ in results]), squares
+        totals, squares = zip(*results[:m])
+        return np.concatenate(totals), [one for of_band in squares for one in of_band]
 
     def lazily(self, task: Callable[[np.ndarray, int], np.ndarray], n_columns: int, dtype: Any, *, alone: bool) -> Any:
         """A Dask array (N, n_columns), chunked as the rows: task(rows of a block, number of the first)."""

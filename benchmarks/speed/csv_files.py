@@ -83,7 +83,7 @@ def one(name: str, small: str, path: str) -> str:
 
 
 def compare(n: int, repeats: int, folder: Path) -> None:
-    for path, count in ((folder / "small.csv", 50_000), (folder / "large.csv", n)):  # numpy reads below 4 MB
+    for path, count in ((folder / "small.csv", 50_000), (folder / "large.csv", n)):  # csv reads below 4 MB
         write(path, count)
         np.save(f"{path}.npy", rows(count))
     size = (folder / "large.csv").stat().st_size / 1e6

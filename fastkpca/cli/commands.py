@@ -17,7 +17,7 @@ from typing import Any
 from .arguments import parser_of
 from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
 from .fit import run_fit, run_plan, summary
-from .inputs import columns_of_the_file, filled, note_of_order, read_table, rereadable_input
+from .inputs import columns_of_the_file, read_new_rows, rereadable_input
 from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
 
@@ -64,10 +64,7 @@ def _project(options: argparse.Namespace) -> None:
 
     with progress_bars(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
-        table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
-        if not options.quiet:
-            note_of_order(table.names, model.feature_names, options.file)
-        table, _ = filled(table, model, options, progress)
+        table, _ = read_new_rows(model, options, progress)
         place = scorefiles.score_place(beside(options.output or "-"))
         with columns_of_the_file(table, model.n_features):
             scores = fk.kpca_project(model, table.X, out=place, progress=progress)
@@ -81,6 +78,7 @@ def _project(options: argparse.Namespace) -> None:
 def _info(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
+    from ..model.plan import readable_size
     from ..rows.columns import listed
 
     model = fk.load(options.model, plugins=options.plugins)
@@ -89,7 +87,7 @@ def _info(options: argparse.Namespace) -> None:
     print(f"{'standardize':<18}{'no' if model.scale is None else f'yes: {how}'}")
     names = listed(model.feature_names or (), 50) or f"{model.n_features} without names, in the order of the fit"
     print(f"{'needs columns':<18}{names}")
-    print(f"{'size of the file':<18}{_size(os.path.getsize(options.model))}")
+    print(f"{'size of the file':<18}{readable_size(os.path.getsize(options.model))}")
 
 
 def _kernels(options: argparse.Namespace) -> None:
@@ -103,14 +101,6 @@ def _demo(options: argparse.Namespace) -> None:
 
     with progress_bars(not options.quiet) as progress:
         demo.run(options.output, summary, force=options.force, progress=progress)
-
-
-def _size(n_bytes: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000 or unit == "GB":
-            return f"{n_bytes:.4g} {unit}"
-        n_bytes /= 1000
-    raise AssertionError("unreachable")
 
 
 RUNS: dict[str, Callable[[argparse.Namespace], int | None]] = {

@@ -18,7 +18,7 @@ from typing import Any
 from ..model.plan import readable_size
 from .console import Refused, say
 
-__all__ = ["columns_of_the_file", "filled", "note_of_order", "read_table", "rereadable_input"]
+__all__ = ["columns_of_the_file", "read_new_rows", "read_table", "rereadable_input"]
 
 
 def read_table(
@@ -53,8 +53,22 @@ def read_table(
     return table
 
 
-def filled(table: Any, model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
-    """(the table without gaps: with ``--fill-missing`` the model fills them; how many values that were in each row)."""
+def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
+    """(the table of rows that a model is used on; with ``--fill-missing`` how many values it has filled in each)."""
+    from ..rows.columns import listed
+
+    table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
+    file, names, of_model = options.file, table.names, model.feature_names
+    # columns cannot be taken by name where only the file or only the model has names
+    if names is None and of_model is not None and not options.quiet:
+        say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
+    elif names is not None and of_model is None and not options.quiet:
+        say("note", f"the model has no names of columns: those of {file} are taken in their order: {listed(names)}")
+    return _filled(table, model, options, progress) if options.fill_missing else (table, None)
+
+
+def _filled(table: Any, model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
+    """(the table, whose gaps the model has filled; how many values that were in each row)."""
     import numpy as np
 
     import fastkpca as fk
@@ -62,8 +76,6 @@ def filled(table: Any, model: Any, options: argparse.Namespace, progress: Any) -
     from ..rows.columns import listed
     from ..rows.convert import as_rows
 
-    if not options.fill_missing:
-        return table, None
     gaps = np.isnan(as_rows(table.X).all())
     of_rows, of_columns = gaps.sum(axis=1), gaps.sum(axis=0)
     if not gaps.any():
@@ -105,16 +117,6 @@ def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
             f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first (--drop-missing drops "
             f"those with NaN; project and monitor take --fill-missing){advice}"
         ) from error
-
-
-def note_of_order(names: Sequence[str] | None, of_model: Sequence[str] | None, file: str) -> None:
-    """Say where the columns cannot be taken by name, because only the file or only the model has names."""
-    from ..rows.columns import listed
-
-    if names is None and of_model is not None:
-        say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
-    elif names is not None and of_model is None:
-        say("note", f"the model has no names of columns: those of {file} are taken in their order: {listed(names)}")
 
 
 @contextlib.contextmanager

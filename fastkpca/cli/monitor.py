@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .console import Refused, progress_bars, say
-from .inputs import columns_of_the_file, filled, note_of_order, read_table
+from .inputs import columns_of_the_file, read_new_rows, read_table
 from .outputs import check_outputs, check_picture, row_names
 
 __all__ = ["calibrated", "note_of_ceiling", "run_monitor"]
@@ -22,7 +22,6 @@ _ALARM = 3  # the exit code where rows are beyond a limit
 _CONFIDENCE = 0.99
 _SHOWN = 3  # columns of an alarm
 _OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
-_LEAST = 0.01  # of the statistic: columns that take less off are not shown
 
 
 def run_monitor(options: argparse.Namespace) -> int:
@@ -38,10 +37,7 @@ def run_monitor(options: argparse.Namespace) -> int:
     with progress_bars(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
         limits = _limits(model, options, progress)
-        table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
-        if not options.quiet:
-            note_of_order(table.names, model.feature_names, options.file)
-        table, gaps = filled(table, model, options, progress)
+        table, gaps = read_new_rows(model, options, progress)
         with columns_of_the_file(table, model.n_features):
             t2 = fk.kpca_t2(model, table.X, progress=progress)
             spe = fk.kpca_spe(model, table.X, progress=progress)
@@ -155,7 +151,7 @@ def _behind(model: Any, table: Any, index: np.ndarray, by_spe: np.ndarray, progr
         names = found.names if model.feature_names else [f"column {j + 1}" for j in table.places]
         for row, i in enumerate(chosen):
             share = found.contributions[row] / max(float(found.of_rows[row]), np.finfo(float).tiny)
-            largest = [j for j in found.ranking(row)[:_SHOWN] if share[j] >= _LEAST]
+            largest = [j for j in found.ranking(row)[:_SHOWN] if round(100 * share[j])]
             parts = [f"{names[j]} {share[j]:.0%} ({X[i, j]:.4g} -> {found.values[row, j]:.4g})" for j in largest]
             texts[i] = ", ".join(parts) or "no column alone takes anything off"
     return texts

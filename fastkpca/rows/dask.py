@@ -21,6 +21,7 @@ import copy
 import threading
 import uuid
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -32,15 +33,15 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 from .sinks import SCORES_AT_ONCE, Sink
-from .sources import SequentialSource, Source, bytes_of
+from .sources import KEPT_SEQUENTIAL, SequentialSource, Source, bytes_of
 from .view import Pass, Rows, same
 
 __all__ = ["DaskSource", "dask_source"]
 
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
-JOINED, JOINED_BYTES = 8, 1 << 24
-"""Results that one task combines (a power of two: a subtree), and how many bytes these may have in all."""
+JOINED = 8
+"""Results that one task combines (a power of two: a subtree), where these are small."""
 
 WATCHED = 128
 """One row in so many is part of the checksum of its chunk. That costs next to nothing, and finds random rows that are
@@ -126,19 +127,13 @@ class _Seen(NamedTuple):
 
 
 def _watched(chunk: int, rows: np.ndarray, offset: int) -> _Seen:
-    """What the rows of a chunk from ``offset`` on add to its checksum, a sum modulo 2^64 over one row in ``WATCHED``.
+    """What the rows of a chunk from ``offset`` on add to its checksum, a sum over one row in ``WATCHED``.
 
-    Every word of a row, and every row, is multiplied by an odd number of its own: one changed word is seen for
-    certain, and so are rows that change places but for an accident.
+    Every row is multiplied by an odd number of its own, so that rows that change places are seen.
     """
     first = -offset % WATCHED
-    raw = bytes_of(rows[first::WATCHED])
-    words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64) if raw.shape[1] % 8 else raw.view(np.uint64)
-    factors = np.arange(words.shape[1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C16) + np.uint64(0xD1B54A32D192ED03)
-    row_sums = words @ factors
-    row_sums ^= row_sums >> np.uint64(29)
-    numbers = np.arange(offset + first, offset + len(rows), WATCHED, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    return _Seen(chunk, len(rows), int(row_sums @ numbers))
+    watched = zip(range(offset + first, offset + len(rows), WATCHED), bytes_of(rows[first::WATCHED]))
+    return _Seen(chunk, len(rows), sum(zlib.crc32(row) * (2 * i + 1) for i, row in watched))
 
 
 def _changed(name: str, first: int, length: int) -> DataChangedError:
@@ -208,12 +203,10 @@ def _leaf(
     first: int,
     cuts: Sequence[_Cut],
     weights: np.ndarray | None,
-    reads: Sequence[Callable[[], Any]],
     shared: _Shared,
     blocks: Sequence[Any],
 ) -> Any:
-    """Tasks i to i + count of the pass, combined, and the rows seen; of blocks that are given, or read here."""
-    blocks = [read() for read in reads] or blocks  # what fails here is no failure of ours
+    """Tasks i to i + count of the pass, combined, and the rows seen."""
     try:
         over = shared.over
         with _one_at_a_time if over.alone else nullcontext():
@@ -277,29 +270,6 @@ def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
     return task(block, *block_info[0]["array-location"][0], block_info[0]["chunk-location"][0])
 
 
-def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
-    """The tasks that make blocks out of no other data (reading a file, say), by the keys of the blocks.
-
-    The task that needs the block calls such a one itself. This saves the scheduler half of its work, and no block waits
-    in a worker's memory. It takes Dask's tasks to be objects that name what they depend on (since 2024.12). Data in
-    memory, and data that several blocks are made from, stay tasks of their own.
-    """
-    graph = part.__dask_graph__()
-    users: dict[Any, int] = {}
-    for node in graph.values():
-        for key in getattr(node, "dependencies", ()):
-            users[key] = users.get(key, 0) + 1
-    readers = {}
-    for key in keys:
-        node, alone = graph[key], key not in users
-        while type(node).__name__ == "Alias" and hasattr(node, "target"):
-            alone = alone and users.get(node.target, 0) == 1
-            node = graph[node.target]
-        if type(node).__name__ == "Task" and alone and callable(node) and not getattr(node, "dependencies", (0,)):
-            readers[key] = node
-    return readers
-
-
 class _Scores:
     """A task on one block of rows and the number of its first row; ``sums`` are the checksums of chunks so far."""
 
@@ -332,7 +302,6 @@ class DaskSource(SequentialSource):
         annotated = any(layer.annotations for layer in X.__dask_graph__().layers.values())
         self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
         self._ends = np.cumsum(X.chunks[0])
-        self._reads = {} if annotated else _reads([part.key for part in self._parts], self._parts[0])
         self._start = lambda: (part.compute() for part in self._parts)
         self._readers = []
         self._sums_of_chunks: dict[int, int] = {}
@@ -345,7 +314,7 @@ class DaskSource(SequentialSource):
         for chunk, looks in sorted(shares.items()):
             length = int(self.array.chunks[0][chunk])
             if sum(look.rows for look in looks) == length:
-                total = sum(look.share for look in looks) % (1 << 64)
+                total = sum(look.share for look in looks)
                 if self._sums_of_chunks.setdefault(chunk, total) != total:
                     raise _changed(self.name, int(self._ends[chunk]) - length, length)
 
@@ -408,11 +377,8 @@ class DaskSource(SequentialSource):
             weights = None if rows.weights is None else rows.tile_weights(start, stop)
             level.append(self._key(stage, token, len(level)))
             cuts, blocks = self._chunks(start, stop, token, tasks)
-            reads = [self._reads[key] for key in blocks if key in self._reads]
-            if len(reads) < len(blocks):
-                reads = []
-            tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights, reads), shared, [] if reads else blocks)
-        at_once, joined = JOINED if JOINED * over.size <= JOINED_BYTES else 2, 0
+            tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights), shared, blocks)
+        at_once, joined = JOINED if JOINED * over.size <= KEPT_SEQUENTIAL else 2, 0
         while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``parallel.tree_reduce``
             above: list[Any] = []
             for k in range(0, len(level), at_once):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataFileError
+from .archives import data_file_errors
 from .foreign import arrow_batches, dataset_source
 from .sources import Source
 
@@ -40,10 +41,6 @@ def _library(name: str, file: str, kind: str) -> Any:
         raise DataFileError(f"{file} is {kind}, and reading it needs {package} (pip install {package})") from None
 
 
-def _unreadable(file: str, what: str, error: Exception) -> DataFileError:
-    return DataFileError(f"{file} {what}: {' '.join(str(error).split()) or type(error).__name__}")
-
-
 class _Transposed:
     """A dataset whose columns are the rows that are meant: MATLAB stores arrays column by column."""
 
@@ -62,12 +59,8 @@ def _source(file: str, data: Any) -> Source | np.ndarray:
         return np.asarray(data[()])
 
     def rows(start: int, stop: int) -> np.ndarray:
-        try:
+        with data_file_errors(file, f"has rows that cannot be read ({start} to {stop - 1})"):
             return data[start:stop]
-        except MemoryError:
-            raise
-        except Exception as error:  # the libraries' are of all kinds
-            raise _unreadable(file, f"has rows that cannot be read ({start} to {stop - 1})", error) from error
 
     return dataset_source(file, data, rows)
 
@@ -75,26 +68,18 @@ def _source(file: str, data: Any) -> Source | np.ndarray:
 class Hdf5:
     """The arrays of an HDF5 file, by their paths in it; of a MATLAB v7.3 file, as MATLAB shows them."""
 
-    errors = (Exception,)  # the library's are of all kinds
-
     def __init__(self, path: str | os.PathLike, name: str, matlab: bool):
         h5py = _library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
-        self.path, self.name, self.matlab, self.has_vectors = path, name, matlab, not matlab
-        try:
-            self._file = h5py.File(path, "r")
-        except Exception as error:
-            raise _unreadable(name, "is not a readable HDF5 file", error) from error
+        self.name, self.matlab, self.has_vectors = name, matlab, not matlab
         self._datasets: dict[str, Any] = {}
 
         def look(path: str, data: Any) -> None:
-            numbers = isinstance(data, h5py.Dataset) and data.shape and np.dtype(data.dtype).kind in "fiub"
-            if numbers and not (matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)):
+            of_matlab = matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)
+            if isinstance(data, h5py.Dataset) and _is_numbers(data) and not of_matlab:
                 self._datasets[path] = data
 
-        try:
-            self._file.visititems(look)
-        except Exception as error:
-            raise _unreadable(name, "is not a readable HDF5 file", error) from error
+        with data_file_errors(name, "is not a readable HDF5 file"):
+            h5py.File(path, "r").visititems(look)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of each array of real numbers."""
@@ -114,19 +99,15 @@ class Hdf5:
 class Zarr:
     """The arrays of a zarr store, by their paths in it; the path of one that is an array itself is its name."""
 
-    errors = (Exception,)
     has_vectors = True
 
     def __init__(self, path: str | os.PathLike, name: str):
         zarr = _library("zarr", name, "a zarr store")
-        self.path, self.name = path, name
-        try:
+        self.name = name
+        with data_file_errors(name, "is not a readable zarr store"):
             top = zarr.open(os.fspath(path), mode="r")
             arrays = {Path(path).stem: top} if isinstance(top, zarr.Array) else dict(_arrays(top))
-        except Exception as error:
-            raise _unreadable(name, "is not a readable zarr store", error) from error
-        numbers = [key for key, data in arrays.items() if np.dtype(data.dtype).kind in "fiub" and data.shape]
-        self._datasets = {key: arrays[key] for key in numbers}
+            self._datasets = {key: data for key, data in arrays.items() if _is_numbers(data)}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of each array of real numbers."""
@@ -135,6 +116,10 @@ class Zarr:
     def load(self, var: str) -> Source | np.ndarray:
         """The array of that path."""
         return _source(self.name, self._datasets[var])
+
+
+def _is_numbers(data: Any) -> bool:
+    return bool(data.shape) and np.dtype(data.dtype).kind in "fiub"
 
 
 def _arrays(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -150,10 +135,8 @@ class Parquet:
     def __init__(self, path: str | os.PathLike, name: str):
         datasets = _library("pyarrow.dataset", name, "a Parquet file")
         self.name = name
-        try:
+        with data_file_errors(name, "is not a readable Parquet file"):
             self._dataset = datasets.dataset(os.fspath(path), format="parquet", partitioning="hive")
-        except Exception as error:
-            raise _unreadable(name, "is not a readable Parquet file", error) from error
         self.names: list[str] = self._dataset.schema.names
         self.shape = (self._dataset.count_rows(), len(self.names))
 

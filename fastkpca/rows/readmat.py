@@ -13,7 +13,8 @@ import os
 import sys
 from typing import Any
 
-NUMERIC = {"double", "single", "logical", "sparse", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))}
+WHOLE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+NUMERIC = {"double", "single", "logical", "sparse", *WHOLE}
 
 
 def main(path: str, variable: str | None = None, folder: str = "") -> dict[str, Any]:

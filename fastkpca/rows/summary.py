@@ -17,8 +17,6 @@ __all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summa
 
 SAMPLE_ROWS = 4096
 """Rows of the sample that maps and plans are made from."""
-LEAST_RANGE = 1e-150
-"""Of a column that is to be scaled by its standard deviation."""
 MAX_COVARIANCE = 64
 """Columns up to which the pass over the rows finds their covariance; of more, that of the sample is made if needed."""
 
@@ -283,7 +281,7 @@ def _spreads(look: _Look) -> np.ndarray:
     spreads = np.sqrt(np.maximum(squares, 0.0) / max(look.count - 1.0, LEAST))
     constant = spreads <= 16 * EPS * np.abs(look.box).max(axis=0)
     ranges = look.box[1] - look.box[0]
-    tiny = np.flatnonzero(~(ranges >= LEAST_RANGE) & (ranges > 0))
+    tiny = np.flatnonzero(~(ranges >= LEAST) & (ranges > 0))
     if len(tiny):
         raise ValueError(
             f"column {tiny[0]} of X varies by {ranges[tiny[0]]:.3g}, and the squares of such numbers are not in the "

@@ -231,7 +231,7 @@ _Archive = Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr
 
 
 def _load(archive: _Archive, var: str) -> Any:
-    with data_file_errors(archive.name, archive.errors, f"has an array {var!r} that cannot be read"):
+    with data_file_errors(archive.name, f"has an array {var!r} that cannot be read"):
         return archive.load(var)
 
 

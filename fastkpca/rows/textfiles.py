@@ -105,7 +105,7 @@ class TextFile:
         if mark:
             self.above = sample[0][0]
             sample = self._first_lines()
-        with data_file_errors(name, (csv.Error,), "is not a table"):
+        with data_file_errors(name, "is not a table", (csv.Error,)):
             self.delimiter = mark[1] if mark else detect_delimiter([line for _, line in sample], decimal)
         # line ends of old Macs, which pandas is not asked to know
         self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
@@ -341,7 +341,7 @@ class TextFile:
         return cell.replace(",", ".") if self._decimal_hint(self._with_points(cell)) else cell
 
     def _decompressing(self) -> Any:
-        return data_file_errors(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
+        return data_file_errors(self.name, "cannot be decompressed", (EOFError, OSError, zlib.error, lzma.LZMAError))
 
     def _open(self, binary: bool = False) -> Any:
         if binary:
@@ -367,14 +367,14 @@ class TextFile:
                     begun.append(number)
                     yield " ".join(line.split()) if self.delimiter is None else line
 
-        with data_file_errors(self.name, (csv.Error,), "is not a table"):
+        with data_file_errors(self.name, "is not a table", (csv.Error,)):
             spaces = self.delimiter is None
             for row in csv.reader(texts(), delimiter=self.delimiter or " ", skipinitialspace=not spaces):
                 yield begun[0], row
                 begun.clear()
 
     def _split(self, line: str) -> list[str]:
-        with data_file_errors(self.name, (csv.Error,), "is not a table"):
+        with data_file_errors(self.name, "is not a table", (csv.Error,)):
             if self.delimiter is None:
                 return fields_of(" ".join(line.split()), " ")
             return fields_of(line, self.delimiter, skipinitialspace=True)

@@ -17,14 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..base import parallel
-from .sources import Source, nearest_and_rest
+from .sources import LARGEST_PAGE, Source, nearest_and_rest
 
 __all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
 
 EXACT = 1 << 53
 """Up to here float64 holds every whole number."""
-LONGEST_LOOK = 1 << 15
-"""Rows of a tile of few columns: what Python does for one takes as long as some thousand of them."""
 
 
 def holds_more(dtype: np.dtype) -> bool:
@@ -187,7 +185,7 @@ class Rows:
     @property
     def step(self) -> int:
         """Rows of a tile where the rows are looked at and nothing wider is made of them: by their shape alone."""
-        return parallel.tile_rows(2 * self.n_features, most=LONGEST_LOOK)
+        return parallel.tile_rows(2 * self.n_features, most=LARGEST_PAGE)
 
     @property
     def counted(self) -> bool:

@@ -191,22 +191,6 @@ def no_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
 
 
-@pytest.mark.parametrize(
-    ("content", "names"),
-    [
-        ("1,2.5,-3\n4,5e-3,6.25\n", None),
-        ("# a comment\n\na;b;c\n1;2.5;-3\n4;5e-3;6.25\n", NAMES),
-        ('"a" "b" "c"\n"1" 1 2.5 -3\n"2" 4 5e-3 6.25\n', NAMES),
-        (",a,b,c\n0,1,2.5,-3\n1,4,5e-3,6.25\n", NAMES),
-    ],
-)
-def test_plain_numbers_need_no_pandas(text, no_pandas, content, names):
-    table = tables.read(text(content))
-    np.testing.assert_array_equal(table.X, A)
-    assert table.names == names
-    assert tables.read(text("y,x\n1,2.5\n-3,4\n"), label_column="y").labels.tolist() == [1.0, -3.0]
-
-
 def test_without_pandas_everything_is_read(text, no_pandas, monkeypatch):
     monkeypatch.setattr(textfiles, "SMALL_FILE", 0)
     table = tables.read(text(IRIS), label_column="species")
@@ -224,7 +208,7 @@ def test_a_field_in_quotes_may_have_several_lines(text, reader):
     refused(text('a,b\n1,2\n3,"4\n5,6\n'), "line 3, column 2|line 3 has")
 
 
-@pytest.mark.parametrize("rows", [65_535, 65_536, 65_537])
+@pytest.mark.parametrize("rows", [65_535, 65_536])
 def test_faults_at_the_borders_of_blocks(text, rows):
     """pandas reads 2^16 rows at a time: the first line of a block is checked as any other."""
     head = "a,b,c\n" + "1,2,x\n" * rows
@@ -247,6 +231,8 @@ def test_comments_and_blank_lines_anywhere(text):
 
 # ---- what is wrong with a text file ----------------------------------------------------------------------------------
 
+GAPS_ALLOWED = {"allow_missing": True}
+THOUSANDS = r"'125,730' \(a thousands comma\? take it out; or a decimal comma\? --decimal , reads it as"
 IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0,virginica\n"
 
 
@@ -283,10 +269,72 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
         ("a,b\n", "has a header but no line with data"),
         (b"\x00\x01\x02\x03" * 50, "not a text file"),
         ("PK\x03\x04 no zip file", "not a readable .npz file"),
+        ('1,"' + "x" * 200_000 + "\n", "not a number|no line with data|columns"),
+        ("u,v\nw,z\nu,v\n", "no column holds numbers$"),
+        ("a,1\nb,2\nc,3\n", r"\(the names of the rows\? --id 1 takes them\); leave out with --skip-columns 1$"),
+        (
+            "a;2020\n1,5;2,5\n3,5;4,5\n",
+            r"column 1 \('a'\), column 2 \('2020'\), for example '1,5' \(a decimal comma\?[^-]*--decimal , reads it\)$",
+        ),
+        ('a,b\n"125,730",1\n"99,100",2\n', THOUSANDS),
+        ("a;b\n125,730;1\n1,099,100;2\n", THOUSANDS),
     ],
 )
 def test_faults_of_text_are_named(text, reader, content, match):
     refused(text(content), match)
+
+
+YEARS, COMMAS = "id,2019,2020,2021\n7,1,2,3\n9,1,2,5\n", {"decimal": ","}
+NO_DECIMALS = "leave out --decimal , where commas separate columns"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "match"),
+    [
+        (IRIS, {"columns": ["widht"]}, "no column 'widht'; did you mean 'width'"),
+        (IRIS, {"columns": ["zzz"]}, "no column 'zzz'; there are sepal length, width, species"),
+        (IRIS, {"columns": ["4"]}, "no column 4; its columns are numbered 1 to 3"),
+        (IRIS, {"columns": ["0"]}, "no column 0"),
+        (IRIS, {"columns": ["2-1"]}, "no column 2-1"),
+        (IRIS, {"columns": ["1", "1-2"]}, "names a column twice"),
+        (IRIS, {"skip_columns": ["1-3"]}, "no column is left"),
+        (IRIS, {"columns": ["1"], "skip_columns": ["2"]}, "not both"),
+        (IRIS, {"label_column": "1-2"}, "takes one column"),
+        (IRIS, {"columns": ["3"]}, "not numeric"),
+        (IRIS, {"var": "X"}, "leave out --var"),
+        ("a,a\n1,2\n", {"columns": ["a"]}, "columns 1 and 2 are both called 'a'"),
+        ("1,2\n3,4\n", {"columns": ["a"]}, r"does not name its columns; give numbers \(1 to 2\)"),
+        (YEARS, {"columns": ["2019-2021"]}, "no column 2019-2021; a range is of numbers of columns, here 2-4$"),
+        (YEARS, {"columns": ["5-9"]}, "has no column 5-9; its columns are numbered 1 to 4$"),
+        ("a,who\n1,u\n2,v\n", {"id_column": "2", "label_column": "who"}, "--id and --label-column both name"),
+        ("a,who\n1,u\n2,v\n", {"id_column": "1-2"}, "--id takes one column"),
+        ("a,who\n1,u\n3\n", {"id_column": "who"}, "line 3 has 1 columns"),
+        # chosen columns alone would not show that a field is missing before them
+        ("a,b,c\n1,2,3\n4,5\n", {"columns": ["a", "b"]}, "line 3 has 2 columns"),
+        ("a,b,c\n1,2,3\n4,5,6,7\n", {"columns": ["a"]}, "line 3 has 4 columns"),
+        ("id,x,y\n1,2.5,3\n2,3.5,4\n", COMMAS, NO_DECIMALS),
+        ("1,2,3\n4,5,6\n", COMMAS, NO_DECIMALS),
+        ("a,b\n1,2\n3,4\n", COMMAS, NO_DECIMALS),
+        ("1.234,5;2\n1;2\n2;2\n", COMMAS, "line 1, column 1"),
+        (
+            "a;b\n1.5;2,5\n3.5;4,5\n",
+            COMMAS,
+            r"line 2, column 1 \('a'\): '1.5' is not a number \(a thousands point, or a "
+            r"decimal point\?.* \(the first of 2",
+        ),
+        ("a,b\n1,2\n,3\n4\n", GAPS_ALLOWED, "line 4 has 1 columns where the first line of data has 2"),
+        ("a,b\n1,2\n,3\n4,5,6\n", GAPS_ALLOWED, "line 4 has 3 columns where the first line of data has 2"),
+        ("a,b\n1,2\n,3\n4,5x\n", GAPS_ALLOWED, r"^[^;]*x.csv: line 4, column 2 \('b'\): '5x' is not a number$"),
+        (
+            "a,b\n1,2\n,3\n4,inf\n",
+            GAPS_ALLOWED,
+            r"^[^;]*: line 4, column 2 \('b'\): inf is not a finite number; drop or rep",
+        ),
+        ("a,b\n1,x\n,y\n4,\n", GAPS_ALLOWED, "not numeric: column 2"),
+    ],
+)
+def test_faults_of_text_and_of_what_is_asked_of_it(text, reader, content, options, match):
+    refused(text(content), match, **options)
 
 
 def test_all_bad_columns_are_named_at_once_with_their_counts(text, reader):
@@ -307,7 +355,6 @@ def test_decimal_commas(text, reader, delimiter):
     labelled = content.replace("c\n", f"c{delimiter}kind\n").replace("3\n", f"3{delimiter}x,y\n")
     table = tables.read(text(labelled), decimal=",", label_column="kind")
     assert table.X[:, 2].tolist() == [3.0, 1e-3] and table.labels.tolist() == ["x,y"] * 2
-    refused(text("1.234,5;2\n1;2\n2;2\n"), "line 1, column 1", decimal=",")
 
 
 def test_random_decimal_commas_come_back_bit_for_bit(tmp_path, reader):
@@ -337,14 +384,6 @@ def test_a_point_among_decimal_commas_is_an_error(text, reader, id_column, line,
         r"decimal point\? with --decimal , no number may hold a point\)$",
         decimal=",",
         id_column=id_column,
-    )
-
-
-def test_a_column_of_points_among_decimal_commas(text, reader):
-    refused(
-        text("a;b\n1.5;2,5\n3.5;4,5\n"),
-        r"line 2, column 1 \('a'\): '1.5' is not a number \(a thousands point, or a decimal point\?.* \(the first of 2",
-        decimal=",",
     )
 
 
@@ -406,20 +445,6 @@ def test_a_line_of_tabs_is_a_row_of_missing_values(text, reader):
     assert tables.read(content).n_rows == 2  # empty lines at the end of an export
 
 
-@pytest.mark.parametrize(
-    ("content", "match"),
-    [
-        ("a,b\n1,2\n,3\n4\n", "line 4 has 1 columns where the first line of data has 2"),
-        ("a,b\n1,2\n,3\n4,5,6\n", "line 4 has 3 columns where the first line of data has 2"),
-        ("a,b\n1,2\n,3\n4,5x\n", r"^[^;]*x.csv: line 4, column 2 \('b'\): '5x' is not a number$"),
-        ("a,b\n1,2\n,3\n4,inf\n", r"^[^;]*x.csv: line 4, column 2 \('b'\): inf is not a finite number; drop or rep"),
-        ("a,b\n1,x\n,y\n4,\n", "not numeric: column 2"),
-    ],
-)
-def test_what_is_wrong_beside_missing_values_is_still_said(text, reader, content, match):
-    refused(text(content), match, allow_missing=True)
-
-
 def test_decimal_commas_beside_missing_values(text):
     table = without_missing(text("a;b\n1,5;2,25\n-;3\nNaN;1\n4;5\n"), decimal=",")
     assert table.X.tolist() == [[1.5, 2.25], [4, 5]]
@@ -466,20 +491,9 @@ def test_words_beside_decimal_commas(text):
         r"\(the names of the rows\? --id id takes them\)$",
     )
     assert "--skip-columns" not in message
-    message = refused(
-        text("a;2020\n1,5;2,5\n3,5;4,5\n"),
-        r"column 1 \('a'\), column 2 \('2020'\), for example '1,5' \(a decimal comma\?",
-    )
-    assert "--skip-columns" not in message
-    refused(text("a,1\nb,2\nc,3\n"), r"\(the names of the rows\? --id 1 takes them\); leave out with --skip-columns 1$")
-    message = refused(text("u,v\nw,z\nu,v\n", "y.csv"), "no column holds numbers")
-    assert "--skip-columns" not in message
 
 
-def test_commas_that_separate_columns_are_no_decimal_commas(text):
-    refused(text("id,x,y\n1,2.5,3\n2,3.5,4\n"), "leave out --decimal , where commas separate columns", decimal=",")
-    refused(text("1,2,3\n4,5,6\n"), "leave out --decimal , where commas separate columns", decimal=",")
-    refused(text("a,b\n1,2\n3,4\n"), "leave out --decimal , where commas separate columns", decimal=",")
+def test_commas_that_may_be_decimal_commas(text):
     assert tables.read(text("1,2\n3,4\n"), decimal=",").X.tolist() == [[1.2], [3.4]]
     assert tables.read(text('"a, cm"\n1,2\n3\n'), decimal=",").X.tolist() == [[1.2], [3.0]]
 
@@ -496,11 +510,6 @@ def test_quoted_decimal_commas_between_commas(text, reader, end):
     np.testing.assert_array_equal(tables.read(path, decimal=",").X, table.X)
 
 
-@pytest.mark.parametrize("content", ['a,b\n"125,730",1\n"99,100",2\n', "a;b\n125,730;1\n1,099,100;2\n"])
-def test_thousands_commas_are_not_called_decimal_commas(text, reader, content):
-    refused(text(content), r"'125,730' \(a thousands comma\? take it out; or a decimal comma\? --decimal , reads it as")
-
-
 @pytest.mark.parametrize("separator", [";", ",", "\t", "|"])
 @pytest.mark.parametrize("header", ["a{0}b\n", ""])
 def test_a_first_line_that_names_the_separator(text, reader, separator, header):
@@ -512,25 +521,14 @@ def test_a_first_line_that_names_the_separator(text, reader, separator, header):
     assert table.identifiers.tolist() == ["1", "3"] and table.X.tolist() == [[2.5], [4.5]]
 
 
-def test_a_range_is_of_numbers(text):
-    path = text("id,2019,2020,2021\n7,1,2,3\n9,1,2,5\n")
-    refused(path, "has no column 2019-2021; a range is of numbers of columns, here 2-4$", columns=["2019-2021"])
-    refused(path, "has no column 5-9; its columns are numbered 1 to 4$", columns=["5-9"])
-
-
 def test_a_column_that_numbers_the_rows_is_noted(text):
     for name in ("id", "ID", "Index"):
         table = tables.read(text(f"{name},x\n7,1.5\n8,2.5\n9,1\n"))
         assert table.X.shape == (3, 2)
         assert table.notes == [f"column 1 ({name!r}) counts as data; --id {name} takes it as the names of the rows"]
-        assert (
-            tables.read(
-                text(f"{name},x\n7,1.5\n7,2.5\n"),
-            ).notes
-            == []
-        )
-        assert tables.read(text(f"{name},x\n7,1.5\n8,2.5\n"), columns=["1", "2"]).notes == []
-        assert tables.read(text(f"{name},x\n7,1.5\n8,2.5\n"), id_column=name).notes == []
+        assert tables.read(text(f"{name},x\n7,1.5\n7,2.5\n")).notes == []
+        for options in ({"columns": ["1", "2"]}, {"id_column": name}):
+            assert tables.read(text(f"{name},x\n7,1.5\n8,2.5\n"), **options).notes == []
 
 
 @pytest.mark.parametrize(
@@ -559,9 +557,6 @@ def test_identifiers_are_left_out_of_the_data_and_kept_as_they_stand(text, reade
     assert table.identifiers.tolist() == ["007", "x1", ""]
     table = tables.read(path, id_column="who", label_column="b")
     assert table.X.tolist() == [[1], [3], [5]] and table.labels.tolist() == [2, 4, 6]
-    refused(path, "--id and --label-column both name", id_column="2", label_column="who")
-    refused(path, "--id takes one column", id_column="1-2")
-    refused(text("a,who\n1,u\n3\n"), "line 3 has 1 columns", id_column="who")
 
 
 def test_identifiers_of_arrays(tmp_path):
@@ -604,21 +599,15 @@ def test_which_columns_are_not_finite(tmp_path):
 
 
 def test_faults_far_down_are_named(text, reader):
-    """Beyond the lines that the format is told from, and beyond numpy's first chunk."""
-    lines = ["x,y"] + [f"{i},{i}.5" for i in range(60_000)]
+    """Beyond the lines that the format is told from, and beyond the first block."""
+    lines = ["x,y"] + [f"{i},{i}.5" for i in range(40_000)]
     for at, wrong, match in [
-        (51_234, "1,NaN", r"line 51235, column 2 \('y'\): missing value"),
-        (59_000, "1,2,3", "line 59001 has 3 columns"),
+        (31_234, "1,NaN", r"line 31235, column 2 \('y'\): missing value"),
+        (39_000, "1,2,3", "line 39001 has 3 columns"),
         (100, "oops,1", "line 101, column 1 .'x'.: 'oops' is not a number"),
-        (60_000, "1", "line 60001 has 1 columns"),
+        (40_000, "1", "line 40001 has 1 columns"),
     ]:
         refused(text("\n".join([*lines[:at], wrong, *lines[at + 1 :]])), match)
-
-
-def test_a_short_line_does_not_shift_values_into_other_columns(text, reader):
-    """Chosen columns alone would not show that a field is missing before them."""
-    refused(text("a,b,c\n1,2,3\n4,5\n"), "line 3 has 2 columns", columns=["a", "b"])
-    refused(text("a,b,c\n1,2,3\n4,5,6,7\n"), "line 3 has 4 columns", columns=["a"])
 
 
 def test_damaged_compression(text, reader):
@@ -657,10 +646,6 @@ def test_a_column_of_long_texts_is_left_out_like_any_other(text, reader, delimit
     assert refused(path, "not a number|leave out").endswith("--skip-columns note")
     np.testing.assert_array_equal(tables.read(path, skip_columns=["note"]).X, [[1, 2], [3, 4]])
     assert csv.field_size_limit() == limit
-
-
-def test_endless_field(text):
-    refused(text('1,"' + "x" * 200_000 + "\n"), "not a number|no line with data|columns")
 
 
 @pytest.mark.parametrize("name", ["x.xlsx", "x.feather", "x.pkl", "x.kpca"])
@@ -707,31 +692,6 @@ def test_labels_are_numbers_where_all_are(text):
 def test_a_name_wins_over_a_number(text):
     path = text("0,1,2\n5,6,7\n")
     assert tables.read(path, columns=["1"], header=True).X.tolist() == [[6.0]]
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"columns": ["widht"]}, "no column 'widht'; did you mean 'width'"),
-        ({"columns": ["zzz"]}, "no column 'zzz'; there are sepal length, width, species"),
-        ({"columns": ["4"]}, "no column 4; its columns are numbered 1 to 3"),
-        ({"columns": ["0"]}, "no column 0"),
-        ({"columns": ["2-1"]}, "no column 2-1"),
-        ({"columns": ["1", "1-2"]}, "names a column twice"),
-        ({"skip_columns": ["1-3"]}, "no column is left"),
-        ({"columns": ["1"], "skip_columns": ["2"]}, "not both"),
-        ({"label_column": "1-2"}, "takes one column"),
-        ({"columns": ["3"]}, "not numeric"),
-        ({"var": "X"}, "leave out --var"),
-    ],
-)
-def test_wrong_columns(text, options, match):
-    refused(text(IRIS), match, **options)
-
-
-def test_ambiguous_and_missing_names(text):
-    refused(text("a,a\n1,2\n"), "columns 1 and 2 are both called 'a'", columns=["a"])
-    refused(text("1,2\n3,4\n"), r"does not name its columns; give numbers \(1 to 2\)", columns=["a"])
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
@@ -898,7 +858,7 @@ def test_damaged_mat(tmp_path, attack):
     whole = path.read_bytes()
     path.write_bytes(whole[:150])
     refused(path, "x.mat")
-    for _ in range(attack.count(2000)):
+    for _ in range(attack.count(300)):
         mutant = bytearray(whole)
         mutant[int(rng.integers(136, len(whole)))] ^= 1 << int(rng.integers(8))
         path.write_bytes(mutant)

@@ -18,7 +18,7 @@ from fastkpca.base.checks import Randomness
 from fastkpca.errors import DataChangedError
 from fastkpca.rows import foreign, scorefiles, sources
 from fastkpca.rows.convert import as_rows
-from fastkpca.rows.sources import SequentialSource, Source, checksum
+from fastkpca.rows.sources import SequentialSource, Source
 from fastkpca.rows.summary import summarize
 
 N, D = 30000, 3
@@ -510,23 +510,6 @@ def test_an_error_of_the_iterable_comes_through():
 def test_too_many_components_of_a_stream():
     with pytest.raises(ValueError, match="c is 31, but X has 30 rows"):
         fk.kpca(Blocks(DATA[:30], [7]), "gaussian", 31, sigma=1.0)
-
-
-def test_checksum():
-    rng = np.random.default_rng(0)
-    page = rng.standard_normal((1000, 3)).astype(np.float32)
-    seen = {checksum(page)}
-    for _ in range(300):
-        other = page.copy().view(np.uint8)
-        other.reshape(-1)[rng.integers(other.size)] ^= 1 << int(rng.integers(8))
-        seen.add(checksum(other.view(np.float32)))
-    for i in range(1, 60):
-        other = page.copy()
-        other[[0, i]] = other[[i, 0]]
-        seen.add(checksum(other))
-    assert len(seen) > 330  # a byte may be hit twice
-    assert checksum(page) == checksum(page.copy())
-    assert len({checksum(np.zeros((n, 1), dtype=np.int8)) for n in (1, 9, 100)}) == 1  # lengths are compared apart
 
 
 def test_sequential_source_by_itself():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import inspect
 import io
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from .outputs import check_outputs, check_picture, row_names
 __all__ = ["calibrated", "note_of_ceiling", "run_monitor"]
 
 _ALARM = 3  # the exit code where rows are beyond a limit
-_CONFIDENCE = 0.99
 _SHOWN = 3  # columns of an alarm
 _OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
 
@@ -81,6 +80,9 @@ def note_of_ceiling(model: Any) -> None:
 
 def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     """Those that the model keeps, at another confidence where one is asked for; or of the rows of ``--normal``."""
+    import fastkpca as fk
+
+    confidence = options.limits or inspect.signature(fk.kpca_limits).parameters["confidence"].default
     if options.normal is not None:
         # limits of rows that were made to fit would be too low
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
@@ -88,10 +90,10 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
         other = argparse.Namespace(**vars(options) | named | gaps)
         table = read_table(other, progress, like=model.feature_names, needs=model.n_features)
         with columns_of_the_file(table, model.n_features):
-            return calibrated(model, table.X, options.limits or _CONFIDENCE)
+            return calibrated(model, table.X, confidence)
     if model.limits is None:
         raise Refused(
-            f"{options.model} keeps no limits; fit it with --limits {options.limits or _CONFIDENCE:g}, which holds "
+            f"{options.model} keeps no limits; fit it with --limits {confidence:g}, which holds "
             "rows back for them, or give --normal FILE: rows of normal operation that the model was not made of"
         )
     if options.limits is None:
@@ -167,16 +169,15 @@ def _write(options: argparse.Namespace, table: Any, values: np.ndarray, gaps: An
     named = row_names(table, options)
     kept = np.ones(len(values), dtype=bool) if table.kept is None else table.kept
     name, every = named or ("row", np.arange(1, len(kept) + 1))
-    rows = iter(values.tolist())
-    numbers = None if gaps is None else iter(gaps.tolist())
+    head = [name, "T2", "SPE", "T2 beyond", "SPE beyond", *["filled"] * (gaps is not None)]
+    beyond = (values > [limits.t2, limits.spe]).astype(int)
+    columns = [*values.T.tolist(), *beyond.T.tolist(), *([] if gaps is None else [gaps.tolist()])]
+    rows = zip(*columns)
     text = io.StringIO()
     write: Any = csv.writer(text, lineterminator="\n")
-    write.writerow([name, "T2", "SPE", "T2 beyond", "SPE beyond", *(["filled"] if numbers else [])])
+    write.writerow(head)
     for label, is_kept in zip(np.asarray(every).tolist(), kept):
-        pair: Sequence[float] = next(rows) if is_kept else ()
-        beyond = [int(x > limit) for x, limit in zip(pair, (limits.t2, limits.spe))]
-        filling = [] if numbers is None else [next(numbers) if is_kept else ""]
-        write.writerow([label, *(pair or ("", "")), *(beyond or ("", "")), *filling])
+        write.writerow([label, *(next(rows) if is_kept else [""] * (len(head) - 1))])
     if options.output == "-":
         sys.stdout.write(text.getvalue())
         return

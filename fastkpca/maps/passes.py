@@ -272,7 +272,6 @@ def _moments(
         pack=lambda found: (found[0].state(), found[1]),
         unpack=lambda packed: (new_moments().restore(*packed[0]), packed[1]),
         alone=not feature_map.thread_safe,
-        size=8 * feature_map.n_features**2,
     )
     moments, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
     check_moments(moments)

@@ -107,7 +107,7 @@ def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
             total.add(errors, share[start:stop], row, group[ends[start] : ends[stop]])
         return total
 
-    return Pass("uncertainty", task, TASK_ROWS, Sums.plus, alone=not kernel.thread_safe, size=8 * groups * k * k)
+    return Pass("uncertainty", task, TASK_ROWS, Sums.plus, alone=not kernel.thread_safe)
 
 
 class Statistics(NamedTuple):

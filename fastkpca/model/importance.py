@@ -301,7 +301,7 @@ def _pass(projector: Projector, rows: Rows, kernel: Kernel, sums_of_tile: Callab
         with np.errstate(over="ignore", invalid="ignore"):  # named where the sums are complete
             return _Sums(weight, mean, w @ (X - mean) ** 2, sums_of_tile(X, w, i))
 
-    return Pass("importance", task, span, add, alone=not kernel.thread_safe, size=8 * 3 * c * d)
+    return Pass("importance", task, span, add, alone=not kernel.thread_safe)
 
 
 def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:

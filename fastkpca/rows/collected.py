@@ -25,9 +25,9 @@ class CollectedRows:
     """
 
     def __init__(self, n_columns: int, name: str):
-        self._name = name
+        self._name, self._width = name, n_columns
         self._n = 0
-        self._X = np.empty((0, n_columns))
+        self._parts: list[np.ndarray] = []
         self._file: Any = None
 
     def __enter__(self) -> CollectedRows:
@@ -38,25 +38,21 @@ class CollectedRows:
             self._file.close()
 
     def append(self, block: np.ndarray) -> None:
-        n, d = self._n + len(block), self._X.shape[1]
-        if self._file is None and n * d * 8 > KEPT_SEQUENTIAL:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed at the end of the with statement)
-            self._write(self._X[: self._n])
-            self._X = np.empty((0, d))
-        if self._file is not None:
-            self._write(block)
+        self._n += len(block)
+        if self._file is None:
+            self._parts.append(block)
+            if self._n * self._width * 8 > KEPT_SEQUENTIAL:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed at the end of the with statement)
+                while self._parts:
+                    self._write(self._parts.pop(0))
         else:
-            if n > len(self._X):  # in place, so that little more memory is needed than the rows take
-                self._X.resize((max(n, len(self._X) * 5 // 4), d), refcheck=False)
-            self._X[self._n : n] = block
-        self._n = n
+            self._write(block)
 
     def rows(self) -> np.ndarray | FileSource:
         """All of them: an array, or a source that reads the file, which lives as long as the source."""
-        shape = (self._n, self._X.shape[1])
+        shape = (self._n, self._width)
         if self._file is None:
-            self._X.resize(shape, refcheck=False)
-            return self._X
+            return np.concatenate([np.empty((0, self._width)), *self._parts], out=np.empty(shape))
         self._file.flush()
         mapped = np.memmap(self._file, np.float64, "r", shape=shape)
         return FileSource(self._name, mapped, os.dup(self._file.fileno()), 0)

@@ -33,15 +33,13 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 from .sinks import SCORES_AT_ONCE, Sink
-from .sources import KEPT_SEQUENTIAL, SequentialSource, Source, bytes_of
+from .sources import SequentialSource, Source, bytes_of
 from .view import Pass, Rows, same
 
 __all__ = ["DaskSource", "dask_source"]
 
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
-JOINED = 8
-"""Results that one task combines (a power of two: a subtree), where these are small."""
 
 WATCHED = 128
 """One row in so many is part of the checksum of its chunk. That costs next to nothing, and finds random rows that are
@@ -378,11 +376,11 @@ class DaskSource(SequentialSource):
             level.append(self._key(stage, token, len(level)))
             cuts, blocks = self._chunks(start, stop, token, tasks)
             tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights), shared, blocks)
-        at_once, joined = JOINED if JOINED * over.size <= KEPT_SEQUENTIAL else 2, 0
+        joined = 0
         while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``parallel.tree_reduce``
             above: list[Any] = []
-            for k in range(0, len(level), at_once):
-                subtree = level[k : k + at_once]
+            for k in range(0, len(level), 2):
+                subtree = level[k : k + 2]
                 above.append(subtree[0])
                 if len(subtree) > 1:
                     above[-1] = self._key(f"{stage} sum", token, joined)

@@ -125,24 +125,28 @@ def _part(X: Any, start: int, stop: int) -> Any:
     return X.iloc[start:stop] if hasattr(X, "iloc") else X.slice(start, stop - start)
 
 
-def columns_of_words(X: Any) -> str:
-    """Which columns of a frame are not numeric, and what to do; empty where all are."""
-    found = []
-    for j, (label, dtype) in enumerate(zip(X.columns, X.dtypes)):
+def _types(X: Any) -> Iterator[tuple[str, str, bool]]:
+    """(name, type, whether it is numeric) of each column of a frame or an Arrow table."""
+    if is_arrow(X):
+        for label, word in zip(X.schema.names, map(str, X.schema.types)):
+            yield label, word, word.startswith(("float", "double", "halffloat", "int", "uint", "bool"))
+        return
+    for label, dtype in zip(X.columns, X.dtypes):
         # of pandas numpy's types and its own; a category reports the kind of object: its codes have no metric
         of_polars = callable(getattr(dtype, "is_numeric", None))
-        if not (dtype.is_numeric() or str(dtype) == "Boolean" if of_polars else getattr(dtype, "kind", "O") in "fiub"):
-            found.append((str(label), j, str(dtype)))
-    return _as_words(found, " (pandas.to_numeric, one-hot encoding, seconds since a date)")
+        numeric = dtype.is_numeric() or str(dtype) == "Boolean" if of_polars else getattr(dtype, "kind", "O") in "fiub"
+        yield str(label), str(dtype), numeric
 
 
-def _as_words(found: list[tuple[str, int, str]], how: str = "") -> str:
-    """Columns (name, number, type) that are not numeric, in words; empty where there are none."""
+def columns_of_words(X: Any) -> str:
+    """Which columns of a frame or an Arrow table are not numeric, and what to do; empty where all are."""
+    found = [(label, j, word) for j, (label, word, numeric) in enumerate(_types(X)) if not numeric]
     if not found:
         return ""
     several = len(found) > 1
     which = ", ".join(f"{label!r} (number {j}) of type {word}" for label, j, word in found[:8])
     which += f" and {len(found) - 8} more" if len(found) > 8 else ""
+    how = "" if is_arrow(X) else " (pandas.to_numeric, one-hot encoding, seconds since a date)"
     them = "them" if several else "it"
     return f"has the column{'s' * several} {which}; kpca needs numbers: convert {them}{how}, or leave {them} out"
 
@@ -185,9 +189,7 @@ def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
     """Columns of a table or record batch side by side, whose first row has the number ``start``; what is null becomes
     NaN, found later."""
     columns: list[np.ndarray] = []
-    numeric = ("float", "double", "halffloat", "int", "uint", "bool")
-    words = [(label, j, str(type_)) for j, (label, type_) in enumerate(zip(X.schema.names, X.schema.types))]
-    if not_numeric := _as_words([column for column in words if not column[2].startswith(numeric)]):
+    if not_numeric := columns_of_words(X):
         raise TypeError(f"{name} {not_numeric}")
     for label, column in zip(X.schema.names, X.columns):
         word = str(column.type)

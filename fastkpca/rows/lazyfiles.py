@@ -48,74 +48,70 @@ class _Transposed:
         self._data = data
         self.shape, self.dtype = data.shape[::-1], data.dtype
         self.chunks = None if data.chunks is None else data.chunks[::-1]
+        self.is_virtual, self.external = data.is_virtual, data.external
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return self._data[:, rows].T
-
-
-def _source(file: str, data: Any) -> Source | np.ndarray:
-    """A dataset with two dimensions as a source of rows; any other is read."""
-    if len(data.shape) != 2 or 0 in data.shape:
-        return np.asarray(data[()])
-
-    def rows(start: int, stop: int) -> np.ndarray:
-        with data_file_errors(file, f"has rows that cannot be read ({start} to {stop - 1})"):
-            return data[start:stop]
-
-    return dataset_source(file, data, rows)
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return (self._data[:, rows] if isinstance(rows, slice) else self._data[()]).T
 
 
-class Hdf5:
-    """The arrays of an HDF5 file, by their paths in it; of a MATLAB v7.3 file, as MATLAB shows them."""
+class _Datasets:
+    """Arrays by their paths in a file.
 
-    def __init__(self, path: str | os.PathLike, name: str, matlab: bool):
-        h5py = _library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
-        self.name, self.matlab, self.has_vectors = name, matlab, not matlab
-        self._datasets: dict[str, Any] = {}
+    ``has_vectors``: some may have one dimension; in MATLAB all have two.
+    """
 
-        def look(path: str, data: Any) -> None:
-            of_matlab = matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)
-            if isinstance(data, h5py.Dataset) and _is_numbers(data) and not of_matlab:
-                self._datasets[path] = data
-
-        with data_file_errors(name, "is not a readable HDF5 file"):
-            h5py.File(path, "r").visititems(look)
+    def __init__(self, name: str, datasets: dict[str, Any], has_vectors: bool = True):
+        self.name, self.has_vectors = name, has_vectors
+        self._datasets = {path: data for path, data in datasets.items() if _is_numbers(data)}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of each array of real numbers."""
-        return {path: data.shape[::-1] if self.matlab else data.shape for path, data in self._datasets.items()}
+        return {path: tuple(data.shape) for path, data in self._datasets.items()}
 
     def load(self, var: str) -> Source | np.ndarray:
-        """The array of that path."""
+        """The array of that path: as a source of rows where it has two dimensions, else it is read."""
         data = self._datasets[var]
-        if data.is_virtual or data.external:
+        if getattr(data, "is_virtual", False) or getattr(data, "external", None):
             raise DataFileError(
                 f"{self.name}: the numbers of {var!r} lie in other files that it names, which are not read; copy them "
                 "into one file by h5py, or give its dataset to fastkpca.kpca"
             )
-        return _source(self.name, _Transposed(data) if self.matlab and data.ndim == 2 else data)
+        if len(data.shape) != 2 or 0 in data.shape:
+            return np.asarray(data[()])
+
+        def rows(start: int, stop: int) -> np.ndarray:
+            with data_file_errors(self.name, f"has rows that cannot be read ({start} to {stop - 1})"):
+                return data[start:stop]
+
+        return dataset_source(self.name, data, rows)
 
 
-class Zarr:
+class Hdf5(_Datasets):
+    """The arrays of an HDF5 file, by their paths in it; of a MATLAB v7.3 file, as MATLAB shows them."""
+
+    def __init__(self, path: str | os.PathLike, name: str, matlab: bool):
+        h5py = _library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
+        datasets: dict[str, Any] = {}
+
+        def look(path: str, data: Any) -> None:
+            of_matlab = matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)
+            if isinstance(data, h5py.Dataset) and not of_matlab:
+                datasets[path] = _Transposed(data) if matlab else data
+
+        with data_file_errors(name, "is not a readable HDF5 file"):
+            self._file = h5py.File(path, "r")
+            self._file.visititems(look)
+            super().__init__(name, datasets, not matlab)
+
+
+class Zarr(_Datasets):
     """The arrays of a zarr store, by their paths in it; the path of one that is an array itself is its name."""
-
-    has_vectors = True
 
     def __init__(self, path: str | os.PathLike, name: str):
         zarr = _library("zarr", name, "a zarr store")
-        self.name = name
         with data_file_errors(name, "is not a readable zarr store"):
             top = zarr.open(os.fspath(path), mode="r")
-            arrays = {Path(path).stem: top} if isinstance(top, zarr.Array) else dict(_arrays(top))
-            self._datasets = {key: data for key, data in arrays.items() if _is_numbers(data)}
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of each array of real numbers."""
-        return {key: tuple(data.shape) for key, data in self._datasets.items()}
-
-    def load(self, var: str) -> Source | np.ndarray:
-        """The array of that path."""
-        return _source(self.name, self._datasets[var])
+            super().__init__(name, {Path(path).stem: top} if isinstance(top, zarr.Array) else dict(_arrays(top)))
 
 
 def _is_numbers(data: Any) -> bool:

@@ -141,17 +141,6 @@ def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) ->
     return rows.reduce(Pass("radius", task, step, join), n_threads=n_threads)
 
 
-def _of_framed_rows(
-    rows: Rows, step: int, index: np.ndarray, sample: np.ndarray | None, n_threads: int
-) -> tuple[float, np.ndarray | None]:
-    """(|x|^2 of the longest row, the sample where it was read already or comes with this pass)."""
-    wanted = index if not rows.in_memory and sample is None else index[:0]
-    square, drawn = _largest_square(rows, step, wanted, n_threads)
-    if sample is not None:
-        return square, _like_rows(sample, rows)
-    return square, drawn if len(wanted) else None
-
-
 def _early_sample(rows: Rows, reference: np.ndarray | None, randomness: Randomness) -> np.ndarray:
     """Numbers of the sample where it can be drawn before the rows are read: passes over those of a cluster are dear."""
     if rows.distributed and rows.weights is None and reference is None:
@@ -179,15 +168,16 @@ def _square_and_sample(
     rows: Rows, index: np.ndarray, sample: np.ndarray | None, square: float | None, n_threads: int
 ) -> tuple[float, np.ndarray]:
     """(|x|^2 of the longest row, the sample); ``square`` where it is known, ``sample`` where it was read already."""
-    # where the sample is all rows, in their order
-    held = rows.hold() if rows.in_memory and rows.weights is None and rows.n_samples <= SAMPLE_ROWS else None
-    if square is None and held is not None:
-        square = _longest(held)
-    elif square is None:
-        square, sample = _of_framed_rows(rows, rows.step, index, sample, n_threads)
-    if sample is None:
-        sample = rows.take(index) if held is None else held
-    return square, sample
+    if rows.in_memory and rows.weights is None and rows.n_samples <= SAMPLE_ROWS:
+        held = rows.hold()  # the sample is all rows, in their order
+        return _longest(held) if square is None else square, held
+    if square is None:
+        wanted = index if not rows.in_memory and sample is None else index[:0]
+        square, drawn = _largest_square(rows, rows.step, wanted, n_threads)
+        if len(wanted):
+            return square, drawn
+        sample = None if sample is None else _like_rows(sample, rows)
+    return square, rows.take(index) if sample is None else sample
 
 
 def summarize(

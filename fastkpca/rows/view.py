@@ -66,8 +66,6 @@ class Pass:
         A result as what can be sent elsewhere, and back.
     alone : bool
         One task at a time in a process.
-    size : int
-        Bytes of a result, where that is much.
     """
 
     stage: str
@@ -77,7 +75,6 @@ class Pass:
     pack: Callable[[Any], Any] = same
     unpack: Callable[[Any], Any] = same
     alone: bool = False
-    size: int = 0
 
 
 def refuse_not_finite(tile: np.ndarray, first: int, name: str, purpose: str) -> NoReturn:

@@ -26,15 +26,6 @@ from fastkpca.rows import tables
 SIGMA = 1.5
 
 
-def test_as_a_module():
-    """``python -m fastkpca`` is the script, its exit code included."""
-    run = [sys.executable, "-P", "-m", "fastkpca"]
-    done = subprocess.run([*run, "kernels"], capture_output=True, text=True)
-    assert done.returncode == 0 and "gaussian" in done.stdout
-    wrong = subprocess.run([*run, "fit"], capture_output=True, text=True)
-    assert wrong.returncode == 2 and wrong.stderr.startswith("fastkpca: error:")
-
-
 def reference(X, c, new=None):
     """Eigenvalues, explained percentages and scores from LAPACK on the centred Gram matrix."""
     K = gram("gaussian", X, sigma=SIGMA)
@@ -129,17 +120,11 @@ def test_fit_project_info(run, here, table, X):
     assert sorted(os.listdir()) == ["m.kpca", "new.npy", "p.npy", "s.csv", "s.png", "x.csv"]
 
 
-def test_info_says_what_new_rows_need_and_project_takes_them_by_name(run, here, X):
+def test_info_says_what_new_rows_need(run, here, X):
     np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
-    np.savetxt("other.csv", X[:, [2, 0, 1, 3]], delimiter=",", header="c,a,b,d", comments="")
     assert run("fit", "x.csv", *FIT, "--standardize", "-o", "m.kpca")[0] == 0
     out = run("info", "m.kpca")[1]
     assert "needs columns     a, b, c, d\n" in out and "standardize       yes: each column minus its mean" in out
-    code, same, err = run("project", "m.kpca", "x.csv")
-    assert (code, err) == (0, "")
-    code, out, err = run("project", "m.kpca", "other.csv")
-    assert code == 0 and "another order than the model's: each is taken by its name" in err
-    assert out == same
     np.save("x.npy", X)
     assert run("fit", "x.npy", *FIT, "-o", "n.kpca")[0] == 0
     out = run("info", "n.kpca")[1]
@@ -156,32 +141,20 @@ def test_a_model_for_matlab(run, here, table, X):
     assert run(*fit, "--force")[0] == 0
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv without header", "csv.gz", "tsv", "npy", "npz", "mat"])
+@pytest.mark.parametrize("kind", ["csv.gz", "npz", "mat"])
 def test_every_kind_of_file_gives_the_same(run, here, X, kind):
-    path, more = "x." + kind.split()[0], ()
-    match kind:
-        case "csv":
-            np.savetxt(path, X, fmt="%.17g", delimiter=",", header="a,b,c,d", comments="")
-        case "csv without header":
-            np.savetxt(path, X, fmt="%.17g", delimiter=",")
-        case "csv.gz":
-            with gzip.open(path, "wt") as file:
-                np.savetxt(file, X, fmt="%.17g", delimiter=",")
-        case "tsv":
-            np.savetxt(path, X, fmt="%.17g", delimiter="\t")
-        case "npy":
-            np.save(path, X)
-        case "npz":
-            np.savez(path, X=X, other=X[:5])
-            more = ("--var", "X")
-        case "mat":
-            scipy.io.savemat(path, {"X": X, "other": X[:5]})
-            more = ("--var", "X")
+    path, more = f"x.{kind}", ("--var", "X")
+    if kind == "csv.gz":
+        np.savetxt(path, X, fmt="%.17g", delimiter=",")
+        more = ()
+    elif kind == "npz":
+        np.savez(path, X=X, other=X[:5])
+    else:
+        scipy.io.savemat(path, {"X": X, "other": X[:5]})
     code, out, err = run("fit", path, *FIT, *more, "--scores", "s.npy")
     assert (code, err) == (0, "")
-    assert numbers_of(out)[:, 0] == pytest.approx(reference(X, 3)[0], rel=1e-8)
-    assert same_up_to_sign(np.load("s.npy"), reference(X, 3)[2])
     model = fk.kpca(X, "gaussian", 3, sigma=SIGMA, method="dense")
+    assert numbers_of(out)[:, 0] == pytest.approx(model.eigenvalues, rel=1e-8)
     np.testing.assert_array_equal(np.load("s.npy"), model.score)
 
 
@@ -259,15 +232,18 @@ def test_kernels_and_version(run):
             "not numeric: column 5 ('kind'), for example 'even' (--id takes names of the rows, "
             "--label-column classes); leave out with --skip-columns kind",
         ),
-        (("fit", "x.csv", "--columns", "a,b", "--kernel", "gausian"), "gaussian"),
+        (("fit", "nowhere.csv", "--kernel", "gausian"), "did you mean 'gaussian'"),  # found before the file is read
+        (("fit", "nowhere.csv", "--param", "sgima=2"), "did you mean 'sigma'"),
+        (("fit", "x.csv", "--columns", "a,b", "--kernel", "zzz"), "'fastkpca kernels' lists every name"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "-1"), "sigma"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "1", "--gamma", "1"), "sigma"),
         (("fit", "x.csv", "--columns", "a,b", "--param", "nu=1"), "nu"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "1", "--param", "sigma=1"), "given twice"),
         (("fit", "x.csv", "--columns", "a,b", "-c", "0"), "c"),
-        (("fit", "x.csv", "--columns", "a,b", "-c", "1000"), "1000"),
+        (("fit", "x.csv", "--columns", "a,b", "-c", "1000"), "give -c of at most 119, or -c all"),
         (("fit", "x.csv", "--columns", "a,b", "--method", "magic"), "magic"),
         (("fit", "x.csv", "--columns", "a,b", "--threads", "0"), "--threads is 0; give a positive whole number\n"),
+        (("fit", "x.csv", "--columns", "a,b", "-o", "-"), "a model is written into a file"),
         (("fit", "x.csv", "--columns", "a,b", "--scores", "s.xlsx"), "which 's.xlsx' does not end with"),
         (("fit", "x.csv", "--columns", "a,b", "--plot", "s.xyz"), "which 's.xyz' does not end with"),
         (("fit", "x.csv", "--columns", "a,b", "-o", "no/m.kpca"), "the folder of 'no/m.kpca' does not exist"),
@@ -289,34 +265,36 @@ def test_errors_are_one_line(run, here, table, arguments, match):
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "match"),
     [
-        (),
-        ("magic",),
-        ("fit",),
-        ("fit", "x.csv", "-c", "many"),
-        ("fit", "x.csv", "--sigma", "wide"),
-        ("fit", "x.csv", "--memory-limit", "lots"),
-        ("fit", "x.csv", "--memory-limit", "-1G"),
-        ("fit", "x.csv", "--param", "degree"),
-        ("fit", "x.csv", "--columns", "a", "--skip-columns", "b"),
-        ("fit", "x.csv", "--columns", "a,,b"),
-        ("fit", "x.csv", "--sig", "1"),
-        ("project", "m.kpca"),
+        ((), "COMMAND"),
+        (("magic",), "'magic'"),
+        (("fti", "x.csv"), "did you mean 'fit'"),
+        (("fit",), "FILE"),
+        (("fit", "x.csv", "-c", "many"), "'many' is neither a number of components nor"),
+        (("fit", "x.csv", "-c", "1.0"), "write 1 or all"),
+        (("fit", "x.csv", "--sigma", "wide"), "'wide' is neither a number nor"),
+        (("fit", "x.csv", "--sigma", "0.5,one"), "'0.5,one' is neither a number nor numbers with commas"),
+        (("fit", "x.csv", "--sigma", "1,"), "is neither"),
+        (("fit", "x.csv", "--memory-limit", "lots"), "'lots' is not an amount of memory"),
+        (("fit", "x.csv", "--memory-limit", "-1G"), "memory"),
+        (("fit", "x.csv", "--param", "degree"), "'degree' is not of the form name=value"),
+        (("fit", "x.csv", "--columns", "a", "--skip-columns", "b"), "not allowed with"),
+        (("fit", "x.csv", "--columns", "a,,b"), "is not a list of columns"),
+        (("fit", "x.csv", "--sig", "1"), "--sig"),
+        (("fit", "x.csv", "--sigm=2"), "did you mean '--sigma'"),
+        (("fit", "x.csv", "--kernal", "gaussian"), "did you mean '--kernel'"),
+        (("fit", "x.csv", "--length", "0.5"), "is given by --param length=0.5"),
+        (("fit", "x.csv", "--length=0.5"), "is given by --param length=0.5"),
+        (("fit", "x.csv", "--nonsense"), "? (see 'fastkpca fit --help')"),
+        (("project", "m.kpca"), "FILE"),
+        (("project", "m", "x.csv", "--colums", "a"), "did you mean '--columns'"),
     ],
 )
-def test_wrong_usage_is_one_line_too(run, here, arguments):
+def test_wrong_usage_is_one_line_too(run, here, arguments, match):
     code, out, err = run(*arguments)
-    assert code == 2 and out == ""
+    assert code == 2 and out == "" and match in err
     assert err.startswith("fastkpca: error: ") and err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("500M", 500_000_000), ("4G", 4 * 10**9), ("1.5k", 1500), ("2GiB", 2 << 30), ("100", 100), ("3mb", 3_000_000)],
-)
-def test_amounts_of_memory(text, expected):
-    assert parsing.parser_of(commands.RUNS).parse_args(["fit", "x", "--memory-limit", text]).memory_limit == expected
 
 
 def test_projection_with_other_columns(run, here, table):
@@ -487,22 +465,12 @@ def test_demo_without_extras(run, here, monkeypatch):
     assert sorted(os.listdir("new/folder")) == [demo.MODEL, demo.SCORES]
 
 
-def test_two_spheres():
-    X, outer = demo.two_spheres(20_000, np.random.default_rng(0))
-    radius = np.linalg.norm(X, axis=1)
-    # |r u + e|^2 has the mean r^2 + 3 * 0.3^2
-    assert np.mean(radius[outer == 0] ** 2) == pytest.approx(1 + 0.27, abs=0.05)
-    assert np.mean(radius[outer == 1] ** 2) == pytest.approx(9 + 0.27, abs=0.1)
-    assert outer.mean() == pytest.approx(0.5, abs=0.02)
-    assert np.abs(X.mean(axis=0)).max() < 0.1
-
-
 # ---- processes of their own ------------------------------------------------------------------------------------------
 
 
 def command(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "fastkpca", *map(str, arguments)], capture_output=True, text=True, **options
+        [sys.executable, "-P", "-m", "fastkpca", *map(str, arguments)], capture_output=True, text=True, **options
     )
 
 
@@ -511,11 +479,10 @@ def test_as_a_process(here, table):
     assert (done.returncode, done.stderr) == (0, "") and "eigenvalue" in done.stdout
     done = command("project", "m.kpca", table, "--skip-columns", "kind")
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.count("\n") == 121
-    done = command("fit", table)
-    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1
-    for components in ("x", "1.0"):
-        done = command("fit", table, "-c", components)
-        assert done.returncode == 2 and done.stderr.count("\n") == 1
+    for more, code in (((), 1), (("-c", "1.0"), 2)):
+        done = command("fit", table, *more)
+        assert done.returncode == code and done.stdout == "" and done.stderr.startswith("fastkpca: error:")
+        assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
@@ -563,27 +530,6 @@ def test_a_plugin_is_imported_only_when_allowed(run, here, X):
             assert run(*command, "--plugins", allowed)[0] == 0
 
 
-def test_project_takes_the_columns_of_the_model_by_name(tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3))
-    fitted, moved, bare = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"
-    np.savetxt(fitted, X, delimiter=",", header="height,width,age", comments="")
-    np.savetxt(moved, X[:, [2, 0, 1, 0]], delimiter=",", header="age,height,width,other", comments="")
-    np.savetxt(bare, X, delimiter=",")
-    model = str(tmp_path / "m.kpca")
-    assert cli.main(["fit", str(fitted), "--kernel", "linear", "-c", "2", "-o", model, "--quiet"]) == 0
-    assert fk.load(model).feature_names == ("height", "width", "age")
-    outputs = []
-    for path, more in ((fitted, []), (moved, []), (bare, []), (moved, ["--columns", "2,3,1"])):
-        capsys.readouterr()
-        assert cli.main(["project", model, str(path), *more]) == 0
-        outputs.append(capsys.readouterr().out)
-    assert len(set(outputs)) == 1
-    np.savetxt(moved, X, delimiter=",", header="age,height,depth", comments="")
-    assert cli.main(["project", model, str(moved)]) == 1
-    assert "b.csv lacks the column 'width' of the model; --columns says" in capsys.readouterr().err
-
-
 def named(path, X, names):
     np.savetxt(path, X, delimiter=",", header=",".join(names), comments="")
 
@@ -624,6 +570,9 @@ def test_columns_of_other_names_are_taken_only_where_columns_says_so(run, here, 
     named("twice.csv", X, "aabc")
     code, out, err = run("project", "m.kpca", "twice.csv", "--columns", "1-4")
     assert (code, out) == (1, "") and "lacks the column 'd' of the model" in err
+    named("fewer.csv", X[:, :3], "dac")
+    code, out, err = run("project", "m.kpca", "fewer.csv")
+    assert (code, out) == (1, "") and "fewer.csv lacks the column 'b' of the model; --columns says" in err
     code, out, err = run("project", "m.kpca", "x.csv", "--skip-columns", "b")
     assert (code, out) == (1, "") and "--skip-columns leaves out 'b', which the model needs" in err
 
@@ -708,8 +657,6 @@ def test_standard_input_and_output(run, here, table, X, pipe):
     pipe(content.replace(b"odd", b"").replace(b"a,b", b"a,b\n,1", 1))
     code, out, err = run("fit", "-", *FIT)
     assert (code, out) == (1, "") and err.startswith("fastkpca: error: standard input: ")
-    code, out, err = run("fit", table, *FIT, "-o", "-")
-    assert code == 1 and "a model is written into a file" in err
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
@@ -893,22 +840,15 @@ def test_plan_tells_of_a_looser_tol_that_makes_the_work_short(run, here, monkeyp
     assert "fastkpca.plan" not in out and str(fk.plan(X, "gaussian", tol=1e-9, **asked)).count("tol=0.0001") == 1
 
 
-@pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
-def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here, X, kind):
-    if kind == "csv":
-        np.savetxt("x.csv", X[:4], delimiter=",")
-    elif kind == "npy":
-        np.save("x.npy", X[:4])
-    else:
-        pytest.importorskip("pyarrow.parquet")
-        pytest.importorskip("pandas").DataFrame(X[:4], columns=list("abcd")).to_parquet("x.parquet")
+def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here, X):
+    np.savetxt("x.csv", X[:4], delimiter=",")
     for command in ("fit", "plan"):
-        code, _, err = run(command, f"x.{kind}")
+        code, _, err = run(command, "x.csv")
         assert (code, err) == (0, "fastkpca: note: 3 components in place of 5: 4 rows have no more\n")
-        assert run(command, f"x.{kind}", "--quiet")[2] == ""
-        code, _, err = run(command, f"x.{kind}", "-c", 5)  # a number that was given
+        assert run(command, "x.csv", "--quiet")[2] == ""
+        code, _, err = run(command, "x.csv", "-c", 5)  # a number that was given
         assert code == 1 and "give -c of at most 3" in err
-    code, out, err = run("fit", f"x.{kind}", "-c", "all")
+    code, out, err = run("fit", "x.csv", "-c", "all")
     assert (code, err) == (0, "") and "components        3\n" in out
 
 
@@ -926,27 +866,6 @@ def test_a_file_of_two_rows_and_of_one(run, here):
     (here / "one.csv").write_text("1,2\n")
     code, _, err = run("fit", "one.csv")
     assert code == 1 and err.startswith("fastkpca: error: X has 1 row;") and err.count("\n") == 1
-
-
-def test_a_wrong_kernel_is_found_before_the_file_is_read(run, here):
-    code, _, err = run("fit", "nowhere.csv", "--kernel", "gausian")
-    assert code == 1 and "did you mean 'gaussian'" in err
-    code, _, err = run("fit", "nowhere.csv", "--param", "sgima=2")
-    assert code == 1 and "did you mean 'sigma'" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        (["fti", "x.csv"], "did you mean 'fit'"),
-        (["fit", "x.csv", "--kernal", "gaussian"], "did you mean '--kernel'"),
-        (["fit", "x.csv", "--sigm=2"], "did you mean '--sigma'"),
-        (["project", "m", "x.csv", "--colums", "a"], "did you mean '--columns'"),
-    ],
-)
-def test_what_was_meant(run, here, arguments, match):
-    code, out, err = run(*arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1) and match in err
 
 
 def test_columns_of_missing_values_by_name(run, here, X):
@@ -988,14 +907,6 @@ def test_standardize(run, here, X):
     code, out, _ = run("project", "m.kpca", "new.npy")
     shown = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
     np.testing.assert_array_equal(shown, fk.kpca_project(expected, new))
-
-
-def test_errors_of_the_library_speak_of_options(run, here, X):
-    np.save("x.npy", X[:4])
-    code, _, err = run("fit", "x.npy", "--sigma", 1, "-c", 5)
-    assert code == 1 and "give -c of at most 3, or -c all" in err
-    code, _, err = run("fit", "x.npy", "--kernel", "zzz")
-    assert code == 1 and "'fastkpca kernels' lists every name" in err
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv without names", "npy"])
@@ -1050,19 +961,8 @@ def test_widths_for_each_column(run, here):
     np.testing.assert_array_equal(model.eigenvalues, fk.kpca(X, "gaussian", 5, sigma=[0.5, 1, 2]).eigenvalues)
     assert run("fit", "x.npy", "--param", "sigma=0.5,1,2", "-o", "n.kpca")[0] == 0
     np.testing.assert_array_equal(fk.load("n.kpca").eigenvalues, model.eigenvalues)
-    for wrong, text in (("0.5,one", "'0.5,one' is neither a number nor numbers with commas"), ("1,", "is neither")):
-        code, _, err = run("fit", "x.npy", "--sigma", wrong)
-        assert code == 2 and text in err
     code, _, err = run("fit", "x.npy", "--sigma", "1,2")
     assert code == 1 and "has 2 widths, and X has 3 columns" in err
-
-
-def test_an_option_that_is_a_parameter_of_the_kernel(run, here):
-    np.save("x.npy", np.random.default_rng(0).standard_normal((60, 3)))
-    for option in (["--length", "0.5"], ["--length=0.5"]):
-        code, _, err = run("fit", "x.npy", *option)
-        assert code == 2 and "is given by --param length=0.5" in err
-    assert "--param" not in run("fit", "x.npy", "--nonsense")[2]
 
 
 def test_fit_says_how_new_rows_need_the_plugin(run, here, X):

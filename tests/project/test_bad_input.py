@@ -89,15 +89,6 @@ def test_read_only_input_and_memory_maps_are_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64, np.bool_])
-def test_whole_numbers_do_not_wrap(dtype):
-    whole = RNG.integers(0, 2 if dtype is np.bool_ else 120, size=(30, 3)).astype(dtype)
-    model = fk.kpca(whole, "linear", 2)
-    centered = whole.astype(float) - whole.astype(float).mean(axis=0)
-    expected = np.linalg.svd(centered, compute_uv=False)[:2] ** 2
-    np.testing.assert_allclose(model.eigenvalues, expected, rtol=1e-12)
-
-
 def test_constant_columns_change_nothing():
     wider = np.column_stack([X, np.full(len(X), 1e3), np.zeros(len(X))])
     for kernel, parameters in (("gaussian", {"sigma": 2.0}), ("linear", {})):
@@ -123,16 +114,7 @@ BAD_ROWS = {
     "nan in a sparse matrix": (sp.csr_matrix(with_value(np.nan)), ValueError, r"NaN \(first at row 7, column 2\)"),
     "nan in a frame": (pd.DataFrame(with_value(np.nan)), ValueError, r"NaN \(first at row 7, column 2\)"),
     "masked": (masked(), ValueError, r"masked entries \(first at row 7, column 2\)"),
-    "1-D": (X[:, 0], ValueError, r"reshape\(-1, 1\)"),
-    "3-D": (X[None], ValueError, "3 dimensions"),
-    "no rows": (X[:0], ValueError, "no rows"),
-    "no columns": (X[:, :0], ValueError, "no columns"),
-    "strings": (X.astype(str), TypeError, "strings"),
-    "complex": (X + 1j, TypeError, "complex"),
-    "dates": (X.astype("M8[D]"), TypeError, "dates"),
-    "objects": (np.where(X > 2, "high", X.astype(object)), TypeError, "contains 'high' of type str"),
     "frame with text": (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), TypeError, "column 'b'"),
-    "None": (None, TypeError, "X is None"),
 }
 
 
@@ -157,26 +139,9 @@ def test_one_sample():
 def test_projection_with_the_wrong_number_of_columns(columns):
     for kernel, parameters in (("gaussian", {"sigma": 1.0}), ("polynomial", {"degree": 2}), ("tanh", {"scale": 0.01})):
         model = fk.kpca(X, kernel, 2, **parameters)
-        with pytest.raises(ValueError, match=f"{columns} columns?, the model was fitted on 4"):
+        hint = "; X may be transposed" if columns == 1 else "order$"
+        with pytest.raises(ValueError, match=f"X has {columns} columns?, the model was fitted on 4; give .*{hint}"):
             fk.kpca_project(model, np.ones((3, columns)))
-
-
-@pytest.mark.parametrize(
-    "c, error, text",
-    [
-        (0, ValueError, "c is 0"),
-        (-1, ValueError, "c is -1"),
-        (True, TypeError, "truth value"),
-        (46, ValueError, "X has 45 rows"),
-        (1.0, ValueError, "one component or 100 %"),
-        (2.5, ValueError, "c is 2.5"),
-        (float("nan"), ValueError, "c is nan"),
-        ("3", TypeError, "c is '3'"),
-    ],
-)
-def test_bad_c(c, error, text):
-    with pytest.raises(error, match=text):
-        fk.kpca(X, "gaussian", c, sigma=1.0)
 
 
 BAD_PARAMETERS = [

@@ -892,11 +892,6 @@ def test_float32_scores_have_no_digits_to_spare():
     assert out.getvalue() == "PC1\n0.1\n"
 
 
-def test_scores_endings(tmp_path):
-    with pytest.raises(DataFileError, match=r"\.csv, \.csv\.gz or \.npy"):
-        scorefiles.score_writer(tmp_path / "s.xlsx")
-
-
 def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path, reader):
     n, d = 100_000, 10
     line = ",".join(["0.12345678901234567"] * d) + "\n"

@@ -209,12 +209,6 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_scores_that_nobody_asks_for_are_not_made(tmp_path, monkeypatch):
-    path = str(hdf5(tmp_path / "x.h5", X=X))
-    monkeypatch.setattr("fastkpca.fit.kpca._write_scores", lambda *_: pytest.fail("scores were made"))
-    assert cli.main(["fit", path, "-o", str(tmp_path / "m.kpca"), "--kernel", "linear", "-c", "2", "--quiet"]) == 0
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
 @pytest.mark.parametrize("kind", ["parquet", "hdf5", "matlab", "zarr"])
 def test_memory_does_not_grow_with_the_file(kind, tmp_path):

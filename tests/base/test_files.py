@@ -615,7 +615,6 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
     for name in ("m", "sum"):
         for allowed in (False, [], ["other"], "other:product", ["acme-kernels:other"]):
             sys.modules.pop("acme_files", None)
-            registry.KERNELS.loaded.clear()
             with pytest.raises(ModelFileError, match=r"'product' of the distribution acme-kernels 1.0 .*allows") as e:
                 fk.load(plugin / name, plugins=allowed)
             assert "plugins=['acme-kernels:product']" in str(e.value)
@@ -630,7 +629,6 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
 def test_a_bare_name_needs_permission_too(plugin):
     rewritten(plugin / "m", lambda h, a: h["kernel"].update(name="product"))
     sys.modules.pop("acme_files", None)
-    registry.KERNELS.loaded.clear()
     with pytest.raises(ModelFileError, match="allows"):
         fk.load(plugin / "m")
     assert "acme_files" not in sys.modules
@@ -663,7 +661,6 @@ def test_a_plugin_refuses_parameters(plugin):
 def test_a_broken_plugin_is_not_the_file(plugin):
     (plugin / "acme_files.py").write_text("raise OSError('broken')")
     sys.modules.pop("acme_files", None)
-    registry.KERNELS.loaded.clear()
     with pytest.raises(PluginError, match="cannot be imported"):
         fk.load(plugin / "m", plugins=True)
 

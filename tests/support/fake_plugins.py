@@ -53,7 +53,6 @@ def on_path(folder: Path, monkeypatch) -> Iterator[Callable[..., None]]:
     yield add
     for one in groups:
         one.scanned.clear()
-        one.loaded.clear()
     for name in list(sys.modules):
         if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]

@@ -63,6 +63,8 @@ _WITH_POINT = re.compile(r"[+-]?\d[\d.]*(,\d*)?([eE][+-]?\d+)?")
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
 """The first line of a file that names the separator for Excel."""
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+_END = "\0"
+"""A line after the last one, which no text file has: a quotation mark that is still open takes it in."""
 _SWAPPED = str.maketrans(",.", ".,")
 
 
@@ -114,11 +116,12 @@ class TextFile:
         self.names = None
         head = sample[0][0]
         if self._has_header(rows, head) if header is None else header:
-            self.names = [cell.strip() for cell in self._split(sample.pop(0)[1])]
+            self.names = [cell.strip() for cell in self._split(sample[0][1])]
             rows.pop(0)
         if not rows:
             raise DataFileError(f"{name} has a header but no line with data")
-        self.sample, self.first_line, self.n_columns = rows, sample[0][0], len(rows[0])
+        self.sample, self.n_columns = rows, len(rows[0])
+        self.first_line = sample[0 if self.names is None else 1][0]
         if decimal == "," and self.n_columns == 1:
             self._refuse_separating_commas([line for _, line in sample])
         # a delimiter at the end of every line of data makes an empty last column
@@ -312,7 +315,8 @@ class TextFile:
             cells = [self._with_points(row[i]) for _, row in block for i in taken]
             try:
                 X = np.fromiter(map(float, cells), np.float64, len(cells)).reshape(-1, len(taken))
-                plain = np.isfinite(X).all() and "_" not in "".join(cells)
+                text = "".join(cells)
+                plain = np.isfinite(X).all() and "_" not in text and "\n" not in text
             except ValueError:
                 plain = False
             if not plain:
@@ -325,10 +329,10 @@ class TextFile:
     def _value(self, number: int, row: list[str], i: int, faults: _Faults) -> float:
         """Column i of this line as a number, NaN where it is none: which is a fault, or a missing value."""
         text = self._with_points(row[i])
-        if is_number(text):
+        if is_number(text) and "\n" not in text:
             return float(text)
         if not (self.allow_missing and text.strip().lower() in MISSING):
-            faults.first.setdefault(i, (number, row[i].strip()))
+            faults.first.setdefault(i, (number, row[i].strip(" \t")))
             faults.counts[i] += 1
         return np.nan
 
@@ -365,13 +369,18 @@ class TextFile:
             for number, line in self._lines():
                 if number >= self.first_line:
                     begun.append(number)
-                    yield " ".join(line.split()) if self.delimiter is None else line
+                    yield " ".join(line.split()) + "\n" if self.delimiter is None else line
+            yield _END
 
         with data_file_errors(self.name, "is not a table", (csv.Error,)):
             spaces = self.delimiter is None
             for row in csv.reader(texts(), delimiter=self.delimiter or " ", skipinitialspace=not spaces):
+                if row and row[-1].endswith(_END):
+                    break
                 yield begun[0], row
                 begun.clear()
+        if begun:
+            raise DataFileError(f"{self.name}: line {begun[0]} opens a quotation mark that is not closed")
 
     def _split(self, line: str) -> list[str]:
         with data_file_errors(self.name, "is not a table", (csv.Error,)):

@@ -60,10 +60,6 @@ def bytes_of(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows).view(np.uint8)
 
 
-def checksum(page: np.ndarray) -> int:
-    return zlib.crc32(bytes_of(page).data)
-
-
 class Source:
     """Rows read page by page; ``source[start:stop]`` and ``source[numbers]`` as of an array.
 
@@ -151,7 +147,7 @@ class Source:
         return page
 
     def _check(self, i: int, page: np.ndarray) -> None:
-        now = checksum(page)
+        now = zlib.crc32(bytes_of(page).data)
         if self._sums.setdefault(i, now) != now:
             start = i * self.page_rows
             raise DataChangedError(

@@ -10,16 +10,16 @@ functions of two rows, become kernels of ours in ``kernels``; the inverse transf
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn import get_config
+from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
@@ -47,7 +47,7 @@ from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from .base import KernelTransformer, checked_weights
+from .base import POSITIVE, KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
 __all__ = ["KernelPCA"]
@@ -72,6 +72,7 @@ def _can_grow(estimator: KernelPCA) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelPCA(KernelTransformer):
     """Kernel principal component analysis, as ``sklearn.decomposition.KernelPCA`` and at any number of rows.
 
@@ -194,74 +195,44 @@ class KernelPCA(KernelTransformer):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    n_components: int | float | None = field(default=None, kw_only=False)
+    kernel: str | Callable[..., float] | Kernel | Any = "linear"
+    alpha: float = 1.0
+    fit_inverse_transform: bool = False
+    eigen_solver: str = "auto"
+    tol: float = 0
+    max_iter: int | None = None
+    iterated_power: int | str = "auto"
+    remove_zero_eig: bool = False
+    copy_X: bool = True
+    method: str = "auto"
+    memory_limit: int | str | None = None
+    max_features: int | None = None
+    failure_probability: float | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelTransformer._parameter_constraints | {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
             None,
         ],
-        "kernel": [str, callable, HasMethods("block")],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [POSITIVE],
         "fit_inverse_transform": ["boolean"],
         "eigen_solver": [StrOptions({"auto", "dense", "arpack", "randomized"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [POSITIVE],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],
-        "random_state": ["random_state"],
         "copy_X": ["boolean"],
-        "n_jobs": [None, Integral],
         "method": [StrOptions({"auto", "dense", "features", "krylov"})],
         "memory_limit": [Interval(Integral, 1, None, closed="left"), str, None],
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "failure_probability": [Interval(Real, 0, 0.5, closed="right"), None],
     }
 
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        *,
-        kernel: str | Callable[..., float] | Kernel | Any = "linear",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: float = 1.0,
-        fit_inverse_transform: bool = False,
-        eigen_solver: str = "auto",
-        tol: float = 0,
-        max_iter: int | None = None,
-        iterated_power: int | str = "auto",
-        remove_zero_eig: bool = False,
-        random_state: Any = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-        method: str = "auto",
-        memory_limit: int | str | None = None,
-        max_features: int | None = None,
-        failure_probability: float | None = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.copy_X = copy_X
-        self.method = method
-        self.memory_limit = memory_limit
-        self.max_features = max_features
-        self.failure_probability = failure_probability
-
     # Public methods
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of X.
 
@@ -278,8 +249,6 @@ class KernelPCA(KernelTransformer):
         -------
         self : KernelPCA
         """
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         return self._fit_validated(self._validated(X, reset=True), sample_weight)
@@ -348,6 +317,7 @@ class KernelPCA(KernelTransformer):
         return _padded(scores.astype(dtype, copy=False), self._n_features_out)
 
     @available_if(_can_grow)
+    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of all the rows of this and the earlier calls: one pass over these rows.
 
@@ -376,8 +346,6 @@ class KernelPCA(KernelTransformer):
             With ``fit_inverse_transform``, with a ``method`` or ``eigen_solver`` that makes no features, for a kernel
             that has none, or for a first call with fewer rows than components.
         """
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
         first = "n_samples_seen_" not in vars(self)
         X = self._validated(X, reset=first)
         if first:
@@ -524,8 +492,7 @@ class KernelPCA(KernelTransformer):
     # The parameters
 
     def _kernel(self, X: Any) -> Kernel:
-        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return self._kernel_of_estimator(X, given, self.gamma_, self.kernel_params)
+        return self._kernel_of(X, self.gamma_, self._asked(), dict(self.kernel_params or {}))
 
     @property
     def _number(self) -> int | None:

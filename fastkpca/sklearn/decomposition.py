@@ -37,6 +37,7 @@ from ..errors import (
     silenced,
     warn_caller,
 )
+from ..fit.gram import gram
 from ..fit.kpca import kpca
 from ..fit.merge import kpca_update
 from ..kernels import guarded
@@ -60,8 +61,6 @@ WIDE = 1e-6
 EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
 last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
-LAPACK_ROWS = 500
-"""Up to so many rows every named solver is LAPACK, which takes milliseconds, also for all components."""
 WITHOUT_MAP = ("sigmoid", "tanh", "precomputed")
 """Kernels that ``partial_fit`` is not for."""
 
@@ -102,9 +101,9 @@ class KernelPCA(KernelTransformer):
     fit_inverse_transform : bool, default=False
         Learn the inverse transform; not for a precomputed kernel.
     eigen_solver : {'auto', 'dense', 'arpack', 'randomized'}, default='auto'
-        'auto' lets the plan choose (see ``method``), 'dense' is LAPACK, 'arpack' and 'randomized' are block Krylov
-        iterations (LAPACK up to 500 rows). As in scikit-learn, 'randomized' takes the eigenvalues of largest size, and
-        so refuses a kernel that has negative ones among them.
+        'dense' is LAPACK; the others let the plan choose what is fastest, and ``method="krylov"`` iterates in any case.
+        As in scikit-learn, 'randomized' takes the eigenvalues of largest size, and so refuses a kernel that has
+        negative ones among them.
     tol : float, default=0
         Width of the interval around an eigenvalue to aim at, relative to the largest eigenvalue. 0 aims at 1e-10, with
         scores that agree with scikit-learn's to about 1e-8; 1e-6 is enough for pictures and much faster for many rows.
@@ -445,12 +444,8 @@ class KernelPCA(KernelTransformer):
 
     def _inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "X_transformed_fit_")
-        block = self._inverse_kernel().block
-        Z = self.X_transformed_fit_
-        X = np.asarray(_dense(X))
-        step = parallel.tile_rows(64)
-        parts = [block(X[i : i + step], Z) @ self.dual_coef_ for i in range(0, max(len(X), 1), step)]
-        return np.concatenate(parts)
+        K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
+        return np.asarray(K @ self.dual_coef_)
 
     @property
     def eigenvectors_(self) -> np.ndarray:
@@ -503,22 +498,14 @@ class KernelPCA(KernelTransformer):
     def _fraction(self) -> float | None:
         return None if self.n_components is None or self._number is not None else float(self.n_components)
 
-    def _route(self, n: int, number: int | None) -> str:
-        if self.max_features is not None and self.eigen_solver != "auto":
-            raise ValueError(
-                f"max_features={self.max_features} and eigen_solver={self.eigen_solver!r}: give one of them"
-            )
-        if self.max_features is not None:
-            return str(self.method)
-        if self.method != "auto":
-            if self.eigen_solver != "auto":
+    def _route(self) -> str:
+        for name, unasked in (("max_features", None), ("method", "auto")):
+            given = vars(self)[name]
+            if self.eigen_solver != "auto" and given != unasked:
                 raise ValueError(
-                    f"method={self.method!r} and eigen_solver={self.eigen_solver!r} both name a way to go; give one"
+                    f"{name}={given!r} and eigen_solver={self.eigen_solver!r} both name a way to go; give one of them"
                 )
-            return str(self.method)
-        if self.eigen_solver == "dense" or (self.eigen_solver != "auto" and n <= LAPACK_ROWS):
-            return "dense"
-        return "krylov" if self.eigen_solver != "auto" and number is not None and number < n else "auto"
+        return "dense" if self.eigen_solver == "dense" else self.method
 
     # The fit
 
@@ -528,8 +515,8 @@ class KernelPCA(KernelTransformer):
         if n == 1:
             return None, 0.0
         number = None if self._number is None else min(n, self._number)
-        route = self._route(n, number)
-        if self.tol == 0 and number is not None and n > LAPACK_ROWS and route != "dense":
+        route = self._route()
+        if self.tol == 0 and number is not None and route != "dense":
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
         seed = self._seed()
@@ -733,7 +720,5 @@ def _completed(vectors: np.ndarray, columns: int) -> np.ndarray:
     if c == columns:
         return vectors
     more = np.random.default_rng(0).standard_normal((n, columns - c))
-    for _ in range(2):  # twice is enough
-        more -= vectors @ (vectors.T @ more)
-        more, _ = np.linalg.qr(more)
-    return np.hstack([vectors, more.astype(vectors.dtype)])
+    Q, _ = np.linalg.qr(np.hstack([vectors, more]))
+    return np.hstack([vectors, Q[:, c:].astype(vectors.dtype)])

@@ -12,6 +12,7 @@ from sklearn.base import OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..base.rounding import EPS
 from ..errors import ComponentsWarning, LimitsWarning, silenced, warn_caller
 from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
@@ -21,9 +22,6 @@ from .base import POSITIVE, KernelEstimator, checked_weights
 from .decomposition import KernelPCA
 
 __all__ = ["KernelPCANovelty"]
-
-AT_CEILING = 0.9
-"""Share of the largest SPE that any row may have, from which on a limit tells little."""
 
 COLUMNS = ("n_features_in_", "feature_names_in_")
 """What scikit-learn's check of rows has set."""
@@ -155,10 +153,10 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         if self.statistic != "spe" or issparse(X):
             return
         share = share_of_ceiling(self.model_, -self.offset_, X.min(axis=0), X.max(axis=0))
-        if share > AT_CEILING:
+        if share > 1.0 - np.sqrt(EPS):  # below that rows are flagged as before, measured; from there on none can be
             warn_caller(
                 f"with this kernel the statistic of any row is below a ceiling, and the limit is {share:.0%} of that: "
-                "novel rows hardly show. Scale the columns, as by StandardScaler, or give a gamma a tenth as large",
+                "novel rows do not show. Scale the columns, as by StandardScaler, or give a gamma a tenth as large",
                 LimitsWarning,
             )
 

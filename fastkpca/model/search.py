@@ -14,8 +14,8 @@ from ..base.protocol import Kernel
 from ..kernels.gaussian import median_distance
 from ..rows.view import Rows
 from .descent import Descent, MapTarget, RowsTarget, Target, descend
-from .feature_projector import FeatureProjector
 from .result import KPCAModel
+from .shared_map import feature_projector
 
 __all__ = ["Known", "Search"]
 
@@ -100,7 +100,7 @@ def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.nd
         expansion = model.projector.expansion()
         left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
         return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
-    features: FeatureProjector = model.projector.through_features()
+    features = feature_projector(model)
     return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.duals.T, length)
 
 

@@ -80,10 +80,10 @@ class Uncertainty:
     separated: np.ndarray
     level: float
     n_bootstrap: int
-    n_significant: int | None
-    p_values: np.ndarray | None
-    permuted: np.ndarray | None
-    n_samples: int
+    n_significant: int | None = None
+    p_values: np.ndarray | None = None
+    permuted: np.ndarray | None = None
+    n_samples: int = 0
 
     def __repr__(self) -> str:
         low, high = self.explained_interval[0]
@@ -279,10 +279,6 @@ def _intervals(sample: Sample, drawn: Statistics, options: _Options) -> Uncertai
         separated=mixed < MIXED,
         level=options.level,
         n_bootstrap=options.n_bootstrap,
-        n_significant=None,
-        p_values=None,
-        permuted=None,
-        n_samples=0,
     )
 
 

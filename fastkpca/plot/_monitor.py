@@ -40,8 +40,8 @@ def monitor(
 ) -> np.ndarray:
     """Control charts of T^2 and SPE: their values row by row, the limits, and the rows beyond them in red.
 
-    Where values lie far beyond the limit, the axis is logarithmic above the next power of ten. Limits called joint have their share of
-    normal rows below both.
+    Where values lie far beyond the limit, the axis is logarithmic above the next power of ten. Limits called joint have
+    their share of normal rows below both.
 
     Parameters
     ----------

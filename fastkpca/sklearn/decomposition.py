@@ -474,7 +474,7 @@ class KernelPCA(KernelTransformer):
         if "X_fit_" in state and model is not None and model.projector.grows_with_n and model.kernel.takes_points:
             rows, held = new_rows(model, self.X_fit_).rows, model.projector.landmarks
             if all(np.array_equal(tile, held[i : i + len(tile)]) for i, tile in rows.tiles(rows.step)):
-                state["model_"] = replace(model, projector=model.projector.with_rows(held[:0]))
+                state["model_"] = replace(model, projector=replace(model.projector, X=held[:0]))
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -482,7 +482,7 @@ class KernelPCA(KernelTransformer):
         model = state.get("model_")
         if model is not None and model.projector.grows_with_n and len(model.projector.landmarks) == 0:
             rows = new_rows(model, self.X_fit_).rows.all()
-            self.model_ = replace(model, projector=model.projector.with_rows(rows))
+            self.model_ = replace(model, projector=replace(model.projector, X=rows))
 
     # The parameters
 
@@ -693,9 +693,10 @@ def _reduced(model: KPCAModel, keep: int, column_means: np.ndarray | None) -> KP
     largest = np.abs(score).argmax(axis=0)
     signs = np.where(score[largest, np.arange(keep)] < 0, -1.0, 1.0).astype(score.dtype)
     reduced = leading(model, signs)
+    projector: Any = reduced.projector
     if column_means is None:
         return reduced
-    return replace(reduced, projector=reduced.projector.recentred(column_means))
+    return replace(reduced, projector=replace(projector, column_means=column_means))
 
 
 def _rest(model: KPCAModel) -> float:

@@ -136,7 +136,8 @@ class Sample:
         self._least = 0.0
         estimate = self._decomposed(np.ones((1, len(sums.weight))))
         self.values, self.axes = estimate[2], estimate[3][0]
-        self._least = float(np.finfo(np.float64).tiny)  # of a resample without the rows that vary
+        # of a resample without the rows that vary: its logarithm is far away, and its square is no zero
+        self._least = float(np.finfo(np.float64).tiny) ** 0.25 * float(self.values[0, 0])
         self.n = float(sums.weight.sum())
 
     def _decomposed(self, W: np.ndarray) -> tuple[np.ndarray, ...]:

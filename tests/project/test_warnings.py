@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.base import files
 from fastkpca.errors import (
     CertificateWarning,
     ComponentsWarning,
@@ -268,15 +267,6 @@ def test_a_file_whose_probability_contradicts_its_kind_is_refused():
     for kind, wrong in (("guaranteed", 1e-6), ("probabilistic", 0.0), ("probabilistic", 1.5), ("guaranteed", None)):
         with pytest.raises(fk.errors.ModelFileError, match="failure"):
             fk.KPCAModel.from_state(header | {"bound_kind": kind, "failure_probability": wrong}, arrays)
-
-
-def test_a_file_without_a_probability_has_that_of_the_versions_that_wrote_none(tmp_path):
-    model = fk.kpca(X, "gaussian", 2, sigma=1.0)
-    for kind, probability in (("guaranteed", 0.0), ("probabilistic", 4e-6)):
-        header, arrays = model.state()
-        del header["failure_probability"]
-        files.write(tmp_path / f"{kind}.kpca", header | {"bound_kind": kind}, arrays)
-        assert fk.load(tmp_path / f"{kind}.kpca").failure_probability == probability
 
 
 def test_estimators_in_threads_leave_the_filters_alone():

@@ -321,15 +321,12 @@ def _lengths(rows: Rows) -> np.ndarray:
 
 
 def _permutation_pass(projector: Projector, kernel: Kernel, rows: Rows, rng: np.random.Generator) -> Pass:
-    n, w = rows.n_samples, rows.weights
-    share = None
+    n, w, share = rows.n_samples, rows.weights, None
     if w is not None:
         share = np.asarray(w, dtype=np.float64) / np.max(w)
         share /= share.sum()
-    if share is None:
-        numbers = np.sort(rng.choice(n, min(n, SAMPLE_ROWS), replace=False))
-    else:
-        numbers = np.sort(rng.choice(n, SAMPLE_ROWS, p=share))
+    count = min(n, SAMPLE_ROWS) if w is None else SAMPLE_ROWS
+    numbers = np.sort(rng.choice(n, count, replace=w is not None, p=share))
     donors, seed = rows.take(numbers), int(rng.integers(2**63))
 
     def scores(X: np.ndarray) -> np.ndarray:

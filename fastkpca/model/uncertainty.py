@@ -306,12 +306,9 @@ def _tested(
 ) -> dict[str, Any]:
     """Shares of the variance of the leading components of some rows, and of these with their columns permuted."""
     rows = given.rows
-    n, w = rows.n_samples, rows.weights
-    if w is None:
-        numbers = np.sort(rng.choice(n, min(n, PERMUTED_ROWS), replace=False))
-    else:
-        copies = np.repeat(np.arange(n), np.ceil(w).astype(np.intp)) if np.ceil(w).sum() <= PERMUTED_ROWS else None
-        numbers = np.sort(rng.choice(n, PERMUTED_ROWS, p=w / w.sum())) if copies is None else copies
+    counts = 1 if rows.weights is None else np.ceil(rows.weights).astype(np.intp)
+    copies = np.repeat(np.arange(rows.n_samples), counts)
+    numbers = np.sort(rng.choice(copies, min(len(copies), PERMUTED_ROWS), replace=False))
     X = rows.take(numbers)
     k = min(options.k, len(X) - 1)
     seeds = rng.integers(2**63, size=options.n_permutations)

@@ -53,7 +53,6 @@ def test_their_own_test_file_with_the_class_replaced(tmp_path):
 @parametrize_with_checks(
     [
         KernelPCA(),
-        KernelPCA(n_components=2, kernel="rbf"),
         KernelPCA(n_components=1, kernel="sigmoid"),
         KernelPCA(n_components=2, kernel="gaussian", tol=1e-6),
     ]
@@ -362,8 +361,6 @@ def test_many_rows_without_the_matrix(tmp_path):
     X = np.load(path, mmap_mode="r")
     ours = KernelPCA(3, kernel="poly", degree=2, gamma=0.1).fit(X)
     assert np.shares_memory(ours.X_fit_, X)
-    C = np.cov(np.column_stack([X, X[:, 0] * X[:, 0]]), rowvar=False)
-    assert ours.eigenvalues_.shape == (3,) and np.isfinite(C).all()
     subset = X[:: 60_000 // 50]
     np.testing.assert_allclose(ours.transform(subset), ours.fit_transform(X)[:: 60_000 // 50], atol=1e-9)
     few = KernelPCA(3, kernel="poly", degree=2, gamma=0.1).fit(X[:3000])

@@ -59,7 +59,7 @@ def accuracy(
     TypeError
         One model in the place of a list; what is in the list are no models; or ``ax`` are no axes.
     ValueError
-        There is no model, a model does not record its tol, a tol is not positive, or the reference has fewer
+        There is no model, a model was made without tol, a tol is not positive, or the reference has fewer
         eigenvalues than a model.
 
     Examples
@@ -111,7 +111,7 @@ def accuracy(
 def _tol(model: Any) -> float:
     value = model.info.get("tol")
     if value is None:
-        raise ValueError("a model does not record its tol (it comes from an older file); give tol=, one a model")
+        raise ValueError("a model was made without tol (by max_features, or landmarks); give tol=, one a model")
     return float(value)
 
 

@@ -369,7 +369,7 @@ def test_accuracy_refuses(model):
         (lambda: plot.accuracy([]), "models is empty"),
         (lambda: plot.accuracy([model], [1.0]), "the 6 largest eigenvalues"),
         (lambda: plot.accuracy([model], tol=[1.0, 2.0]), "one positive number for each of the 1 models"),
-        (lambda: plot.accuracy([replace(model, info={})]), "does not record its tol"),
+        (lambda: plot.accuracy([replace(model, info={})]), "was made without tol"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

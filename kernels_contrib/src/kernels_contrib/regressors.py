@@ -24,9 +24,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from fastkpca.kernels import Kernel
 
-from .methods.cca import kernel_cca
-from .methods.pls import kernel_pls
-from .methods.ridge import kernel_ridge
+from .cca import kernel_cca
+from .pls import kernel_pls
+from .ridge import kernel_ridge
 
 __all__ = ["KERNEL", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor"]
 

@@ -22,10 +22,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .methods.clustering import kernel_kmeans
-from .methods.diffusion import spectral_clustering
-from .methods.klda import klda
-from .methods.logistic import kernel_logistic
+from .clustering import kernel_kmeans
+from .diffusion import spectral_clustering
+from .klda import klda
+from .logistic import kernel_logistic
 from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, Predictor
 
 __all__ = [

@@ -50,7 +50,7 @@ class KernelEstimator(BaseEstimator):
     """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``."""
 
     kernel: Any = "rbf"
-    gamma: float | None = None
+    gamma: Any = None
     degree: float | None = 3
     coef0: float | None = 1
     kernel_params: dict[str, Any] | None = None
@@ -99,27 +99,26 @@ class KernelEstimator(BaseEstimator):
                 raise
             raise ValueError(f"{error}: X {columns_of_words(X)}") from error
 
-    def _asked(self) -> dict[str, Any]:
-        """Those of ``gamma``, ``degree`` and ``coef0`` that are not the defaults of this class."""
-        given = {name: vars(self)[name] for name in ("gamma", "degree", "coef0")}
-        return {name: value for name, value in given.items() if value != getattr(type(self), name)}
+    def _kernel_of_estimator(
+        self, X: Any, given: Mapping[str, Any], gamma: float | None, kernel_params: Mapping[str, Any] | None
+    ) -> Kernel:
+        """The kernel of ``gamma``, ``degree`` and ``coef0`` as they are ``given``, and of other parameters.
 
-    def _kernel_of(self, X: Any, gamma: float, asked: Mapping[str, Any], keywords: dict[str, Any]) -> Kernel:
-        """The kernel of the parameters that were ``asked`` for, and of ``keywords``, others; ``gamma`` is the default.
-
-        An estimator cannot tell a value that was given from its own default: a kernel of fastkpca's by name takes both.
+        ``gamma`` is the value in place of the default; None, for "rbf" alone: the median distance is the width. An
+        estimator cannot tell a value that was given from its own default: a kernel of fastkpca's by name takes both.
         """
-        defaults = {"gamma": None, "degree": type(self).degree, "coef0": type(self).coef0}
+        asked = {name: value for name, value in given.items() if value != getattr(type(self), name)}
+        unasked = {name: x for name, x in given.items() if name not in asked and x is not None}
+        keywords = dict(kernel_params or {})
         try:
             refusal = what_is_ignored(self.kernel, asked, keywords)
             if refusal:
                 raise InvalidParameterError(refusal)
             if not is_sklearn_kernel(self.kernel):
-                unasked = {name: x for name, x in defaults.items() if name not in asked and x is not None}
-                keywords = defaults_taken(self.kernel, unasked, [*keywords, *asked]) | keywords | dict(asked)
+                keywords = defaults_taken(self.kernel, unasked, [*keywords, *asked]) | keywords | asked
             kernel = kernel_for(
                 self.kernel,
-                **{"gamma": gamma, "degree": KernelEstimator.degree, "coef0": KernelEstimator.coef0} | dict(asked),
+                **{"gamma": gamma, "degree": KernelEstimator.degree, "coef0": KernelEstimator.coef0} | asked,
                 keywords=keywords,
                 container=type(X) if sp.issparse(X) else None,
                 thread_safe=self.n_jobs is not None,

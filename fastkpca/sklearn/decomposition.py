@@ -487,7 +487,8 @@ class KernelPCA(KernelTransformer):
     # The parameters
 
     def _kernel(self, X: Any) -> Kernel:
-        return self._kernel_of(X, self.gamma_, self._asked(), dict(self.kernel_params or {}))
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return self._kernel_of_estimator(X, given, self.gamma_, self.kernel_params)
 
     @property
     def _number(self) -> int | None:

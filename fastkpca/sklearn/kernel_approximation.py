@@ -210,13 +210,13 @@ class Nystroem(KernelTransformer):
 
     def _fit(self, X: Any, sample_weight: Any, *, keep: bool = False) -> np.ndarray | None:
         """``fit``; with ``keep`` also the features, None where there was no pass over the rows."""
-        asked = self._asked()
+        given = self._given()
         X = self._validated(X, reset=True)
         weights = check_weights(checked_weights(sample_weight, X), X.shape[0], fit=False)
         state = check_random_state(0 if self.random_state is None else self.random_state)
         order = state.permutation(X.shape[0])  # first, so that uniform landmarks are scikit-learn's
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max))
-        kernel, rows, entry_error = self._bound_kernel(X, weights, asked, rng)
+        kernel, rows, entry_error = self._bound_kernel(X, weights, given, rng)
         pivots = self._choose(X, kernel, rows, order if weights is None else _by_weight(weights, rng), entry_error, rng)
         self._n_features_out = len(pivots)
         self._kernel_ = kernel.unbound()
@@ -323,14 +323,16 @@ class Nystroem(KernelTransformer):
 
     # The parameters
 
-    def _asked(self) -> dict[str, Any]:
-        asked = super()._asked()
-        if asked and (self._precomputed or (is_sklearn_kernel(self.kernel) and not isinstance(self.kernel, str))):
+    def _given(self) -> dict[str, Any]:
+        """The kernel's parameters, which scikit-learn refuses beside a function or a matrix."""
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        function = is_sklearn_kernel(self.kernel) and not isinstance(self.kernel, str)
+        if (self._precomputed or function) and any(value is not None for value in given.values()):
             raise ValueError(
                 "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed kernel; a callable "
                 "has its parameters in kernel_params"
             )
-        return asked
+        return given
 
     def _number_of(self, n_samples: int) -> int:
         if self.n_components > n_samples:
@@ -342,14 +344,15 @@ class Nystroem(KernelTransformer):
         return int(min(self.n_components, n_samples))
 
     def _bound_kernel(
-        self, X: Any, weights: np.ndarray | None, asked: dict[str, Any], rng: np.random.Generator
+        self, X: Any, weights: np.ndarray | None, given: dict[str, Any], rng: np.random.Generator
     ) -> tuple[Kernel, Rows, float]:
         """The kernel with all its parameters, the rows as it takes them, and the error of its values."""
         keywords = dict(self.kernel_params or {})
         if is_sklearn_kernel(self.kernel) and isinstance(self.kernel, str):  # as there, these may be given either way
-            asked = {name: keywords.pop(name) for name in ("gamma", "degree", "coef0") if name in keywords} | asked
+            others = {name: keywords.pop(name, None) for name in given}
+            given = {name: others[name] if x is None else x for name, x in given.items()}
         gamma = 1.0 if self.kernel == "chi2" else 1.0 / X.shape[1]
-        kernel = self._kernel_of(X, gamma, asked, keywords)
+        kernel = self._kernel_of_estimator(X, given, gamma, keywords)
         kernel, points = guarded(kernel).bind(X)
         threads = parallel.threads_for(kernel, self._n_threads())
         rows = as_rows(points).weighted(weights)

@@ -40,7 +40,7 @@ OTHER_NAMES = {
     "save": "fastkpca.save(model, path)",
     "plot": "fastkpca.plot.scores(model)",
     "scores": "model.score",
-    "X_transformed": "model.score",
+    "x_transformed": "model.score",
     "rotated": "model.score",
     "embedding": "model.score",
     "explained_variance_ratio": "model.explained / 100",
@@ -60,15 +60,13 @@ OTHER_NAMES = {
     "eig": "model.eigenvalues",
     "mean": "model.shift",
     "mu": "model.shift",
-    "T2": "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))",
     "t2": "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))",
-    "SPE": "fastkpca.kpca_spe(model, X)",
     "spe": "fastkpca.kpca_spe(model, X)",
-    "Q": "fastkpca.kpca_spe(model, X)",
+    "q": "fastkpca.kpca_spe(model, X)",
     "n_features_in": "model.n_features",
     "feature_names_in": "model.feature_names",
 }
-"""What scikit-learn, R and MATLAB call what a model has, without the underscore at the end."""
+"""What scikit-learn, R and MATLAB call what a model has, in small letters and without the underscore at the end."""
 PLAIN = (
     "bound_kind",
     "failure_probability",
@@ -279,7 +277,7 @@ class KPCAModel:
             text = f"a KPCAModel has no attribute {name!r}"
             if name.startswith("__"):
                 raise AttributeError(text)
-            here = OTHER_NAMES.get(name.removesuffix("_"))
+            here = OTHER_NAMES.get(name.removesuffix("_").lower())
             near = did_you_mean(name, [x for x in dir(type(self)) if not x.startswith("_")] + list(vars(self)))
             raise AttributeError(f"{text}; here it is {here}" if here else f"{text}{near and f'; {near}'}")
 

@@ -185,8 +185,6 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
     for axis, values, limit in (("x", t2, limits.t2), ("y", spe, limits.spe)):
         if limit > 0 and values.max() > _FAR * limit:
             drawn.set(**{f"{axis}scale": "log"})
-        elif values.min() >= 0:
-            drawn.set(**{f"{axis}lim": (0.0, 1.06 * max(float(values.max()), limit))})
     far = np.maximum(t2 / (limits.t2 or 1.0), spe / (limits.spe or 1.0))
     drawn.set(xlabel="T²", ylabel="SPE")
     open_frame(drawn)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.checks import check_choice, check_list, check_numbers
 from ..base.rounding import EPS
-from ..model.plan import Candidate, Plan
+from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from ..model.result import KPCAModel, check_model
 from ._figure import (
     AMBER,
@@ -248,7 +248,8 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     drawn.set_xlim(left, high * (high / left) ** 0.25)  # room for the text to the right of the bars
     plain_numbers(drawn.xaxis)
     for row, (candidate, value) in enumerate(zip(listed, values)):
-        _bar(drawn, row, left, value, candidate, _amount(value, quantity), candidate is plan.chosen)
+        amount = f"{readable_seconds(value, 2)} s" if quantity == "seconds" else readable_size(candidate.memory)
+        _bar(drawn, row, left, value, candidate, amount, candidate is plan.chosen)
     drawn.set_yticks(range(len(listed)), [x.label for x in listed])
     drawn.set_ylim(len(listed) - 0.4, -0.6)
     drawn.set_xlabel(_UNITS[quantity])
@@ -276,9 +277,3 @@ def _bar(ax: Any, row: int, left: float, value: float, candidate: Candidate, amo
         fontweight="bold" if chosen else "normal",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
     )
-
-
-def _amount(value: float, quantity: str) -> str:
-    if quantity == "memory":
-        return f"{value:.3g} MB" if value < 1000 else f"{value / 1000:.3g} GB"
-    return f"{value:.2g} s" if value < 100 else f"{value:,.0f} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -28,16 +28,14 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils.validation import _check_sample_weight
 
 from ..base import parallel
+from ..base.checks import as_float
 from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
 from ..rows.convert import as_csr
 from ..rows.foreign import columns_of_words
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
-__all__ = ["POSITIVE", "KernelEstimator", "KernelTransformer", "checked_weights"]
-
-POSITIVE = Interval(Real, 0, sys.float_info.max, closed="both")
-"""Numbers that float64 has: a whole number of hundreds of digits is none of them."""
+__all__ = ["KernelEstimator", "KernelTransformer", "checked_weights"]
 
 
 def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -59,13 +57,23 @@ class KernelEstimator(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, callable, HasMethods("block")],
-        "gamma": [POSITIVE, None],
-        "degree": [POSITIVE],
-        "coef0": [Interval(Real, -sys.float_info.max, sys.float_info.max, closed="both")],
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
     }
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        for name, x in self.get_params(deep=False).items():
+            number = None if isinstance(x, float) else as_float(x)
+            if number is not None and math.isinf(number):  # a whole number of hundreds of digits
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {type(self).__name__} is a number beyond float64's 1.8e308; give a "
+                    "smaller one"
+                )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -48,7 +48,7 @@ from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from .base import POSITIVE, KernelTransformer, checked_weights
+from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
 __all__ = ["KernelPCA"]
@@ -215,10 +215,10 @@ class KernelPCA(KernelTransformer):
             Interval(RealNotInt, 0, 1, closed="neither"),
             None,
         ],
-        "alpha": [POSITIVE],
+        "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_inverse_transform": ["boolean"],
         "eigen_solver": [StrOptions({"auto", "dense", "arpack", "randomized"})],
-        "tol": [POSITIVE],
+        "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],

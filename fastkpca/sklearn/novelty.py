@@ -18,7 +18,7 @@ from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
 from ..rows.values import check_weights
-from .base import POSITIVE, KernelEstimator, checked_weights
+from .base import KernelEstimator, checked_weights
 from .decomposition import KernelPCA
 
 __all__ = ["KernelPCANovelty"]
@@ -103,7 +103,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
         "statistic": [StrOptions({"spe", "t2", "both"})],
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
-        "tol": [POSITIVE],
+        "tol": [Interval(Real, 0, None, closed="left")],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -128,7 +128,7 @@ def test_what_compares_with_no_name_is_refused_in_words(call, text):
     ],
 )
 def test_whole_numbers_of_hundreds_of_digits_are_refused(name, call):
-    with pytest.raises(ValueError, match=rf"{name}.* (is (10000|inf)|must be a float in the range)"):
+    with pytest.raises(ValueError, match=rf"{name}.* is (10000|inf|a number beyond float64)"):
         call(HUGE)
 
 

@@ -170,12 +170,12 @@ def relevant(seed):
 @pytest.mark.parametrize("method", ["gradient", "permutation"])
 def test_three_relevant_of_twenty_come_first(method):
     right = 0
-    for seed in range(100):
+    for seed in range(50):
         X = relevant(seed)
         model = fk.kpca(X, "gaussian", 2, sigma=5.0, method="dense")
         which = fk.kpca_importance(model, X, method=method)
         right += set(which.ranking()[:3]) == {4, 9, 16}
-    assert right >= 95
+    assert right >= 47
 
 
 def test_permutation_is_half_the_mean_squared_change():

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base import parallel
+from ..base.rounding import EPS
 from ..rows.view import Pass, Rows
 from .projector import NewRows
 
@@ -16,10 +17,6 @@ GROUPS = 1024
 """Up to so many rows are drawn one by one; more are put into so many groups at random, and groups are drawn."""
 TASK_ROWS = 1 << 14
 """Rows of a task: each has the sums of all groups."""
-LEAST = 1e-12
-"""Of the largest eigenvalue, or of 1: what is smaller is taken for this."""
-NOTHING = 1e-100
-"""Of the sample's largest eigenvalue, for a resample without the rows that vary: its logarithm is far away."""
 
 
 class Sums(NamedTuple):
@@ -139,7 +136,8 @@ class Sample:
         self._least = 0.0
         estimate = self._decomposed(np.ones((1, len(sums.weight))))
         self.values, self.axes = estimate[2], estimate[3][0]
-        self._least = NOTHING * float(self.values[0, 0])
+        # of a resample without the rows that vary: its logarithm is far away, and its square is no zero
+        self._least = float(np.finfo(np.float64).tiny) ** 0.25 * float(self.values[0, 0])
         self.n = float(sums.weight.sum())
 
     def _decomposed(self, W: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -151,7 +149,7 @@ class Sample:
         C = (W @ products.reshape(len(count), -1)).reshape(-1, k, k) / n[:, None, None]
         values, axes = np.linalg.eigh(C - mean[:, :, None] * mean[:, None, :])
         values = values[:, ::-1]
-        return n, mean, np.maximum(values, np.maximum(LEAST * values[:, :1], self._least)), axes[:, :, ::-1]
+        return n, mean, np.maximum(values, np.maximum(EPS * values[:, :1], self._least)), axes[:, :, ::-1]
 
     def statistics(self, W: np.ndarray) -> Statistics:
         """Parameters where group g is taken W_bg times, and their standard errors by the influence of the groups."""
@@ -181,9 +179,9 @@ class Sample:
         for i, (value, variance, together) in enumerate(relative, start=1):
             # log s = log lambda - log T; d logit(s) = d log(s) / (1 - s)
             square = variance / value**2 - 2.0 * together / (value * T) + (covariance[:, k, k] / total**2)[:, None]
-            rest = np.maximum(1.0 - value / T, LEAST)
+            rest = np.maximum(1.0 - value / T, EPS)
             parameters[:, i], errors[:, i] = np.log(value / T / rest), np.sqrt(np.maximum(square, 0.0)) / rest
-        return Statistics(parameters, np.maximum(errors, LEAST), axes)
+        return Statistics(parameters, np.maximum(errors, EPS), axes)
 
     def _squares_along(self, axes: np.ndarray, mean: np.ndarray, out: np.ndarray) -> None:
         """Sums over each group of the squared scores along new axes, about a new mean: into ``out`` (b, G, k)."""
@@ -221,7 +219,7 @@ class Sample:
         values, total = self.values[0], float(self.sums.squares.sum()) / self.n
         added = self.sums.beside / self.n / self.n / (values - 0.5 * self._largest_outside)
         cumulative = np.cumsum(values)
-        rest = [np.maximum(1.0 - x / total, LEAST) for x in (values, cumulative)]
+        rest = [np.maximum(1.0 - x / total, EPS) for x in (values, cumulative)]
         by_log = np.minimum(added / values, 0.5)
         return np.stack([by_log, by_log / rest[0], np.minimum(np.cumsum(added) / cumulative, 0.5) / rest[1]])
 
@@ -229,7 +227,7 @@ class Sample:
         """Bound on the expected squared sine of the angle by which sampling turns each component outwards, (k,)."""
         gap = self.values[0] - self._largest_outside
         moved = self.sums.beside / self.n / self.n
-        some = moved > LEAST * self.values[0] ** 2
+        some = moved > EPS * self.values[0] ** 2
         return np.where(some, moved / np.where(gap > 0.0, gap, 1.0) ** 2 + np.where(gap > 0.0, 0.0, np.inf), 0.0)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..base import parallel
 from ..base.checks import check_choice
 from ..base.protocol import Kernel
+from ..base.rounding import EPS
 from ..rows.columns import column_labels, listed
 from ..rows.view import Rows
 from .limits import QUANTILES
@@ -25,10 +26,6 @@ Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 NARROWINGS = 24
 """Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
-NOTHING = 1e-12
-"""Of the statistic of a row: a smaller contribution may be rounding."""
-ENTRIES = 1 << 20
-"""At most so many numbers in the moved rows that are looked at at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +61,7 @@ class Contributions:
     def largest(self) -> np.ndarray:
         """Number of the column that contributes most, for each row: shape (m,); -1 where none alone takes anything off,
         as where the row is far out in several columns."""
-        some = self.contributions.max(axis=1) > NOTHING * np.abs(self.of_rows)
+        some = self.contributions.max(axis=1) > np.sqrt(EPS) * np.abs(self.of_rows)  # what is less may be rounding
         return np.where(some, np.argmax(self.contributions, axis=1), -1)
 
     def ranking(self, row: int = 0) -> np.ndarray:
@@ -150,12 +147,14 @@ def kpca_contributions(
     tried = tried_values(model, train, "kpca_contributions")
     given = new_rows(model, X, purpose="kpca_contributions")
     of_rows = statistic_of(model, given.kernel, statistic, parallel.threads_for(given.kernel, n_threads))
-    step, n = max(1, ENTRIES // model.n_features**2), given.rows.n_samples
+    step, n = parallel.tile_rows(model.n_features**2, least=1), given.rows.n_samples
     parts = []
     with parallel.reporter(progress) as report, parallel.blas_threads():
         for start in range(0, n, step):
             rows = given.rows.tile(start, min(n, start + step))
-            parts.append(_reconstructed(of_rows, rows, tried))
+            which, columns = np.indices(rows.shape).reshape(2, -1)
+            before, *least = least_along(of_rows, rows, which, columns, tried)
+            parts.append((before, *(x.reshape(rows.shape) for x in least)))
             if report is not None:
                 report("contributions", start + len(rows), n)
     before, lowest, values = map(np.concatenate, zip(*parts))
@@ -195,15 +194,6 @@ def statistic_of(model: KPCAModel, kernel: Kernel, statistic: str, n_threads: in
     return lambda X: squared_errors(model, NewRows(kernel, Rows(X), float64), None, n_threads, False).spe
 
 
-def _reconstructed(
-    of_rows: Statistic, rows: np.ndarray, tried: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(the statistic of these rows (n,), its minimum over each column alone (n, d), the value there (n, d))."""
-    which, columns = np.indices(rows.shape).reshape(2, -1)
-    before, lowest, values = least_along(of_rows, rows, which, columns, tried)
-    return before, lowest.reshape(rows.shape), values.reshape(rows.shape)
-
-
 def least_along(
     of_rows: Statistic, rows: np.ndarray, which: np.ndarray, columns: np.ndarray, tried: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -226,7 +216,7 @@ def least_along(
     least, values : ndarray (e,)
         What was found, at most that of the row as it is, and where.
     """
-    step, e = max(1, ENTRIES // rows.shape[1]), np.arange(len(which))
+    step, e = parallel.tile_rows(rows.shape[1], least=1), np.arange(len(which))
 
     def at(values: np.ndarray) -> np.ndarray:
         parts = []

@@ -17,7 +17,7 @@ from ..base.differences import DIFFERENCE, central_difference
 from ..base.protocol import LARGEST, FeatureMap, Kernel
 from ..base.rounding import EPS
 
-__all__ = ["Descent", "MapTarget", "RowsTarget", "Target", "descend"]
+__all__ = ["Descent", "Target", "descend", "map_target", "rows_target"]
 
 
 class _Values(NamedTuple):
@@ -41,7 +41,9 @@ Target: TypeAlias = Callable[[np.ndarray, np.ndarray], _Values]
 """Values at points x (b, d), of the P with these numbers (b,)."""
 
 
-class RowsTarget:
+def rows_target(
+    kernel: Kernel, points: np.ndarray, left: np.ndarray, base: np.ndarray, Z: np.ndarray, length: float
+) -> Target:
     """P_j = sum_i weights_ij phi(x_i), weights = base + left Z_j': of training rows, or of pivots.
 
     Parameters
@@ -55,32 +57,29 @@ class RowsTarget:
         Over which the kernel changes; for differences.
     """
 
-    def __init__(
-        self, kernel: Kernel, points: np.ndarray, left: np.ndarray, base: np.ndarray, Z: np.ndarray, length: float
-    ):
-        self.kernel, self.points, self.left, self.base, self.Z, self.length = kernel, points, left, base, Z, length
-
-    def __call__(self, x: np.ndarray, index: np.ndarray) -> _Values:
+    def values(x: np.ndarray, index: np.ndarray) -> _Values:
         b, d = x.shape
         f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
-        shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
+        shifts = DIFFERENCE * np.maximum(length, EPS * np.abs(x).max(axis=1))
         steps = np.repeat(shifts[:, None], d, axis=1)
         step = parallel.tile_rows(b)
-        for start in range(0, len(self.points), step):
-            Y = np.ascontiguousarray(self.points[start : start + step], dtype=np.float64)
-            weights = self.Z[index] @ self.left[start : start + step].T
-            weights += self.base[start : start + step]
-            K = self.kernel.block(x, Y)
+        for start in range(0, len(points), step):
+            Y = np.ascontiguousarray(points[start : start + step], dtype=np.float64)
+            weights = Z[index] @ left[start : start + step].T
+            weights += base[start : start + step]
+            K = kernel.block(x, Y)
             f += np.einsum("ij,ij->i", weights, K)
-            gradient += self.kernel.gradient_sums(x, Y, K, steps)(weights, np.ones((len(Y), 1)))[:, 0]
+            gradient += kernel.gradient_sums(x, Y, K, steps)(weights, np.ones((len(Y), 1)))[:, 0]
             noise += np.einsum("ij,ij->i", np.abs(weights, out=weights), np.abs(K))
-        diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
+        diagonal, diagonal_gradient = _diagonal(kernel, x, shifts)
         floor = 32.0 * EPS * noise
         noise = 8.0 * EPS * (np.abs(diagonal) + 2.0 * noise)
         return _Values(diagonal - 2.0 * f, f, diagonal_gradient - 2.0 * gradient, noise, floor)
 
+    return values
 
-class MapTarget:
+
+def map_target(kernel: Kernel, feature_map: FeatureMap, B: np.ndarray, length: float) -> Target:
     """f(x) = phi(x).b_j for a feature map: differences for its gradient.
 
     Parameters
@@ -91,27 +90,24 @@ class MapTarget:
     length : float
     """
 
-    def __init__(self, kernel: Kernel, feature_map: FeatureMap, B: np.ndarray, length: float):
-        self.kernel, self.map, self.B, self.length = kernel, feature_map, B, length
-
-    def __call__(self, x: np.ndarray, index: np.ndarray) -> _Values:
-        B = self.B[index]
-        Phi = self.map.features(x)
-        f = np.einsum("ij,ij->i", Phi, B)
-        noise = np.einsum("ij,ij->i", np.abs(Phi), np.abs(B))
-        shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
-        gradient = np.empty_like(x)
+    def values(x: np.ndarray, index: np.ndarray) -> _Values:
+        b = B[index]
+        Phi = feature_map.features(x)
+        f = np.einsum("ij,ij->i", Phi, b)
+        noise = np.einsum("ij,ij->i", np.abs(Phi), np.abs(b))
+        shifts = DIFFERENCE * np.maximum(length, EPS * np.abs(x).max(axis=1))
 
         def inner(at: np.ndarray) -> np.ndarray:
-            return np.einsum("ij,ij->i", self.map.features(at), B)
+            return np.einsum("ij,ij->i", feature_map.features(at), b)
 
-        for j in range(x.shape[1]):
-            gradient[:, j] = central_difference(inner, x, j, shifts)
-        diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
-        noise = 2.0 * (8.0 * EPS + self.map.rounding) * noise + 8.0 * EPS * np.abs(diagonal)
+        gradient = np.stack([central_difference(inner, x, j, shifts) for j in range(x.shape[1])], axis=1)
+        diagonal, diagonal_gradient = _diagonal(kernel, x, shifts)
+        noise = 2.0 * (8.0 * EPS + feature_map.rounding) * noise + 8.0 * EPS * np.abs(diagonal)
         # f does not see what the map leaves out
-        floor = noise + np.sqrt(self.map.residual(x, Phi) * np.einsum("ij,ij->i", B, B))
+        floor = noise + np.sqrt(feature_map.residual(x, Phi) * np.einsum("ij,ij->i", b, b))
         return _Values(diagonal - 2.0 * f, f, diagonal_gradient - 2.0 * gradient, noise, floor)
+
+    return values
 
 
 def _diagonal(kernel: Kernel, x: np.ndarray, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from ..rows.view import Rows
 from .projector import NewRows, Projector, SquaredErrors
 
 __all__ = ["FeatureProjector"]
-
-MOST_PREPARED = 1 << 24
-"""Bytes of axes of which a prepared copy is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +58,12 @@ class FeatureProjector(Projector):
     def expansion(self) -> np.ndarray:
         return self.map.landmark_weights(np.column_stack([self.duals, self.mean]))
 
-    def through_features(self) -> FeatureProjector:
-        return self
-
     def map_state(self) -> tuple[dict, dict[str, np.ndarray]] | None:
         """(header, arrays) of the feature map; None for one from outside that has none."""
         try:
             return self.map.state()
         except NotImplementedError:
             return None
-
-    def without_map(self) -> tuple[Any, tuple[dict, dict[str, np.ndarray]] | None]:
-        state = self.map_state()
-        return self if state is None else replace(self, map=cast(FeatureMap, None)), state
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header, arrays = self.map.state()
@@ -98,10 +88,7 @@ class FeatureProjector(Projector):
         return applied(self.map, self.axes), self.of_the_mean()[0]
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
-        if self.axes.nbytes <= MOST_PREPARED:
-            values, constant = self._prepared
-        else:
-            values, constant = applied(self.map, self.axes), self.of_the_mean()[0]
+        values, constant = self._prepared
         evaluate(values, rows, n_threads, constant=constant, out=out, progress=progress, stage="scores")
 
     def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:

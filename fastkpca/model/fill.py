@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base import parallel
 from ..rows.convert import as_rows
-from .contributions import ENTRIES, Statistic, least_along, statistic_of, tried_values
+from .contributions import Statistic, least_along, statistic_of, tried_values
 from .result import KPCAModel, check_model
 from .rows import new_rows
 
@@ -119,7 +119,7 @@ def _nearest(landmarks: Any, rows: np.ndarray, missing: np.ndarray, middle: np.n
         return np.broadcast_to(middle, rows.shape)
     points = np.asarray(landmarks, dtype=np.float64) - middle
     known = np.where(missing, 0.0, rows - middle)
-    step, nearest = max(1, ENTRIES // len(points)), []
+    step, nearest = parallel.tile_rows(len(points), least=1), []
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
         # |x - p|^2 over the known columns, but for |x|^2

@@ -30,10 +30,8 @@ __all__ = ["Importance", "kpca_importance"]
 
 STABLE = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""
-SHOWN_COLUMNS, SHOWN_COMPONENTS, WIDEST_NAME = 15, 6, 40
-"""Of the table that a result shows of itself."""
-LOOKED_AT = 512
-"""Rows that set the step of central differences."""
+SHOWN = 12
+"""Columns and components, of each so many, in the table that a result shows of itself."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,12 +97,11 @@ class Importance:
 
     def __repr__(self) -> str:
         header, *lines = self._table()
-        width = min(max(len(line[0]) for line in lines), WIDEST_NAME)
+        width = max(9, *(len(line[0]) for line in lines))
         c, d = self.importance.shape
         text = [f"Importance by {self.method}: {c} components, {d} columns, {self.n_samples} rows"]
         for name, *cells in (("share (%)", *(f"{x}  " for x in header[1:])), *lines):
-            short = name if len(name) <= WIDEST_NAME else name[: WIDEST_NAME - 1] + "…"
-            text.append((f"{short:<{max(width, 9)}}" + "".join(f"{cell:>8}" for cell in cells)).rstrip())
+            text.append((f"{name:<{width}}" + "".join(f"{cell:>8}" for cell in cells)).rstrip())
         text += [self._left_out(), self._key()]
         return "\n".join(filter(None, text))
 
@@ -117,17 +114,17 @@ class Importance:
 
     def _table(self) -> list[tuple[str, ...]]:
         """A header, then the most important columns of the first component: share and sign in each component."""
-        components = range(min(len(self.importance), SHOWN_COMPONENTS))
+        components = range(min(len(self.importance), SHOWN))
         signs = np.zeros(self.importance.shape, np.intp) if self.positive is None else self.sign
         lines = [("column", *(f"PC{j + 1}" for j in components))]
-        for i in self.ranking()[:SHOWN_COLUMNS]:
+        for i in self.ranking()[:SHOWN]:
             cells = (f"{100.0 * self.share[j, i]:.1f} {' +-'[signs[j, i]]}" for j in components)
             lines.append((self.names[i], *cells))
         return lines
 
     def _left_out(self) -> str:
         c, d = self.importance.shape
-        left = [(c - SHOWN_COMPONENTS, "component"), (d - SHOWN_COLUMNS, "column")]
+        left = [(c - SHOWN, "component"), (d - SHOWN, "column")]
         texts = [f"{count} more {word}{'s' * (count > 1)}" for count, word in left if count > 0]
         return f"and {' and '.join(texts)}" if texts else ""
 
@@ -316,7 +313,7 @@ def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:
 
 def _lengths(rows: Rows) -> np.ndarray:
     """Over which a function that does not know its derivative may change, by column: the spread of the first rows."""
-    sample = rows.tile(0, min(LOOKED_AT, rows.n_samples))
+    sample = rows.tile(0, min(SAMPLE_ROWS, rows.n_samples))
     with np.errstate(over="ignore", invalid="ignore"):  # named where the sums are complete
         spread = sample.std(axis=0)
     largest = float(spread.max()) or float(np.abs(sample).max()) or 1.0
@@ -324,15 +321,12 @@ def _lengths(rows: Rows) -> np.ndarray:
 
 
 def _permutation_pass(projector: Projector, kernel: Kernel, rows: Rows, rng: np.random.Generator) -> Pass:
-    n, w = rows.n_samples, rows.weights
-    share = None
+    n, w, share = rows.n_samples, rows.weights, None
     if w is not None:
         share = np.asarray(w, dtype=np.float64) / np.max(w)
         share /= share.sum()
-    if share is None:
-        numbers = np.sort(rng.choice(n, min(n, SAMPLE_ROWS), replace=False))
-    else:
-        numbers = np.sort(rng.choice(n, SAMPLE_ROWS, p=share))
+    count = min(n, SAMPLE_ROWS) if w is None else SAMPLE_ROWS
+    numbers = np.sort(rng.choice(n, count, replace=w is not None, p=share))
     donors, seed = rows.take(numbers), int(rng.integers(2**63))
 
     def scores(X: np.ndarray) -> np.ndarray:

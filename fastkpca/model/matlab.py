@@ -15,8 +15,8 @@ from .result import KPCAModel, check_model
 
 __all__ = ["export_mat"]
 
-LARGEST = 1 << 31
-"""Bytes of an array that are too many for the format (v5, the newest that scipy writes)."""
+LARGEST = np.iinfo(np.int32).max
+"""Bytes that an array may take in the format (v5, the newest that scipy writes)."""
 _one_at_a_time = threading.Lock()
 """scipy keeps the length of the variable that it writes in one place for all threads, which then write each other's."""
 
@@ -106,7 +106,7 @@ def _doubles(value: Any, place: str) -> Any:
         cells[:] = [_doubles(item, f"{place}{{{i + 1}}}") for i, item in enumerate(value)]
         return cells
     if isinstance(value, np.ndarray):
-        if 8 * value.size >= LARGEST:
+        if 8 * value.size > LARGEST:
             raise ValueError(
                 f"{place} takes {8 * value.size:.3g} bytes, more than the 2 GB that a .mat file of version 5 holds; a "
                 "model by features (method='features'), without scores (return_scores=False), is smaller"

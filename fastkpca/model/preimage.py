@@ -12,7 +12,6 @@ pre-image is a row whose image is near P. How to find one depends on what the mo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,12 @@ from ..kernels import guarded
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .feature_projector import FeatureProjector
 from .novelty import finite
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
 from .rows import counted, float_type, new_rows
 from .search import Known, Search
+from .shared_map import feature_projector
 
 __all__ = ["kpca_denoise", "kpca_preimage", "linear_preimages"]
 
@@ -127,7 +126,33 @@ def kpca_preimage(
     >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
     True
     """
-    return _preimages(model, Z, start, _Options(method, train, alpha, tol, max_iter, n_threads, progress))
+    check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
+    max_iter, tol = check_count(max_iter, "max_iter"), check_tol(tol)
+    _check_alpha(alpha)
+    model = check_model(model)
+    scores, dtype = _checked_scores(model, Z)
+    kernel = guarded(model.kernel)
+    threads = parallel.threads_for(kernel, n_threads)
+    method = _method(method, model, train is not None, start is not None)
+    with parallel.reporter(progress) as report, parallel.blas_threads():
+        known = None if method == "linear" else _known_rows(model, kernel, train, threads)
+        if method == "linear":
+            result = linear_preimages(model, scores)
+        elif method == "ridge":
+            assert known is not None
+            result = _by_ridge(model, known, scores, alpha, threads, report)
+        else:
+            search = Search(model, kernel, known, _start(model, start, scores), tol, max_iter)
+            result, warning = search.run(scores, threads, report)
+            if warning:
+                warn_caller(f"pre-images: {warning}", PreimageWarning)
+    if not np.isfinite(result).all():
+        row = int(np.argmin(np.isfinite(result).all(axis=1)))
+        raise ValueError(
+            f"the pre-image of row {row} of Z is not finite: its scores, or the rows that it is learned from, are too "
+            "large; give scores like those of the training rows, and smaller rows"
+        )
+    return result.astype(dtype, copy=False)
 
 
 def kpca_denoise(
@@ -203,55 +228,9 @@ def kpca_denoise(
     quiet = np.errstate(over="ignore", invalid="ignore")  # what overflows is refused
     with parallel.blas_threads(), quiet:
         Z = finite(_scores_in_span(model, kernel, given.rows, threads), "the projection")
-    rows = _preimages(model, Z, X, _Options(method, train, alpha, tol, max_iter, n_threads, progress))
+    options: dict[str, Any] = {"method": method, "train": train, "alpha": alpha, "tol": tol, "max_iter": max_iter}
+    rows = kpca_preimage(model, Z, start=X, n_threads=n_threads, progress=progress, **options)
     return rows.astype(given.dtype, copy=False)
-
-
-@dataclass(frozen=True)
-class _Options:
-    """The arguments of ``kpca_preimage`` beside the scores and the start, checked."""
-
-    method: str
-    train: Any
-    alpha: float | None
-    tol: float
-    max_iter: int
-    n_threads: int | None
-    progress: bool | Callable[[str, int, int], None]
-
-    def __post_init__(self) -> None:
-        check_choice(self.method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
-        object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
-        object.__setattr__(self, "tol", check_tol(self.tol))
-        _check_alpha(self.alpha)
-
-
-def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.ndarray:
-    model = check_model(model)
-    scores, dtype = _checked_scores(model, Z)
-    kernel = guarded(model.kernel)
-    threads = parallel.threads_for(kernel, options.n_threads)
-    method = _method(options.method, model, options.train is not None, start is not None)
-    with parallel.reporter(options.progress) as report, parallel.blas_threads():
-        if method == "linear":
-            result = linear_preimages(model, scores)
-        elif method == "ridge":
-            known = _known_rows(model, kernel, options.train, threads)
-            assert known is not None
-            result = _by_ridge(model, known, scores, options.alpha, threads, report)
-        else:
-            known = _known_rows(model, kernel, options.train, threads)
-            search = Search(model, kernel, known, _start(model, start, scores), options.tol, options.max_iter)
-            result, warning = search.run(scores, threads, report)
-            if warning:
-                warn_caller(f"pre-images: {warning}", PreimageWarning)
-    if not np.isfinite(result).all():
-        row = int(np.argmin(np.isfinite(result).all(axis=1)))
-        raise ValueError(
-            f"the pre-image of row {row} of Z is not finite: its scores, or the rows that it is learned from, are too "
-            "large; give scores like those of the training rows, and smaller rows"
-        )
-    return result.astype(dtype, copy=False)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -388,7 +367,7 @@ def linear_preimages(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     if projector.landmarks is not None:
         sums = projector.expansion().T @ np.asarray(projector.landmarks, dtype=np.float64)
         return model.in_units_of_rows(sums[-1] + Z @ sums[:-1])
-    features: FeatureProjector = projector.through_features()
+    features = feature_projector(model)
     P = features.mean + Z @ features.duals.T
     M = features.map.features(np.eye(model.n_features))  # phi(x) = x M
     return model.in_units_of_rows(np.linalg.lstsq(M.T, P.T, rcond=None)[0].T)

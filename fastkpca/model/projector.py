@@ -69,17 +69,6 @@ class Projector:
         """Components and mean as sums over the images of the landmarks: shape (m, c + 1), float64."""
         raise NotImplementedError
 
-    def check_weights(self) -> None:
-        """Raise ValueError where the training rows had weights that are not known any more."""
-
-    def without_map(self) -> tuple[Any, tuple[dict, dict[str, np.ndarray]] | None]:
-        """For pickle: (this projector without its feature map, the map's state); (itself, None) where there is none."""
-        return self, None
-
-    def through_features(self) -> Any:
-        """This projector where it is a FeatureProjector, else None."""
-        return None
-
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
         raise NotImplementedError
@@ -91,14 +80,6 @@ class Projector:
     def leading(self, signs: np.ndarray) -> Self:
         """The first ``len(signs)`` components, each times its sign."""
         raise NotImplementedError
-
-    def recentred(self, column_means: np.ndarray) -> Self:
-        """Centre new rows by these means of kernel values, where the projector centres by such means."""
-        return self
-
-    def with_rows(self, X: np.ndarray) -> Self:
-        """The same on these training rows, where the projector holds such; others are left as they are."""
-        return self
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         """Write the scores (m, c) of the rows into ``out``."""

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def read_names(record: Record, d: int) -> tuple[str, ...] | None:
-    if "feature_names" not in record.header:
+    if record.get("feature_names") is None:
         return None
     names = record.list("feature_names", d)
     if not all(isinstance(name, str) for name in names):
@@ -40,8 +40,8 @@ def read_names(record: Record, d: int) -> tuple[str, ...] | None:
 
 
 def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | None]:
-    """(sum of the weights, weights): None where the model has no weights, or the file does not hold them."""
-    weight_sum = record.number("weight_sum", above=1.0) if "weight_sum" in record.header else None
+    """(sum of the weights, weights): None where the model has no weights, or does not hold them."""
+    weight_sum = None if record.get("weight_sum") is None else record.number("weight_sum", above=1.0)
     if "sample_weight" not in record.arrays:
         return weight_sum, None
     weights = record.array("sample_weight", (n,), least=0.0)
@@ -74,9 +74,7 @@ def read_spectrum(record: Record, n: int) -> dict[str, Any]:
 def read_kind(record: Record) -> dict[str, Any]:
     kind = record.text("bound_kind", ("guaranteed", "probabilistic"))
     guaranteed = kind == "guaranteed"
-    probability = 0.0 if guaranteed else 4e-6  # files without it: up to four searches, each failing with 1e-6
-    if "failure_probability" in record.header:
-        probability = record.number("failure_probability")
+    probability = record.number("failure_probability")
     if not (probability == 0.0 if guaranteed else 0.0 < probability <= 1.0):
         raise record.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
     return {"bound_kind": kind, "failure_probability": probability}
@@ -108,10 +106,11 @@ def read_projector(
         X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
         # orthonormal vectors over sqrt(eigenvalue), minus their means
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * record.arrays["eigenvalues"])
-        if not norms.max() < 1.01 and "weight_sum" not in record.header:
+        weighted = record.get("weight_sum") is not None
+        if not weighted and not norms.max() < 1.01:
             raise record.refuse("its coefficients are too large for its eigenvalues")
-        if weights is None and "weight_sum" in record.header:  # files without weights can be read as well
-            weights = np.empty(0)
+        if weighted and weights is None:
+            raise record.refuse("the array sample_weight is missing")
         if not center and means.any():
             raise record.refuse("it is not centred, and its column means are not zero")
         return SampleProjector(X, coeff, means, weights, center)
@@ -144,27 +143,26 @@ def read_scale(record: Record, d: int) -> np.ndarray | None:
 def read_moments(record: Record, projector: Projector) -> Moments | None:
     if "moments" not in record.header:
         return None
-    features: FeatureProjector | None = projector.through_features()
-    if features is None:
+    if not isinstance(projector, FeatureProjector):
         raise record.refuse("it has moments and no feature map")
     arrays = record.arrays_under("moments.")
     moments = Record(record.get("moments"), arrays, "the moments")
     moments.keys(("count", "residual_trace"))
     count = moments.number("count", above=0.0)
     moments.number("residual_trace", least=0.0)
-    if abs(count - record.header.get("weight_sum", record.header["n_samples"])) > 1e-9 * count:
+    if abs(count - (record.header["weight_sum"] or record.header["n_samples"])) > 1e-9 * count:
         raise moments.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
-    D = features.map.n_features
+    D = projector.map.n_features
     # compared with what is in the file, before memory of that size is taken
     if "scatter" in arrays:
         moments.array("scatter", (D, D))
     with refusing("the moments"):
-        return features.map.new_moments().restore(dict(moments.header), arrays)
+        return projector.map.new_moments().restore(dict(moments.header), arrays)
 
 
 def read_left_out(record: Record) -> tuple[float, float] | None:
-    """None in files of before, and of models without moments: all that is known is a trace."""
-    if "left_out" not in record.header:
+    """None for models without moments: all that is known is a trace."""
+    if record.get("left_out") is None:
         return None
     bound, failure = record.list("left_out", 2)
     pair = Record({"bound": bound, "failure": failure}, {}, "the bound on what the feature map leaves out")

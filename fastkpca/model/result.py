@@ -19,6 +19,7 @@ from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import reading
+from .feature_projector import FeatureProjector
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
@@ -39,7 +40,7 @@ OTHER_NAMES = {
     "save": "fastkpca.save(model, path)",
     "plot": "fastkpca.plot.scores(model)",
     "scores": "model.score",
-    "X_transformed": "model.score",
+    "x_transformed": "model.score",
     "rotated": "model.score",
     "embedding": "model.score",
     "explained_variance_ratio": "model.explained / 100",
@@ -59,15 +60,29 @@ OTHER_NAMES = {
     "eig": "model.eigenvalues",
     "mean": "model.shift",
     "mu": "model.shift",
-    "T2": "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))",
     "t2": "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))",
-    "SPE": "fastkpca.kpca_spe(model, X)",
     "spe": "fastkpca.kpca_spe(model, X)",
-    "Q": "fastkpca.kpca_spe(model, X)",
+    "q": "fastkpca.kpca_spe(model, X)",
     "n_features_in": "model.n_features",
     "feature_names_in": "model.feature_names",
 }
-"""What scikit-learn, R and MATLAB call what a model has, without the underscore at the end."""
+"""What scikit-learn, R and MATLAB call what a model has, in small letters and without the underscore at the end."""
+PLAIN = (
+    "bound_kind",
+    "failure_probability",
+    "total_variance",
+    "total_variance_bounds",
+    "info",
+    "n_samples",
+    "n_features",
+    "weight_sum",
+    "center",
+    "feature_names",
+    "_left_out",
+)
+"""What the header of a model's file has as it is."""
+ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift", "scale")
+"""What its arrays are, beside those of the projector, the moments and the limits."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -262,7 +277,7 @@ class KPCAModel:
             text = f"a KPCAModel has no attribute {name!r}"
             if name.startswith("__"):
                 raise AttributeError(text)
-            here = OTHER_NAMES.get(name.removesuffix("_"))
+            here = OTHER_NAMES.get(name.removesuffix("_").lower())
             near = did_you_mean(name, [x for x in dir(type(self)) if not x.startswith("_")] + list(vars(self)))
             raise AttributeError(f"{text}; here it is {here}" if here else f"{text}{near and f'; {near}'}")
 
@@ -291,53 +306,27 @@ class KPCAModel:
     def __reduce__(self) -> tuple:
         """For pickle and copy: a feature map becomes its state, and the plan loses the functions of its offers."""
         parts = {x.name: vars(self)[x.name] for x in fields(self)} | {"plan": None}
-        projector, state = self.projector.without_map()
+        projector: Any = self.projector
+        state = projector.map_state() if isinstance(projector, FeatureProjector) else None
         if state is not None:
-            parts["projector"] = projector
+            parts["projector"] = replace(projector, map=None)
             parts["_moments"] = None if self._moments is None else self._moments.state()
         return _unpickled, (parts, self.plan.state(), state)
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
         check_flag(scores, "scores")
-        header: dict[str, Any] = {
-            "kernel": kernel_state(self.kernel),
-            "bound_kind": self.bound_kind,
-            "failure_probability": self.failure_probability,
-            "total_variance_bounds": list(self.total_variance_bounds),
-            "total_variance": self.total_variance,
-            "plan": self.plan.state(),
-            "info": self.info,
-            "n_samples": self.n_samples,
-            "n_features": self.n_features,
-            "dtype": self.dtype.name,
-        }
-        if self.weight_sum is not None:
-            header["weight_sum"] = self.weight_sum
-        if not self.center:
-            header["center"] = False
-        if self.feature_names is not None:
-            header["feature_names"] = list(self.feature_names)
-        arrays = {
-            "eigenvalues": self.eigenvalues,
-            "eigenvalue_bounds": self.eigenvalue_bounds,
-            "angle_bounds": self.angle_bounds,
-            "clusters": self.clusters,
-            "shift": self.shift,
-        }
-        if self.scale is not None:
-            arrays["scale"] = self.scale
+        plain = {name.lstrip("_"): vars(self)[name] for name in PLAIN}
+        header = {name: list(x) if isinstance(x, tuple) else x for name, x in plain.items()}
+        header |= {"kernel": kernel_state(self.kernel), "plan": self.plan.state(), "dtype": self.dtype.name}
+        arrays = {name: vars(self)[name] for name in ARRAYS if vars(self)[name] is not None}
         of_projector, arrays_of_projector = self.projector.state()
         header |= of_projector
         arrays |= arrays_of_projector
-        if self._moments is not None:
-            header["moments"], moments = self._moments.state()
-            arrays |= {f"moments.{name}": array for name, array in moments.items()}
-        if self._left_out is not None:
-            header["left_out"] = list(self._left_out)
-        if self.limits is not None:
-            header["limits"], of_limits = self.limits.state()
-            arrays |= {f"limits.{name}": array for name, array in of_limits.items()}
+        for name, part in (("moments", self._moments), ("limits", self.limits)):
+            if part is not None:
+                header[name], of_part = part.state()
+                arrays |= {f"{name}.{key}": array for key, array in of_part.items()}
         if scores:
             arrays["score"] = np.asarray(self.score)
         if self.sample_weight is not None and (scores or self.projector.grows_with_n):
@@ -356,7 +345,7 @@ class KPCAModel:
         c = len(spectrum["eigenvalues"])
         weight_sum, weights = reading.read_weights(record, n)
         kernel = kernel_from_state(record.get("kernel"), plugins=plugins)
-        center = record.flag("center") if "center" in record.header else True
+        center = record.flag("center")
         projector = reading.read_projector(record, kernel, (n, d, c), weights, center=center)
         model = cls(
             **spectrum,

@@ -70,7 +70,6 @@ def new_rows(
 
 def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:
     """(those of the training rows that count, with their weights; their numbers, None where all count)."""
-    model.projector.check_weights()
     return rows.weighted(model.sample_weight).present()
 
 

@@ -33,7 +33,7 @@ class SampleProjector(Projector):
     column_means : ndarray (N,)
         Of the Gram matrix of the training rows; with weights, weighted means.
     weights : ndarray (N,) or None
-        Of the training rows; None: each counts once. Empty: they had weights, and the model's file does not hold them.
+        Of the training rows; None: each counts once.
     center : bool
         Whether the model is centred; if not, ``column_means`` are zero, and so is the mean of feature space.
     """
@@ -66,12 +66,6 @@ class SampleProjector(Projector):
 
     def leading(self, signs: np.ndarray) -> SampleProjector:
         return replace(self, coeff=np.ascontiguousarray(self.coeff[:, : len(signs)] * signs))
-
-    def recentred(self, column_means: np.ndarray) -> SampleProjector:
-        return replace(self, column_means=column_means)
-
-    def with_rows(self, X: np.ndarray) -> SampleProjector:
-        return replace(self, X=X)
 
     @property
     def tile_rows(self) -> int:
@@ -131,17 +125,9 @@ class SampleProjector(Projector):
         """The share of each training row in the mean, shape (N,): its weight over the sum of the weights."""
         if not self.center:
             return np.zeros(len(self.X))
-        self.check_weights()
         if self.weights is None:
             return np.full(len(self.X), 1.0 / len(self.X))
         return self.weights / self.weights.sum()
-
-    def check_weights(self) -> None:
-        if self.weights is not None and len(self.weights) != len(self.X):
-            raise ValueError(
-                "this model was made of weighted rows, and its file does not hold their weights, which are needed "
-                "here; fit it again (kpca_project and kpca_t2 do without them)"
-            )
 
     def squared_errors(
         self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool

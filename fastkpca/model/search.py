@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,9 @@ from ..base import parallel
 from ..base.protocol import Kernel
 from ..kernels.gaussian import median_distance
 from ..rows.view import Rows
-from .descent import Descent, MapTarget, RowsTarget, Target, descend
-from .feature_projector import FeatureProjector
+from .descent import Descent, Target, descend, map_target, rows_target
 from .result import KPCAModel
+from .shared_map import feature_projector
 
 __all__ = ["Known", "Search"]
 
@@ -93,15 +92,15 @@ def _length(known: Known | None, start: Rows | None) -> float:
     return max(float(np.abs(sample).max()), 1.0)
 
 
-def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Any]:
+def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Target]:
     """P of a block of scores: as sums over the images of the landmarks, or as vectors of features."""
     landmarks = model.projector.landmarks
     if landmarks is not None:
         expansion = model.projector.expansion()
         left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
-        return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
-    features: FeatureProjector = model.projector.through_features()
-    return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.duals.T, length)
+        return lambda z: rows_target(kernel, landmarks, left, base, z, length)
+    features = feature_projector(model)
+    return lambda z: map_target(kernel, features.map, features.mean + z @ features.duals.T, length)
 
 
 def _starts(target: Target, z: np.ndarray, known: Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:

@@ -80,10 +80,10 @@ class Uncertainty:
     separated: np.ndarray
     level: float
     n_bootstrap: int
-    n_significant: int | None
-    p_values: np.ndarray | None
-    permuted: np.ndarray | None
-    n_samples: int
+    n_significant: int | None = None
+    p_values: np.ndarray | None = None
+    permuted: np.ndarray | None = None
+    n_samples: int = 0
 
     def __repr__(self) -> str:
         low, high = self.explained_interval[0]
@@ -279,10 +279,6 @@ def _intervals(sample: Sample, drawn: Statistics, options: _Options) -> Uncertai
         separated=mixed < MIXED,
         level=options.level,
         n_bootstrap=options.n_bootstrap,
-        n_significant=None,
-        p_values=None,
-        permuted=None,
-        n_samples=0,
     )
 
 
@@ -310,12 +306,9 @@ def _tested(
 ) -> dict[str, Any]:
     """Shares of the variance of the leading components of some rows, and of these with their columns permuted."""
     rows = given.rows
-    n, w = rows.n_samples, rows.weights
-    if w is None:
-        numbers = np.sort(rng.choice(n, min(n, PERMUTED_ROWS), replace=False))
-    else:
-        copies = np.repeat(np.arange(n), np.ceil(w).astype(np.intp)) if np.ceil(w).sum() <= PERMUTED_ROWS else None
-        numbers = np.sort(rng.choice(n, PERMUTED_ROWS, p=w / w.sum())) if copies is None else copies
+    counts = 1 if rows.weights is None else np.ceil(rows.weights).astype(np.intp)
+    copies = np.repeat(np.arange(rows.n_samples), counts)
+    numbers = np.sort(rng.choice(copies, min(len(copies), PERMUTED_ROWS), replace=False))
     X = rows.take(numbers)
     k = min(options.k, len(X) - 1)
     seeds = rng.integers(2**63, size=options.n_permutations)

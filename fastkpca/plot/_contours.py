@@ -15,13 +15,11 @@ from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from ..rows.values import check_finite
-from ._figure import colour_map, component_label, given_axes, new_axes, require_matplotlib, short
+from ._figure import FEW, colour_map, component_label, given_axes, new_axes, require_matplotlib, short
 from ._scores import check_components, check_labels, check_number_of, draw_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_DRAWN = 2000  # more rows than this would hide the contours
 
 
 @overload
@@ -151,7 +149,7 @@ def contours(
     for one, i, column in zip(axes, chosen, values.T):
         _draw(one, x, y, column.reshape(len(y), len(x)), levels, cmap)
         if points and rows is not None:
-            seen = slice(None) if len(rows) <= _DRAWN else np.random.default_rng(0).permutation(len(rows))[:_DRAWN]
+            seen = slice(None) if len(rows) <= FEW else np.random.default_rng(0).permutation(len(rows))[:FEW]
             classes = _rows_on_top(one, rows[seen][:, [first, second]], None if labels is None else labels[seen])
         one.set_xlim(spans[0])
         one.set_ylim(spans[1])
@@ -260,12 +258,9 @@ def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int
 
 
 def _rows_on_top(ax: Any, points: np.ndarray, labels: np.ndarray | None) -> list[Any]:
-    inches = ax.get_window_extent().width / ax.figure.dpi
-    small = float(np.clip(inches / 4.0, 0.3, 1.0))  # panels beside each other have smaller marks
-    size = small * float(np.clip(4e3 / max(len(points), 1), 1, 10))
     if labels is None:
-        return draw_points(ax, points, None, color="black", s=size, alpha=0.6)
-    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="black", linewidths=0.5 * small)
+        return draw_points(ax, points, None, color="black", s=5)
+    return draw_points(ax, points, labels, bar=False, s=10, edgecolors="black")
 
 
 def _label(names: Sequence[str], i: int) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 from datetime import UTC, date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,27 +18,16 @@ if TYPE_CHECKING:
 
 # Six of M. A. Petroff, Accessible color sequences for data visualization, 2021, and in place of its second grey, browns
 # and pale blue four that a random search found far from these six for all eyes (tests/plot/test_colours.py measures)
-COLOURS = (
-    "#3f90da",
-    "#ffa90e",
-    "#bd1f01",
-    "#216945",
-    "#832db6",
-    "#53c99c",
-    "#e76300",
-    "#4c3436",
-    "#717581",
-    "#9dd3f5",
-)
-MARKERS = "o^sDvXP*<>"  # each class or line has its own: colours alone do not survive a grey print
-LARGER = {"*": 2.2}  # a star of the others' size has half their area of ink
-_SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-2, 2, 17)]
-"""Where a name may stand: radians from the direction away from the origin, and points beyond its place."""
-_JOINED = 8
-"""A name that many points away from its place is joined to it by a line."""
+BLUE, AMBER, RED, ORANGE, GREY = "#3f90da", "#ffa90e", "#bd1f01", "#e76300", "#717581"
+COLOURS = (BLUE, AMBER, RED, "#216945", "#832db6", "#53c99c", ORANGE, "#4c3436", GREY, "#9dd3f5")
+MARKERS = "o^sDvXPd<>"  # each class or line has its own: colours alone do not survive a grey print
+LINES = "--", "-.", ":"  # as well
+FEW = 2000
+"""Rows that are told apart in a picture: up to so many each is a mark, or all are drawn over contours."""
+_SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-np.pi, np.pi, 17)]
+"""Where a name may stand: direction in radians, and points beyond its place."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _NUMBERS = re.compile(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)")
-BLUE, AMBER, RED, GREY, ORANGE = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[8], COLOURS[6]
 
 
 def require_matplotlib() -> None:
@@ -207,47 +196,35 @@ def bars(ax: Any, names: list[str]) -> None:
     light_grid(ax, "x")
 
 
-def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray, *, shafts: bool = False) -> None:
-    """Write names beside their places (n, 2), where each covers the least: no other name, few points, near its place.
-
-    ``points`` (m, 2) are what is drawn; with ``shafts`` there is also an arrow from the origin to each place.
-    """
+def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray) -> None:
+    """Write names beside their places (n, 2), where each covers the least: no other name, few of the points (m, 2) that
+    are drawn, near its place, to which a line leads."""
     from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
+    from matplotlib.text import Text
 
     ax.figure.canvas.figure.draw_without_rendering()  # the axes as they are beside a legend
     inside, to_pixels = ax.get_window_extent(), ax.figure.dpi / 72
-    tips, points = (ax.transData.transform(np.reshape(x, (-1, 2))) for x in (places, points))
-    origin = ax.transData.transform((0, 0)) if shafts else inside.min
-    lines = [origin + np.linspace(0.1, 1, 40)[:, None] * (tip - origin) for tip in tips] if shafts else []
-    drawn = np.concatenate([points, *[x for line in lines for x in (line,) * 10]])  # an arrow counts as ten rows
-    gaps = lambda low, high, x: np.hypot(*(x - np.clip(x, low, high)).T)  # noqa: E731
-    taken: list[np.ndarray] = []
+    tips, drawn = (ax.transData.transform(np.reshape(x, (-1, 2))) for x in (places, points))
+    look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": "small"}
+    look["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]
+    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 1}
+    taken: list[tuple[np.ndarray, np.ndarray]] = []
     for place, tip, name in zip(places, tips, names):
-        look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": "small"}
-        line = {"arrowstyle": "-", "color": "0.45", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 1}
-        rim = [withStroke(linewidth=2.5, foreground="white")]
-        text = ax.annotate(short(name), place, (0, 0), path_effects=rim, **look)
-        box = text.get_window_extent()
-        half = np.array([box.width, box.height]) / 2 + 1.5 * to_pixels
-        best, centre, far = np.inf, tip, 0
-        others = tips[(tips != tip).any(axis=1)]
+        text = ax.annotate(short(name), place, (0, 0), arrowprops=line, **look)
+        half = np.array(Text.get_window_extent(text).size) / 2 + to_pixels
+        found = []
         for turn, away in _SPOTS:
-            angle = np.arctan2(*(tip - origin)[::-1]) + turn
-            direction = np.array([np.cos(angle), np.sin(angle)])
+            direction = np.array([np.cos(turn), np.sin(turn)])
             # the box's corner, or the middle of its side, is that far away
             middle = tip + direction * away * to_pixels + half * np.clip(direction / 0.7, -1, 1)
             low, high = middle - half, middle + half
             over = sum(float(np.prod(np.clip(np.minimum(high, t[1]) - np.maximum(low, t[0]), 0, None))) for t in taken)
             out = max(*(inside.min - low), *(high - inside.max), 0.0)
             covered = int(((low < drawn) & (drawn < high)).all(axis=1).sum())
-            nearer = gaps(low, high, others) < gaps(low, high, tip)  # who is meant?
-            cost = over + 100.0 * out + covered + 20.0 * nearer.any() + 0.3 * away + abs(turn)
-            if cost < best:
-                best, centre, far = cost, middle, away
-        taken.append(np.array([centre - half, centre + half]))
-        text.xyann = tuple((centre - tip) / to_pixels)
-        if far > _JOINED:
-            ax.annotate("", place, text.xyann, textcoords="offset points", arrowprops=line, zorder=1)
+            found.append((over + 100.0 * out + covered + 0.3 * away, middle))
+        _, middle = min(found, key=lambda x: x[0])
+        taken.append((middle - half, middle + half))
+        text.xyann = tuple((middle - tip) / to_pixels)
 
 
 def short(text: str, length: int = 40) -> str:
@@ -258,40 +235,20 @@ def open_frame(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def key_above(ax: Any, handles: Any = None, columns: int = 3) -> None:
-    """The legend in one line above the axes, where it hides no data."""
-    given = {} if handles is None else {"handles": handles}
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, **given)
+def key_above(ax: Any, handles: Any = None) -> None:
+    """The legend above the axes, where it hides no data, in as many columns as there is room for."""
+    handles = ax.get_legend_handles_labels()[0] if handles is None else handles
+    inches = ax.figure.get_figwidth() * ax.get_position().width
+    columns = int(inches / (0.6 + 0.08 * max(len(x.get_label()) for x in handles)))
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    ax.legend(handles=handles, ncols=max(1, columns), frameon=False, **place)
 
 
-def columns_of_key(ax: Any) -> int:
-    """Two where the axes are wide enough for two short texts side by side."""
-    return 2 if ax.figure.get_figwidth() * ax.get_position().width > 4.5 else 1
-
-
-def light_grid(ax: Any, axis: str = "both") -> None:
+def light_grid(ax: Any, axis: Literal["both", "x", "y"] = "both") -> None:
     """Light lines behind the points."""
     ax.grid(True, axis=axis, which="major", color="0.92", linewidth=0.6)
     ax.set_axisbelow(True)
     open_frame(ax)
-
-
-def few_ticks(axis: Any) -> None:
-    """Numbers at powers of ten alone, or at 1, 2 and 5 times these where a logarithmic axis spans few of them."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(numticks=8))
-    axis.set_minor_formatter(NullFormatter())
-    plain_numbers(axis)
-
-
-def decades_at_least(ax: Any, low: float, high: float, least: float = 10.0) -> None:
-    """Limits of a logarithmic y axis around low..high, wide enough for its ticks to carry numbers."""
-    if high < least * low:
-        middle = np.sqrt(low * high)
-        low, high = middle / np.sqrt(least), middle * np.sqrt(least)
-    margin = (high / low) ** 0.05
-    ax.set_ylim(low / margin, high * margin)
 
 
 def whole_numbers(ax: Any) -> None:

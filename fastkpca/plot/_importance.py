@@ -16,9 +16,6 @@ from ._scores import check_components, scores
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.1, "shrinkA": 0, "shrinkB": 0}
-_REACH = 0.85  # of the longest arrow, in the extent of the scores
-
 
 def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: int = 0, n_columns: int = 15) -> Axes:
     """Bars: the share of each column in a component, the largest on top.
@@ -148,8 +145,8 @@ def biplot(
     >>> from fastkpca import plot
     >>> X = np.random.default_rng(0).standard_normal((60, 3)) * [3.0, 1.0, 0.1]
     >>> model = fk.kpca(X, "linear", 2)
-    >>> len(plot.biplot(model, fk.kpca_importance(model, X)).texts)
-    6
+    >>> [text.get_text() for text in plot.biplot(model, fk.kpca_importance(model, X)).texts]
+    ['column 0', 'column 1', 'column 2']
     """
     model = check_model(model)
     which = _measured(which, model, which)
@@ -168,12 +165,13 @@ def biplot(
     order = np.argsort(-lengths, kind="stable")[:n_arrows]
     order = order[lengths[order] > 1e-9 * max(float(lengths.max()), 1e-300)]
     reach = np.abs(np.asarray(model.score)[:, pair]).max(axis=0)
-    stretch = _REACH / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)
-    tips = stretch * arrows[order]
-    for tip in tips:
-        drawn.annotate("", tip, (0, 0), arrowprops=_ARROW)
+    tips = arrows[order] / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)
+    origin = np.zeros_like(tips.T)
+    drawn.quiver(*origin, *tips.T, angles="xy", scale_units="xy", scale=1, width=0.004)
+    drawn.update_datalim(tips)
+    shafts = np.concatenate([part * tips for part in np.linspace(0.1, 1, 40)])
     drawn.margins(0.12)
-    set_names(drawn, tips, [which.names[i] for i in order], np.asarray(model.score)[:, pair], shafts=True)
+    set_names(drawn, tips, [which.names[i] for i in order], np.concatenate([np.asarray(model.score)[:, pair], shafts]))
     return drawn
 
 

@@ -12,6 +12,7 @@ from ..model.limits import Limits
 from ..rows.foreign import is_missing
 from ._figure import (
     BLUE,
+    FEW,
     GREY,
     RED,
     as_times,
@@ -22,19 +23,16 @@ from ._figure import (
     key_above,
     new_axes,
     open_frame,
-    plain_numbers,
     set_names,
     whole_numbers,
     word_ticks,
 )
+from ._scores import POINTS_AS_PIXELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKED = 2000  # rows up to which each is a dot beside the line
-_MANY = 20 * _MARKED  # more marks than these go into vector formats as one picture
 _FAR = 30.0  # above so many times the limit, a linear axis would flatten everything below the limit
-_DECADES, _HIGHEST = 1e4, 1e9
 
 
 def monitor(
@@ -42,8 +40,8 @@ def monitor(
 ) -> np.ndarray:
     """Control charts of T^2 and SPE: their values row by row, the limits, and the rows beyond them in red.
 
-    The axis is logarithmic where values lie far beyond the limit; values outside its range are drawn at its end. Limits
-    called joint have their share of normal rows below both.
+    Where values lie far beyond the limit, the axis is logarithmic above the next power of ten. Limits called joint have
+    their share of normal rows below both.
 
     Parameters
     ----------
@@ -172,7 +170,11 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
         raise ValueError(f"there are {len(texts)} names for {len(t2)} rows; give one for each")
     drawn = axes_or_new(ax)
     beyond = limits.exceeded(t2=t2, spe=spe)
-    look: dict[str, Any] = {"s": float(np.clip(4e4 / len(t2), 2, 24)), "linewidths": 0, "rasterized": len(t2) > _MANY}
+    look: dict[str, Any] = {
+        "s": float(np.clip(4e4 / len(t2), 2, 24)),
+        "linewidths": 0,
+        "rasterized": len(t2) > POINTS_AS_PIXELS,
+    }
     handles = []
     for chosen, colour, mark, text in ((~beyond, BLUE, "o", "below both limits"), (beyond, RED, "D", "beyond one")):
         label = f"{int(chosen.sum())} {text}"
@@ -183,8 +185,6 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
     for axis, values, limit in (("x", t2, limits.t2), ("y", spe, limits.spe)):
         if limit > 0 and values.max() > _FAR * limit:
             drawn.set(**{f"{axis}scale": "log"})
-        elif values.min() >= 0:
-            drawn.set(**{f"{axis}lim": (0.0, 1.06 * max(float(values.max()), limit))})
     far = np.maximum(t2 / (limits.t2 or 1.0), spe / (limits.spe or 1.0))
     drawn.set(xlabel="T²", ylabel="SPE")
     open_frame(drawn)
@@ -281,49 +281,20 @@ def _places(x: Any, m: int) -> tuple[np.ndarray, list[str] | None]:
 
 
 def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text: str, name: str) -> None:
-    beyond = values > limit
-    far = limit > 0 and values.max() > _FAR * limit
-    if far:
-        # down to the lowest value or some decades below the limit, whichever is higher
-        positive = values[values > 0]
-        foot = max(min(float(positive.min()), limit), limit / _DECADES)
-        values = np.clip(values, foot, _HIGHEST * limit)
-        ax.set_yscale("log")
-        ax.set_ylim(foot / 1.3, float(values.max()) * 1.6)
-        plain_numbers(ax.yaxis)
-    few = len(x) <= _MARKED
-    size = float(np.clip(600 / len(x), 1.5, 5))
-    (line,) = ax.plot(
-        x,
-        values,
-        color=BLUE,
-        linewidth=0.9 if few else 0.5,
-        marker="o" if few else "None",
-        markersize=size,
-        markeredgewidth=0,
-        rasterized=len(x) > _MANY,
-        label=f"{name} of {len(x)} rows" if len(x) > 1 else f"{name} of one row",
-    )
-    border = ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3)
-    handles = [line, border]
+    beyond, few = values > limit, len(x) <= FEW
+    most = np.sqrt(np.finfo(float).max)  # matplotlib needs room beyond the values
+    values = np.clip(values, -most, most)
+    look: dict[str, Any] = {"markeredgewidth": 0, "rasterized": len(x) > POINTS_AS_PIXELS}
+    label = f"{name} of {len(x)} rows" if len(x) > 1 else f"{name} of one row"
+    dots: dict[str, Any] = {"marker": "o", "markersize": float(np.clip(600 / len(x), 1.5, 5))} if few else {}
+    handles = ax.plot(x, values, color=BLUE, linewidth=0.9 if few else 0.5, label=label, **dots, **look)
+    handles.append(ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3))
     if beyond.any():
-        size = float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3))
-        handles += ax.plot(
-            x[beyond],
-            values[beyond],
-            "D",
-            color=RED,
-            markersize=size,
-            markeredgewidth=0,
-            rasterized=int(beyond.sum()) > _MANY,
-            label=f"{int(beyond.sum())} beyond it",
-        )
-    if not far:
-        low = min(0.0, float(values.min()))
-        high = max(float(values.max()), limit)
-        margin = 0.04 * (high - low) if high > low else 1.0
-        ax.set_ylim(low - margin / 2, high + 2 * margin)
-    ax.margins(x=0.02)
+        size, label = float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3)), f"{int(beyond.sum())} beyond it"
+        handles += ax.plot(x[beyond], values[beyond], "D", color=RED, markersize=size, label=label, **look)
+    if limit > 0 and values.max() > _FAR * limit:
+        ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(limit)))
+    ax.margins(0.02, 0.06)
     ax.set_ylabel(name)
     open_frame(ax)
     key_above(ax, handles)

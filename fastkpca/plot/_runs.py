@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.checks import check_choice, check_list, check_numbers
-from ..model.plan import Candidate, Plan
+from ..base.rounding import EPS
+from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from ..model.result import KPCAModel, check_model
 from ._figure import (
     AMBER,
@@ -17,20 +18,16 @@ from ._figure import (
     GREY,
     RED,
     axes_or_new,
-    columns_of_key,
-    decades_at_least,
-    few_ticks,
     fitted,
     key_above,
     light_grid,
     open_frame,
+    plain_numbers,
     whole_numbers,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_LEAST = 1e-17  # an error of zero has no place on a logarithmic scale
 
 
 def accuracy(
@@ -62,7 +59,7 @@ def accuracy(
     TypeError
         One model in the place of a list; what is in the list are no models; or ``ax`` are no axes.
     ValueError
-        There is no model, a model does not record its tol, a tol is not positive, or the reference has fewer
+        There is no model, a model was made without tol, a tol is not positive, or the reference has fewer
         eigenvalues than a model.
 
     Examples
@@ -94,31 +91,27 @@ def accuracy(
     line = (asked.min() / 4, asked.max() * 4)
     drawn.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="asked for")
     sure = np.array([model.bound_kind == "guaranteed" for model in models])
-    width = np.maximum(width, _LEAST)
+    width = np.maximum(width, EPS)  # zero has no place on a logarithmic scale
     drawn.plot(asked, width, color=BLUE, linewidth=1)
     if sure.any():
         drawn.plot(asked[sure], width[sure], "o", color=BLUE, label="guaranteed: widest interval")
     if not sure.all():
         drawn.plot(asked[~sure], width[~sure], "o", color=BLUE, markerfacecolor="white", label="probable interval")
-    every = [width, asked]
     if error is not None:
-        error = np.maximum(error, _LEAST)
-        every.append(error)
-        drawn.plot(asked, error, "D-", color=RED, linewidth=1, markersize=5, label="achieved: largest error")
-    together = np.concatenate(every)
-    decades_at_least(drawn, float(together.min()), float(together.max()), least=1e3)
+        label = "achieved: largest error"
+        drawn.plot(asked, np.maximum(error, EPS), "D-", color=RED, linewidth=1, markersize=5, label=label)
     drawn.set_xlim(line)
     drawn.set_xlabel("asked for (tol)")
     drawn.set_ylabel("relative to the largest eigenvalue")
     light_grid(drawn)
-    key_above(drawn, columns=columns_of_key(drawn))
+    key_above(drawn)
     return drawn
 
 
 def _tol(model: Any) -> float:
     value = model.info.get("tol")
     if value is None:
-        raise ValueError("a model does not record its tol (it comes from an older file); give tol=, one a model")
+        raise ValueError("a model was made without tol (by max_features, or landmarks); give tol=, one a model")
     return float(value)
 
 
@@ -176,7 +169,6 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     searched, expected = _history(info.get("search_widths", []))
     drawn = axes_or_new(ax, (6, 4.2))
     drawn.set_yscale("log")
-    every = np.concatenate([widths, expected])
     tol = info.get("tol")
     if len(searched):
         # the search leads to the first interval: one line through both
@@ -187,17 +179,13 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     drawn.plot(passes, widths, "o-", color=BLUE, label=f"widest interval, {kind}", zorder=3)
     if tol:
         drawn.axhline(tol, color=GREY, linestyle="--", linewidth=1, label="asked for (tol)")
-        every = np.append(every, tol)
-    every = every[every > 0]
-    if len(every):
-        decades_at_least(drawn, float(every.min()), float(every.max()), least=1e3)
     last = max([1, *passes, *searched])
     drawn.set_xlim(0.5, last + 0.5)
     whole_numbers(drawn)
     drawn.set_xlabel("pass over the kernel matrix")
     drawn.set_ylabel("width / largest eigenvalue")
     light_grid(drawn, axis="y")
-    key_above(drawn, columns=columns_of_key(drawn))
+    key_above(drawn)
     return drawn
 
 
@@ -257,14 +245,11 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
     left, high = low / 3, max(high, 10 * low)
-    right = high * (high / left) ** 0.25  # room for the text to the right of the bars
-    drawn.set_xlim(left, right)
-    few_ticks(drawn.xaxis)
-    for i, (candidate, value) in enumerate(zip(listed, values)):
-        end = value if np.isfinite(value) and value > 0 else left
-        # text stands to the right of the bar, but a reason, which is longer, inside a bar that leaves it no room there
-        inside = bool(candidate.obstacle) and np.log(end / left) > 0.5 * np.log(right / left)
-        _bar(drawn, i, left, end, candidate, _amount(value, quantity), candidate is plan.chosen, inside)
+    drawn.set_xlim(left, high * (high / left) ** 0.25)  # room for the text to the right of the bars
+    plain_numbers(drawn.xaxis)
+    for row, (candidate, value) in enumerate(zip(listed, values)):
+        amount = f"{readable_seconds(value, 2)} s" if quantity == "seconds" else readable_size(candidate.memory)
+        _bar(drawn, row, left, value, candidate, amount, candidate is plan.chosen)
     drawn.set_yticks(range(len(listed)), [x.label for x in listed])
     drawn.set_ylim(len(listed) - 0.4, -0.6)
     drawn.set_xlabel(_UNITS[quantity])
@@ -273,29 +258,22 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     return drawn
 
 
-def _bar(
-    ax: Any, row: int, left: float, end: float, candidate: Candidate, amount: str, chosen: bool, inside: bool
-) -> None:
-    obstacle = candidate.obstacle
-    colour = BLUE if chosen else "white" if obstacle else AMBER
+def _bar(ax: Any, row: int, left: float, value: float, candidate: Candidate, amount: str, chosen: bool) -> None:
+    """A bar with its text beside it; the reason why there is none stands over it."""
+    end = max(value, left) if np.isfinite(value) else left
+    look: dict[str, Any] = {"color": BLUE if chosen else AMBER}
+    if candidate.obstacle:
+        look = {"color": "white", "edgecolor": "0.7", "hatch": "////"}
     if end > left:
-        look = {"edgecolor": "0.7", "hatch": "////"} if obstacle else {"edgecolor": colour}
-        ax.barh(row, end - left, left=left, height=0.66, color=colour, **look)
+        ax.barh(row, end - left, left=left, height=0.66, **look)
+    text = textwrap.fill(candidate.obstacle, 40) if candidate.obstacle else amount
     ax.annotate(
-        (textwrap.fill(obstacle, 40) if obstacle else amount) + (", chosen" if chosen else ""),
-        (end, row),
-        (-5 if inside else 5, 0),
+        text + (", chosen" if chosen else ""),
+        (left if candidate.obstacle else end, row),
+        (5, 0),
         textcoords="offset points",
         va="center",
-        ha="right" if inside else "left",
         fontsize="small",
-        color="0.3" if obstacle else "black",
         fontweight="bold" if chosen else "normal",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if inside else None,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
     )
-
-
-def _amount(value: float, quantity: str) -> str:
-    if quantity == "memory":
-        return f"{value:.3g} MB" if value < 1000 else f"{value / 1000:.3g} GB"
-    return f"{value:.2g} s" if value < 100 else f"{value:,.0f} s"

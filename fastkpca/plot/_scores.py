@@ -13,7 +13,7 @@ from ..base.checks import check_flag, check_list, check_name, check_numbers, is_
 from ..rows.foreign import is_missing
 from ._figure import (
     COLOURS,
-    LARGER,
+    LINES,
     MARKERS,
     as_times,
     axes_or_new,
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: it then says how many there are
 _KINDS = {"U": "words", "S": "words", "M": "times", "m": "durations"}
-_LINES = "-", "--", "-.", ":"  # of ellipses: colours alone do not survive a grey print
-_POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
-_NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
+POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 
 
 def scores(
@@ -194,7 +192,7 @@ def _new_points(
 
 def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any, style: dict[str, Any]) -> Any:
     """New rows as hollow marks; returns their entry in the legend."""
-    look = _NEW_ROWS | {"s": 30}
+    look: dict[str, Any] = {"facecolors": "none", "s": 30}
     draw_points(ax, points, labels, bar=False, values=values, hollow=True, **look | style)
     nowhere: list[list] = [[]] * points.shape[1]
     return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
@@ -216,7 +214,7 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
     if labels is None or points.shape[1] != 2 or _on_a_scale(labels, values):
         raise ValueError("ellipses are of classes in two components; give labels= that are words or few whole numbers")
     colours = _looks(len(values), cmap)[0]
-    for value, colour, line in zip(values, colours, cycle(_LINES)):
+    for value, colour, line in zip(values, colours, cycle(("-", *LINES))):
         rows = points[labels == value]
         if len(rows) < 3:
             continue
@@ -238,7 +236,7 @@ def _on_a_scale(labels: np.ndarray, values: np.ndarray) -> bool:
 def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[str, Any]) -> bool:
     """Whether the points are counted in cells, which is ``possible`` in two components and without labels."""
     if density is None:
-        return possible and n_points > _POINTS_AS_PIXELS and not {"s", "alpha"} & {*style}
+        return possible and n_points > POINTS_AS_PIXELS and not {"s", "alpha"} & {*style}
     if check_flag(density, "density", "True, False or None") and not possible:
         raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
     return density
@@ -305,7 +303,7 @@ def draw_points(
     """
     style = _style(len(points))
     if hollow:  # the rim is what shows the colour
-        del style["edgecolors"]
+        del style["edgecolors"], style["linewidths"]
     style |= changed
     if labels is None:
         colour = {"edgecolors": "black"} if hollow else {} if {"c", "color"} & {*style} else {"color": COLOURS[0]}
@@ -333,8 +331,7 @@ def draw_points(
         same = np.flatnonzero(np.array([m == marker for m in markers])[index])
         look = _style_of(same, len(order), style)
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        size = {"s": LARGER.get(marker, 1.0) * np.asarray(look["s"])}
-        ax.scatter(*points[same].T, marker=marker, **paint | look | size)
+        ax.scatter(*points[same].T, marker=marker, **paint | look)
     if hollow:
         return []
     if len(values) > _LEGEND:
@@ -351,7 +348,7 @@ def _entries(
     named = {key: value for key, value in style.items() if key != "s" and np.ndim(value) == 0}
     named |= {"alpha": None, "rasterized": False}
     return [
-        ax.scatter(*nowhere, color=[colour], marker=marker, s=30 * LARGER.get(marker, 1.0), label=name, **named)
+        ax.scatter(*nowhere, color=[colour], marker=marker, s=30, label=name, **named)
         for name, colour, marker in zip(names, colours, markers)
     ]
 
@@ -363,7 +360,7 @@ def _style(n_points: int) -> dict[str, Any]:
         "alpha": float(np.clip(60 / np.sqrt(max(n_points, 1)), 0.08, 0.85)),
         "linewidths": float(np.clip(60 / np.sqrt(max(n_points, 1)) - 1.0, 0, 0.35)),
         "edgecolors": "white",
-        "rasterized": n_points > _POINTS_AS_PIXELS,
+        "rasterized": n_points > POINTS_AS_PIXELS,
     }
 
 
@@ -375,17 +372,15 @@ def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
     """Beside the axes; a new figure gets as much wider as that needs."""
-    columns = -(-len(classes) // 20)
-    layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left"}
     if len(COLOURS) < len(classes) <= _LEGEND:
         title = f"{title}\n({len(COLOURS)} colours: see the marks)".lstrip()
-    layout |= {"ncols": columns, "title": title or None}
-    if not new_figure:
+    layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left", "title": title or None}
+    layout["ncols"] = -(-len(classes) // 20)
+    if new_figure:
+        legend = ax.figure.legend(handles=classes, loc="outside right center", **layout)
+        ax.figure.set_figwidth(ax.figure.get_figwidth() + legend.get_window_extent().width / ax.figure.dpi)
+    else:
         ax.legend(loc="center left", bbox_to_anchor=(1.01 if ax.name != "3d" else 1.06, 0.5), **layout)
-        return
-    longest = max([len(one.get_label()) for one in classes] + [len(line) / columns for line in title.splitlines()])
-    ax.figure.set_figwidth(6.2 + columns * (0.4 + 0.09 * longest))
-    ax.figure.legend(handles=classes, loc="outside right center", **layout)
 
 
 def _coloured_by_value(

@@ -9,12 +9,10 @@ import numpy as np
 from ..base.checks import check_count, check_flag
 from ..model.result import KPCAModel, check_model
 from ..model.uncertainty import Uncertainty
-from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, decades_at_least, key_above, plain_numbers, whole_numbers
+from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, key_above, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_EACH = 12  # components: of so many each has its number below it
 
 
 def scree(
@@ -79,10 +77,7 @@ def scree(
     drawn.set_yscale("log")
     handles = [_numerical(drawn, model, number)]
     drawn.set_xlim(0.4, c + 0.6)
-    if c <= _EACH:
-        drawn.set_xticks(number)
-    else:
-        whole_numbers(drawn)
+    whole_numbers(drawn)
     drawn.set_xlabel("component")
     drawn.set_ylabel("eigenvalue of the centred Gram matrix" if model.center else "eigenvalue of the Gram matrix")
     drawn.spines["top"].set_visible(False)
@@ -92,7 +87,7 @@ def scree(
         handles.append(_cumulative(drawn, model, number))
     else:
         drawn.spines["right"].set_visible(False)
-    key_above(drawn, handles, columns=1)
+    key_above(drawn, handles)
     return drawn
 
 
@@ -120,7 +115,6 @@ def _numerical(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
         capthick=0.9,  # without it markeredgewidth=0 removes the caps
         label=f"eigenvalue, {model.bounds_text} interval ≤ {width:.1g} of the largest",
     )
-    decades_at_least(ax, float(min(low.min(), values.min())), float(bounds[:, 1].max()))
     plain_numbers(ax.yaxis)
     return interval
 

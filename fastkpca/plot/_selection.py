@@ -8,13 +8,11 @@ import numpy as np
 
 from ..base.checks import check_choice
 from ..model.selection import LARGER_IS_BETTER, Selection
-from ._figure import COLOURS, MARKERS, axes_or_new, key_above, open_frame, plain_numbers, whole_numbers
+from ._figure import COLOURS, LINES, MARKERS, axes_or_new, key_above, open_frame, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_LINES = 10
-_DASHES = ((0, (5, 2)), (0, (5, 1.5, 1, 1.5)), (0, (1.5, 1.5)), (0, (9, 2)))
 TITLES = {
     "score": "score of the classifier on rows left out",
     "preimage": "error of the pre-images of rows left out",
@@ -67,15 +65,15 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
     y, se = choice.columns[measure], choice.columns[measure + "_se"]
     x, label = _across(choice)
     lines = _lines(choice, label)
-    if len(lines) > MOST_LINES:
+    if len(lines) > len(COLOURS):
         lines = _best_of_each(choice, x, y if measure in LARGER_IS_BETTER else -y)
     handles: list[Any] = []
     for i, (name, rows) in enumerate(lines.items()):
         order = rows[np.argsort(x[rows])]
         style: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "linewidth": 1.2}
         if np.isnan(x[order]).all():
-            dashes = _DASHES[i % len(_DASHES)]
-            handles.append(drawn.axhline(float(y[order[0]]), linestyle=dashes, label=name, **style))
+            style["linestyle"] = LINES[i % len(LINES)]
+            handles.append(drawn.axhline(float(y[order[0]]), label=name, **style))
         else:
             bars = {"elinewidth": 0.9, "capsize": 2, "marker": MARKERS[i % len(MARKERS)], "markersize": 5}
             handles.append(drawn.errorbar(x[order], y[order], yerr=se[order], label=name, **bars, **style))
@@ -88,9 +86,7 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
     drawn.set_xlabel("number of components" if label == "c" else label)
     drawn.set_ylabel(f"{TITLES[measure]}\n({'larger' if measure in LARGER_IS_BETTER else 'smaller'} is better)")
     open_frame(drawn)
-    inches = drawn.figure.get_figwidth() * drawn.get_position().width
-    widest = max(len(handle.get_label()) for handle in handles)
-    key_above(drawn, handles, columns=max(1, int(inches / (0.6 + 0.08 * widest))))
+    key_above(drawn, handles)
     return drawn
 
 

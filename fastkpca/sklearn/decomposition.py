@@ -10,16 +10,16 @@ functions of two rows, become kernels of ours in ``kernels``; the inverse transf
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn import get_config
+from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
@@ -37,6 +37,7 @@ from ..errors import (
     silenced,
     warn_caller,
 )
+from ..fit.gram import gram
 from ..fit.kpca import kpca
 from ..fit.merge import kpca_update
 from ..kernels import guarded
@@ -60,8 +61,6 @@ WIDE = 1e-6
 EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
 last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
-LAPACK_ROWS = 500
-"""Up to so many rows every named solver is LAPACK, which takes milliseconds, also for all components."""
 WITHOUT_MAP = ("sigmoid", "tanh", "precomputed")
 """Kernels that ``partial_fit`` is not for."""
 
@@ -72,6 +71,7 @@ def _can_grow(estimator: KernelPCA) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelPCA(KernelTransformer):
     """Kernel principal component analysis, as ``sklearn.decomposition.KernelPCA`` and at any number of rows.
 
@@ -101,9 +101,9 @@ class KernelPCA(KernelTransformer):
     fit_inverse_transform : bool, default=False
         Learn the inverse transform; not for a precomputed kernel.
     eigen_solver : {'auto', 'dense', 'arpack', 'randomized'}, default='auto'
-        'auto' lets the plan choose (see ``method``), 'dense' is LAPACK, 'arpack' and 'randomized' are block Krylov
-        iterations (LAPACK up to 500 rows). As in scikit-learn, 'randomized' takes the eigenvalues of largest size, and
-        so refuses a kernel that has negative ones among them.
+        'dense' is LAPACK; the others let the plan choose what is fastest, and ``method="krylov"`` iterates in any case.
+        As in scikit-learn, 'randomized' takes the eigenvalues of largest size, and so refuses a kernel that has
+        negative ones among them.
     tol : float, default=0
         Width of the interval around an eigenvalue to aim at, relative to the largest eigenvalue. 0 aims at 1e-10, with
         scores that agree with scikit-learn's to about 1e-8; 1e-6 is enough for pictures and much faster for many rows.
@@ -194,17 +194,27 @@ class KernelPCA(KernelTransformer):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    n_components: int | float | None = field(default=None, kw_only=False)
+    kernel: str | Callable[..., float] | Kernel | Any = "linear"
+    alpha: float = 1.0
+    fit_inverse_transform: bool = False
+    eigen_solver: str = "auto"
+    tol: float = 0
+    max_iter: int | None = None
+    iterated_power: int | str = "auto"
+    remove_zero_eig: bool = False
+    copy_X: bool = True
+    method: str = "auto"
+    memory_limit: int | str | None = None
+    max_features: int | None = None
+    failure_probability: float | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelTransformer._parameter_constraints | {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
             None,
         ],
-        "kernel": [str, callable, HasMethods("block")],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_inverse_transform": ["boolean"],
         "eigen_solver": [StrOptions({"auto", "dense", "arpack", "randomized"})],
@@ -212,56 +222,16 @@ class KernelPCA(KernelTransformer):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],
-        "random_state": ["random_state"],
         "copy_X": ["boolean"],
-        "n_jobs": [None, Integral],
         "method": [StrOptions({"auto", "dense", "features", "krylov"})],
         "memory_limit": [Interval(Integral, 1, None, closed="left"), str, None],
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "failure_probability": [Interval(Real, 0, 0.5, closed="right"), None],
     }
 
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        *,
-        kernel: str | Callable[..., float] | Kernel | Any = "linear",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: float = 1.0,
-        fit_inverse_transform: bool = False,
-        eigen_solver: str = "auto",
-        tol: float = 0,
-        max_iter: int | None = None,
-        iterated_power: int | str = "auto",
-        remove_zero_eig: bool = False,
-        random_state: Any = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-        method: str = "auto",
-        memory_limit: int | str | None = None,
-        max_features: int | None = None,
-        failure_probability: float | None = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.copy_X = copy_X
-        self.method = method
-        self.memory_limit = memory_limit
-        self.max_features = max_features
-        self.failure_probability = failure_probability
-
     # Public methods
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of X.
 
@@ -278,8 +248,6 @@ class KernelPCA(KernelTransformer):
         -------
         self : KernelPCA
         """
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         return self._fit_validated(self._validated(X, reset=True), sample_weight)
@@ -348,6 +316,7 @@ class KernelPCA(KernelTransformer):
         return _padded(scores.astype(dtype, copy=False), self._n_features_out)
 
     @available_if(_can_grow)
+    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of all the rows of this and the earlier calls: one pass over these rows.
 
@@ -376,8 +345,6 @@ class KernelPCA(KernelTransformer):
             With ``fit_inverse_transform``, with a ``method`` or ``eigen_solver`` that makes no features, for a kernel
             that has none, or for a first call with fewer rows than components.
         """
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
         first = "n_samples_seen_" not in vars(self)
         X = self._validated(X, reset=first)
         if first:
@@ -477,12 +444,8 @@ class KernelPCA(KernelTransformer):
 
     def _inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "X_transformed_fit_")
-        block = self._inverse_kernel().block
-        Z = self.X_transformed_fit_
-        X = np.asarray(_dense(X))
-        step = parallel.tile_rows(64)
-        parts = [block(X[i : i + step], Z) @ self.dual_coef_ for i in range(0, max(len(X), 1), step)]
-        return np.concatenate(parts)
+        K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
+        return np.asarray(K @ self.dual_coef_)
 
     @property
     def eigenvectors_(self) -> np.ndarray:
@@ -511,7 +474,7 @@ class KernelPCA(KernelTransformer):
         if "X_fit_" in state and model is not None and model.projector.grows_with_n and model.kernel.takes_points:
             rows, held = new_rows(model, self.X_fit_).rows, model.projector.landmarks
             if all(np.array_equal(tile, held[i : i + len(tile)]) for i, tile in rows.tiles(rows.step)):
-                state["model_"] = replace(model, projector=model.projector.with_rows(held[:0]))
+                state["model_"] = replace(model, projector=replace(model.projector, X=held[:0]))
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -519,7 +482,7 @@ class KernelPCA(KernelTransformer):
         model = state.get("model_")
         if model is not None and model.projector.grows_with_n and len(model.projector.landmarks) == 0:
             rows = new_rows(model, self.X_fit_).rows.all()
-            self.model_ = replace(model, projector=model.projector.with_rows(rows))
+            self.model_ = replace(model, projector=replace(model.projector, X=rows))
 
     # The parameters
 
@@ -536,22 +499,14 @@ class KernelPCA(KernelTransformer):
     def _fraction(self) -> float | None:
         return None if self.n_components is None or self._number is not None else float(self.n_components)
 
-    def _route(self, n: int, number: int | None) -> str:
-        if self.max_features is not None and self.eigen_solver != "auto":
-            raise ValueError(
-                f"max_features={self.max_features} and eigen_solver={self.eigen_solver!r}: give one of them"
-            )
-        if self.max_features is not None:
-            return str(self.method)
-        if self.method != "auto":
-            if self.eigen_solver != "auto":
+    def _route(self) -> str:
+        for name, unasked in (("max_features", None), ("method", "auto")):
+            given = vars(self)[name]
+            if self.eigen_solver != "auto" and given != unasked:
                 raise ValueError(
-                    f"method={self.method!r} and eigen_solver={self.eigen_solver!r} both name a way to go; give one"
+                    f"{name}={given!r} and eigen_solver={self.eigen_solver!r} both name a way to go; give one of them"
                 )
-            return str(self.method)
-        if self.eigen_solver == "dense" or (self.eigen_solver != "auto" and n <= LAPACK_ROWS):
-            return "dense"
-        return "krylov" if self.eigen_solver != "auto" and number is not None and number < n else "auto"
+        return "dense" if self.eigen_solver == "dense" else self.method
 
     # The fit
 
@@ -561,8 +516,8 @@ class KernelPCA(KernelTransformer):
         if n == 1:
             return None, 0.0
         number = None if self._number is None else min(n, self._number)
-        route = self._route(n, number)
-        if self.tol == 0 and number is not None and n > LAPACK_ROWS and route != "dense":
+        route = self._route()
+        if self.tol == 0 and number is not None and route != "dense":
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
         seed = self._seed()
@@ -739,9 +694,10 @@ def _reduced(model: KPCAModel, keep: int, column_means: np.ndarray | None) -> KP
     largest = np.abs(score).argmax(axis=0)
     signs = np.where(score[largest, np.arange(keep)] < 0, -1.0, 1.0).astype(score.dtype)
     reduced = leading(model, signs)
+    projector: Any = reduced.projector
     if column_means is None:
         return reduced
-    return replace(reduced, projector=reduced.projector.recentred(column_means))
+    return replace(reduced, projector=replace(projector, column_means=column_means))
 
 
 def _rest(model: KPCAModel) -> float:
@@ -766,7 +722,5 @@ def _completed(vectors: np.ndarray, columns: int) -> np.ndarray:
     if c == columns:
         return vectors
     more = np.random.default_rng(0).standard_normal((n, columns - c))
-    for _ in range(2):  # twice is enough
-        more -= vectors @ (vectors.T @ more)
-        more, _ = np.linalg.qr(more)
-    return np.hstack([vectors, more.astype(vectors.dtype)])
+    Q, _ = np.linalg.qr(np.hstack([vectors, more]))
+    return np.hstack([vectors, Q[:, c:].astype(vectors.dtype)])

@@ -11,15 +11,16 @@ map is the residual of these features.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn import get_config
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import parallel
@@ -40,7 +41,7 @@ from ..rows.values import check_weights
 from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.sampled import draws_worth, residual_bound
-from .base import DEFAULTS, KernelTransformer, checked_weights
+from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
 __all__ = ["Nystroem"]
@@ -49,6 +50,7 @@ SMALLEST = 1e-12
 """scikit-learn's least singular value of the landmarks' matrix."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Nystroem(KernelTransformer):
     """Features of Nystroem's method, as ``sklearn.kernel_approximation.Nystroem``, with a bound on what they miss.
 
@@ -142,43 +144,26 @@ class Nystroem(KernelTransformer):
     1e-06
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        "kernel": [str, callable, HasMethods("block")],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "coef0": [Interval(Real, None, None, closed="neither"), None],
+    kernel: str | Callable[..., float] | Kernel | Any = field(default="rbf", kw_only=False)
+    coef0: float | None = None
+    degree: float | None = None
+    n_components: int = 100
+    selection: str = "auto"
+    failure_probability: float | None = None
+    landmarks: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelTransformer._parameter_constraints | {
+        "coef0": [*KernelTransformer._parameter_constraints["coef0"], None],
         "degree": [Interval(Real, 1, None, closed="left"), None],
-        "kernel_params": [dict, None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
         "selection": [StrOptions({"auto", "random_pivoting", "uniform"})],
         "failure_probability": [Interval(Real, 0, 0.5, closed="right"), None],
         "landmarks": ["array-like", "sparse matrix", None],
     }
 
-    def __init__(
-        self,
-        kernel: str | Callable[..., float] | Kernel | Any = "rbf",
-        *,
-        gamma: float | None = None,
-        coef0: float | None = None,
-        degree: float | None = None,
-        kernel_params: dict[str, Any] | None = None,
-        n_components: int = 100,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        selection: str = "auto",
-        failure_probability: float | None = None,
-        landmarks: Any = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.selection = selection
-        self.failure_probability = failure_probability
-        self.landmarks = landmarks
-
     # Public methods
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Nystroem:
         """Choose landmarks among the rows of X, and bound what their features miss.
 
@@ -205,6 +190,7 @@ class Nystroem(KernelTransformer):
         self._fit(X, sample_weight)
         return self
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """``fit``, and the features of the same rows from the same pass over them.
 
@@ -224,15 +210,13 @@ class Nystroem(KernelTransformer):
 
     def _fit(self, X: Any, sample_weight: Any, *, keep: bool = False) -> np.ndarray | None:
         """``fit``; with ``keep`` also the features, None where there was no pass over the rows."""
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
-        asked = self._asked()
+        given = self._given()
         X = self._validated(X, reset=True)
         weights = check_weights(checked_weights(sample_weight, X), X.shape[0], fit=False)
         state = check_random_state(0 if self.random_state is None else self.random_state)
         order = state.permutation(X.shape[0])  # first, so that uniform landmarks are scikit-learn's
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max))
-        kernel, rows, entry_error = self._bound_kernel(X, weights, asked, rng)
+        kernel, rows, entry_error = self._bound_kernel(X, weights, given, rng)
         pivots = self._choose(X, kernel, rows, order if weights is None else _by_weight(weights, rng), entry_error, rng)
         self._n_features_out = len(pivots)
         self._kernel_ = kernel.unbound()
@@ -339,16 +323,16 @@ class Nystroem(KernelTransformer):
 
     # The parameters
 
-    def _asked(self) -> dict[str, Any]:
-        """Those of the kernel's parameters that were given."""
+    def _given(self) -> dict[str, Any]:
+        """The kernel's parameters, which scikit-learn refuses beside a function or a matrix."""
         given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        asked = {name: value for name, value in given.items() if value is not None}
-        if asked and (self._precomputed or (is_sklearn_kernel(self.kernel) and not isinstance(self.kernel, str))):
+        function = is_sklearn_kernel(self.kernel) and not isinstance(self.kernel, str)
+        if (self._precomputed or function) and any(value is not None for value in given.values()):
             raise ValueError(
                 "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed kernel; a callable "
                 "has its parameters in kernel_params"
             )
-        return asked
+        return given
 
     def _number_of(self, n_samples: int) -> int:
         if self.n_components > n_samples:
@@ -360,14 +344,15 @@ class Nystroem(KernelTransformer):
         return int(min(self.n_components, n_samples))
 
     def _bound_kernel(
-        self, X: Any, weights: np.ndarray | None, asked: dict[str, Any], rng: np.random.Generator
+        self, X: Any, weights: np.ndarray | None, given: dict[str, Any], rng: np.random.Generator
     ) -> tuple[Kernel, Rows, float]:
         """The kernel with all its parameters, the rows as it takes them, and the error of its values."""
         keywords = dict(self.kernel_params or {})
         if is_sklearn_kernel(self.kernel) and isinstance(self.kernel, str):  # as there, these may be given either way
-            asked = {name: keywords.pop(name) for name in ("gamma", "degree", "coef0") if name in keywords} | asked
+            others = {name: keywords.pop(name, None) for name in given}
+            given = {name: others[name] if x is None else x for name, x in given.items()}
         gamma = 1.0 if self.kernel == "chi2" else 1.0 / X.shape[1]
-        kernel = self._kernel_of(X, DEFAULTS | {"gamma": gamma} | asked, asked, keywords)
+        kernel = self._kernel_of_estimator(X, given, gamma, keywords)
         kernel, points = guarded(kernel).bind(X)
         threads = parallel.threads_for(kernel, self._n_threads())
         rows = as_rows(points).weighted(weights)
@@ -376,8 +361,6 @@ class Nystroem(KernelTransformer):
         return kernel, rows, entry_error_of(kernel, data)
 
     # The fit
-
-    _map: PivotMap | None  # None for kernels that may be indefinite
 
     def _fit_map(
         self,
@@ -406,7 +389,8 @@ class Nystroem(KernelTransformer):
             )
             if not left_out.mu < trace:
                 left_out = Bound(trace, "trace")
-        self._map, self._shift, self._rotation = feature_map, rows.shift, rotation
+        self._map: PivotMap | None = feature_map  # None for kernels that may be indefinite
+        self._shift, self._rotation = rows.shift, rotation
         self.normalization_ = (Zt.T / scale) @ Zt
         self.residual_trace_ = float(trace)
         self.residual_norm_ = float(left_out.mu)

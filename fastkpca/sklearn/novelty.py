@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn import get_config
-from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.base import OutlierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..base.rounding import EPS
 from ..errors import ComponentsWarning, LimitsWarning, silenced, warn_caller
 from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
@@ -21,9 +22,6 @@ from .base import KernelEstimator, checked_weights
 from .decomposition import KernelPCA
 
 __all__ = ["KernelPCANovelty"]
-
-AT_CEILING = 0.9
-"""Share of the largest SPE that any row may have, from which on a limit tells little."""
 
 COLUMNS = ("n_features_in_", "feature_names_in_")
 """What scikit-learn's check of rows has set."""
@@ -37,6 +35,7 @@ MOST_COPIES = 1 << 20
 """Copies that weights are taken apart into, or as many as there are rows: 8 MB of their numbers."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelPCANovelty(OutlierMixin, KernelEstimator):
     """Novelty detection by kernel PCA: rows whose images lie far from the components are novel.
 
@@ -95,41 +94,19 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     array([ 1, -1])
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    n_components: int | float = field(default=0.9, kw_only=False)
+    statistic: str = "spe"
+    contamination: str | float = "auto"
+    tol: float = 1e-4
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelEstimator._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
-        "kernel": [str, callable, HasMethods("block")],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
         "statistic": [StrOptions({"spe", "t2", "both"})],
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
     }
 
-    def __init__(
-        self,
-        n_components: int | float = 0.9,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        statistic: str = "spe",
-        contamination: str | float = "auto",
-        tol: float = 1e-4,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.statistic = statistic
-        self.contamination = contamination
-        self.tol = tol
-
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCANovelty:
         """Learn what ordinary rows are like.
 
@@ -150,8 +127,6 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         -------
         self : KernelPCANovelty
         """
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
         if self._precomputed:
             raise ValueError("KernelPCANovelty needs k(x, x) of new rows, which a precomputed matrix does not hold")
         X = self._validated(X, reset=True)
@@ -178,10 +153,10 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         if self.statistic != "spe" or issparse(X):
             return
         share = share_of_ceiling(self.model_, -self.offset_, X.min(axis=0), X.max(axis=0))
-        if share > AT_CEILING:
+        if share > 1.0 - np.sqrt(EPS):  # below that rows are flagged as before, measured; from there on none can be
             warn_caller(
                 f"with this kernel the statistic of any row is below a ceiling, and the limit is {share:.0%} of that: "
-                "novel rows hardly show. Scale the columns, as by StandardScaler, or give a gamma a tenth as large",
+                "novel rows do not show. Scale the columns, as by StandardScaler, or give a gamma a tenth as large",
                 LimitsWarning,
             )
 

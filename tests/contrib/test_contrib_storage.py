@@ -9,7 +9,6 @@ from kernels_contrib.kbda import kbda
 from kernels_contrib.kica import kica, kica_project
 from kernels_contrib.klda import kernel_fisherfaces, klda
 from kernels_contrib.logistic import kernel_logistic
-from kernels_contrib.methods import storage
 from kernels_contrib.perceptron import kernel_perceptron
 from kernels_contrib.storage import load, save
 
@@ -17,6 +16,7 @@ import fastkpca as fk
 from fastkpca.errors import ModelFileError
 from fastkpca.kernels import Gaussian
 from fastkpca.state import save_state
+from kernels_contrib import storage
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3))

@@ -7,8 +7,8 @@ from importlib import metadata
 
 import numpy as np
 import pytest
+from kernels_contrib.kica import contrast as module
 from kernels_contrib.kica import kica, kica_contrast, kica_project
-from kernels_contrib.methods.kica import contrast as module
 
 import fastkpca as fk
 from fastkpca.base import parallel

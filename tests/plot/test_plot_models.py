@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -348,7 +347,7 @@ def test_accuracy_draws_what_was_asked_guaranteed_and_achieved(X):
     for label, expected in (("guaranteed", widths), ("achieved", errors)):
         x, y = line(ax, label).get_data()
         assert list(x) == sorted(asked)
-        np.testing.assert_allclose(y, np.maximum([expected[t] for t in sorted(asked)], 1e-17))
+        np.testing.assert_allclose(y, np.maximum([expected[t] for t in sorted(asked)], np.finfo(float).eps / 2))
     x, y = line(ax, "asked for").get_data()
     np.testing.assert_array_equal(x, y)
     fits(ax)
@@ -370,19 +369,17 @@ def test_accuracy_refuses(model):
         (lambda: plot.accuracy([]), "models is empty"),
         (lambda: plot.accuracy([model], [1.0]), "the 6 largest eigenvalues"),
         (lambda: plot.accuracy([model], tol=[1.0, 2.0]), "one positive number for each of the 1 models"),
-        (lambda: plot.accuracy([replace(model, info={})]), "does not record its tol"),
+        (lambda: plot.accuracy([replace(model, info={})]), "was made without tol"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_what_is_no_model_has_no_accuracy(model):
-    with pytest.raises(TypeError, match=r"models is one model; give a list of models"):
-        plot.accuracy(model)
-    with pytest.raises(TypeError, match=r"models\[0\] is of type ndarray; give what kpca"):
-        plot.accuracy([model.score])
-    with pytest.raises(TypeError, match=r"model is of type str; give what kpca"):
-        plot.convergence("model")
+    for call, message in (
+        (lambda: plot.accuracy(model), r"models is one model; give a list of models"),
+        (lambda: plot.accuracy([model.score]), r"models\[0\] is of type ndarray; give what kpca"),
+        (lambda: plot.convergence("model"), r"model is of type str; give what kpca"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
 
 
 def test_the_passes_are_recorded_and_drawn(tmp_path):
@@ -454,40 +451,21 @@ def test_candidates_are_bars_with_the_chosen_one_marked(X):
         plot.candidates(X)
 
 
-def test_candidates_on_an_axis_that_was_logarithmic(X):
-    import matplotlib.pyplot as plt
-
-    ax = plt.figure().subplots()
-    ax.set_yscale("log")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert plot.candidates(fk.plan(X, "gaussian", 2), ax=ax).get_yscale() == "linear"
-
-
 def test_candidates_of_real_plans_fit(X, model):
     for plan in (model, fk.plan(X, "gaussian", 3), fk.plan(np.tile(X, (200, 1)), "polynomial", None, degree=3)):
         ax = plot.candidates(plan)
+        given = type(ax.figure)().subplots()
+        given.set_yscale("log")
+        assert plot.candidates(plan, ax=given).get_yscale() == ax.get_yscale() == "linear"
         assert len(ax.get_yticks()) == len(getattr(plan, "plan", plan).candidates)
         fits(ax)
-
-
-def test_an_array_of_axes_is_saved_as_one_figure(model, X, tmp_path):
-    plot.save(plot.contours(model, X, component=[0, 1], inputs=(0, 1)), tmp_path / "two.png")
-    assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_scree_takes_what_holds_a_model(model):
-    held = plot.scree(SimpleNamespace(model_=model)).get_lines()[0].get_ydata()
-    np.testing.assert_array_equal(held, plot.scree(model).get_lines()[0].get_ydata())
-    with pytest.raises(TypeError, match="a fitted estimator"):
-        plot.scree(SimpleNamespace(model_=3))
 
 
 # Selection ----------------------------------------------------------------------------------------------------------
 
 
 def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
-    choice = fk.kpca_select(X, "gaussian", [1, 2])
+    choice = fk.kpca_select(X[:60], "gaussian", [1, 2])
     ax = plot.selection(choice)
     assert ax.get_xlabel() == "sigma" and "pre-images" in ax.get_ylabel() and "smaller" in ax.get_ylabel()
     assert [x.get_text() for x in ax.get_legend().get_texts()] == ["c = 1", "c = 2", "best", "choice"]
@@ -507,6 +485,7 @@ def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
 
 
 def test_selection_of_other_measures_kernels_and_one_kernel(X):
+    X = X[:60]
     grids = {"polynomial": {"degree": [2, 3]}, "gaussian": {"sigma": [1.0, 2.0]}, "linear": {}}
     choice = fk.kpca_select(X, grids, [1, 2])
     ax = plot.selection(choice, measure="stability")
@@ -527,8 +506,9 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     assert ax.get_xlabel() == "number of components" and len(ax.containers) == 5
     fits(ax)
     # too many lines: the best of each class at each place
-    choice = fk.kpca_select(X[:40], ["gaussian", "laplacian", "linear"], [1, 2], criterion="preimage")
-    many = fk.kpca_select(X[:40, [0, 1, 2, 0, 1, 2]], ["gaussian", "laplacian", "linear"], [1, 2, 3, 4])
+    grids = {"gaussian": {"sigma": [1.0, 2.0, 4.0]}, "laplacian": {"length_scale": [1.0, 2.0]}, "linear": {}}
+    choice = fk.kpca_select(X[:40], grids, [1, 2], criterion="preimage")
+    many = fk.kpca_select(X[:40, [0, 1, 2, 0, 1, 2]], grids, [1, 2, 3, 4])
     assert len(plot.selection(choice).get_legend().get_texts()) == 8
     ax = plot.selection(many)
     labels = [x.get_text() for x in ax.get_legend().get_texts()]
@@ -540,7 +520,7 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
         f"choice: Linear, c = {many.c}",
     ]
     gaussian = ax.containers[0][0].get_ydata()
-    np.testing.assert_allclose(gaussian, np.nanmin(many.columns["preimage"][: 12 * 4].reshape(12, 4), axis=1))
+    np.testing.assert_allclose(gaussian, np.nanmin(many.columns["preimage"][: 3 * 4].reshape(3, 4), axis=1))
     fits(ax)
     ax = plot.selection(fk.kpca_select(X, "linear", [1, 2, 3]))
     assert ax.get_xscale() == "linear" and "SPE" in ax.get_ylabel()

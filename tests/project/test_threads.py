@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels_contrib.kernels.matern import Matern
+from kernels_contrib.matern import Matern
 from threadpoolctl import threadpool_info
 
 import fastkpca as fk

@@ -10,7 +10,6 @@ pytest.importorskip("sklearn")
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fastkpca as fk
@@ -24,8 +23,6 @@ from fastkpca.sklearn import KernelPCA, KernelPCANovelty
     [
         KernelPCANovelty(),
         KernelPCANovelty(2, contamination=0.1, statistic="both"),
-        KernelPCANovelty(2, kernel="gaussian", statistic="t2"),
-        KernelPCANovelty(1, kernel="linear"),
     ]
 )
 def test_their_checks_of_estimators(estimator, check):
@@ -116,9 +113,6 @@ def test_it_tells_what_it_cannot_do():
     fitted = KernelPCANovelty(3).fit(ring(50, 0))
     again = pickle.loads(pickle.dumps(fitted))
     assert set(again.predict(ring(50, 1))) <= {-1, 1} and again.model_ is again.pca_.model_
-    old = KernelPCANovelty.__new__(KernelPCANovelty)
-    old.__setstate__(vars(fitted) | {"model_": fitted.model_})
-    np.testing.assert_array_equal(old.score_samples(ring(50, 1)), fitted.score_samples(ring(50, 1)))
     wide = np.random.default_rng(0).standard_normal((100, 400))
     assert len(pickle.dumps(KernelPCANovelty(3).fit(wide))) < 1.3 * wide.nbytes
 
@@ -251,19 +245,3 @@ def test_a_search_over_a_parameter_with_the_estimators_default_among_it_fits_tha
         assert KernelPCA(1, kernel="tanh", gamma=0.5, coef0=coef0).fit(X).model_.kernel.offset == coef0
     assert KernelPCA(1, kernel="tanh", kernel_params={"offset": 0.25}).fit(X).model_.kernel.offset == 0.25
     assert KernelPCA(1, kernel="tanh", kernel_params={"coef0": 0.25}).fit(X).model_.kernel.offset == 0.25
-
-
-def test_a_grid_search_over_kernel_params_does_what_it_says():
-    X = ring(60, 0)
-    search = GridSearchCV(
-        KernelPCANovelty(3, kernel="gaussian", contamination=0.1),
-        {"kernel_params": [{"sigma": 0.5}, {"sigma": 2.0}, {"gamma": 0.5}]},
-        scoring=lambda estimator, X, y=None: estimator.model_.kernel.sigma,
-        cv=2,
-    ).fit(X)
-    np.testing.assert_allclose(search.cv_results_["mean_test_score"], [0.5, 2.0, 1.0])
-    for kernel, params in (("gaussian", {"length": 1.0}), ("matern", {"sigma": 1.0}), ("rbf", {"sigma": 1.0})):
-        with pytest.raises((ValueError, TypeError), match="sigma|length"):
-            GridSearchCV(
-                KernelPCA(2, kernel=kernel), {"kernel_params": [params]}, scoring=lambda *x: 0.0, error_score="raise"
-            ).fit(X)

@@ -48,9 +48,7 @@ def test_their_own_test_file_with_the_class_replaced(tmp_path):
 @parametrize_with_checks(
     [
         Nystroem(),
-        Nystroem(n_components=2, selection="uniform"),
         Nystroem(n_components=1, kernel="sigmoid"),
-        Nystroem(n_components=3, kernel="gaussian"),
     ]
 )
 def test_their_checks_of_estimators(estimator, check):
@@ -134,16 +132,6 @@ def test_features_reproduce_the_matrix_up_to_the_residual(case, number, selectio
     assert (model.failure_probability_ == 0.0) == (model.residual_norm_ == model.residual_trace_)
     assert len(set(model.component_indices_)) == number
     np.testing.assert_array_equal(model.components_, X[model.component_indices_])
-
-
-def test_the_bound_holds_for_many_seeds_and_is_smaller_than_the_trace():
-    X = DIGITS[:600]
-    K, sharper = rbf_kernel(X, gamma=0.05), 0
-    for seed in range(40):
-        model = Nystroem(gamma=0.05, n_components=100, random_state=seed).fit(X)
-        assert residual(model, X, K)[-1] <= model.residual_norm_
-        sharper += model.residual_norm_ < 0.5 * model.residual_trace_
-    assert sharper == 40
 
 
 def test_the_eigenvalues_lie_within_the_bound():

@@ -104,13 +104,6 @@ def test_novelty_of_whole_weights_is_that_of_repeated_rows(statistic, contaminat
     np.testing.assert_array_equal(one.fit_predict(X, sample_weight=COUNTS), one.predict(X))
 
 
-@pytest.mark.parametrize("contamination", ["auto", 0.1])
-def test_novelty_of_weights_that_are_all_one_is_that_of_none(contamination):
-    novelty = KernelPCANovelty(3, gamma=0.1, contamination=contamination)
-    offsets = [novelty.fit(X, sample_weight=w).offset_ for w in (None, np.ones(80))]
-    assert offsets[1] == pytest.approx(offsets[0], rel=1e-9)
-
-
 def test_novelty_of_counts_keeps_its_rate():
     """Rows are values on a grid, and how often each was seen: 5 % of new ones are flagged at most, as was promised."""
     flagged = []

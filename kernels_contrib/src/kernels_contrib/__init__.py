@@ -1,8 +1,9 @@
 """Kernels and methods for fastkpca from outside, found through the entry points ``fastkpca.kernels`` and
 ``fastkpca.methods``.
 
-    kernels/   cosine, Laplacian, Matérn and rational quadratic kernels, and their fast products
-    methods/   discriminants, perceptron, logistic regression, regression on components, independent components
+Each module here, such as ``kernels_contrib.klda``, is a kernel or a method and holds its public names. The folders hold
+what they share:
 
-The modules beside these folders, such as ``kernels_contrib.klda``, hold the public names.
+    kernels/   distances, profiles, mixtures of Gaussians, products on a line and near pairs with a grid
+    methods/   options, labels, products with K, functions of new rows, values of files
 """

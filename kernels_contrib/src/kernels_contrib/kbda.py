@@ -1,5 +1,207 @@
-"""Kernel biased discriminant analysis."""
+"""Kernel biased discriminant analysis: one class to be held together, everything else to be pushed away from it.
 
-from .methods.kbda import KBDAModel, kbda, kbda_project
+Zhou & Huang, Small sample learning during multimedia retrieval using BiasMap, 2001.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from fastkpca.base.rounding import EPS
+from fastkpca.methods import check_count
+
+from .methods import stored
+from .methods.base import KernelMethod, Projection, project
+from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions
+from .methods.functions import KernelFunction, function
+from .methods.labels import subset
+from .methods.options import FitOptions
+from .methods.products import class_moments, training_rows
 
 __all__ = ["KBDAModel", "kbda", "kbda_project"]
+
+kbda_project = project
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KBDAModel(KernelMethod, Projection):
+    """Biased discriminant directions.
+
+    Attributes
+    ----------
+    quotients : ndarray (c,)
+        Scatter of the other rows about the positive mean, over the (penalised) scatter of the positive ones.
+    kernel : Kernel
+    regularization : float
+        mu.
+    penalty : str
+    function : KernelFunction
+        What projects new rows.
+    n_samples, n_positive : int
+    info : dict
+    """
+
+    made_by = "kbda()"
+
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+    n_positive: int = field(metadata=stored.count())
+
+    @property
+    def n_components(self) -> int:
+        return len(self.quotients)
+
+    def facts(self) -> list[str]:
+        return [
+            f"{self.kernel!r}, {self.n_positive} of {self.n_samples} rows positive, {self.n_components} directions",
+            f"regularization={self.regularization:g} ({self.penalty}), method={self.info['method']!r}",
+        ]
+
+
+def kbda(
+    X: Any,
+    positive: Any,
+    kernel: Any = "gaussian",
+    c: int = 2,
+    *,
+    regularization: float | None = None,
+    penalty: str = "coefficients",
+    tol: float = 1e-6,
+    method: str = "auto",
+    max_features: int | None = None,
+    max_iterations: int = 1000,
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> KBDAModel:
+    """Kernel biased discriminant analysis.
+
+    Maximises the scatter of the other rows about the mean of the positive ones, over the scatter of the positive ones
+    about it: the others need not be alike.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    positive : array_like
+        A truth value for each row, or the numbers of the positive rows; at least two.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int
+        Number of directions, at most the number of other rows.
+    regularization : float, optional
+        As in ``klda``, like the following.
+    penalty : {"coefficients", "norm"}
+    tol : float
+    method : {"auto", "features", "gram"}
+    max_features : int, optional
+    max_iterations : int
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    KBDAModel
+        Directions with unit (penalised) variance of the positive rows; the distance from the origin, their mean, ranks
+        new rows.
+    """
+    X = training_rows(X, "kbda")
+    n = X.shape[0]
+    positive_rows = subset(positive, n, purpose="kbda")
+    c = check_count(c, "c")
+    n_others = n - int(positive_rows.sum())
+    if c > n_others:
+        raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
+    problem, fitted = fit_directions(
+        X,
+        FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
+        regularization,
+        penalty,
+        max_iterations,
+        lambda problem: _from_features(problem, positive_rows, c),
+        lambda problem: _from_gram(problem, positive_rows, c),
+    )
+    return KBDAModel(
+        quotients=fitted.quotients,
+        kernel=problem.products.kernel.unbound(),
+        regularization=problem.mu,
+        penalty=penalty,
+        function=fitted.function,
+        n_samples=n,
+        n_positive=n - n_others,
+        info=problem.products.info | fitted.info,
+    )
+
+
+def _from_features(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedDirections:
+    n, n_positive = len(positive_rows), int(positive_rows.sum())
+    moments = class_moments(problem.products, [np.flatnonzero(positive_rows), np.flatnonzero(~positive_rows)])
+    (mean, within, missed), (other_mean, others, others_missed) = moments
+    step = other_mean - mean
+    spread = others + (n - n_positive) * np.outer(step, step)
+    second = None
+    if problem.penalty == "coefficients":
+        total = n_positive * mean + (n - n_positive) * other_mean
+        # about the positive mean, moved to zero
+        second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(spread)
+    kept = values > len(values) * EPS * values.max(initial=0.0)
+    best = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
+    count = problem.separating(best.quotients)
+    weights = best.columns[:, :count] * np.sqrt(n_positive - 1)
+    weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
+    return FittedDirections(
+        problem.products.feature_function(weights, mean @ weights),
+        best.quotients[:count],
+        {"residual_trace": missed + others_missed},
+    )
+
+
+def _from_gram(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedDirections:
+    """The symmetric matrix E'K a(E), as many rows as there are others, by Lanczos on solves."""
+    n, n_positive, products = len(positive_rows), int(positive_rows.sum()), problem.products
+    others = ~positive_rows
+    n_others = n - n_positive
+
+    def project(V: np.ndarray) -> np.ndarray:
+        result = np.zeros_like(V)
+        result[positive_rows] = V[positive_rows] - V[positive_rows].mean(axis=0)
+        return result
+
+    def contrast(Q: np.ndarray) -> np.ndarray:
+        E = np.empty((n, Q.shape[1]))
+        E[others] = Q
+        E[positive_rows] = -Q.sum(axis=0) / n_positive
+        return E
+
+    def contrast_transposed(V: np.ndarray) -> np.ndarray:
+        return V[others] - V[positive_rows].mean(axis=0)
+
+    solve, info = problem.solver(project)
+
+    def quotient(Q: np.ndarray) -> np.ndarray:
+        return contrast_transposed(products.matmat(solve(contrast(Q.reshape(n_others, -1)))))
+
+    if n_others <= max(2 * c + 1, 20):  # as many vectors as eigsh would keep
+        matrix = quotient(np.eye(n_others))
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        values, vectors = values[-c:], vectors[:, -c:]
+    else:
+        operator = LinearOperator((n_others, n_others), matvec=quotient, matmat=quotient, dtype=np.float64)
+        start = np.random.default_rng(0).standard_normal(n_others)
+        values, vectors = eigsh(operator, c, which="LA", v0=start, tol=problem.tol)
+    order = np.argsort(values)[::-1]
+    order = order[: problem.separating(values[order], info["residual"])]
+    values, vectors = values[order], vectors[:, order]
+    coefficients = solve(contrast(vectors / np.sqrt(values)))
+    coefficients *= np.sqrt(n_positive - 1)
+    score = products.matmat(coefficients)
+    mean = score[positive_rows].mean(axis=0)
+    signs = np.where(score[others].mean(axis=0) < mean, -1.0, 1.0)
+    return FittedDirections(products.function(coefficients * signs, mean * signs), values, info)

@@ -1,5 +1,392 @@
-"""Kernel Fisher discriminant analysis and kernel Fisherfaces."""
+"""Kernel Fisher discriminant analysis for two and many classes, and its form on kernel components (Fisherfaces).
 
-from .methods.klda import KLDAModel, kernel_fisherfaces, klda, klda_predict, klda_probability, klda_project
+Mika et al., Fisher discriminant analysis with kernels, 1999; Mueller et al., An introduction to kernel-based learning
+algorithms, 2001, section IV-C; Yang, Face recognition using kernel methods, 2001.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import fastkpca as fk
+from fastkpca.base.rounding import EPS
+from fastkpca.methods import check_count, check_numbers
+
+from .methods import stored
+from .methods.base import KernelMethod, Projection, project
+from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions
+from .methods.functions import ComponentFunction, KernelFunction, function
+from .methods.labels import class_codes
+from .methods.options import FitOptions, regularization_strength
+from .methods.products import class_moments, training_rows
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_probability", "klda_project"]
+
+klda_project = project
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KLDAModel(KernelMethod, Projection):
+    """Discriminant directions.
+
+    Attributes
+    ----------
+    classes : ndarray (C,)
+        The distinct labels.
+    counts : ndarray (C,)
+        Rows of each.
+    class_means : ndarray (C, c)
+        Of the training rows' coordinates; the mean of all rows is zero.
+    within : ndarray (c, c)
+        Their pooled covariance within classes, without the penalty (divided by N - C).
+    quotients : ndarray (c,)
+        Between-class over (penalised) within-class scatter of each direction, descending.
+    kernel : Kernel
+        With every parameter resolved.
+    regularization : float
+        mu.
+    penalty : str
+    function : KernelFunction
+        What projects new rows.
+    n_samples : int
+    info : dict
+        Method, number of features or products and iterations, residuals.
+    """
+
+    made_by = "klda()"
+
+    classes: np.ndarray = field(metadata=stored.labels())
+    counts: np.ndarray = field(metadata=stored.array("C", kind="iu", least=1))
+    class_means: np.ndarray = field(metadata=stored.array("Ck"))
+    within: np.ndarray = field(metadata=stored.array("kk"))
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+
+    @property
+    def n_components(self) -> int:
+        return len(self.quotients)
+
+    def predict(self, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
+        """As ``klda_predict``."""
+        return klda_predict(self, X, prior=prior, n_threads=n_threads)
+
+    def probability(self, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
+        """As ``klda_probability``."""
+        return klda_probability(self, X, prior=prior, n_threads=n_threads)
+
+    def facts(self) -> list[str]:
+        return [
+            f"{self.kernel!r}, {len(self.classes)} classes, {self.n_components} directions",
+            f"n_samples={self.n_samples}, regularization={self.regularization:g} ({self.penalty})",
+            f"method={self.info['method']!r}",
+        ]
+
+
+def klda(
+    X: Any,
+    y: Any,
+    kernel: Any = "gaussian",
+    c: int | None = None,
+    *,
+    regularization: float | None = None,
+    penalty: str = "coefficients",
+    tol: float = 1e-6,
+    method: str = "auto",
+    max_features: int | None = None,
+    max_iterations: int = 1000,
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> KLDAModel:
+    """Kernel Fisher discriminant analysis, two or many classes.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+        Rows; or the Gram matrix (N, N) for ``kernel="precomputed"``.
+    y : array_like (N,)
+        Labels of any type, at least two rows of each.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int, optional
+        Number of directions, at most (number of classes) - 1; None: as many.
+    regularization : float, optional
+        mu, added to N as ``penalty`` says. Default: 1e-3 in the units of the kernel, mean(k(x, x))^2 for
+        "coefficients" and mean(k(x, x)) for "norm".
+    penalty : {"coefficients", "norm"}
+        N + mu I, or N + mu K.
+    tol : float
+        Through features: the part of the trace of K that they may miss. Through products: relative residual of the
+        linear solves.
+    method : {"auto", "features", "gram"}
+        "auto" takes D x D scatter matrices where a feature map is small enough, else products with K.
+    max_features : int, optional
+        Most features; 2048 by default.
+    max_iterations : int
+        Most steps of conjugate gradients.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    KLDAModel
+        Directions with unit penalised within-class variance; of two classes the second lies on the positive side.
+
+    Raises
+    ------
+    NotConvergedError
+        The iterations found nothing (``fastkpca.errors``).
+
+    Warns
+    -----
+    AccuracyWarning
+        The iterations stopped short of ``tol``.
+    """
+    X = training_rows(X, "klda")
+    classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
+    c = _check_c(c, len(classes))
+    problem, fitted = fit_directions(
+        X,
+        FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
+        regularization,
+        penalty,
+        max_iterations,
+        lambda problem: _from_features(problem, codes, c),
+        lambda problem: _from_gram(problem, codes, c),
+    )
+    class_means, within = fitted.moments
+    return KLDAModel(
+        classes=classes,
+        counts=np.bincount(codes),
+        class_means=class_means,
+        within=within,
+        quotients=fitted.quotients,
+        kernel=problem.products.kernel.unbound(),
+        regularization=problem.mu,
+        penalty=penalty,
+        function=fitted.function,
+        n_samples=len(codes),
+        info=problem.products.info | fitted.info,
+    )
+
+
+def _check_c(c: Any, n_classes: int) -> int:
+    if c is None:
+        return n_classes - 1
+    c = check_count(c, "c")
+    if c >= n_classes:
+        raise ValueError(f"c is {c}; {n_classes} classes have 1 to {n_classes - 1} discriminant directions")
+    return c
+
+
+def _signs(class_means: np.ndarray) -> np.ndarray:
+    """The second of two classes, or the class farthest out, lies on the positive side."""
+    if len(class_means) == 2:
+        return np.where(class_means[1] < class_means[0], -1.0, 1.0)
+    size = np.abs(class_means)
+    first = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
+    return np.where(class_means[first, np.arange(class_means.shape[1])] < 0, -1.0, 1.0)
+
+
+def _from_features(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirections:
+    """D x D matrices from the moments of each class."""
+    n, counts = len(codes), np.bincount(codes)
+    within, means, missed = np.zeros(()), [], 0.0
+    for class_mean, scatter, class_missed in class_moments(
+        problem.products, [np.flatnonzero(codes == k) for k in range(len(counts))]
+    ):
+        within = within + scatter
+        means.append(class_mean)
+        missed += class_missed
+    mean = counts @ np.array(means) / n
+    class_means = np.array(means) - mean
+    contrasts = (class_means * np.sqrt(counts)[:, None]).T
+    second = None
+    if problem.penalty == "coefficients":
+        second = within + contrasts @ contrasts.T + n * np.outer(mean, mean)
+    best = feature_directions(within, contrasts, second, problem.mu, c)
+    kept = problem.separating(best.quotients)
+    weights = best.columns[:, :kept] * np.sqrt(n - len(counts))
+    weights = weights * _signs(class_means @ weights)
+    return FittedDirections(
+        problem.products.feature_function(weights, mean @ weights),
+        best.quotients[:kept],
+        {"residual_trace": missed},
+        (class_means @ weights, weights.T @ within @ weights / (n - len(counts))),
+    )
+
+
+def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirections:
+    """Solves on products with K, for a block of one contrast a class."""
+    n, counts, products = len(codes), np.bincount(codes), problem.products
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(counts) - counts
+
+    def means_of_classes(V: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(V[order], starts, axis=0) / counts[:, None]
+
+    def project(V: np.ndarray) -> np.ndarray:
+        return V - means_of_classes(V)[codes]
+
+    contrasts = -np.sqrt(counts) / n * np.ones((n, 1))
+    contrasts[np.arange(n), codes] += 1.0 / np.sqrt(counts[codes])
+    solve, info = problem.solver(project)
+    solutions = solve(contrasts)
+    between = contrasts.T @ products.matmat(solutions)
+    quotients, turn = np.linalg.eigh((between + between.T) / 2)
+    quotients, turn = quotients[::-1][:c], turn[:, ::-1][:, :c]
+    kept = problem.separating(quotients, info["residual"])
+    quotients, turn = quotients[:kept], turn[:, :kept]
+    coefficients = solutions @ (turn * (np.sqrt(n - len(counts)) / np.sqrt(quotients)))
+    score = products.matmat(coefficients)
+    mean = score.mean(axis=0)
+    class_means = means_of_classes(score - mean)
+    signs = _signs(class_means)
+    coefficients, score, mean, class_means = coefficients * signs, score * signs, mean * signs, class_means * signs
+    centred = project(score)
+    within = centred.T @ centred / (n - len(counts))
+    return FittedDirections(products.function(coefficients, mean), quotients, info, (class_means, within))
+
+
+def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
+    """Labels of new rows: the class whose mean is nearest, in units of the covariance within, its prior allowed for.
+
+    Parameters
+    ----------
+    model : KLDAModel
+    X : array_like (m, d)
+    prior : array_like (C,), optional
+        Probability of each class before a row is seen; default: its share of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,)
+        Of the type of the labels.
+    """
+    model = KLDAModel.of(model)
+    return model.classes[np.argmax(_log_shares(model, X, prior, n_threads), axis=1)]
+
+
+def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
+    """Probability of each class for new rows, if the classes are normally distributed along the directions.
+
+    All classes are taken to have the covariance within classes of the training rows, which lie nearer to their class
+    means than new rows do: with a small ``regularization`` the probabilities are too close to 0 and 1.
+
+    Parameters
+    ----------
+    model : KLDAModel
+    X : array_like (m, d)
+    prior : array_like (C,), optional
+        As for ``klda_predict``.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, C)
+        One column a class, in the order of ``model.classes``.
+    """
+    model = KLDAModel.of(model)
+    values = _log_shares(model, X, prior, n_threads)
+    shares = np.exp(values - values.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> np.ndarray:
+    """Logarithm of the probability of each class, but for a constant in each row."""
+    coordinates = model.project(X, n_threads=n_threads)
+    need = f"{len(model.counts)} positive numbers, one for each class"
+    prior = check_numbers(model.counts if prior is None else prior, "prior", need, model.counts.shape)
+    if not (prior > 0).all():
+        raise ValueError(f"prior is {prior!r}; give {need}")
+    prior = prior / prior.max()  # a sum of large ones would overflow
+    # a direction along which nothing varies within classes counts by its penalised variance, which is one
+    inverse = np.linalg.inv(model.within + 1e-10 * np.eye(model.n_components))
+    weights = inverse @ model.class_means.T
+    offset = np.log(prior / prior.sum()) - 0.5 * np.einsum("ij,ji->i", model.class_means, weights)
+    return np.asarray(coordinates @ weights + offset)
+
+
+def kernel_fisherfaces(
+    X: Any,
+    y: Any,
+    kernel: Any = "polynomial",
+    c: int | None = None,
+    *,
+    components: int | None = None,
+    regularization: float = 0.0,
+    tol: float = 1e-6,
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> KLDAModel:
+    """Fisher's discriminant on kernel principal components: Yang's kernel Fisherfaces.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    y : array_like (N,)
+        Labels of any type, at least two rows of each.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int, optional
+        Number of directions, at most (number of classes) - 1; None: as many.
+    components : int, optional
+        Kernel components to keep first; default N - C, the most for which the scatter within classes has full rank.
+    regularization : float
+        Added to the scatter within, relative to the mean variance of a component; 0 for Yang's form.
+    tol : float
+        Of ``kpca``.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    KLDAModel
+        For ``klda_project`` and ``klda_predict``; ``penalty`` is "components".
+    """
+    X = training_rows(X, "kernel_fisherfaces")
+    n = X.shape[0]
+    classes, codes = class_codes(y, n, least=2, purpose="kernel_fisherfaces")
+    counts = np.bincount(codes)
+    c = _check_c(c, len(classes))
+    regularization = regularization_strength(regularization, zero=True)
+    n_components = n - len(classes) if components is None else components
+    model = fk.kpca(X, kernel, n_components, tol=tol, n_threads=n_threads, rng=rng, **kernel_parameters)
+    score = np.asarray(model.score, dtype=np.float64)
+    means = np.array([score[codes == k].mean(axis=0) for k in range(len(classes))])
+    centred = score - means[codes]
+    # in units of each component's own spread, or the smallest would be lost beside the largest
+    unit = np.sqrt(model.latent)
+    within = (centred / unit).T @ (centred / unit)
+    contrasts = (means / unit * np.sqrt(counts)[:, None]).T
+    penalty = regularization * float(np.mean(model.latent)) * (n - len(classes)) / unit**2
+    values, vectors = np.linalg.eigh(within + np.diag(penalty))
+    kept = values > len(values) * EPS * values[-1]
+    change = vectors[:, kept] / np.sqrt(values[kept])
+    left, size, _ = np.linalg.svd(change.T @ contrasts, full_matrices=False)
+    weights = (change @ left[:, :c]) / unit[:, None] * np.sqrt(n - len(classes))
+    weights = weights * _signs(means @ weights)
+    pooled = weights.T @ (centred.T @ (centred @ weights)) / (n - len(classes))
+    return KLDAModel(
+        classes=classes,
+        counts=counts,
+        class_means=means @ weights,
+        within=pooled,
+        quotients=size[:c] ** 2,
+        kernel=model.kernel,
+        regularization=regularization,
+        penalty="components",
+        function=ComponentFunction(components=model, weights=weights, constant=np.zeros(weights.shape[1])),
+        n_samples=n,
+        info={"method": "components", "components": model.n_components, "kpca": model.plan.method},
+    )

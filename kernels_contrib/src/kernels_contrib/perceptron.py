@@ -1,5 +1,306 @@
-"""The kernel perceptron."""
+"""The kernel perceptron: Rosenblatt's rule on coefficients, a coefficient counts the mistakes made on its row.
 
-from .methods.perceptron import PerceptronModel, kernel_perceptron, perceptron_decision, perceptron_predict
+C. V. Jawahar, Kernelization, SMAI lecture 16, 2019, algorithm 3; averaged: Freund & Schapire 1999.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import fastkpca as fk
+from fastkpca.methods import check_choice, check_count, check_flag, check_rng
+
+from .methods import stored
+from .methods.base import Classifier, KernelMethod, predict
+from .methods.functions import KernelFunction, function
+from .methods.labels import class_codes
+from .methods.options import FitOptions
+from .methods.products import Products, products_for, training_rows
 
 __all__ = ["PerceptronModel", "kernel_perceptron", "perceptron_decision", "perceptron_predict"]
+
+perceptron_predict = predict
+
+TILE = 512
+"""Rows that are visited with one product with K."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PerceptronModel(KernelMethod, Classifier):
+    """A fitted perceptron.
+
+    Attributes
+    ----------
+    classes : ndarray (C,)
+        The distinct labels.
+    alpha : ndarray (N, k)
+        Coefficients of the training rows; k = 1 for two classes, else one column a class.
+    mistakes : tuple of int
+        Updates made in each epoch; the last is 0 where it converged.
+    converged : bool
+        Every training row is on the right side.
+    multiclass : str
+    averaged : bool
+    kernel : Kernel
+    function : KernelFunction
+        The decision function for new rows.
+    info : dict
+    """
+
+    made_by = "kernel_perceptron()"
+
+    classes: np.ndarray = field(metadata=stored.labels())
+    alpha: np.ndarray = field(metadata=stored.not_stored("D"))
+    mistakes: tuple[int, ...] = field(metadata=stored.counts())
+    converged: bool = field(metadata=stored.flag())
+    multiclass: str = field(metadata=stored.text("ovr", "joint", "two"))
+    averaged: bool = field(metadata=stored.flag())
+    function: KernelFunction = field(metadata=function("D"))
+
+    def decision(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As ``perceptron_decision``."""
+        return perceptron_decision(self, X, n_threads=n_threads)
+
+    def facts(self) -> list[str]:
+        state = "converged" if self.converged else f"{self.mistakes[-1]} mistakes in the last"
+        return [
+            f"{self.kernel!r}, {len(self.classes)} classes, {len(self.mistakes)} epochs ({state})",
+            f"{int(np.any(self.alpha != 0, axis=1).sum())} of {len(self.alpha)} rows with a coefficient",
+            f"method={self.info['method']!r}",
+        ]
+
+
+def kernel_perceptron(
+    X: Any,
+    y: Any,
+    kernel: Any = "gaussian",
+    *,
+    max_epochs: int = 100,
+    averaged: bool = False,
+    multiclass: str = "ovr",
+    shuffle: bool = False,
+    method: str = "auto",
+    tol: float = 1e-12,
+    max_features: int | None = None,
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> PerceptronModel:
+    """The kernel perceptron, row after row until an epoch makes no mistake.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    y : array_like (N,)
+        Labels of any type.
+    kernel : str, Kernel, object with ``block``, or callable
+    max_epochs : int
+        Most passes over the rows; classes that no function of the kernel separates never end otherwise.
+    averaged : bool
+        Predict by the mean of the coefficients over all steps rather than the last ones.
+    multiclass : {"ovr", "joint"}
+        One perceptron a class against the rest, or one rule that moves the right class and the one taken for it.
+    shuffle : bool
+        A new order of the rows in each epoch, by ``rng``; else as they come.
+    method : {"auto", "features", "gram"}
+        "features" holds a vector of features rather than coefficients' sums; the rule is the same. "auto" takes them
+        where they are fewer than a quarter of the rows.
+    tol : float
+        The part of the trace of K that features may miss.
+    max_features : int, optional
+        As in ``klda``, like the following.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    PerceptronModel
+
+    Notes
+    -----
+    Rows are taken by tiles: one product gives the decisions of a tile, and a mistake within it corrects the rest of the
+    tile through its own small kernel matrix, so that the coefficients are those of the row-by-row rule.
+    """
+    X = training_rows(X, "kernel_perceptron")
+    n = X.shape[0]
+    classes, codes = class_codes(y, n, purpose="kernel_perceptron")
+    check_choice(multiclass, "multiclass", ("ovr", "joint"))
+    max_epochs = check_count(max_epochs, "max_epochs")
+    averaged, shuffle = check_flag(averaged, "averaged"), check_flag(shuffle, "shuffle")
+    generator = check_rng(rng)
+    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, generator)
+    if max_features is None and options.method == "auto":
+        options = replace(options, max_features=max(1, n // 4))
+    products = products_for(X, options)
+    rule = _Rule(codes, len(classes), joint=multiclass == "joint")
+    last, mean, mistakes = _epochs(products, rule, max_epochs, generator if shuffle else None)
+    alpha = mean if averaged else last
+    zero = np.zeros(rule.n_columns)
+    function: KernelFunction
+    if products.features is None:
+        function = products.function(alpha, zero)
+    else:
+        function = products.feature_function(products.features.T @ alpha, zero)
+    return PerceptronModel(
+        classes=classes,
+        alpha=alpha,
+        mistakes=tuple(mistakes),
+        converged=mistakes[-1] == 0,
+        multiclass=multiclass if len(classes) > 2 else "two",
+        averaged=averaged,
+        kernel=products.kernel.unbound(),
+        function=function,
+        info=products.info,
+    )
+
+
+class _Rule:
+    """When a decision is wrong, and what is added to the coefficients of its row then."""
+
+    def __init__(self, codes: np.ndarray, n_classes: int, *, joint: bool):
+        self.codes = codes
+        self.n_columns = 1 if n_classes == 2 else n_classes
+        self.joint = joint and n_classes > 2
+        self._sides = np.where(codes == 1, 1, -1)[:, None]
+        if n_classes > 2:
+            self._sides = np.where(codes[:, None] == np.arange(n_classes), 1, -1)
+
+    def _rivals(self, decision: np.ndarray, index: np.ndarray) -> np.ndarray:
+        rivals = decision.copy()
+        rivals[np.arange(len(index)), self.codes[index]] = -np.inf
+        return rivals
+
+    def wrong(self, decision: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Which decisions (m, k) at the rows of these numbers are wrong."""
+        if self.joint:
+            right = decision[np.arange(len(index)), self.codes[index]]
+            return right <= self._rivals(decision, index).max(axis=1, initial=-np.inf)
+        return np.any(decision * self._sides[index] <= 0, axis=1)
+
+    def update(self, decision: np.ndarray, row: int) -> np.ndarray:
+        """What a wrong decision (k,) at a row adds to its coefficients (k,)."""
+        if self.joint:
+            update = np.zeros(len(decision))
+            rival = int(np.argmax(self._rivals(decision[None], np.array([row]))))
+            update[self.codes[row]], update[rival] = 1.0, -1.0
+            return update
+        return np.where(decision * self._sides[row] <= 0, self._sides[row], 0).astype(float)
+
+
+def _epochs(
+    products: Products, rule: _Rule, max_epochs: int, generator: np.random.Generator | None
+) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """(last coefficients, their mean over all steps, mistakes by epoch)."""
+    n = len(rule.codes)
+    alpha, moment, steps = np.zeros((n, rule.n_columns)), np.zeros((n, rule.n_columns)), 0
+    rows = _Rows(products, rule.n_columns)
+    mistakes: list[int] = []
+    for _ in range(max_epochs):
+        order = np.arange(n) if generator is None else generator.permutation(n)
+        mistakes.append(0)
+        for start in range(0, n, TILE):
+            index = order[start : start + TILE]
+            updates = _tile_updates(rows, rule, index)
+            if updates:
+                change = np.zeros((len(index), rule.n_columns))
+                for i, update in updates:
+                    change[i] = update
+                    moment[index[i]] += (steps + i) * update
+                alpha[index] += change
+                rows.add(index, change)
+            mistakes[-1] += len(updates)
+            steps += len(index)
+        if mistakes[-1] == 0:
+            break
+    # the mean over all steps: an update at step t is part of the steps after it
+    return alpha, alpha - moment / steps, mistakes
+
+
+def _tile_updates(rows: _Rows, rule: _Rule, index: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """(place in the tile, what is added there) of each mistake, each correcting the decisions after it."""
+    decision = rows.decision(index)
+    wrong = rule.wrong(decision, index)
+    updates: list[tuple[int, np.ndarray]] = []
+    K = rows.block(index) if wrong.any() else None
+    i = 0
+    while wrong[i:].any():
+        assert K is not None
+        i += int(np.argmax(wrong[i:]))
+        update = rule.update(decision[i], index[i])
+        updates.append((i, update))
+        decision[i + 1 :] += K[i + 1 :, i, None] * update
+        i += 1
+        wrong[i:] = rule.wrong(decision[i:], index[i:])
+    return updates
+
+
+class _Rows:
+    """Decisions of tiles of rows while coefficients change: a vector of features, or all decisions kept up to date."""
+
+    def __init__(self, products: Products, k: int):
+        self._products = products
+        self._held = None
+        if products.features is not None:
+            self._held = products.held_features()
+            self._weights = np.zeros((products.features.shape[1], k))
+        else:
+            self._decisions = np.zeros((products.n_samples, k))
+
+    def _phi(self, index: np.ndarray) -> np.ndarray:
+        if self._held is not None:
+            return self._held[index]
+        return self._products.features.map.features(self._products.feature_rows(index).all())
+
+    def decision(self, index: np.ndarray) -> np.ndarray:
+        if self._products.features is not None:
+            return self._phi(index) @ self._weights
+        return self._decisions[index].copy()
+
+    def block(self, index: np.ndarray) -> np.ndarray:
+        if self._products.features is not None:
+            Phi = self._phi(index)
+            return Phi @ Phi.T
+        if self._products.kernel.by_number:
+            return self._columns(index, np.eye(len(index)))[index]
+        products = self._products
+        return fk.gram(products.X[index], products.kernel, n_threads=products.n_threads) @ np.eye(len(index))
+
+    def add(self, index: np.ndarray, change: np.ndarray) -> None:
+        used = np.any(change != 0.0, axis=1)
+        if self._products.features is not None:
+            self._weights += self._phi(index[used]).T @ change[used]
+        else:
+            self._decisions += self._columns(index[used], change[used])
+
+    def _columns(self, index: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """K[:, index] @ values."""
+        if self._products.kernel.by_number:
+            U = np.zeros((self._products.n_samples, values.shape[1]))
+            U[index] = values
+            return self._products.matmat(U)
+        X, kernel = self._products.X, self._products.kernel
+        return fk.gram(X, kernel, X[index], n_threads=self._products.n_threads) @ values
+
+
+def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    """The decision sum_j alpha_j k(x, x_j) for new rows.
+
+    Parameters
+    ----------
+    model : PerceptronModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,) or (m, C)
+        One number a row for two classes (positive: the second), else one a class.
+    """
+    values = PerceptronModel.of(model).function(X, n_threads)
+    return values[:, 0] if values.shape[1] == 1 else values

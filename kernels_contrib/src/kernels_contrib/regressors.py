@@ -7,8 +7,9 @@ They need scikit-learn 1.4 or newer; ``kernel_ridge``, ``kernel_pls`` and ``kern
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,33 +25,45 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from fastkpca.kernels import Kernel
 
-from .methods.cca import kernel_cca
-from .methods.pls import kernel_pls
-from .methods.ridge import kernel_ridge
+from .cca import kernel_cca
+from .pls import kernel_pls
+from .ridge import kernel_ridge
 
-__all__ = ["KERNEL", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor"]
+__all__ = ["METHOD", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor"]
 
-KERNEL: dict[str, list[Any]] = {
-    "kernel": [str, callable, HasMethods("block")],
-    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
-    "degree": [Interval(Real, 0, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
-    "kernel_params": [dict, None],
-    "method": [StrOptions({"auto", "features", "gram"})],
-    "max_features": [Interval(Integral, 1, None, closed="left"), None],
-    "random_state": ["random_state"],
-    "n_jobs": [None, Integral],
-}
+METHOD = [StrOptions({"auto", "features", "gram"})]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MedianWidth(KernelEstimator):
-    """An estimator whose width of "rbf" is the median distance between rows where none is given."""
+    """An estimator whose width of "rbf" is the median distance between rows where none is given.
 
-    model_: Any
+    The fields of an estimator are its parameters: ``dataclass`` writes the ``__init__`` that scikit-learn reads.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [str, callable, HasMethods("block")],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+    }
+
+    kernel: Any = "rbf"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    max_features: int | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _number(self, X: Any) -> float | None:
         """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
-        if self.gamma != "scale":
+        if not isinstance(self.gamma, str):
             return self.gamma
         X = X.astype(np.float64)  # squares of small integers leave their type
         variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
@@ -69,6 +82,8 @@ class MedianWidth(KernelEstimator):
 
 class Predictor(MedianWidth):
     """Such an estimator whose model says something of new rows."""
+
+    model_: Any
 
     def predict(self, X: Any) -> np.ndarray:
         """What was learned of rows: their class, their group, or numbers.
@@ -114,6 +129,7 @@ class _OfNumbers(MedianWidth):
         return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
     """Kernel ridge regression by conjugate gradients, without the kernel matrix.
 
@@ -154,34 +170,18 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = MedianWidth._parameter_constraints | {
+        "method": METHOD,
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        method: str = "auto",
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.method = method
-        self.max_features = max_features
+    alpha: float = 1.0
+    _: KW_ONLY
+    tol: float = 1e-8
+    max_iter: int = 1000
+    method: str = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Learn numbers from rows.
@@ -213,33 +213,18 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class _Components(KernelTransformer, _OfNumbers):
     """An estimator of ``n_components`` functions of the rows that have to do with targets."""
 
-    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = MedianWidth._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
-    del _parameter_constraints["method"]
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float = 1e-10,
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.tol = tol
-        self.max_features = max_features
+    n_components: int = 2
+    _: KW_ONLY
+    tol: float = 1e-10
 
     def transform(self, X: Any) -> np.ndarray:
         """Components of rows.
@@ -330,6 +315,7 @@ class KernelPLSRegression(RegressorMixin, Predictor, _Components):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class KernelCCA(_Components):
     """Functions of the rows, and of their targets, that agree best: regularised kernel canonical correlation.
 
@@ -368,34 +354,18 @@ class KernelCCA(_Components):
     (20, 1)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = _Components._parameter_constraints | {
-        "kernel_y": KERNEL["kernel"],
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _Components._parameter_constraints | {
+        "kernel_y": MedianWidth._parameter_constraints["kernel"],
         "regularization": [Interval(Real, 0, None, closed="neither")],
         "max_features": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        kernel_y: Any = "gaussian",
-        regularization: float = 1e-2,
-        tol: float = 1e-6,
-        max_features: int = 2048,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        KernelEstimator.__init__(self, kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.kernel_y = kernel_y
-        self.regularization = regularization
-        self.tol = tol
-        self.max_features = max_features
+    n_components: int = 1
+    _: KW_ONLY
+    kernel_y: Any = "gaussian"
+    regularization: float = 1e-2
+    tol: float = 1e-6
+    max_features: int = 2048
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelCCA:
         """Learn functions of rows and targets that agree.

@@ -7,6 +7,7 @@ They need scikit-learn 1.4 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,11 +23,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .methods.clustering import kernel_kmeans
-from .methods.diffusion import spectral_clustering
-from .methods.klda import klda
-from .methods.logistic import kernel_logistic
-from .regressors import KERNEL, KernelCCA, KernelPLSRegression, KernelRidge, Predictor
+from .clustering import kernel_kmeans
+from .diffusion import spectral_clustering
+from .klda import klda
+from .logistic import kernel_logistic
+from .regressors import METHOD, KernelCCA, KernelPLSRegression, KernelRidge, Predictor
 
 __all__ = [
     "KLDA",
@@ -41,8 +42,6 @@ __all__ = [
 
 class _KernelClassifier(ClassifierMixin, Predictor):
     """A classifier on a kernel's function of the rows."""
-
-    model_: Any
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Rows and labels of a fit, and the parameters, checked."""
@@ -73,6 +72,7 @@ class _KernelClassifier(ClassifierMixin, Predictor):
         return np.asarray(self.model_.probability(X, n_threads=self._n_threads()))
 
 
+@dataclass(eq=False, repr=False)
 class KLDA(KernelTransformer, _KernelClassifier):
     """Kernel Fisher discriminant analysis: directions that separate classes, and the classes of rows.
 
@@ -123,37 +123,20 @@ class KLDA(KernelTransformer, _KernelClassifier):
     ((150, 2), True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Predictor._parameter_constraints | {
+        "method": METHOD,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "regularization": [Interval(Real, 0, None, closed="neither"), None],
         "penalty": [StrOptions({"coefficients", "norm"})],
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        regularization: float | None = None,
-        penalty: str = "coefficients",
-        tol: float = 1e-6,
-        method: str = "auto",
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.n_components = n_components
-        self.regularization = regularization
-        self.penalty = penalty
-        self.tol = tol
-        self.method = method
-        self.max_features = max_features
+    n_components: int | None = None
+    _: KW_ONLY
+    regularization: float | None = None
+    penalty: str = "coefficients"
+    tol: float = 1e-6
+    method: str = "auto"
 
     def fit(self, X: Any, y: Any) -> KLDA:
         """Learn the classes of rows.
@@ -207,6 +190,7 @@ class KLDA(KernelTransformer, _KernelClassifier):
         return int(self.model_.n_components)
 
 
+@dataclass(eq=False, repr=False)
 class KernelLogisticRegression(_KernelClassifier):
     """Penalised kernel logistic regression, two and many classes.
 
@@ -254,34 +238,18 @@ class KernelLogisticRegression(_KernelClassifier):
     ((150, 3), True)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Predictor._parameter_constraints | {
+        "method": METHOD,
         "C": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        method: str = "auto",
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.C = C
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.tol = tol
-        self.max_iter = max_iter
-        self.method = method
-        self.max_features = max_features
+    C: float = 1.0
+    _: KW_ONLY
+    tol: float = 1e-6
+    max_iter: int = 100
+    method: str = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelLogisticRegression:
         """Learn the classes of rows.
@@ -318,34 +286,19 @@ class KernelLogisticRegression(_KernelClassifier):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class _KernelClusterer(ClusterMixin, Predictor):
     """Groups of rows on a kernel."""
 
-    model_: Any
     _method: ClassVar[Any]
-    _parameter_constraints: dict[str, list[Any]] = {name: x for name, x in KERNEL.items() if name != "method"} | {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Predictor._parameter_constraints | {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, 1, closed="neither"), None],
     }
 
-    def __init__(
-        self,
-        n_clusters: int | None = 8,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        tol: float | None = None,
-        max_features: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
-        self.tol = tol
-        self.max_features = max_features
+    n_clusters: int | None = 8
+    _: KW_ONLY
+    tol: float | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find groups of rows.

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -8,7 +6,6 @@ _Reals = npt.NDArray[np.float64]
 DIRECT: int
 FARTHEST: float
 KINDS: dict[str, int]
-SERIES: int
 TERMS: int
 WIDE_TERMS: int
 
@@ -23,7 +20,6 @@ class Profile:
         table: _Reals | None = None,
         lowest: float = 0.0,
         pieces_an_octave: int = 4,
-        series: Any = None,
     ) -> None: ...
     def __call__(self, r: npt.ArrayLike) -> _Reals: ...
     def apply(self, values: _Reals) -> None: ...

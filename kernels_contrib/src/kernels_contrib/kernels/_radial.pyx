@@ -13,7 +13,6 @@ cdef extern from "radial.h" nogil:
     enum:
         KC_TERMS
         KC_WIDE_TERMS
-        KC_SERIES
         KC_EXP
         KC_THREE_HALVES
         KC_FIVE_HALVES
@@ -33,9 +32,6 @@ cdef extern from "radial.h" nogil:
         int64_t pieces
         int shift
         double lowest
-        int series
-        double even[7]
-        double odd[7]
 
     ctypedef struct kc_wide:
         Py_ssize_t pieces
@@ -68,7 +64,6 @@ cdef extern from "radial.h" nogil:
 
 TERMS = KC_TERMS
 WIDE_TERMS = KC_WIDE_TERMS
-SERIES = KC_SERIES
 DIRECT = 16
 """Distances by differences up to this many coordinates; beyond, by products that are mended where they cancel."""
 FARTHEST = 1e150
@@ -85,19 +80,14 @@ cdef class Profile:
     cdef double[:, ::1] table
 
     def __init__(self, str kind, tuple scale, *, double order=0.0, double largest=1000.0, table=None,
-                 double lowest=0.0, object pieces_an_octave=4, series=None):
+                 double lowest=0.0, object pieces_an_octave=4):
         cdef double high, rest
-        cdef int j
         self.p.kind = KINDS[kind]
         self.p.c, rest = scale
         # 26 bits of c, so that products with the upper 26 bits of r are exact
         high = float(np.int64(int(np.float64(self.p.c).view(np.int64)) & ~((1 << 27) - 1)).view(np.float64))
         self.p.c_high, self.p.c_low, self.p.c_rest = high, self.p.c - high, rest
         self.p.order, self.p.largest, self.p.lowest = order, largest, lowest
-        self.p.series = series is not None
-        if series is not None:
-            for j in range(KC_SERIES):
-                self.p.even[j], self.p.odd[j] = series[0][j], series[1][j]
         self.p.table = NULL
         if table is not None:
             self.table = np.ascontiguousarray(table, dtype=np.float64)

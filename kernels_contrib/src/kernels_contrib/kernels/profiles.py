@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gamma, kve
 
-from ._radial import SERIES, TERMS, Profile
+from ._radial import TERMS, Profile
 
 __all__ = ["LARGEST_ORDER", "LEAST_ORDER", "matern_profile", "scale_of", "square_root_scale"]
 
@@ -69,9 +69,8 @@ def _smooth_part(nu: float, t: np.ndarray) -> np.ndarray:
 def _table(nu: float) -> dict:
     """Everything of a profile that hangs on the order alone."""
     pieces = 4 if nu <= 4.0 else 32
-    # 1 - M < 2^-55 below 2^-40 for nu >= 3/4 (below 2^-28 for nu > 4): the first correction is a power (t / 2)^(2 nu)
-    # or t^2 / (4 nu - 4), times less than 5
-    first = -4 if nu < 0.75 else -40 if nu <= 4.0 else -28
+    # 1 - M < 2^-55 below: the first correction is (t / 2)^(2 nu) or, for nu > 1, t^2 / (4 nu - 4), times less than 5
+    first = math.floor(-28.0 / nu) if nu < 0.75 else -40 if nu <= 4.0 else -28
     last = 11
     nodes = np.cos((np.arange(TERMS) + 0.5) * np.pi / TERMS)
     centers = 1.0 + (np.arange(pieces) + 0.5) / pieces
@@ -79,20 +78,11 @@ def _table(nu: float) -> dict:
     t = starts[:, None, None] * (centers[:, None] + 0.5 / pieces * nodes)
     values = _smooth_part(nu, t.ravel()).reshape(-1, TERMS)
     table = values @ _TO_CHEBYSHEV @ _TO_POWERS
-    series = None
-    if nu < 0.75:
-        j = np.arange(SERIES)
-        factorial = np.array([math.factorial(i) for i in range(SERIES)], dtype=float)
-        even = gamma(1.0 - nu) / (factorial * gamma(j + 1.0 - nu))
-        odd = gamma(1.0 - nu) / (factorial * gamma(j + 1.0 + nu))
-        series = (even, odd)
     return {
-        "order": nu,
         "largest": 1390.0,  # k < e^-1000 there, and exp(-t / 2) is still a normal number
         "table": table,
         "lowest": 2.0**first,
         "pieces_an_octave": pieces,
-        "series": series,
     }
 
 

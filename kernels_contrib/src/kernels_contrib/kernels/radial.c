@@ -107,19 +107,6 @@ KC_INLINE double tabulated(const kc_profile *p, double t)
     return even + x * odd;
 }
 
-/* 1 - k is too large for a table to start where k is 1: sum_j (t^2 / 4)^j (even_j - odd_j (t / 2)^(2 nu)). */
-static double near_zero(const kc_profile *p, double t)
-{
-    double z = 0.25 * t * t, even = 0.0, odd = 0.0;
-    if (!(t > 0.0))
-        return 1.0;
-    for (int j = KC_SERIES - 1; j >= 0; j--) {
-        even = even * z + p->even[j];
-        odd = odd * z + p->odd[j];
-    }
-    return even - pow(0.5 * t, 2.0 * p->order) * odd;
-}
-
 static void general(const kc_profile *p, Py_ssize_t n, double *r)
 {
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -129,7 +116,7 @@ static void general(const kc_profile *p, Py_ssize_t n, double *r)
             continue;
         }
         if (t < p->lowest) {
-            r[i] = p->series ? near_zero(p, t) : 1.0;
+            r[i] = 1.0;
             continue;
         }
         t = scaled(p, r[i], &rest);

@@ -10,8 +10,6 @@
 #define KC_TERMS 14
 /* And of one piece of the smooth part that near pairs leave to the grid: degree 5 in the squared distance. */
 #define KC_WIDE_TERMS 6
-/* Terms of the two power series about distance zero. */
-#define KC_SERIES 7
 
 enum { KC_EXP = 0, KC_THREE_HALVES = 1, KC_FIVE_HALVES = 2, KC_TABLE = 3, KC_POWER = 4 };
 
@@ -19,14 +17,12 @@ enum { KC_EXP = 0, KC_THREE_HALVES = 1, KC_FIVE_HALVES = 2, KC_TABLE = 3, KC_POW
 typedef struct {
     int kind;
     double c, c_high, c_low, c_rest;
-    double order;               /* nu (KC_TABLE); alpha of (1 + t^2)^-alpha (KC_POWER) */
+    double order;               /* alpha of (1 + t^2)^-alpha (KC_POWER) */
     double largest;             /* t beyond it is 0 */
     const double *table;        /* KC_TERMS numbers a piece, 2^(52 - shift) pieces an octave, from `lowest` on */
     int64_t first, pieces;      /* (bits of lowest) >> shift, and how many pieces there are */
     int shift;
-    double lowest;              /* below it: the series, or 1 where `series` is 0 */
-    int series;
-    double even[KC_SERIES], odd[KC_SERIES];
+    double lowest;              /* below it: 1 */
 } kc_profile;
 
 /* sum_i w_i exp(-r^2 / (2 s_i)) for r^2 up to `reach`, piecewise. */

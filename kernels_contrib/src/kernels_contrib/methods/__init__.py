@@ -1,1 +1,1 @@
-"""The methods, one a file, and what they share: options, labels, products with K, functions of new rows, files."""
+"""What the methods share: options, labels, products with K, functions of new rows, values of files."""

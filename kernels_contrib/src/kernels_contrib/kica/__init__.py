@@ -26,11 +26,11 @@ from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian, Kernel
 from fastkpca.methods import as_rows, check_choice, check_count, check_finite, check_rng
 
-from .. import stored
-from ..base import Projection, project
-from ..functions import new_rows, within_range
-from ..options import accuracy, regularization_strength
-from ..products import DRAFT_ROWS, need_semidefinite
+from ..methods import stored
+from ..methods.base import Projection, project
+from ..methods.functions import new_rows, within_range
+from ..methods.options import accuracy, regularization_strength
+from ..methods.products import DRAFT_ROWS, need_semidefinite
 from .contrast import Setting, some_numbers
 from .descent import Curvature, descend, random_rotation, turn_pairs
 

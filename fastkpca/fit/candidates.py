@@ -233,7 +233,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
-    of_rest, vectors = (offer.rows, offer.vectors) if isinstance(offer, PivotOffer) else (0, 0)
+    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
     memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
@@ -242,7 +242,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
     if of_rest:
-        seconds += prices_of(problem).some_or_all(of_rest, vectors)
+        seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS, hold)
     most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
@@ -387,8 +387,6 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         square=True,
         columns=_components_timed(problem) + SPARE,  # they begin with a random block
         name=target.products,
-        pivots=target.method == "krylov",
-        n_threads=problem.budget.n_threads,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )

@@ -33,7 +33,7 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .growth import State, Step, best_within, cheapest, prices_of
+from .growth import State, Step, prices_of
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_pass, vectors_of
 from .problem import Problem
 from .solution import Solution
@@ -114,7 +114,7 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
         D = feature_map.n_features  # of heavy tails it may have far more than predicted
         if D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
             raise TooDearError
-        found = _last_pass(feature_map, problem, way, instead, free=free)
+        found = _last_pass(feature_map, problem, way, instead)
     if free and found.misses(target):
         raise TooDearError
     solution = _components(found, problem)
@@ -123,21 +123,18 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
 
 
-def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float, *, free: bool) -> _Pass:
+def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float) -> _Pass:
     """That of the map, or of one with more pivots, whose intervals are narrow enough, or too dear to narrow."""
     target, rounds = problem.target, 0
     while True:
-        found = _pass(feature_map, problem, way, rounds)
-        found, step = _narrowest(found, problem, way, rounds, instead)
+        found = _narrowest(_pass(feature_map, problem, way, rounds), problem, way, rounds, instead)
         if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
             return found
-        if step is None and free and found.left_out.form != "trace":
-            return found
-        if (_pass_seconds(problem, 3 * feature_map.n_features // 2) if step is None else step.seconds) > instead:
+        if _pass_seconds(problem, 3 * feature_map.n_features // 2) > instead:
             return found
         rounds += 1
         # a sample can miss a small far cluster; all rows know where the residual lies
-        feature_map = _more_pivots(found, problem, way, step, last=rounds == ROUNDS)
+        feature_map = _more_pivots(found, problem, way, last=rounds == ROUNDS)
         if feature_map is found.moments.map:
             return found
         del found  # of the map before: the next takes its room
@@ -256,38 +253,36 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
-def _narrowest(
-    found: _Pass, problem: Problem, way: Candidate, rounds: int, instead: float
-) -> tuple[_Pass, Step | None]:
-    """The pass with intervals as narrow as ``tol`` needs, or as are worth their cost; else the next step, if any.
+def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, instead: float) -> _Pass:
+    """The pass with intervals as narrow as ``tol`` needs, or as are worth their cost.
 
     Each bound from random rows may fail, each with its own share of the probability.
     """
-    target, D = problem.target, found.moments.map.n_features
+    target = problem.target
     most_draws, largest = _most_draws(problem, way), largest_of(found.leading[0])
     enough = not found.misses(target) or not largest > 0
     if found.draws is None or most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
-        return found, None
+        return found
     prices, wanted = prices_of(problem), target.tol * largest
     limit = instead if target.tol_is_required else BUDGET_SHARE * way.seconds
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
-        return found, None
+        return found
     found = _first_bound(found, problem, rounds, most_draws)
     for attempt in range(1, TRIES + target.given_landmarks):
         if not found.misses(target):
             break
         state = _state(found, problem, most_draws, rounds)
         if not target.tol_is_required:
-            step = best_within(state, prices, limit)
-            return found if step is None else _after(step, found, problem, rounds, attempt), None
-        step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
+            step = state.best_within(prices, limit)
+            return found if step is None else _after(step, found, problem, rounds, attempt)
+        step = state.cheapest(prices, wanted)
         if target.given_landmarks and (step is None or attempt == TRIES):
-            step = best_within(state, prices, np.inf) if _may_narrow(found, problem) else None
-        if step is None or step.features > D or step.seconds > instead:
-            return found, step
+            step = state.best_within(prices, np.inf) if _may_narrow(found, problem) else None
+        if step is None or step.seconds > instead:
+            return found
         found = _after(step, found, problem, rounds, attempt)
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
-    return found, None
+    return found
 
 
 def _may_narrow(found: _Pass, problem: Problem) -> bool:
@@ -324,12 +319,11 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
     assert found.residual is not None
     known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem, found.kept)
-    few = known.first(step.vectors)
-    c = min(c, few.axes.shape[1])
+    c = min(c, known.axes.shape[1])
     if step.rows >= problem.rows.n_samples:
-        better = passed(few, c, sums, problem, step.seconds)
+        better = passed(known, c, sums, problem, step.seconds)
     else:
-        better = narrowed(few, c, step.rows, failure, sums, problem)
+        better = narrowed(known, c, step.rows, failure, sums, problem)
     before = found.width
     return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)
 
@@ -417,21 +411,19 @@ def _all_equal(problem: Problem) -> bool:
     return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
-def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | None, *, last: bool) -> FeatureMap:
-    """The map with pivots added, as many as the ``step`` has; the same map where it can't have more.
+def _more_pivots(found: _Pass, problem: Problem, way: Candidate, *, last: bool) -> FeatureMap:
+    """The map with pivots added; the same map where it can't have more.
 
-    Without one, or in the ``last`` round, so many that the trace alone will do: each of some far rows may keep the
-    largest eigenvalue of what is left as large as it is, until all of them are pivots.
+    In the ``last`` round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
+    what is left as large as it is, until all of them are pivots.
     """
     moments, feature_map = found.moments, found.moments.map
     if problem.target.given_map:
         return feature_map
-    trace, most = kernel_trace(moments), way.room.features
+    trace = kernel_trace(moments)
     # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
     wanted, share = moments.residual_trace / found.times_too_large(problem.target), 0.5
-    if step is not None and not last:
-        wanted, most = 0.0, min(most, step.features)
-    elif last:
+    if last:
         wanted = problem.target.tol * largest_of(found.leading[0])
     elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
@@ -439,7 +431,7 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | No
         feature_map,
         problem.rows,
         tol=share * wanted / trace,
-        max_features=most if step is not None and not last else min(most, 2 * feature_map.n_features + 100),
+        max_features=min(way.room.features, 2 * feature_map.n_features + 100),
         rng=problem.rng,
         seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
         n_threads=problem.budget.n_threads,

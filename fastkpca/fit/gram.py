@@ -108,11 +108,7 @@ def gram(
     least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
     if tol is not None and tol < least:
         raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
-    product = best_product(
-        products_for(
-            chosen, data_x, data_y, tol, square=Y is None, name=products, pivots=True, least=least, n_threads=threads
-        )
-    )
+    product = best_product(products_for(chosen, data_x, data_y, tol, square=Y is None, name=products, least=least))
     summation = product.summation(rows_x, rows_y, threads)
     return GramOperator(
         chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress

@@ -60,10 +60,6 @@ class Vectors:
         """``sums`` has the bound on what the map leaves out, ``unit`` is the rounding of the vectors."""
         return second_order.leading_of_map(self.values, c, self.gram, sums, unit, self.moments.map.n_features)
 
-    def first(self, k: int) -> Vectors:
-        """The first k of them."""
-        return replace(self, axes=self.axes[:, :k], vectors=self.vectors[:, :k], gram=self.gram[:k, :k])
-
 
 @dataclass(frozen=True)
 class Narrowed:

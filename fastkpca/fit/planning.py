@@ -69,7 +69,7 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         candidates = lapack + _maps(problem, look, lapack)
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates, lapack)
-        seconds = further_seconds(kernel, data, look)
+        seconds = further_seconds(kernel, data, look, beside=beside)
         if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
@@ -118,9 +118,13 @@ def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
 
 def _known(candidates: list[Candidate], look: Look) -> list[Candidate]:
     """Those with a price that is more than the lowest there may be: what block Krylov takes nobody knows before the
-    first look, and how many pivots are needed nobody before one at pivots."""
+    first look, and how many pivots are needed nobody before one at pivots, unless eigenvalues told that they are few,
+    and several times that price were the best."""
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
-    return [x for x in candidates if not (unknown.get(x.method) or unknown.get(x.name))]
+    priced = [not (unknown.get(x.method) or unknown.get(x.name)) for x in candidates]
+    best = _best_seconds([x for x, y in zip(candidates, priced) if y])
+    few = [look.level and 2 * x.n_features <= len(look.shares) for x in candidates]
+    return [x for x, y, z in zip(candidates, priced, few) if y or (z and MOVES * x.seconds <= best)]
 
 
 def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
@@ -132,9 +136,7 @@ def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
     dense = next((x for x in candidates if x.method == "dense"), None) or dense_candidate(problem)
     otherwise = _lapack_instead(dense) if best.method != "dense" else ""
     known = _known(candidates, look)
-    # what a look would hardly make dearer than the best counts as known
-    guessed = [MOVES * x.seconds > best.seconds and not any(x is y for y in known) for x in candidates]
-    candidates = [replace(x, guessed=y) for x, y in zip(candidates, guessed)]
+    candidates = [replace(x, guessed=not any(x is y for y in known)) for x in candidates]
     return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 
 

@@ -482,7 +482,7 @@ def test_refusals_name_the_argument_that_was_given():
     assert "tol=" not in str(caught.value)
     assert "moves an eigenvalue by up to N e, and this is 0.002 of tol times the largest" in str(caught.value)
     smooth = np.linspace(0, 1, 3000)[:, None] * np.ones(2)
-    with pytest.raises(ValueError, match=r"it offers .*'exact', .*'pivots'"):
+    with pytest.raises(ValueError, match=r"it offers .*'exact', .*'expansion'"):
         fk.kpca(smooth, "gaussian", 5, products="split", sigma=1.0)
 
 

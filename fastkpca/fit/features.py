@@ -13,6 +13,7 @@ from ..base.rounding import EPS
 from ..maps.choosing import refined
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws
+from ..maps.pivots import PivotMap
 from ..maps.uncentred import about
 from ..model.plan import Candidate
 from ..products.rates import RATE
@@ -39,10 +40,12 @@ from .problem import Problem
 from .solution import Solution
 from .target import Target
 
-__all__ = ["solve_by_features"]
+__all__ = ["MAY_TAKE", "solve_by_features"]
 
 OUTGROWN = 1.5
 """Times the features that were predicted."""
+MAY_TAKE = 4.0
+"""Times the seconds that are predicted for a feature map, whose price is known less well than that of products."""
 ROUNDS = 3
 """In which pivots are added, and a pass follows."""
 TRACE_FOR_SAMPLE = 30.0
@@ -130,7 +133,7 @@ def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instea
         found = _narrowest(_pass(feature_map, problem, way, rounds), problem, way, rounds, instead)
         if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
             return found
-        if _pass_seconds(problem, 3 * feature_map.n_features // 2) > instead:
+        if _seconds_of_more(found, problem, way, rounds) > instead:
             return found
         rounds += 1
         # a sample can miss a small far cluster; all rows know where the residual lies
@@ -264,7 +267,9 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
     if found.draws is None or most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
         return found
     prices, wanted = prices_of(problem), target.tol * largest
-    limit = instead if target.tol_is_required else BUDGET_SHARE * way.seconds
+    limit = BUDGET_SHARE * way.seconds
+    if target.tol_is_required:
+        limit = min(instead, MAY_TAKE * _seconds_of_more(found, problem, way, rounds))
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
         return found
     found = _first_bound(found, problem, rounds, most_draws)
@@ -278,11 +283,18 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
         step = state.cheapest(prices, wanted)
         if target.given_landmarks and (step is None or attempt == TRIES):
             step = state.best_within(prices, np.inf) if _may_narrow(found, problem) else None
-        if step is None or step.seconds > instead:
+        if step is None or step.seconds > limit:
             return found
         found = _after(step, found, problem, rounds, attempt)
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
     return found
+
+
+def _seconds_of_more(found: _Pass, problem: Problem, way: Candidate, rounds: int) -> float:
+    """Of the next round, with more pivots; infinite where there will be none."""
+    D = found.moments.map.n_features
+    may = isinstance(found.moments.map, PivotMap) and not problem.target.given_map and D < way.room.features
+    return _pass_seconds(problem, 3 * D // 2) if may and rounds < ROUNDS else np.inf
 
 
 def _may_narrow(found: _Pass, problem: Problem) -> bool:

@@ -41,7 +41,7 @@ from .dense import takes_products
 from .growth import prices_of
 from .look import LOOKING, NOTHING_SEEN, Look
 from .narrowing import MORE_VECTORS, vectors_bytes
-from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
+from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, pivot_count
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -58,18 +58,17 @@ FEWEST_PASSES = 4.0
 """Of block Krylov, where nothing is known of the spectrum: on most sets no fewer will do."""
 MOST_PASSES = 40.0
 """As far as predictions go."""
-LAST, CONFIRMING = 1.5, 0.5
-"""Passes in float64, and how many of the search they save; those before are in float32, twice as fast."""
+LAST = 1.5
+"""Passes in float64; those before are in float32, twice as fast."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
 LOW = 0.85
 """Of the last wanted eigenvalue: the bound on the others that a run needs."""
 PRODUCT_SHARE = 2e-3
 """Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
-SMALL, SMALL_MATRIX = 2048, 64 << 20
+SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns, and features that a map may
-have where the rows are fewer; bytes up to which K itself is,
-of a kernel without compiled tiles."""
+have where the rows are fewer."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
@@ -105,13 +104,18 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
     if kernel.without_maps:
         return []
     if not target.tol_is_required and target.features in ("auto", "pivots"):
-        return _within_budget(problem)
+        assert target.max_features is not None
+        threads, hold = problem.budget.n_threads, components_held(problem, None)
+        offers = offers_within(
+            kernel, problem.data, problem.rows, NO_MORE, target.max_features, target.features, threads
+        )
+        return [feature_candidate(problem, x, hold) for x in offers]
     name, n = target.features, problem.data.n_samples
     most = MAX_FEATURES
     if name == "auto" and target.method != "features":
         most = min(most, _features_within(most_seconds, n))
     hold = components_held(problem, look)
-    largest = _largest_map(problem, hold, 0.0, most, pivots=False)[1]
+    largest = _largest_map(problem, hold, 0.0, most, pivots=False)
     offers = [x for x in kernel.feature_maps(problem.data, 0.0, largest) if x.cost.residual == 0.0]
     offers = [x for x in offers if name in ("auto", x.name)]
     if offers and target.forced:
@@ -132,7 +136,7 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
         held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
         prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
         largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
-    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), largest, pivots=True)[0]
+    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), largest, pivots=True)
     while True:
         offers = offers_of_maps(
             kernel,
@@ -159,23 +163,6 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
             return offers
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10.0 * residual, 1e-15), 1.0)
-
-
-def _within_budget(problem: Problem) -> list[Candidate]:
-    """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
-    count, kernel, data = problem.target.max_features, problem.kernel, problem.data
-    assert count is not None
-    hold = components_held(problem, None)
-    if problem.target.features == "auto":
-        exact = [x for x in kernel.feature_maps(data, 0.0, count) if x.cost.residual == 0.0]
-        exact = [x for x in exact if x.cost.n_features <= count]
-        if exact:
-            return [feature_candidate(problem, x, hold) for x in exact]
-    flops = RATE.features * value_seconds(kernel, data.n_features)
-    counted = budgeted(data.n_samples, count)
-    cost = counted_cost(data, counted, flops)
-    offer = pivot_offer(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=counted)
-    return [feature_candidate(problem, offer, hold)]
 
 
 def _residual_allowed(tol: float, share: float, first: float) -> float:
@@ -243,7 +230,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
     if of_rest:
         seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS, hold)
-    most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
+    most = _largest_map(problem, hold, each, pivots=True) if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
@@ -270,9 +257,7 @@ def _features_within(seconds: float, n: int) -> int:
     return int(min(np.sqrt(seconds * RATE.squares / n), MAX_FEATURES)) + 1
 
 
-def _largest_map(
-    problem: Problem, hold: int, scores: float, most: int = MAX_FEATURES, *, pivots: bool
-) -> tuple[int, int]:
+def _largest_map(problem: Problem, hold: int, scores: float, most: int = MAX_FEATURES, *, pivots: bool) -> int:
     most = most if problem.target.max_features is None else min(most, problem.target.max_features)
     most = min(most, problem.data.n_samples) if pivots else most
     return footprint.largest_map(
@@ -485,7 +470,7 @@ def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm:
     by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
     mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest + look.below**2)) if norm else by_trace
     low = np.flatnonzero(mu <= LOW * last)
-    converging = max(_converging(look, n, k, block, target.tol) - CONFIRMING, 1.0)
+    converging = _converging(look, n, k, block, target.tol)
     exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
     exploring = max(exploring, EXPLORING_PASSES)
     ways = [(converging, False)] + ([(max(converging, (low[0] + 1) / block), True)] if len(low) else [])
@@ -538,7 +523,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     d, compiled = problem.data.n_features, is_compiled(kernel)
     columns = default_block_size(n, k, held=compiled)
     size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
-    worth = size <= SMALL_MATRIX
+    worth = size <= footprint.KEPT
     if compiled:
         size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or takes_blas(d)  # and all rows, shifted
     else:

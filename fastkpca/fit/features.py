@@ -47,15 +47,11 @@ OUTGROWN = 1.5
 MAY_TAKE = 4.0
 """Times the seconds that are predicted for a feature map, whose price is known less well than that of products."""
 ROUNDS = 3
-"""In which pivots are added, and a pass follows."""
+"""In which pivots are added, and a pass follows; and bounds from samples in each, of which one is to begin with."""
 TRACE_FOR_SAMPLE = 30.0
 """Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
 
 
-TRIES = 3
-"""Bounds from samples in a round, at most: one to begin with, and those of so many steps but one."""
-PILOT = 1024
-"""Rows of a first, small sample, which says how many are needed."""
 FEW_ROWS = 32
 """Rows that tell whether quick moments have a chance."""
 BUDGET_SHARE = 0.3
@@ -240,7 +236,7 @@ def _summed(
         "quick": quick,
     }
     if problem.target.is_loose:
-        options |= {"n_draws": DRAWS + PILOT, "residuals": residual}
+        options |= {"n_draws": DRAWS + sampled.FEWEST, "residuals": residual}
         return moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     return feature_moments(feature_map, problem.rows, **options), None
 
@@ -273,7 +269,7 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
         return found
     found = _first_bound(found, problem, rounds, most_draws)
-    for attempt in range(1, TRIES + target.given_landmarks):
+    for attempt in range(1, ROUNDS + target.given_landmarks):
         if not found.misses(target):
             break
         state = _state(found, problem, most_draws, rounds)
@@ -281,7 +277,7 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
             step = state.best_within(prices, limit)
             return found if step is None else _after(step, found, problem, rounds, attempt)
         step = state.cheapest(prices, wanted)
-        if target.given_landmarks and (step is None or attempt == TRIES):
+        if target.given_landmarks and (step is None or attempt == ROUNDS):
             step = state.best_within(prices, np.inf) if _may_narrow(found, problem) else None
         if step is None or step.seconds > limit:
             return found
@@ -308,20 +304,18 @@ def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -
 
     What follows takes other draws: so their number does not depend on which rows they are.
     """
-    target, trace = problem.target, found.moments.residual_trace
-    if not (target.tol_is_required and target.may_use_sampled_bound):
-        return _bounded(found, sampled.FEWEST, problem, TRIES * rounds, others=True)
-    share = target.tol * largest_of(found.leading[0]) / trace
-    count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, TRIES * rounds))
-    if 0 < count <= min(2 * PILOT, most_draws):
-        return _bounded(found, count, problem, TRIES * rounds)
-    pilot = min(PILOT, most_draws)
-    return _bounded(found, pilot, problem, TRIES * rounds, others=True)
+    target, tries = problem.target, ROUNDS * rounds
+    if target.tol_is_required and target.may_use_sampled_bound:
+        share = target.tol * largest_of(found.leading[0]) / found.moments.residual_trace
+        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, tries))
+        if 0 < count <= min(DRAWS // 2, most_draws):
+            return _bounded(found, count, problem, tries)
+    return _bounded(found, sampled.FEWEST, problem, tries, others=True)
 
 
 def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int) -> _Pass:
     """The pass after the step's draws, and its rows."""
-    tries = TRIES * rounds + attempt
+    tries = ROUNDS * rounds + attempt
     if step.draws:
         found = _bounded(found, step.draws, problem, tries)
     if not step.rows:
@@ -361,7 +355,7 @@ def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> Stat
         moved=found.moved,
         c=c if found.residual is not None and exact else 0,
         most_draws=most_draws if problem.target.may_use_sampled_bound else 0,
-        failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, TRIES * rounds + 1),
+        failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, ROUNDS * rounds + 1),
         known=found.left_out.mu,
     )
 

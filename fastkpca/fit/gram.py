@@ -22,14 +22,11 @@ from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .look import OF_PIVOTS, look_at
-from .offers import MAX_FEATURES, budgeted, offers_of_maps, small_offers
+from .offers import MAX_FEATURES, offers_of_maps, offers_within, small_offers
 from .problem import different, entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
 __all__ = ["features", "gram"]
-
-MANY = 8192
-"""Rows from which on a look takes twice as many of them."""
 
 
 def gram(
@@ -197,7 +194,7 @@ def features(
         feature_map = PivotMap(chosen, pivots, entry_error=entry_error_of(chosen, data))
         return FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
     if budgeted:
-        offer = _best_within(chosen, data, rows, tol, limit, features)
+        offer = _best_within(chosen, data, rows, tol, limit, features, threads)
         return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
     reached = np.inf
     for offer in _offers(chosen, data, rows, tol, limit, features):
@@ -255,7 +252,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
-    look = look_at(kernel, data, OF_PIVOTS + (data.n_samples >= MANY), tol, shares=False)
+    look = look_at(kernel, data, OF_PIVOTS, tol, shares=False)
     offers = _within(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
@@ -277,15 +274,18 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     yield from sorted(offers, key=lambda x: x.cost.n_features)
 
 
-def _best_within(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Offer:
-    """A map of at most so many features: the smallest that reaches ``tol``, or else the one that comes closest."""
-    look = look_at(kernel, data, OF_PIVOTS + (data.n_samples >= MANY), tol, shares=False)
+def _best_within(
+    kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int
+) -> Offer:
+    """A map of at most so many features: one that reaches ``tol``, or else the one that comes closest."""
+    if name in ("auto", "pivots"):
+        return min(
+            offers_within(kernel, data, rows, tol, max_features, name, n_threads), key=lambda x: x.cost.n_features
+        )
     while True:
-        count = budgeted(data.n_samples, max_features)
-        offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=count)
-        offers = _within(offers, max_features)
+        offers = _within([x for x in kernel.feature_maps(data, tol, max_features) if x.name == name], max_features)
         if offers:
-            return min(offers, key=lambda x: x.cost.n_features)
+            return offers[0]
         if tol >= 1.0:
             raise ValueError(f"{kernel!r} has no feature map {name!r} of at most {max_features} features")
         tol = min(10.0 * tol, 1.0)

@@ -37,7 +37,7 @@ LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2
 """A further look is the next of these."""
 LOOKING = 0.05
 """Of the best price so far: what a further look may cost."""
-OF_PIVOTS = 1
+OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
 """The first of them that looks at pivots."""
 
 

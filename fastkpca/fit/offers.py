@@ -22,11 +22,10 @@ from .problem import Problem
 __all__ = [
     "MAX_FEATURES",
     "Counted",
-    "budgeted",
-    "counted_cost",
+    "PivotOffer",
     "offers_of_maps",
+    "offers_within",
     "pivot_count",
-    "pivot_offer",
     "small_offers",
 ]
 
@@ -86,6 +85,21 @@ def offers_of_maps(
     if name != "pivots" and 0.0 < residual < 1.0:
         offers = [x for x in kernel.feature_maps(data, residual, largest) if name in ("auto", x.name)] + offers
     return offers
+
+
+def offers_within(
+    kernel: Kernel, data: Summary, rows: Rows, residual: float, count: int, name: str, n_threads: int
+) -> list[Offer]:
+    """Maps of at most so many features that leave nothing out; else so many pivots, or fewer where these leave no more
+    than ``residual`` of the trace. Neither needs a look."""
+    if name == "auto":
+        exact = [x for x in kernel.feature_maps(data, 0.0, count) if x.cost.residual == 0.0]
+        exact = [x for x in exact if x.cost.n_features <= count]
+        if exact:
+            return exact
+    counted = budgeted(data.n_samples, min(count, data.n_samples))
+    cost = counted_cost(data, counted, RATE.features * value_seconds(kernel, data.n_features))
+    return [pivot_offer(kernel, data, rows, cost, residual, counted.rank, n_threads, counted=counted)]
 
 
 def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, count: Counted | None) -> Cost:

@@ -31,8 +31,6 @@ __all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
 
 MOVES = 5.0
 """Factor by which a look may move a price that is known: on random problems that of pivots moved by up to 4."""
-WORTH_EXACTNESS = 1.3
-"""Times the seconds of the best feature map that one without any truncation may take."""
 LONG, MUCH_SHORTER = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
 FEW = 10
@@ -156,13 +154,6 @@ def _lapack_instead(dense: Candidate) -> str:
     return f"method='dense'{limit} (LAPACK, some {dense.seconds:.2g} seconds) reaches what rounding allows"
 
 
-def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
-    """For nearly the price of a map that leaves something out, one that does not: its scores keep all their digits."""
-    exact = [x for x in possible if x.method == best.method == "features" and x.offer.cost.residual == 0.0]
-    near = [x for x in exact if x.seconds <= WORTH_EXACTNESS * best.seconds]
-    return min(near, key=lambda x: x.seconds, default=best)
-
-
 def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[Candidate, str]:
     """The best of them, and why it is: of those with a known price, if there are any."""
     target, n = problem.target, problem.data.n_samples
@@ -185,7 +176,6 @@ def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[
     # a map whose rounding misses tol is followed by another way
     after = min((x.seconds for x in possible if x.method != "features"), default=0.0)
     best = min(_known(possible, look) or possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
-    best = _exact_instead(best, possible)
     others = [x for x in possible if x is not best]
     if method != "auto" and not others:
         reason = "asked for"

@@ -291,7 +291,7 @@ def test_a_pilot_says_how_many_draws_are_needed(monkeypatch, first_order):
     model = fk.kpca(X, "gaussian", 4, tol=1e-2, max_features=540)
     assert (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() <= 1e-2 * model.eigenvalues[0]
     counts, drawn = zip(*seen, strict=True)
-    assert counts[0] == features.PILOT < counts[1] < DRAWS
+    assert counts[0] == sampled.FEWEST < counts[1] < DRAWS
     assert len(set(failures)) == len(failures) and sum(failures) <= model.failure_probability  # each has its own share
     assert len(drawn[0] & drawn[1]) < 0.5 * len(drawn[0])  # the draws of the pilot are others
 

@@ -43,7 +43,7 @@ from .look import LOOKING, NOTHING_SEEN, Look
 from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, pivot_count
 from .problem import Problem
-from .product_choice import LEAST_COLUMNS, Way, products_for
+from .product_choice import Way, products_for
 
 __all__ = [
     "components_held",
@@ -69,6 +69,8 @@ PRODUCT_SHARE = 2e-3
 SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns, and features that a map may
 have where the rows are fewer."""
+SMALL_MATRIX = 64 << 20
+"""Bytes up to which K itself is held, of a kernel without compiled tiles."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
@@ -131,8 +133,8 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
 def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
     target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
-    if target.free and 0.0 < residual < 1.0:
-        # to look for a moment that is held as an operator costs next to nothing
+    if target.free and 0.0 < residual < 1.0 and largest > SMALL:
+        # to look for a moment that is held as an operator costs less than to look for so many monomials
         held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
         prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
         largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
@@ -217,9 +219,6 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
         )
 
     memory = needed(each)
-    kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
-    kept = kept if memory + kept <= limit else 0.0
-    memory += kept
     of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
     memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
@@ -227,14 +226,14 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
-    seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
+    seconds = _feature_seconds(problem, offer, look)
     if of_rest:
         seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS, hold)
     most = _largest_map(problem, hold, each, pivots=True) if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
-    left = Room(features=most, kept=kept, rows=of_rest)
+    left = Room(features=most, rows=of_rest)
     return Candidate(
         "features",
         offer.name,
@@ -287,7 +286,7 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool = False) -> float:
+def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
     n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
@@ -295,9 +294,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool =
         seconds += offer.cost.setup_flops / RATE.features + RATE.fit
         return seconds + _iterated_seconds(problem, offer.cost, look)
     form = again = offer.cost.row_flops / RATE.features
-    if kept:
-        again = 0.0
-    elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
+    if offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
     moment = D * D / RATE.squares if quick is None else quick / RATE.products
@@ -418,7 +415,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
     way = in_memory or way
     held = in_memory is not None and compiled
     block = default_block_size(n, k, held=held)
-    memory = footprint.krylov_bytes(data, problem.rows, k, way.least_memory)
+    memory = footprint.krylov_bytes(data, problem.rows, k, way.memory(block))
     obstacle = _krylov_obstacle(problem, k) or _too_much(memory, limit)
     values = _values_kept(problem, memory, held=in_memory is not None) if exact else 0.0
     extra = 0.0 if held else values  # values in float64 are held in two parts, of which one serves the search
@@ -523,14 +520,14 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     d, compiled = problem.data.n_features, is_compiled(kernel)
     columns = default_block_size(n, k, held=compiled)
     size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
-    worth = size <= footprint.KEPT
+    worth = size <= SMALL_MATRIX
     if compiled:
         size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or takes_blas(d)  # and all rows, shifted
     else:
         once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
-    memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.least_memory)
+    memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.memory(columns))
     fits = memory <= problem.budget.memory
     return way_in_memory if worth and fits else None
 
@@ -550,17 +547,13 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:
-    """What the limit leaves for the basis, and for columns that an approximate product multiplies at once."""
+    """What the limit leaves for the basis."""
     n = problem.data.n_samples
     block = default_block_size(n, k)
     least = basis_bytes(n, least_columns(n, k, block), block)
     spare = max(0.0, problem.budget.memory - memory)
-    columns = LEAST_COLUMNS
-    if way.cost.column_memory:  # half of it, as far as a block of columns goes
-        columns += int(min(max(0, 2 * block - columns), 0.5 * spare / way.cost.column_memory))
-        spare -= (columns - LEAST_COLUMNS) * way.cost.column_memory
     basis = least + spare / (2.0 if problem.rows.weights is not None else 1.0)
-    return Room(basis=basis, columns=columns, pass_seconds=way.once)
+    return Room(basis=basis, pass_seconds=way.once)
 
 
 def _too_much(memory: float, limit: float) -> str:

@@ -64,8 +64,7 @@ class _Pass:
     """What a pass over the rows has found.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
-    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept, and
-    ``kept`` (D, N) the features.
+    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept.
     ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
@@ -76,7 +75,6 @@ class _Pass:
     share: float = 1.0
     moved: float = 0.0
     residual: np.ndarray | None = None
-    kept: np.ndarray | None = None
     vectors: Vectors | None = None
     narrowed: Narrowed | None = None
 
@@ -171,15 +169,13 @@ def _rounded(found: _Pass, solution: Solution) -> bool:
 
 
 def _scores(found: _Pass, problem: Problem) -> Scores | None:
-    """How the scores of all rows are made where they are held in memory anyway, or where the features were kept."""
-    feature_map, rows, budget, kept = found.moments.map, problem.rows, problem.budget, found.kept
-    if found.narrowed is not None and rows.weights is None and (kept is not None or problem.keeps_scores):
-        known = found.narrowed.scores.astype(problem.dtype)
-        return lambda axes, constant: known[:, : axes.shape[1]]
-    if kept is not None:
-        return lambda axes, constant: np.asarray(kept.T @ axes - constant)
+    """How the scores of all rows are made, where they are held in memory anyway."""
+    feature_map, rows, budget = found.moments.map, problem.rows, problem.budget
     if not problem.keeps_scores:
         return None
+    if found.narrowed is not None and rows.weights is None:
+        known = found.narrowed.scores.astype(problem.dtype)
+        return lambda axes, constant: known[:, : axes.shape[1]]
 
     def scores(axes: np.ndarray, constant: np.ndarray) -> np.ndarray:
         out = np.empty((rows.n_samples, axes.shape[1]), dtype=problem.dtype)
@@ -203,14 +199,12 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
 
     ``quick`` moments are tried where they may do; a second pass follows where they do not.
     """
-    budget, target, kept, n = problem.budget, problem.target, None, problem.rows.n_samples
-    if 8.0 * n * feature_map.n_features <= way.room.kept:
-        kept = np.empty((feature_map.n_features, n))
+    budget, target, n = problem.budget, problem.target, problem.rows.n_samples
     of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_pass(problem, _spare(problem, way)))
     for_rows = of_rest and (way.room.rows > 0 or tries > 0 or target.given_landmarks)
-    quick = quick and kept is None and not for_rows and _quick_may_do(feature_map, problem)
+    quick = quick and not for_rows and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
-    moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
+    moments, draws = _summed(feature_map, problem, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
@@ -219,20 +213,19 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     may_narrow = feature_map.tile_rows is None and target.is_loose and target.n_components is not None
     more = MORE_VECTORS if may_narrow else 0
     leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
-    found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual, kept=kept)
+    found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual)
     if quick and not accurate_enough(moments, leading, target):
         return _pass(feature_map, problem, way, tries, quick=False)
     return found
 
 
 def _summed(
-    feature_map: FeatureMap, problem: Problem, kept: np.ndarray | None, residual: np.ndarray | None, *, quick: bool
+    feature_map: FeatureMap, problem: Problem, residual: np.ndarray | None, *, quick: bool
 ) -> tuple[Moments, Draws | None]:
     """Moments of one pass, and draws where they are wanted and rows are looked at one by one."""
     options: dict[str, Any] = {
         "n_threads": problem.budget.n_threads,
         "progress": problem.budget.report,
-        "keep": kept,
         "quick": quick,
     }
     if problem.target.is_loose:
@@ -324,7 +317,7 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     failure = failure_of_attempt(problem.target.failure_of_rows, tries)
     sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
     assert found.residual is not None
-    known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem, found.kept)
+    known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem)
     c = min(c, known.axes.shape[1])
     if step.rows >= problem.rows.n_samples:
         better = passed(known, c, sums, problem, step.seconds)

@@ -25,10 +25,8 @@ from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns
 
 __all__ = [
-    "KEPT",
     "copies_of_rows",
     "dense_bytes",
-    "kept_bytes",
     "krylov_bytes",
     "largest_map",
     "looking_bytes",
@@ -39,8 +37,6 @@ __all__ = [
 THREADS = 2
 A_THREAD = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""
-KEPT = 64 << 20
-"""Bytes up to which features, or a kernel matrix that comes from Python, are kept rather than computed twice."""
 
 
 def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
@@ -157,12 +153,6 @@ def map_bytes(
     # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
     result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
     return max(looking_bytes(rows), _summary_bytes(data) + route + rows.page_bytes + result + small)
-
-
-def kept_bytes(rows: Rows, D: int) -> float:
-    """Of the features of all rows, where they are few enough to be kept for the scores; else 0."""
-    size = 8.0 * rows.n_samples * D
-    return 0.0 if rows.distributed or rows.weights is not None or size > KEPT else size
 
 
 def largest_map(

@@ -21,7 +21,6 @@ from ..products.rates import RATE, pass_seconds
 from ..rows.view import Rows
 
 __all__ = [
-    "LEAST_COLUMNS",
     "WORTH_ASKING",
     "InStrips",
     "Way",
@@ -31,8 +30,6 @@ __all__ = [
     "products_for",
 ]
 
-LEAST_COLUMNS = 8
-"""Columns that a product must be able to multiply at once for the plan to take it."""
 WORTH_ASKING = 3e-3
 """Seconds of exact tiles below which the kernel is not asked what it offers: that takes up to a few milliseconds."""
 
@@ -50,10 +47,9 @@ class Way(Offer):
     setup: float
     once: float
 
-    @property
-    def least_memory(self) -> float:
-        """Bytes beside the rows and the result, with the fewest columns at once; see ``InStrips``."""
-        return self.cost.memory + LEAST_COLUMNS * self.cost.column_memory
+    def memory(self, columns: int) -> float:
+        """Bytes beside the rows and the result, with so many columns at once; see ``InStrips``."""
+        return self.cost.memory + columns * self.cost.column_memory
 
     def seconds(self, times: float = 1.0) -> float:
         return self.setup + times * self.once

@@ -15,7 +15,6 @@ from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.choosing import refined
 from ..maps.pivots import PivotMap
-from ..maps.probe import RankProbe
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows.columns import check_columns, column_names
 from ..rows.convert import as_rows
@@ -197,7 +196,7 @@ def features(
         offer = _best_within(chosen, data, rows, tol, limit, features, threads)
         return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
     reached = np.inf
-    for offer in _offers(chosen, data, rows, tol, limit, features):
+    for offer in _offers(chosen, data, rows, tol, limit, features, threads):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         target = tol * operator.trace()
         for _ in range(3):
@@ -248,7 +247,9 @@ def _inputs(
     return _Inputs(resolved, seen, data, randomness, threads, points=rows is X)
 
 
-def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
+def _offers(
+    kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int
+) -> Iterator[Offer]:
     """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
@@ -257,8 +258,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
         # the prediction from a few rows may be wrong; with all rows as pivots nothing is left out
-        whole = RankProbe(np.append(np.ones(n), 0.0), n, exhausted=True)
-        offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
+        offers = offers_within(kernel, data, rows, tol, n, "pivots", n_threads)
     if not offers and name != "auto":
         every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
         others = {x.name for x in _within(every, max_features)} - {name}

@@ -142,7 +142,7 @@ def _cheapest_count(problem: Problem, look: Look, residual: float) -> Counted | 
     known.
     """
     target, probe, n = problem.target, look.probe, problem.data.n_samples
-    takes_rows = takes_pass(problem)
+    takes_rows = takes_pass(problem) and not problem.keeps_moments  # models that add up have bounds of the first order
     if not (takes_rows or target.may_use_sampled_bound):
         return None
     if probe is None or not probe.beside or not look.share(1) > 0.0:

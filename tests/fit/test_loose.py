@@ -296,7 +296,7 @@ def test_a_pilot_says_how_many_draws_are_needed(monkeypatch, first_order):
     assert len(drawn[0] & drawn[1]) < 0.5 * len(drawn[0])  # the draws of the pilot are others
 
 
-def test_features_that_are_kept_give_the_scores_of_those_that_are_not():
+def test_scores_are_the_same_wherever_they_go():
     X = rows_of(1200, 4)
     out = np.empty((1200, 3))
     kept = fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=80)

@@ -11,13 +11,9 @@ from data import look
 from sklearn.datasets import load_digits
 
 import fastkpca as fk
-from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import candidates, routes
-from fastkpca.fit.look import Look, look_at
-from fastkpca.solve.costs import TooDearError
-from fastkpca.solve.krylov import block_krylov
-from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.fit.look import look_at
 
 FLAT = np.random.default_rng(0).random((700, 3))
 ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}

@@ -168,11 +168,11 @@ def largest_map(
     return bisect_right(range(1, max_features + 1), limit, key=needed)
 
 
-def krylov_bytes(data: Summary, rows: Rows, c: int, product: float, *, basis: float | None = None) -> float:
-    """A basis of as many columns as a run needs at least (or of ``basis`` bytes), and the product's own."""
+def krylov_bytes(data: Summary, rows: Rows, c: int, product: float) -> float:
+    """A basis of as many columns as a run needs at least, and the product's own."""
     n, d = data.n_samples, data.n_features
     block = default_block_size(n, c)
-    space = basis_bytes(n, least_columns(n, c, block), block) if basis is None else basis
+    space = basis_bytes(n, least_columns(n, c, block), block)
     copy = copies_of_rows(data, rows)
     weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
     # the two bands of a task, what of them is packed or converted, and those of the task before, which malloc keeps

@@ -10,7 +10,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning, NoVarianceError
 from fastkpca.fit import features, offers
 from fastkpca.kernels import get_kernel
-from fastkpca.maps.draws import DRAWS, scaled_residuals
+from fastkpca.maps.draws import scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
@@ -276,24 +276,6 @@ def test_models_of_a_budget_are_written_and_read(tmp_path):
     again = fk.load(tmp_path / "m.kpca")
     assert again.failure_probability == model.failure_probability > 0 and again.info == model.info
     assert "probabilistic" in repr(again)
-
-
-def test_a_pilot_says_how_many_draws_are_needed(monkeypatch, first_order):
-    X, seen, failures, bound = rows_of(20_000, 8), [], [], sampled.sampled_bound
-    sample = sampled.residual_sample
-
-    def watched(feature_map, kernel, rows, trace, draws, *, count, **options):
-        seen.append((count, set(draws.index[:count].tolist())))
-        return sample(feature_map, kernel, rows, trace, draws, count=count, **options)
-
-    monkeypatch.setattr(sampled, "residual_sample", watched)
-    monkeypatch.setattr(sampled, "sampled_bound", lambda *given: failures.append(given[2]) or bound(*given))
-    model = fk.kpca(X, "gaussian", 4, tol=1e-2, max_features=540)
-    assert (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() <= 1e-2 * model.eigenvalues[0]
-    counts, drawn = zip(*seen, strict=True)
-    assert counts[0] == sampled.FEWEST < counts[1] < DRAWS
-    assert len(set(failures)) == len(failures) and sum(failures) <= model.failure_probability  # each has its own share
-    assert len(drawn[0] & drawn[1]) < 0.5 * len(drawn[0])  # the draws of the pilot are others
 
 
 def test_scores_are_the_same_wherever_they_go():

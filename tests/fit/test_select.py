@@ -218,26 +218,6 @@ def test_standardize_is_that_of_kpca_and_wildly_different_ranges_are_told(rings)
     fk.kpca_select(frame, "gaussian", 1, standardize=False)
 
 
-def test_kernel_values_do_not_grow_with_folds_and_numbers_of_components(rings):
-    X, y = rings
-    values = []
-
-    class Counted(fk.kernels.Kernel):
-        api_version = 1
-        positive_semidefinite = True
-
-        def block(self, X, Y):
-            values.append(len(X) * len(Y))
-            return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2))
-
-    counts = []
-    for folds, c in ((2, 1), (7, [1, 2, 4, 8])):
-        values.clear()
-        fk.kpca_select(X, Counted(), c, folds=folds, y=y, classifier=NearestMean())
-        counts.append(sum(values))
-    assert counts[0] == counts[1]
-
-
 def test_threads_and_seed_decide_nothing_and_something(rings):
     X, widths = rings[0], {"gaussian": {"sigma": [0.5, 2.0]}}
     one, two = (fk.kpca_select(X, widths, C, n_threads=n, max_features=30).columns for n in (1, 2))

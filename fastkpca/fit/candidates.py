@@ -75,8 +75,6 @@ ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
-QUICK_MORE = 4
-"""Times the features that a map with quick moments may have."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
@@ -152,11 +150,6 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
             count=pivot_count(problem, look, residual),
             n_threads=problem.budget.n_threads,
         )
-        if problem.takes_quick_moments and target.features in ("auto", "monomial") and residual < 1.0:
-            # sums of fewer products make more features worth their price
-            known = any(x.cost.quick_flops is not None for x in offers)
-            quick = None if known else kernel.quick_map(data, residual, QUICK_MORE * largest)
-            offers += [] if quick is None else [quick]
         if problem.keeps_moments and target.features == "auto":
             # moments that are no matrix belong to the box of these rows: what will be merged or updated takes any rows
             offers = [x for x in offers if x.cost.moment_flops is None] or offers

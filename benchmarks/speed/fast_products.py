@@ -23,8 +23,7 @@ import fastkpca as fk
 
 SIGMAS = (0.02, 0.1, 0.3, 1.0)
 clock = time.process_time
-PART = 4000
-NAMES = ("exact", "expansion", "grid", "clusters", "pivots")
+NAMES = ("exact", "expansion", "grid", "clusters")
 
 
 def blocked(X: np.ndarray, u: np.ndarray, sigma: float) -> np.ndarray:
@@ -90,12 +89,6 @@ def tasks(X: np.ndarray, u: np.ndarray, sigma: float, tol: float) -> dict[str, C
     return found
 
 
-def _seconds_of_part(X: np.ndarray, sigma: float, tol: float) -> float:
-    started = clock()
-    fk.gram(X[:PART], "gaussian", sigma=sigma, tol=tol, products="pivots", n_threads=1) @ np.ones(min(PART, len(X)))
-    return clock() - started
-
-
 def table(n: int, dimensions: list[int], sigmas: list[float], tol: float, repeats: int) -> None:
     rng = np.random.default_rng(0)
     columns = (*NAMES, "auto", "finufft by hand")
@@ -107,9 +100,7 @@ def table(n: int, dimensions: list[int], sigmas: list[float], tol: float, repeat
         base = common.alternate({"numpy": lambda: blocked(X, u, 0.3)}, repeats=1, clock=clock)["numpy"]  # noqa: B023
         for sigma in sigmas:
             found = tasks(X, u, sigma, tol)
-            if "pivots" in found and _seconds_of_part(X, sigma, tol) * n / PART > 2 * base:
-                del found["pivots"]  # thousands of them: minutes
-            slow = {"exact", "expansion", "clusters", "pivots"}
+            slow = {"exact", "expansion", "clusters"}
             seconds = common.alternate({k: v for k, v in found.items() if k not in slow}, repeats, clock)
             seconds |= common.alternate({k: v for k, v in found.items() if k in slow}, 1, clock)
             rows = rng.integers(0, n, 50)

@@ -434,13 +434,6 @@ class Kernel:
         """
         return ()
 
-    def quick_map(self, data: Summary, tol: float, max_features: int) -> Offer | None:
-        """That of ``feature_maps`` with ``Cost.quick_flops``, without a search for others; None where there is none.
-
-        Kernels from outside are not asked.
-        """
-        return None
-
     def coarse(self, data: Summary, tol: float) -> Offer | None:
         """Products with a matrix B in which values near zero are left out, so that they take little time; K >= B >= 0.
 

@@ -10,7 +10,6 @@
 ``look``, ``footprint``                 a look at a few rows for it, and the bytes of each step
 ``product_choice``                      which of a kernel's products with K serve a tolerance, and their costs
 ``dense``, ``features``, ``krylov``     the routes: LAPACK, a feature map, products
-``start``                               the first block of products, from a map of a few pivots
 ``growth``, ``narrowing``               what narrows the intervals of a map the soonest; from rows of what it leaves out
 ``components``                          components from the moments of a feature map
 ``select``                              `kpca_select()`: parameters by cross-validation

@@ -41,9 +41,9 @@ from .dense import takes_products
 from .growth import prices_of
 from .look import LOOKING, NOTHING_SEEN, Look
 from .narrowing import MORE_VECTORS, vectors_bytes
-from .offers import MAX_FEATURES, PivotOffer, budgeted, counted_cost, offers_of_maps, pivot_count, pivot_offer
+from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, pivot_count
 from .problem import Problem
-from .product_choice import LEAST_COLUMNS, Way, products_for
+from .product_choice import Way, products_for
 
 __all__ = [
     "components_held",
@@ -58,24 +58,23 @@ FEWEST_PASSES = 4.0
 """Of block Krylov, where nothing is known of the spectrum: on most sets no fewer will do."""
 MOST_PASSES = 40.0
 """As far as predictions go."""
-LAST, CONFIRMING = 1.5, 0.5
-"""Passes in float64, and how many of the search they save; those before are in float32, twice as fast."""
+LAST = 1.5
+"""Passes in float64; those before are in float32, twice as fast."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
 LOW = 0.85
 """Of the last wanted eigenvalue: the bound on the others that a run needs."""
 PRODUCT_SHARE = 2e-3
 """Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
-SMALL, SMALL_MATRIX = 2048, 64 << 20
+SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns, and features that a map may
-have where the rows are fewer; bytes up to which K itself is,
-of a kernel without compiled tiles."""
+have where the rows are fewer."""
+SMALL_MATRIX = 64 << 20
+"""Bytes up to which K itself is held, of a kernel without compiled tiles."""
 ROUNDING_SHARE = 0.75
 """Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
-QUICK_MORE = 4
-"""Times the features that a map with quick moments may have."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
@@ -105,13 +104,18 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
     if kernel.without_maps:
         return []
     if not target.tol_is_required and target.features in ("auto", "pivots"):
-        return _within_budget(problem)
+        assert target.max_features is not None
+        threads, hold = problem.budget.n_threads, components_held(problem, None)
+        offers = offers_within(
+            kernel, problem.data, problem.rows, NO_MORE, target.max_features, target.features, threads
+        )
+        return [feature_candidate(problem, x, hold) for x in offers]
     name, n = target.features, problem.data.n_samples
     most = MAX_FEATURES
     if name == "auto" and target.method != "features":
         most = min(most, _features_within(most_seconds, n))
     hold = components_held(problem, look)
-    largest = _largest_map(problem, hold, 0.0, most, pivots=False)[1]
+    largest = _largest_map(problem, hold, 0.0, most, pivots=False)
     offers = [x for x in kernel.feature_maps(problem.data, 0.0, largest) if x.cost.residual == 0.0]
     offers = [x for x in offers if name in ("auto", x.name)]
     if offers and target.forced:
@@ -127,12 +131,12 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
 def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
     target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
-    if target.free and 0.0 < residual < 1.0:
-        # to look for a moment that is held as an operator costs next to nothing
+    if target.free and 0.0 < residual < 1.0 and largest > SMALL:
+        # to look for a moment that is held as an operator costs less than to look for so many monomials
         held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
         prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
         largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
-    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), largest, pivots=True)[0]
+    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), largest, pivots=True)
     while True:
         offers = offers_of_maps(
             kernel,
@@ -146,11 +150,6 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
             count=pivot_count(problem, look, residual),
             n_threads=problem.budget.n_threads,
         )
-        if problem.takes_quick_moments and target.features in ("auto", "monomial") and residual < 1.0:
-            # sums of fewer products make more features worth their price
-            known = any(x.cost.quick_flops is not None for x in offers)
-            quick = None if known else kernel.quick_map(data, residual, QUICK_MORE * largest)
-            offers += [] if quick is None else [quick]
         if problem.keeps_moments and target.features == "auto":
             # moments that are no matrix belong to the box of these rows: what will be merged or updated takes any rows
             offers = [x for x in offers if x.cost.moment_flops is None] or offers
@@ -159,23 +158,6 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
             return offers
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10.0 * residual, 1e-15), 1.0)
-
-
-def _within_budget(problem: Problem) -> list[Candidate]:
-    """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
-    count, kernel, data = problem.target.max_features, problem.kernel, problem.data
-    assert count is not None
-    hold = components_held(problem, None)
-    if problem.target.features == "auto":
-        exact = [x for x in kernel.feature_maps(data, 0.0, count) if x.cost.residual == 0.0]
-        exact = [x for x in exact if x.cost.n_features <= count]
-        if exact:
-            return [feature_candidate(problem, x, hold) for x in exact]
-    flops = RATE.features * value_seconds(kernel, data.n_features)
-    counted = budgeted(data.n_samples, count)
-    cost = counted_cost(data, counted, flops)
-    offer = pivot_offer(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=counted)
-    return [feature_candidate(problem, offer, hold)]
 
 
 def _residual_allowed(tol: float, share: float, first: float) -> float:
@@ -230,24 +212,21 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
         )
 
     memory = needed(each)
-    kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
-    kept = kept if memory + kept <= limit else 0.0
-    memory += kept
-    of_rest, vectors = (offer.rows, offer.vectors) if isinstance(offer, PivotOffer) else (0, 0)
+    of_rest = offer.rows if isinstance(offer, PivotOffer) else 0
     memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS) if of_rest else 0.0
     obstacle = _too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     obstacle = _too_many(offer, problem.data.n_samples, problem.target.features) or obstacle
-    seconds = _feature_seconds(problem, offer, look, kept=kept > 0.0)
+    seconds = _feature_seconds(problem, offer, look)
     if of_rest:
-        seconds += prices_of(problem).some_or_all(of_rest, vectors)
-    most = _largest_map(problem, hold, each, pivots=True)[0] if pivots else 0
+        seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS, hold)
+    most = _largest_map(problem, hold, each, pivots=True) if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
     if pivots and most < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
-    left = Room(features=most, kept=kept, rows=of_rest)
+    left = Room(features=most, rows=of_rest)
     return Candidate(
         "features",
         offer.name,
@@ -270,9 +249,7 @@ def _features_within(seconds: float, n: int) -> int:
     return int(min(np.sqrt(seconds * RATE.squares / n), MAX_FEATURES)) + 1
 
 
-def _largest_map(
-    problem: Problem, hold: int, scores: float, most: int = MAX_FEATURES, *, pivots: bool
-) -> tuple[int, int]:
+def _largest_map(problem: Problem, hold: int, scores: float, most: int = MAX_FEATURES, *, pivots: bool) -> int:
     most = most if problem.target.max_features is None else min(most, problem.target.max_features)
     most = min(most, problem.data.n_samples) if pivots else most
     return footprint.largest_map(
@@ -302,7 +279,7 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool = False) -> float:
+def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
     n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
@@ -310,9 +287,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look, *, kept: bool =
         seconds += offer.cost.setup_flops / RATE.features + RATE.fit
         return seconds + _iterated_seconds(problem, offer.cost, look)
     form = again = offer.cost.row_flops / RATE.features
-    if kept:
-        again = 0.0
-    elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
+    if offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
     moment = D * D / RATE.squares if quick is None else quick / RATE.products
@@ -387,8 +362,6 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         square=True,
         columns=_components_timed(problem) + SPARE,  # they begin with a random block
         name=target.products,
-        pivots=target.method == "krylov",
-        n_threads=problem.budget.n_threads,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )
@@ -435,7 +408,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
     way = in_memory or way
     held = in_memory is not None and compiled
     block = default_block_size(n, k, held=held)
-    memory = footprint.krylov_bytes(data, problem.rows, k, way.least_memory)
+    memory = footprint.krylov_bytes(data, problem.rows, k, way.memory(block))
     obstacle = _krylov_obstacle(problem, k) or _too_much(memory, limit)
     values = _values_kept(problem, memory, held=in_memory is not None) if exact else 0.0
     extra = 0.0 if held else values  # values in float64 are held in two parts, of which one serves the search
@@ -487,7 +460,7 @@ def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm:
     by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
     mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest + look.below**2)) if norm else by_trace
     low = np.flatnonzero(mu <= LOW * last)
-    converging = max(_converging(look, n, k, block, target.tol) - CONFIRMING, 1.0)
+    converging = _converging(look, n, k, block, target.tol)
     exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
     exploring = max(exploring, EXPLORING_PASSES)
     ways = [(converging, False)] + ([(max(converging, (low[0] + 1) / block), True)] if len(low) else [])
@@ -547,7 +520,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
         once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
-    memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.least_memory)
+    memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.memory(columns))
     fits = memory <= problem.budget.memory
     return way_in_memory if worth and fits else None
 
@@ -567,17 +540,13 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:
-    """What the limit leaves for the basis, and for columns that an approximate product multiplies at once."""
+    """What the limit leaves for the basis."""
     n = problem.data.n_samples
     block = default_block_size(n, k)
     least = basis_bytes(n, least_columns(n, k, block), block)
     spare = max(0.0, problem.budget.memory - memory)
-    columns = LEAST_COLUMNS
-    if way.cost.column_memory:  # half of it, as far as a block of columns goes
-        columns += int(min(max(0, 2 * block - columns), 0.5 * spare / way.cost.column_memory))
-        spare -= (columns - LEAST_COLUMNS) * way.cost.column_memory
     basis = least + spare / (2.0 if problem.rows.weights is not None else 1.0)
-    return Room(basis=basis, columns=columns, pass_seconds=way.once)
+    return Room(basis=basis, pass_seconds=way.once)
 
 
 def _too_much(memory: float, limit: float) -> str:

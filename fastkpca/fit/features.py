@@ -13,6 +13,7 @@ from ..base.rounding import EPS
 from ..maps.choosing import refined
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws
+from ..maps.pivots import PivotMap
 from ..maps.uncentred import about
 from ..model.plan import Candidate
 from ..products.rates import RATE
@@ -33,26 +34,24 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .growth import State, Step, best_within, cheapest, prices_of
+from .growth import State, Step, prices_of
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_pass, vectors_of
 from .problem import Problem
 from .solution import Solution
 from .target import Target
 
-__all__ = ["solve_by_features"]
+__all__ = ["MAY_TAKE", "solve_by_features"]
 
 OUTGROWN = 1.5
 """Times the features that were predicted."""
+MAY_TAKE = 4.0
+"""Times the seconds that are predicted for a feature map, whose price is known less well than that of products."""
 ROUNDS = 3
-"""In which pivots are added, and a pass follows."""
+"""In which pivots are added, and a pass follows; and bounds from samples in each, of which one is to begin with."""
 TRACE_FOR_SAMPLE = 30.0
 """Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
 
 
-TRIES = 3
-"""Bounds from samples in a round, at most: one to begin with, and those of so many steps but one."""
-PILOT = 1024
-"""Rows of a first, small sample, which says how many are needed."""
 FEW_ROWS = 32
 """Rows that tell whether quick moments have a chance."""
 BUDGET_SHARE = 0.3
@@ -65,8 +64,7 @@ class _Pass:
     """What a pass over the rows has found.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
-    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept, and
-    ``kept`` (D, N) the features.
+    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept.
     ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
@@ -77,7 +75,6 @@ class _Pass:
     share: float = 1.0
     moved: float = 0.0
     residual: np.ndarray | None = None
-    kept: np.ndarray | None = None
     vectors: Vectors | None = None
     narrowed: Narrowed | None = None
 
@@ -114,7 +111,7 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
         D = feature_map.n_features  # of heavy tails it may have far more than predicted
         if D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
             raise TooDearError
-        found = _last_pass(feature_map, problem, way, instead, free=free)
+        found = _last_pass(feature_map, problem, way, instead)
     if free and found.misses(target):
         raise TooDearError
     solution = _components(found, problem)
@@ -123,21 +120,18 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
 
 
-def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float, *, free: bool) -> _Pass:
+def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float) -> _Pass:
     """That of the map, or of one with more pivots, whose intervals are narrow enough, or too dear to narrow."""
     target, rounds = problem.target, 0
     while True:
-        found = _pass(feature_map, problem, way, rounds)
-        found, step = _narrowest(found, problem, way, rounds, instead)
+        found = _narrowest(_pass(feature_map, problem, way, rounds), problem, way, rounds, instead)
         if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
             return found
-        if step is None and free and found.left_out.form != "trace":
-            return found
-        if (_pass_seconds(problem, 3 * feature_map.n_features // 2) if step is None else step.seconds) > instead:
+        if _seconds_of_more(found, problem, way, rounds) > instead:
             return found
         rounds += 1
         # a sample can miss a small far cluster; all rows know where the residual lies
-        feature_map = _more_pivots(found, problem, way, step, last=rounds == ROUNDS)
+        feature_map = _more_pivots(found, problem, way, last=rounds == ROUNDS)
         if feature_map is found.moments.map:
             return found
         del found  # of the map before: the next takes its room
@@ -175,15 +169,13 @@ def _rounded(found: _Pass, solution: Solution) -> bool:
 
 
 def _scores(found: _Pass, problem: Problem) -> Scores | None:
-    """How the scores of all rows are made where they are held in memory anyway, or where the features were kept."""
-    feature_map, rows, budget, kept = found.moments.map, problem.rows, problem.budget, found.kept
-    if found.narrowed is not None and rows.weights is None and (kept is not None or problem.keeps_scores):
-        known = found.narrowed.scores.astype(problem.dtype)
-        return lambda axes, constant: known[:, : axes.shape[1]]
-    if kept is not None:
-        return lambda axes, constant: np.asarray(kept.T @ axes - constant)
+    """How the scores of all rows are made, where they are held in memory anyway."""
+    feature_map, rows, budget = found.moments.map, problem.rows, problem.budget
     if not problem.keeps_scores:
         return None
+    if found.narrowed is not None and rows.weights is None:
+        known = found.narrowed.scores.astype(problem.dtype)
+        return lambda axes, constant: known[:, : axes.shape[1]]
 
     def scores(axes: np.ndarray, constant: np.ndarray) -> np.ndarray:
         out = np.empty((rows.n_samples, axes.shape[1]), dtype=problem.dtype)
@@ -207,14 +199,12 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
 
     ``quick`` moments are tried where they may do; a second pass follows where they do not.
     """
-    budget, target, kept, n = problem.budget, problem.target, None, problem.rows.n_samples
-    if 8.0 * n * feature_map.n_features <= way.room.kept:
-        kept = np.empty((feature_map.n_features, n))
+    budget, target, n = problem.budget, problem.target, problem.rows.n_samples
     of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_pass(problem, _spare(problem, way)))
     for_rows = of_rest and (way.room.rows > 0 or tries > 0 or target.given_landmarks)
-    quick = quick and kept is None and not for_rows and _quick_may_do(feature_map, problem)
+    quick = quick and not for_rows and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
-    moments, draws = _summed(feature_map, problem, kept, residual, quick=quick)
+    moments, draws = _summed(feature_map, problem, residual, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
@@ -223,24 +213,23 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     may_narrow = feature_map.tile_rows is None and target.is_loose and target.n_components is not None
     more = MORE_VECTORS if may_narrow else 0
     leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
-    found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual, kept=kept)
+    found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual)
     if quick and not accurate_enough(moments, leading, target):
         return _pass(feature_map, problem, way, tries, quick=False)
     return found
 
 
 def _summed(
-    feature_map: FeatureMap, problem: Problem, kept: np.ndarray | None, residual: np.ndarray | None, *, quick: bool
+    feature_map: FeatureMap, problem: Problem, residual: np.ndarray | None, *, quick: bool
 ) -> tuple[Moments, Draws | None]:
     """Moments of one pass, and draws where they are wanted and rows are looked at one by one."""
     options: dict[str, Any] = {
         "n_threads": problem.budget.n_threads,
         "progress": problem.budget.report,
-        "keep": kept,
         "quick": quick,
     }
     if problem.target.is_loose:
-        options |= {"n_draws": DRAWS + PILOT, "residuals": residual}
+        options |= {"n_draws": DRAWS + sampled.FEWEST, "residuals": residual}
         return moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     return feature_moments(feature_map, problem.rows, **options), None
 
@@ -256,38 +245,45 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
-def _narrowest(
-    found: _Pass, problem: Problem, way: Candidate, rounds: int, instead: float
-) -> tuple[_Pass, Step | None]:
-    """The pass with intervals as narrow as ``tol`` needs, or as are worth their cost; else the next step, if any.
+def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, instead: float) -> _Pass:
+    """The pass with intervals as narrow as ``tol`` needs, or as are worth their cost.
 
     Each bound from random rows may fail, each with its own share of the probability.
     """
-    target, D = problem.target, found.moments.map.n_features
+    target = problem.target
     most_draws, largest = _most_draws(problem, way), largest_of(found.leading[0])
     enough = not found.misses(target) or not largest > 0
     if found.draws is None or most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
-        return found, None
+        return found
     prices, wanted = prices_of(problem), target.tol * largest
-    limit = instead if target.tol_is_required else BUDGET_SHARE * way.seconds
+    limit = BUDGET_SHARE * way.seconds
+    if target.tol_is_required:
+        limit = min(instead, MAY_TAKE * _seconds_of_more(found, problem, way, rounds))
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
-        return found, None
+        return found
     found = _first_bound(found, problem, rounds, most_draws)
-    for attempt in range(1, TRIES + target.given_landmarks):
+    for attempt in range(1, ROUNDS + target.given_landmarks):
         if not found.misses(target):
             break
         state = _state(found, problem, most_draws, rounds)
         if not target.tol_is_required:
-            step = best_within(state, prices, limit)
-            return found if step is None else _after(step, found, problem, rounds, attempt), None
-        step = cheapest(state, prices, wanted, D if target.given_map else way.room.features)
-        if target.given_landmarks and (step is None or attempt == TRIES):
-            step = best_within(state, prices, np.inf) if _may_narrow(found, problem) else None
-        if step is None or step.features > D or step.seconds > instead:
-            return found, step
+            step = state.best_within(prices, limit)
+            return found if step is None else _after(step, found, problem, rounds, attempt)
+        step = state.cheapest(prices, wanted)
+        if target.given_landmarks and (step is None or attempt == ROUNDS):
+            step = state.best_within(prices, np.inf) if _may_narrow(found, problem) else None
+        if step is None or step.seconds > limit:
+            return found
         found = _after(step, found, problem, rounds, attempt)
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
-    return found, None
+    return found
+
+
+def _seconds_of_more(found: _Pass, problem: Problem, way: Candidate, rounds: int) -> float:
+    """Of the next round, with more pivots; infinite where there will be none."""
+    D = found.moments.map.n_features
+    may = isinstance(found.moments.map, PivotMap) and not problem.target.given_map and D < way.room.features
+    return _pass_seconds(problem, 3 * D // 2) if may and rounds < ROUNDS else np.inf
 
 
 def _may_narrow(found: _Pass, problem: Problem) -> bool:
@@ -301,20 +297,18 @@ def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -
 
     What follows takes other draws: so their number does not depend on which rows they are.
     """
-    target, trace = problem.target, found.moments.residual_trace
-    if not (target.tol_is_required and target.may_use_sampled_bound):
-        return _bounded(found, sampled.FEWEST, problem, TRIES * rounds, others=True)
-    share = target.tol * largest_of(found.leading[0]) / trace
-    count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, TRIES * rounds))
-    if 0 < count <= min(2 * PILOT, most_draws):
-        return _bounded(found, count, problem, TRIES * rounds)
-    pilot = min(PILOT, most_draws)
-    return _bounded(found, pilot, problem, TRIES * rounds, others=True)
+    target, tries = problem.target, ROUNDS * rounds
+    if target.tol_is_required and target.may_use_sampled_bound:
+        share = target.tol * largest_of(found.leading[0]) / found.moments.residual_trace
+        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, tries))
+        if 0 < count <= min(DRAWS // 2, most_draws):
+            return _bounded(found, count, problem, tries)
+    return _bounded(found, sampled.FEWEST, problem, tries, others=True)
 
 
 def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int) -> _Pass:
     """The pass after the step's draws, and its rows."""
-    tries = TRIES * rounds + attempt
+    tries = ROUNDS * rounds + attempt
     if step.draws:
         found = _bounded(found, step.draws, problem, tries)
     if not step.rows:
@@ -323,13 +317,12 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     failure = failure_of_attempt(problem.target.failure_of_rows, tries)
     sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
     assert found.residual is not None
-    known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem, found.kept)
-    few = known.first(step.vectors)
-    c = min(c, few.axes.shape[1])
+    known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem)
+    c = min(c, known.axes.shape[1])
     if step.rows >= problem.rows.n_samples:
-        better = passed(few, c, sums, problem, step.seconds)
+        better = passed(known, c, sums, problem, step.seconds)
     else:
-        better = narrowed(few, c, step.rows, failure, sums, problem)
+        better = narrowed(known, c, step.rows, failure, sums, problem)
     before = found.width
     return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)
 
@@ -355,7 +348,7 @@ def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> Stat
         moved=found.moved,
         c=c if found.residual is not None and exact else 0,
         most_draws=most_draws if problem.target.may_use_sampled_bound else 0,
-        failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, TRIES * rounds + 1),
+        failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, ROUNDS * rounds + 1),
         known=found.left_out.mu,
     )
 
@@ -417,21 +410,19 @@ def _all_equal(problem: Problem) -> bool:
     return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
-def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | None, *, last: bool) -> FeatureMap:
-    """The map with pivots added, as many as the ``step`` has; the same map where it can't have more.
+def _more_pivots(found: _Pass, problem: Problem, way: Candidate, *, last: bool) -> FeatureMap:
+    """The map with pivots added; the same map where it can't have more.
 
-    Without one, or in the ``last`` round, so many that the trace alone will do: each of some far rows may keep the
-    largest eigenvalue of what is left as large as it is, until all of them are pivots.
+    In the ``last`` round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
+    what is left as large as it is, until all of them are pivots.
     """
     moments, feature_map = found.moments, found.moments.map
     if problem.target.given_map:
         return feature_map
-    trace, most = kernel_trace(moments), way.room.features
+    trace = kernel_trace(moments)
     # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
     wanted, share = moments.residual_trace / found.times_too_large(problem.target), 0.5
-    if step is not None and not last:
-        wanted, most = 0.0, min(most, step.features)
-    elif last:
+    if last:
         wanted = problem.target.tol * largest_of(found.leading[0])
     elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
@@ -439,7 +430,7 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, step: Step | No
         feature_map,
         problem.rows,
         tol=share * wanted / trace,
-        max_features=most if step is not None and not last else min(most, 2 * feature_map.n_features + 100),
+        max_features=min(way.room.features, 2 * feature_map.n_features + 100),
         rng=problem.rng,
         seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
         n_threads=problem.budget.n_threads,

@@ -8,6 +8,7 @@ memory for them (``threads_within``), so that neither the plan nor a result depe
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import lru_cache
 
 import numpy as np
@@ -26,7 +27,6 @@ from ..solve.costs import basis_bytes, default_block_size, least_columns
 __all__ = [
     "copies_of_rows",
     "dense_bytes",
-    "kept_bytes",
     "krylov_bytes",
     "largest_map",
     "looking_bytes",
@@ -37,8 +37,6 @@ __all__ = [
 THREADS = 2
 A_THREAD = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""
-KEPT_FEATURES = 32 << 20
-"""Bytes up to which features are kept for the scores, rather than computed twice."""
 
 
 def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
@@ -112,10 +110,14 @@ def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
 
 
 def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
-    """Accumulators of D x D, then the eigensolver's beside the moments themselves."""
-    span = task_rows_for(D, n, d, distributed=distributed)
+    """Accumulators of D x D, then the eigensolver's beside the moments themselves.
+
+    A map of some more features may need less, as they are added up in fewer tasks: all count as much as fewer do.
+    """
+    sizes = {min(D, most) for most in (SMALL_MAP, MANY_TASKS, D)}
+    adding = max(x * x * _accumulators(-(-n // task_rows_for(x, n, d, distributed=distributed))) for x in sizes)
     solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
-    return 8.0 * D * D * max(_accumulators(-(-n // span)), solving) + 8.0 * D * 3.0 * min(k + 1, D)
+    return 8.0 * max(adding, D * D * solving) + 8.0 * D * 3.0 * min(k + 1, D)
 
 
 def _choice_bytes(D: float, rows: float, d: int) -> float:
@@ -153,42 +155,24 @@ def map_bytes(
     return max(looking_bytes(rows), _summary_bytes(data) + route + rows.page_bytes + result + small)
 
 
-def kept_bytes(rows: Rows, D: int) -> float:
-    """Of the features of all rows, where they are few enough to be kept for the scores; else 0."""
-    size = 8.0 * rows.n_samples * D
-    return 0.0 if rows.distributed or rows.weights is not None or size > KEPT_FEATURES else size
-
-
 def largest_map(
     data: Summary, rows: Rows, k: float, limit: float, max_features: int, *, pivots: bool, scores: float
-) -> tuple[int, int]:
-    """(the most features for which a dense moment fits whatever their number up to there, the most that fit).
+) -> int:
+    """The most features for which a dense moment fits."""
 
-    The two differ, since more features may need less: they are added up in fewer tasks.
-    """
-    results, before = [], 0
-    for end in (SMALL_MAP, MANY_TASKS, max_features):
-        low, high = before, min(max_features, end)
-        middle = high  # mostly all of them fit
-        while low < high:
-            if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
-                low = middle
-            else:
-                high = middle - 1
-            middle = (low + high + 1) // 2
-        results.append((low, low == min(max_features, end)))
-        before = min(max_features, end)
-    surely = next((low for low, whole in results if not whole), max_features)
-    # a part none of whose numbers fits ends where it begins
-    parts = zip((0, SMALL_MAP, MANY_TASKS), results)
-    return surely, max((low for start, (low, _) in parts if low > start), default=0)
+    def needed(D: int) -> float:
+        return map_bytes(data, rows, D, k, pivots=pivots, scores=scores)
+
+    if needed(max_features) <= limit:  # mostly
+        return max_features
+    return bisect_right(range(1, max_features + 1), limit, key=needed)
 
 
-def krylov_bytes(data: Summary, rows: Rows, c: int, product: float, *, basis: float | None = None) -> float:
-    """A basis of as many columns as a run needs at least (or of ``basis`` bytes), and the product's own."""
+def krylov_bytes(data: Summary, rows: Rows, c: int, product: float) -> float:
+    """A basis of as many columns as a run needs at least, and the product's own."""
     n, d = data.n_samples, data.n_features
     block = default_block_size(n, c)
-    space = basis_bytes(n, least_columns(n, c, block), block) if basis is None else basis
+    space = basis_bytes(n, least_columns(n, c, block), block)
     copy = copies_of_rows(data, rows)
     weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
     # the two bands of a task, what of them is packed or converted, and those of the task before, which malloc keeps

@@ -15,21 +15,17 @@ from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.choosing import refined
 from ..maps.pivots import PivotMap
-from ..maps.probe import RankProbe
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows.columns import check_columns, column_names
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .look import OF_PIVOTS, look_at
-from .offers import MAX_FEATURES, budgeted, offers_of_maps, small_offers
+from .offers import MAX_FEATURES, offers_of_maps, offers_within, small_offers
 from .problem import different, entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
 __all__ = ["features", "gram"]
-
-MANY = 8192
-"""Rows from which on a look takes twice as many of them."""
 
 
 def gram(
@@ -108,11 +104,7 @@ def gram(
     least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
     if tol is not None and tol < least:
         raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
-    product = best_product(
-        products_for(
-            chosen, data_x, data_y, tol, square=Y is None, name=products, pivots=True, least=least, n_threads=threads
-        )
-    )
+    product = best_product(products_for(chosen, data_x, data_y, tol, square=Y is None, name=products, least=least))
     summation = product.summation(rows_x, rows_y, threads)
     return GramOperator(
         chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress
@@ -201,10 +193,10 @@ def features(
         feature_map = PivotMap(chosen, pivots, entry_error=entry_error_of(chosen, data))
         return FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
     if budgeted:
-        offer = _best_within(chosen, data, rows, tol, limit, features)
+        offer = _best_within(chosen, data, rows, tol, limit, features, threads)
         return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
     reached = np.inf
-    for offer in _offers(chosen, data, rows, tol, limit, features):
+    for offer in _offers(chosen, data, rows, tol, limit, features, threads):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         target = tol * operator.trace()
         for _ in range(3):
@@ -255,17 +247,18 @@ def _inputs(
     return _Inputs(resolved, seen, data, randomness, threads, points=rows is X)
 
 
-def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
+def _offers(
+    kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int
+) -> Iterator[Offer]:
     """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
-    look = look_at(kernel, data, OF_PIVOTS + (data.n_samples >= MANY), tol, shares=False)
+    look = look_at(kernel, data, OF_PIVOTS, tol, shares=False)
     offers = _within(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
         # the prediction from a few rows may be wrong; with all rows as pivots nothing is left out
-        whole = RankProbe(np.append(np.ones(n), 0.0), n, exhausted=True)
-        offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
+        offers = offers_within(kernel, data, rows, tol, n, "pivots", n_threads)
     if not offers and name != "auto":
         every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
         others = {x.name for x in _within(every, max_features)} - {name}
@@ -281,15 +274,18 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     yield from sorted(offers, key=lambda x: x.cost.n_features)
 
 
-def _best_within(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Offer:
-    """A map of at most so many features: the smallest that reaches ``tol``, or else the one that comes closest."""
-    look = look_at(kernel, data, OF_PIVOTS + (data.n_samples >= MANY), tol, shares=False)
+def _best_within(
+    kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int
+) -> Offer:
+    """A map of at most so many features: one that reaches ``tol``, or else the one that comes closest."""
+    if name in ("auto", "pivots"):
+        return min(
+            offers_within(kernel, data, rows, tol, max_features, name, n_threads), key=lambda x: x.cost.n_features
+        )
     while True:
-        count = budgeted(data.n_samples, max_features)
-        offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=count)
-        offers = _within(offers, max_features)
+        offers = _within([x for x in kernel.feature_maps(data, tol, max_features) if x.name == name], max_features)
         if offers:
-            return min(offers, key=lambda x: x.cost.n_features)
+            return offers[0]
         if tol >= 1.0:
             raise ValueError(f"{kernel!r} has no feature map {name!r} of at most {max_features} features")
         tol = min(10.0 * tol, 1.0)

@@ -25,7 +25,6 @@ from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
-from .start import first_block
 
 __all__ = ["Products", "kernel_matrix", "solve_by_krylov", "widths"]
 
@@ -72,22 +71,17 @@ def solve_by_krylov(
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
-    products = _products(problem, way, given if given.distributed and present is None else rows, rows)
-    products = _with_near(problem, way, products, rows)
-    matrix, coordinates = kernel_matrix(problem, products, rows, exact=way.name == "exact" and products.near is None)
     held = matrix_in_memory and is_compiled(kernel)
     block = default_block_size(n, wanted, held=held)
-    left = budget.memory - way.memory
-    start = None
-    if products.near is None:
-        start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
+    products = _products(problem, way, given if given.distributed and present is None else rows, rows, block)
+    products = _with_near(problem, way, products, rows)
+    matrix, coordinates = kernel_matrix(problem, products, rows, exact=way.name == "exact" and products.near is None)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
         reached = block_krylov(
             matrix,
             SolverTarget(wanted, target.tol, fraction, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
-            start=start,
             block_size=block,
             rng=problem.rng,
             progress=budget.report,
@@ -196,10 +190,10 @@ def _solution(
     )
 
 
-def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> Products:
+def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows, block: int) -> Products:
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
-        return Products(InStrips(way.offer.summation(rows, None, threads), way.room.columns))
+        return Products(InStrips(way.offer.summation(rows, None, threads), block))
     if not way.offer.cost.memory:
         search: Summation | None = None
         if _fits_float32(problem):

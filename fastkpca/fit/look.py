@@ -11,7 +11,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.probe import RankProbe, probe_rank
-from ..products.rates import RATE, eigen_seconds, value_seconds
+from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 
 __all__ = [
     "LOOKING",
@@ -37,7 +37,7 @@ LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2
 """A further look is the next of these."""
 LOOKING = 0.05
 """Of the best price so far: what a further look may cost."""
-OF_PIVOTS = 1
+OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
 """The first of them that looks at pivots."""
 
 
@@ -97,14 +97,17 @@ class Look:
 NOTHING_SEEN = Look(np.zeros(1), None)
 
 
-def further_seconds(kernel: Kernel, data: Summary, look: Look) -> float:
-    """Of the next look; infinite where there is none."""
+def further_seconds(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False) -> float:
+    """Of the next look; infinite where there is none. ``beside``: as ``look_further`` has it."""
     if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].sample):
         return inf
     size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
-    # pivots of a quarter of the sample, of half, and of all of it
-    of_pivots = 1.75 * size.sample * (size.pivots * value + size.pivots**2 / RATE.squares)
-    return RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0) + of_pivots
+    seconds = RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0)
+    if not (kernel.positive_semidefinite and size.pivots):
+        return seconds
+    # of all of the sample, of half of it and of a quarter; a look at other rows takes about as long again
+    parts = (pivots_cost(size.pivots, RATE.features * value, 1.0, candidates=size.sample // x) for x in (1, 2, 4))
+    return seconds + (2.0 if beside else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
 
 
 def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:

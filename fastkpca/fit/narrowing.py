@@ -60,10 +60,6 @@ class Vectors:
         """``sums`` has the bound on what the map leaves out, ``unit`` is the rounding of the vectors."""
         return second_order.leading_of_map(self.values, c, self.gram, sums, unit, self.moments.map.n_features)
 
-    def first(self, k: int) -> Vectors:
-        """The first k of them."""
-        return replace(self, axes=self.axes[:, :k], vectors=self.vectors[:, :k], gram=self.gram[:k, :k])
-
 
 @dataclass(frozen=True)
 class Narrowed:
@@ -111,9 +107,8 @@ def vectors_of(
     residual: np.ndarray,
     c: int,
     problem: Problem,
-    kept: np.ndarray | None = None,
 ) -> Vectors:
-    """In a pass over the rows, or from the features (D, n) that were ``kept``.
+    """In a pass over the rows.
 
     Parameters
     ----------
@@ -126,19 +121,15 @@ def vectors_of(
     c : int
         Vectors that are wanted; of further ones those that cost little.
     problem : Problem
-    kept : ndarray (D, n), optional
     """
     rows, budget, D = problem.rows, problem.budget, moments.map.n_features
     k = min(len(values) - (len(values) < D), int(np.count_nonzero(values > np.sqrt(UNIT) * values[0])))
     axes = axes[:, :k] / np.sqrt(values[:k])
-    if kept is None and c <= (quick := moments.map.quick_columns(axes)) < k:
+    if c <= (quick := moments.map.quick_columns(axes)) < k:
         axes = axes[:, :quick]
     axes = np.ascontiguousarray(axes)
     constant = about(moments, center=problem.target.center).mean @ axes
-    if kept is None:
-        V = apply(moments.map, rows, axes, budget.n_threads, constant=constant, progress=budget.report, stage="scores")
-    else:
-        V = kept.T @ axes - constant
+    V = apply(moments.map, rows, axes, budget.n_threads, constant=constant, progress=budget.report, stage="scores")
     root = _roots(rows)
     if root is not None:
         V *= root[:, None]

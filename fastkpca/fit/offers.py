@@ -13,55 +13,46 @@ from ..maps.draws import DRAWS
 from ..maps.pivots import pivots_rounding
 from ..products.rates import RATE, pivots_cost, value_seconds
 from ..rows.view import Rows
-from ..solve.sampled import FEWEST, bound_flops, draws_worth, upper_share
-from .growth import MOVED, State, cheapest_map, prices_of
+from ..solve.sampled import bound_flops, draws_worth
+from .growth import MOVED, State, prices_of
 from .look import Look
 from .narrowing import MORE_VECTORS, takes_pass
 from .problem import Problem
-from .target import Target
 
 __all__ = [
     "MAX_FEATURES",
     "Counted",
-    "budgeted",
-    "counted_cost",
+    "PivotOffer",
     "offers_of_maps",
+    "offers_within",
     "pivot_count",
-    "pivot_offer",
     "small_offers",
 ]
 
 MAX_FEATURES = 8192
 """Features of a map whose second moment is formed, at most."""
-SAMPLED_SHARE = 0.85
-"""Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
 MEANS_FROM, MEANS_SHARE = 4, 0.8
 """Rows for each of the sample from which on pivots are moved to means, and about how many of these do what the probe's
 pivots, which are rows, do."""
 
 
-MAPS = 10
-"""Numbers of pivots that are looked at for intervals of second order, from ``FEWEST_PIVOTS`` on."""
-FEWEST_PIVOTS = 64
-LOOKING_SECONDS, PASSES = 0.03, 4.0
-"""Seconds of so many passes of block Krylov, below which that takes longer than it may gain."""
+MAPS = 20
+"""Numbers of pivots that are looked at for bounds from draws, and for intervals of second order."""
 
 
 class Counted(NamedTuple):
-    """A number of pivots, of rows drawn to bound what they leave, and of rows of that, and vectors (``growth``)."""
+    """A number of pivots, of rows drawn to bound what they leave, and of rows of that (``growth``)."""
 
     rank: int
     draws: int
     rows: int = 0
-    vectors: int = 0
 
 
 @dataclass(frozen=True)
 class PivotOffer(Offer):
-    """``rows``: of what the pivots leave out, that are expected to be drawn, and multiplied by so many ``vectors``."""
+    """``rows``: of what the pivots leave out, that are expected to be drawn."""
 
     rows: int = 0
-    vectors: int = 0
 
 
 def offers_of_maps(
@@ -96,6 +87,21 @@ def offers_of_maps(
     return offers
 
 
+def offers_within(
+    kernel: Kernel, data: Summary, rows: Rows, residual: float, count: int, name: str, n_threads: int
+) -> list[Offer]:
+    """Maps of at most so many features that leave nothing out; else so many pivots, or fewer where these leave no more
+    than ``residual`` of the trace. Neither needs a look."""
+    if name == "auto":
+        exact = [x for x in kernel.feature_maps(data, 0.0, count) if x.cost.residual == 0.0]
+        exact = [x for x in exact if x.cost.n_features <= count]
+        if exact:
+            return exact
+    counted = budgeted(data.n_samples, min(count, data.n_samples))
+    cost = counted_cost(data, counted, RATE.features * value_seconds(kernel, data.n_features))
+    return [pivot_offer(kernel, data, rows, cost, residual, counted.rank, n_threads, counted=counted)]
+
+
 def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, count: Counted | None) -> Cost:
     flops = RATE.features * value_seconds(kernel, data.n_features)
     if count is not None:
@@ -109,15 +115,13 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
 
 def pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None:
     """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for."""
-    target, n = problem.target, problem.data.n_samples
+    target, probe, n = problem.target, look.probe, problem.data.n_samples
     if not target.tol_is_required:
         return None if target.max_features is None else budgeted(n, target.max_features)
-    fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
-    count = _sampled_rank(look, n, target, fewer) if target.may_use_sampled_bound else None
-    count = _ranked_with_rows(problem, look, fewer, count, residual)
-    if target.max_features is None or look.probe is None:
+    count = _cheapest_count(problem, look, residual)
+    if target.max_features is None or probe is None:
         return count
-    enough = look.probe.rank(residual) if count is None else count.rank
+    enough = probe.rank(residual) if count is None else count.rank
     return count if enough <= target.max_features else budgeted(n, target.max_features)
 
 
@@ -131,52 +135,35 @@ def worth_means(data: Summary) -> bool:
     return data.n_samples >= MEANS_FROM * len(data.sample)
 
 
-def _sampled_rank(look: Look, n: int, target: Target, fewer: float) -> Counted | None:
-    """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
+def _cheapest_count(problem: Problem, look: Look, residual: float) -> Counted | None:
+    """Pivots, and draws or rows that make their intervals narrow enough: more pivots need fewer of these.
 
-    More pivots need fewer rows: the cheapest of both. None where that is hardly cheaper than a trace that is small
-    enough, which is certain, or where nothing is known. ``fewer``: so many do the same for each of the probe's pivots.
+    None where that is no cheaper than pivots that leave a trace of ``residual``, which is certain, or where nothing is
+    known.
     """
-    probe = look.probe
+    target, probe, n = problem.target, look.probe, problem.data.n_samples
+    takes_rows = takes_pass(problem) and not problem.keeps_moments  # models that add up have bounds of the first order
+    if not (takes_rows or target.may_use_sampled_bound):
+        return None
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
-    wanted = SAMPLED_SHARE * target.tol * look.first(n)
-    ranks = np.unique(np.geomspace(4, min(n, MAX_FEATURES), 160).astype(np.intp))
-    left, draws = probe.residual_beside(ranks / fewer), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
-    # a pilot may have its share of the probability, too
-    failure = target.failure_of_samples / 4.0
-    enough = left * upper_share(probe.largest_share(ranks / fewer, draws), draws, failure) <= wanted
-    flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
-    i, j = np.unravel_index(np.argmin(flops), flops.shape)
-    certain = 2.0 * n * min(float(probe.rank(wanted)), float(n)) ** 2
-    return Counted(int(ranks[j]), int(draws[i, 0])) if flops.min() < 0.8 * certain else None
-
-
-def _ranked_with_rows(
-    problem: Problem, look: Look, fewer: float, first: Counted | None, residual: float
-) -> Counted | None:
-    """Pivots for intervals of second order, where they are cheaper than the ``first``, or those for the trace."""
-    target, probe, n = problem.target, look.probe, problem.data.n_samples
-    if not takes_pass(problem) or probe is None or not probe.beside or not look.share(1) > 0.0:
-        return first
-    assert target.n_components is not None
-    prices, c, k = prices_of(problem), target.n_components, target.n_components + MORE_VECTORS
-    if PASSES * prices.whole(k) < LOOKING_SECONDS:
-        return first
-    ranks = np.unique(np.geomspace(max(FEWEST_PIVOTS, k + 1), min(n / 2.0, MAX_FEATURES), MAPS).astype(np.intp))
-    shares = np.array([look.expected(i, n) for i in range(1, k + 2)])
-    left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))
+    prices, c = prices_of(problem), (target.n_components or 0) if takes_rows else 0
+    k, (shares, beyond) = c + MORE_VECTORS, look.spectrum(n)
+    theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of_samples / 4.0 or 0.5
-    states = [
-        State(int(m), shares[:k], float(shares[k]), float(t), float(x), float(MOVED * t * x), c, most, failure)
-        for m, t, x in zip(ranks, left, largest)
-    ]
-    step = cheapest_map(states, prices, target.tol * look.first(n))
-    if step is None:
-        return first
-    other = Counted(int(min(probe.rank(residual), n)), 0) if first is None else first
-    of_first = prices.map(other.rank, c) + prices.bound(other.draws, other.rank)
-    return Counted(step.features, step.draws, step.rows, step.vectors) if step.seconds < of_first else first
+    fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
+    ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
+    left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))
+    enough = int(min(probe.rank(residual), n))
+    best, found = prices.map(enough, k), None
+    for m, t, x in zip(ranks.tolist(), left.tolist(), largest.tolist()):
+        before = prices.map(m, k)
+        if before < best:
+            state = State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure)
+            step = state.cheapest(prices, target.tol * look.first(n), before)
+            if step is not None and step.seconds < best:
+                best, found = step.seconds, Counted(m, step.draws, step.rows)
+    return found
 
 
 def counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
@@ -220,7 +207,7 @@ def pivot_offer(
             n_threads=n_threads,
         )
 
-    return PivotOffer("pivots", cost, build, *((0, 0) if counted is None else (counted.rows, counted.vectors)))
+    return PivotOffer("pivots", cost, build, 0 if counted is None else counted.rows)
 
 
 def small_offers(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:

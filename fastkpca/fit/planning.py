@@ -31,8 +31,6 @@ __all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
 
 MOVES = 5.0
 """Factor by which a look may move a price that is known: on random problems that of pivots moved by up to 4."""
-WORTH_EXACTNESS = 1.3
-"""Times the seconds of the best feature map that one without any truncation may take."""
 LONG, MUCH_SHORTER = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
 FEW = 10
@@ -69,7 +67,7 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         candidates = lapack + _maps(problem, look, lapack)
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates, lapack)
-        seconds = further_seconds(kernel, data, look)
+        seconds = further_seconds(kernel, data, look, beside=beside)
         if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
@@ -118,9 +116,13 @@ def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
 
 def _known(candidates: list[Candidate], look: Look) -> list[Candidate]:
     """Those with a price that is more than the lowest there may be: what block Krylov takes nobody knows before the
-    first look, and how many pivots are needed nobody before one at pivots."""
+    first look, and how many pivots are needed nobody before one at pivots, unless eigenvalues told that they are few,
+    and several times that price were the best."""
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
-    return [x for x in candidates if not (unknown.get(x.method) or unknown.get(x.name))]
+    priced = [not (unknown.get(x.method) or unknown.get(x.name)) for x in candidates]
+    best = _best_seconds([x for x, y in zip(candidates, priced) if y])
+    few = [look.level and 2 * x.n_features <= len(look.shares) for x in candidates]
+    return [x for x, y, z in zip(candidates, priced, few) if y or (z and MOVES * x.seconds <= best)]
 
 
 def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
@@ -132,9 +134,7 @@ def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
     dense = next((x for x in candidates if x.method == "dense"), None) or dense_candidate(problem)
     otherwise = _lapack_instead(dense) if best.method != "dense" else ""
     known = _known(candidates, look)
-    # what a look would hardly make dearer than the best counts as known
-    guessed = [MOVES * x.seconds > best.seconds and not any(x is y for y in known) for x in candidates]
-    candidates = [replace(x, guessed=y) for x, y in zip(candidates, guessed)]
+    candidates = [replace(x, guessed=not any(x is y for y in known)) for x in candidates]
     return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 
 
@@ -152,13 +152,6 @@ def _lapack_instead(dense: Candidate) -> str:
     """Where a flat spectrum keeps block Krylov from a narrow interval, LAPACK finds one all the same."""
     limit = f" and memory_limit='{np.ceil(dense.memory / 1e6):.0f}MB'" if dense.obstacle else ""
     return f"method='dense'{limit} (LAPACK, some {dense.seconds:.2g} seconds) reaches what rounding allows"
-
-
-def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
-    """For nearly the price of a map that leaves something out, one that does not: its scores keep all their digits."""
-    exact = [x for x in possible if x.method == best.method == "features" and x.offer.cost.residual == 0.0]
-    near = [x for x in exact if x.seconds <= WORTH_EXACTNESS * best.seconds]
-    return min(near, key=lambda x: x.seconds, default=best)
 
 
 def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[Candidate, str]:
@@ -183,7 +176,6 @@ def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[
     # a map whose rounding misses tol is followed by another way
     after = min((x.seconds for x in possible if x.method != "features"), default=0.0)
     best = min(_known(possible, look) or possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
-    best = _exact_instead(best, possible)
     others = [x for x in possible if x is not best]
     if method != "auto" and not others:
         reason = "asked for"

@@ -1,4 +1,4 @@
-"""The choice among products with the kernel matrix: exact tiles, what the kernel offers, a pivots' feature map.
+"""The choice among products with the kernel matrix: exact tiles, and what the kernel offers.
 
 Predicted seconds, set-up included, decide. What an offer is built on may be a sample, so a build that finds on all
 rows that it can't keep its word falls back on exact tiles: slower, never wrong.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -17,17 +16,11 @@ from ..base.near import did_you_mean
 from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..errors import rounded_up
-from ..maps.choosing import pivot_map, second_round
-from ..maps.passes import map_tile_rows
-from ..maps.pivots import PivotMap
-from ..maps.probe import probe_rank
 from ..products.exact import ExactSummation, sum_terms
-from ..products.expansion import ExpansionSummation
-from ..products.rates import RATE, entry_rate, is_compiled, pass_seconds
+from ..products.rates import RATE, pass_seconds
 from ..rows.view import Rows
 
 __all__ = [
-    "LEAST_COLUMNS",
     "WORTH_ASKING",
     "InStrips",
     "Way",
@@ -37,12 +30,8 @@ __all__ = [
     "products_for",
 ]
 
-LEAST_COLUMNS = 8
-"""Columns that a product must be able to multiply at once for the plan to take it."""
-WORTH_PROBING = 0.03
-"""Seconds; where exact tiles, or an offer, take less, the number of pivots is not estimated."""
 WORTH_ASKING = 3e-3
-"""The same for asking the kernel what it offers, or what else."""
+"""Seconds of exact tiles below which the kernel is not asked what it offers: that takes up to a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +47,9 @@ class Way(Offer):
     setup: float
     once: float
 
-    @property
-    def least_memory(self) -> float:
-        """Bytes beside the rows and the result, with the fewest columns at once; see ``InStrips``."""
-        return self.cost.memory + LEAST_COLUMNS * self.cost.column_memory
+    def memory(self, columns: int) -> float:
+        """Bytes beside the rows and the result, with so many columns at once; see ``InStrips``."""
+        return self.cost.memory + columns * self.cost.column_memory
 
     def seconds(self, times: float = 1.0) -> float:
         return self.setup + times * self.once
@@ -129,17 +117,13 @@ def products_for(
     square: bool,
     columns: int = 1,
     name: str = "auto",
-    pivots: bool = False,
     least: float | None = None,
-    n_threads: int = 1,
     reason: str = "",
 ) -> list[Way]:
     """All products that keep ``tol`` (None: exact ones), or those of one name.
 
-    ``pivots``: whether "auto" looks for pivots too, in milliseconds: a fit that may take a feature map of them has no
-    use for their products. ``least`` is the error of an exact product, which is part of the error of an approximate one
-    too; None: the kernel's ``entry_error``. ``n_threads`` is for the passes over the rows in which a product is built.
-    ``reason``: why they have to keep ``tol``, for the text of an error.
+    ``least`` is the error of an exact product, which is part of the error of an approximate one too; None: the kernel's
+    ``entry_error``. ``reason``: why they have to keep ``tol``, for the text of an error.
 
     Raises
     ------
@@ -158,17 +142,11 @@ def products_for(
             ways.append(_way(offer, data_x, data_y, columns))
             if offer.name == name:  # those that follow take milliseconds to plan
                 break
-    best = best_product(ways).seconds()
-    if name == "pivots" or (pivots and name == "auto" and best > WORTH_PROBING):
-        seconds = np.inf if name == "pivots" else best
-        ways += _pivot_ways(kernel, data_x, data_y, rest, columns, seconds, n_threads)
     if name == "auto":
         return ways
     named = [x for x in ways if x.name == name]
     if not named:
         at = "without a tol" if tol is None else f"within {rounded_up(tol)}, which is needed here{reason}"
-        if name != "pivots":  # which "auto" tries only where the others are slow
-            ways += _pivot_ways(kernel, data_x, data_y, rest, columns, np.inf, n_threads)
         others = sorted({x.name for x in ways})
         raise ValueError(
             f"{kernel!r} offers no products named {name!r} on these rows {at}; it offers "
@@ -196,91 +174,6 @@ def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> Way:
     return Way(offer.name, held, offer.build, cost.setup_flops / RATE.features, once)
 
 
-def _pivot_ways(
-    kernel: Kernel,
-    data_x: Summary,
-    data_y: Summary,
-    tol: float | None,
-    columns: int,
-    seconds: float,
-    n_threads: int,
-) -> list[Way]:
-    """Through pivots: |E_ij| <= sqrt(E_ii E_jj), E being semidefinite, so the largest residual bounds every entry.
-
-    None where setting it up, with one product, takes more ``seconds`` than these.
-    """
-    if tol is None or tol <= 0.0 or not kernel.positive_semidefinite:
-        return []
-    both = data_x.n_samples + (0 if data_y is data_x else data_y.n_samples)
-    # so many that forming them alone takes as long as the best that was offered
-    max_pivots = min(8192.0, np.sqrt(seconds * RATE.squares / (5.0 * both)))
-    probe = probe_rank(
-        kernel,
-        data_x,
-        tol / 20,
-        np.random.default_rng(0),
-        max_probe=int(min(128, max_pivots)),
-        sample_rows=512,
-        n_threads=n_threads,
-    )
-    size = float(kernel.diagonal(data_x.sample).mean())
-    # the largest residual, by the mean one; of values whose squares underflow residuals say nothing
-    rank = probe.rank(min(1.0, tol / size / 20)) if size > 1e-140 else np.inf
-    if not rank < max_pivots:
-        return []
-    value = 1.0 / entry_rate(data_x.n_features) if is_compiled(kernel) else 1e-8
-    form = both * rank * (value + rank / (0.6 * RATE.squares))
-    # chosen on a sample, checked on every row, then formed once for each side of the product
-    setup = form + 4096 * rank * (rank / RATE.squares + value) + RATE.fit
-    once = form + 4.0 * both * rank * columns / RATE.multiplications
-    if setup + once > seconds:
-        return []
-    cost = Cost(memory=8.0 * (2.0 * 4096 * (rank + 200) + 3 * rank**2), residual=tol, column_memory=8.0 * both)
-    build = partial(_pivot_summation, kernel, (data_x, data_y), tol, int(min(8192, 3 * rank + 100)), n_threads)
-    return [Way("pivots", cost, build, setup, once)]
-
-
-def _pivot_summation(
-    kernel: Kernel,
-    data: tuple[Summary, Summary],
-    tol: float,
-    max_features: int,
-    n_threads: int,
-    X: Rows,
-    Y: Rows | None = None,
-) -> Summation:
-    """Products by a map of pivots that is within ``tol`` at every entry; exact ones where no map is."""
-    sides = [X] if Y is None else [X, Y]
-    sample = data[0].sample if Y is None else np.concatenate([data[0].sample, data[1].sample])
-    generator, size = np.random.default_rng(0), float(kernel.diagonal(data[0].sample).mean())
-    pivots = pivot_map(
-        kernel,
-        sample,
-        tol=tol / size / 20,
-        max_features=max_features,
-        rng=generator,
-        n_samples=sum(x.n_samples for x in data[: len(sides)]),
-        entry_error=kernel.entry_error(data[0], np.dtype(np.float64)),
-        n_threads=n_threads,
-    )
-    diagonal = max(_largest_diagonal(kernel, rows, n_threads) for rows in sides)
-    for _ in range(4):
-        worst = [_largest_residual(pivots, rows, n_threads) for rows in sides]
-        # entry (i, j): its semidefinite part, what is negative, and the rounding of the two features
-        bound = float(np.sqrt(worst[0] * worst[-1])) + 2 * pivots.defect_norm(1, diagonal)
-        bound += 4 * pivots.rounding * diagonal
-        if bound <= tol:
-            return ExpansionSummation(pivots, X, Y, error_bound=bound, n_threads=n_threads)
-        rows = sides[int(np.argmax(worst))]
-        more, _ = second_round(
-            pivots, rows, tol=1e-3 * tol / size, max_features=max_features, rng=generator, n_threads=n_threads
-        )
-        if more is pivots or more.n_features >= max_features:
-            break
-        pivots = more
-    return ExactSummation(kernel, X, Y, n_threads=n_threads)
-
-
 def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:
     """Over all rows: a sample misses a far one, where a kernel that grows is largest."""
     n, step = rows.n_samples, parallel.tile_rows(rows.n_features)
@@ -289,15 +182,4 @@ def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:
         -(-n // step),
         max,
         n_threads=n_threads if kernel.thread_safe else 1,
-    )
-
-
-def _largest_residual(feature_map: PivotMap, rows: Rows, n_threads: int) -> float:
-    n, step = rows.n_samples, map_tile_rows(feature_map)
-    threads = n_threads if feature_map.kernel.thread_safe else 1
-    return parallel.tree_reduce(
-        lambda i: float(feature_map.residual(rows.tile(i * step, min(n, (i + 1) * step))).max()),
-        -(-n // step),
-        max,
-        n_threads=threads,
     )

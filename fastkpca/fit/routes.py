@@ -10,7 +10,7 @@ import numpy as np
 from ..model.plan import Candidate, Plan
 from ..solve.costs import TooDearError
 from .dense import solve_dense
-from .features import solve_by_features
+from .features import MAY_TAKE, solve_by_features
 from .krylov import solve_by_krylov
 from .problem import Problem, check_range
 from .solution import Solution
@@ -19,8 +19,6 @@ __all__ = ["solve"]
 
 FOLLOWING = 10.0
 """Times what a run that missed tol has cost, that another may."""
-FEATURES_MAY_TAKE = 4.0
-"""Times the seconds that are predicted for a feature map: its price is known less well than that of LAPACK."""
 
 
 def solve(problem: Problem, plan: Plan) -> Solution:
@@ -61,7 +59,7 @@ def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], fa
         return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
     # no run is given up for a way of which nobody knows whether it is cheaper
     known = [x for x in left if not x.guessed]
-    prices = [x.seconds * (FEATURES_MAY_TAKE if x.method == "features" else 1.0) for x in known]
+    prices = [x.seconds * (MAY_TAKE if x.method == "features" else 1.0) for x in known]
     return solve_by_krylov(problem, way, failure, min(prices, default=np.inf), plan.otherwise)
 
 

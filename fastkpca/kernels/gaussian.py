@@ -151,10 +151,6 @@ class Gaussian(Kernel):
             yield from self._total_degree(data, tol, max_features)
             yield from fourier_offers(data, self._sigma, tol)
 
-    def quick_map(self, data: Summary, tol: float, max_features: int) -> Offer | None:
-        possible = data.radius <= FARTHEST * self._sigma and tol > 0.0
-        return next(iter(self._total_degree(data, tol, max_features)), None) if possible else None
-
     def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
         sigma, d = self._sigma, data.n_features

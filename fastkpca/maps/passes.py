@@ -177,7 +177,6 @@ def feature_moments(
     rows: Rows,
     *,
     weights: np.ndarray | None = None,
-    keep: np.ndarray | None = None,
     quick: bool = False,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
@@ -190,8 +189,6 @@ def feature_moments(
     rows : Rows
     weights : ndarray (N,), optional
         Non-negative; by default those of the rows.
-    keep : ndarray (D, N), float64, optional
-        Takes the features; of a map with a dense second moment, and rows in memory without weights.
     quick : bool
         The map's ``quick_moments``, of rows without weights; it has them.
 
@@ -205,7 +202,7 @@ def feature_moments(
         Features, or residuals, are not finite.
     """
     rows = rows if weights is None else rows.weighted(weights)
-    return _moments(feature_map, rows, (0, 0), n_threads, progress, keep, _kind(feature_map, quick))[0]
+    return _moments(feature_map, rows, (0, 0), n_threads, progress, _kind(feature_map, quick))[0]
 
 
 def moments_and_draws(
@@ -214,7 +211,6 @@ def moments_and_draws(
     rng: np.random.Generator,
     *,
     n_draws: int = DRAWS,
-    keep: np.ndarray | None = None,
     quick: bool = False,
     residuals: np.ndarray | None = None,
     n_threads: int = 1,
@@ -226,7 +222,7 @@ def moments_and_draws(
     ``residuals`` (N,), zeros, takes those of all rows, times their weights, where they are known.
     """
     seed, new_moments = int(rng.integers(2**63)), _kind(feature_map, quick)
-    return _moments(feature_map, rows, (n_draws, seed), n_threads, progress, keep, new_moments, residuals)
+    return _moments(feature_map, rows, (n_draws, seed), n_threads, progress, new_moments, residuals)
 
 
 def _moments(
@@ -235,7 +231,6 @@ def _moments(
     draws: tuple[int, int],
     n_threads: int,
     progress: parallel.Progress | None,
-    keep: np.ndarray | None,
     new_moments: Callable[[], Any],
     all_residuals: np.ndarray | None = None,
 ) -> tuple[Moments, Draws | None]:
@@ -253,7 +248,7 @@ def _moments(
             stop = min(n, start + step)
             X, w, index = _present(rows, start, stop)
             if len(X):
-                found = _updated(moments, X, w, None if keep is None else keep[:, start:stop])
+                found = _updated(moments, X, w)
                 residuals.append(found)
                 numbers.append(index)
                 if found is not None and all_residuals is not None:
@@ -290,15 +285,9 @@ def _kind(feature_map: FeatureMap, quick: bool) -> Callable[[], Any]:
     return feature_map.quick_moments if quick else feature_map.new_moments
 
 
-def _updated(moments: Moments, X: np.ndarray, w: np.ndarray | None, keep: np.ndarray | None) -> np.ndarray | None:
-    """Take up a tile, its features going to ``keep``: the weighted residuals of its rows, where the map knows them."""
-    if keep is None:
-        residual = moments.update(X, w)
-    else:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        Phi = moments.map.features(X)
-        keep[:] = Phi.T
-        residual = moments.add(X, Phi)
+def _updated(moments: Moments, X: np.ndarray, w: np.ndarray | None) -> np.ndarray | None:
+    """Take up a tile: the weighted residuals of its rows, where the map knows them."""
+    residual = moments.update(X, w)
     if residual is None:
         return None
     # of the semidefinite part: without what the defect may take off

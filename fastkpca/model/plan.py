@@ -23,12 +23,8 @@ class Room:
     ----------
     features : int
         Features that a map of pivots may have at most.
-    kept : float
-        Bytes for the features of all rows, where they are kept for the scores.
     basis : float
         Bytes for the basis of a krylov run.
-    columns : int
-        Columns that an approximate product may multiply at once.
     pass_seconds : float
         Predicted for a product with a block of columns.
     rows : int
@@ -41,9 +37,7 @@ class Room:
     """
 
     features: int = 0
-    kept: float = 0.0
     basis: float = 0.0
-    columns: int = 0
     pass_seconds: float = 0.0
     rows: int = 0
     values: float = 0.0

@@ -32,7 +32,7 @@ DIMENSIONS = (1, 2, 3, 4, 5, 8)
 SIGMAS = (0.02, 0.1, 0.3, 1.0, 3.0)
 TOLERANCES = (1e-2, 1e-4, 1e-6, 1e-9, 1e-12)
 LAYOUTS = ("uniform", "clustered", "collinear", "duplicates", "outliers", "inside", "away")
-NAMES = ("auto", "expansion", "grid", "clusters", "pivots")
+NAMES = ("auto", "expansion", "grid", "clusters")
 
 
 def points(layout: str, d: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:

@@ -418,7 +418,7 @@ def test_expansions_take_no_rows_whose_features_overflow():
         fk.gram(A, "polynomial", B, degree=20, products="expansion")
 
 
-@pytest.mark.parametrize("products", ["exact", "expansion", "grid", "clusters", "pivots"])
+@pytest.mark.parametrize("products", ["exact", "expansion", "grid", "clusters"])
 def test_products_that_overflow_say_so(products):
     n, sigma = (4000, 0.01) if products == "clusters" else (300, 0.3)
     X = np.random.default_rng(0).random((n, 2))
@@ -458,8 +458,6 @@ def test_rows_of_zeros():
     X = np.zeros((50, 3))
     assert not (fk.gram(X, "cosine") @ np.ones(50)).any()
     assert not (fk.gram(X, "cosine", tol=1e-6) @ np.ones(50)).any()
-    with pytest.raises(ValueError, match="offers no products named 'pivots'"):
-        fk.gram(X, "cosine", tol=1e-6, products="pivots")
     with pytest.raises(ValueError, match="is zero: there are no features"):
         fk.features(X, "cosine")
 
@@ -495,13 +493,6 @@ def test_whole_numbers_of_a_matrix_that_float64_does_not_hold_count_as_rounded()
     assert 0 < error.max() <= ours.error_bound
 
 
-def test_no_pivots_for_values_whose_squares_underflow():
-    X = 5e-50 * np.random.default_rng(0).standard_normal((70, 6))
-    k = fk.get_kernel("linear") * fk.get_kernel("linear")
-    with pytest.raises(ValueError, match="no products named 'pivots'"):
-        fk.gram(X, k, tol=4e-11, products="pivots")
-
-
 def test_the_other_side_has_the_columns_of_x():
     X = np.random.default_rng(0).standard_normal((30, 3))
     with pytest.raises(ValueError, match="Y has 2 columns, X has 3; give the same columns"):
@@ -514,10 +505,3 @@ def test_dense_moments_are_a_sum_over_the_rows():
     Phi = F.map.features(np.ascontiguousarray(X - F.shift))
     Phi = Phi - Phi.mean(axis=0)
     np.testing.assert_allclose(F.moments().dense(), Phi.T @ Phi, atol=1e-10)
-
-
-def test_pivots_are_looked_for_where_no_map_of_them_can_be_taken():
-    X = np.random.default_rng(0).random((12_000, 3))
-    kernel = fk.get_kernel("gaussian", sigma=3.0) * fk.get_kernel("linear")
-    assert fk.gram(X, kernel, tol=1e-3).products == "pivots"
-    assert fk.plan(X, kernel, 3, tol=1e-2, method="krylov").name == "pivots"

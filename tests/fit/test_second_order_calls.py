@@ -99,7 +99,7 @@ def test_merged_models_keep_the_bounds_of_first_order(monkeypatch):
 
 
 def test_a_tolerance_is_met_by_a_pass_or_by_rows(monkeypatch):
-    X = rows_of(3000, 12)
+    X = rows_of(1500, 12)
     for tol in (1e-2, 1e-4):
         model = fk.kpca(X, "gaussian", 5, tol=tol, method="features")
         true = cases.reference(cases.Call(X, 5, {}), model)[0][:5]

@@ -98,13 +98,12 @@ def test_fewer_features_count_what_they_leave_out(rings):
     assert np.all(exact < few) and np.all(few < 1)
 
 
-@pytest.mark.parametrize("name", ["polynomial", "linear", "matern", "laplacian", "rational_quadratic", "cosine"])
+@pytest.mark.parametrize("name", ["polynomial", "matern", "cosine"])
 def test_other_kernels(rings, name):
     X, _ = rings
     chosen = fk.kpca_select(X, name, [1, 2])
     assert chosen.criterion == "preimage" and np.isfinite(chosen.columns["preimage"]).all()
-    grid = name in ("matern", "laplacian", "rational_quadratic")
-    assert len(chosen.candidates) == (12 if grid else 1)
+    assert len(chosen.candidates) == (12 if name == "matern" else 1)
 
 
 def test_a_kernel_of_ones_own_gets_its_preimages_by_regression(rings):
@@ -217,26 +216,6 @@ def test_standardize_is_that_of_kpca_and_wildly_different_ranges_are_told(rings)
         fk.kpca_select(frame, "gaussian", 1)
     assert len(caught) == 1 and caught[0].filename == __file__
     fk.kpca_select(frame, "gaussian", 1, standardize=False)
-
-
-def test_kernel_values_do_not_grow_with_folds_and_numbers_of_components(rings):
-    X, y = rings
-    values = []
-
-    class Counted(fk.kernels.Kernel):
-        api_version = 1
-        positive_semidefinite = True
-
-        def block(self, X, Y):
-            values.append(len(X) * len(Y))
-            return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2))
-
-    counts = []
-    for folds, c in ((2, 1), (7, [1, 2, 4, 8])):
-        values.clear()
-        fk.kpca_select(X, Counted(), c, folds=folds, y=y, classifier=NearestMean())
-        counts.append(sum(values))
-    assert counts[0] == counts[1]
 
 
 def test_threads_and_seed_decide_nothing_and_something(rings):

@@ -10,7 +10,6 @@ installed. Reading and finding are pure, so plugins are tested without installin
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import warnings
@@ -26,7 +25,6 @@ from .near import did_you_mean
 __all__ = ["DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized"]
 
 DISTRIBUTION = "fastkpca"
-DISABLE = "FASTKPCA_DISABLE_PLUGINS"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
 
@@ -75,10 +73,6 @@ class Entry:
     def release(self) -> str:
         """Distribution and version, for the text of an error."""
         return f"{self.distribution} {self.version}".rstrip()
-
-
-def plugins_disabled() -> bool:
-    return os.environ.get(DISABLE, "").strip().lower() not in ("", "0", "false", "no")
 
 
 def normalized(distribution: str) -> str:
@@ -162,9 +156,7 @@ class Group:
         return tuple(unique), tuple(sorted(set(problems)))
 
     def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-        """``read`` of what is installed; nothing while FASTKPCA_DISABLE_PLUGINS is set."""
-        if plugins_disabled():
-            return (), ()
+        """``read`` of what is installed."""
         path = tuple(sys.path)
         if fresh or path not in self.scanned:
             self.scanned.clear()
@@ -245,8 +237,6 @@ class Group:
         text += f"fastkpca.list_{self.kind}s() lists every name"
         if ":" in name and bare in self.reserved:
             text += f" ({bare!r} is reserved for fastkpca's own {self.kind}: another distribution's claim is ignored)"
-        if plugins_disabled():
-            text += f" ({self.kind}s of other distributions are left out while {DISABLE} is set)"
         return text
 
     # From entry to object

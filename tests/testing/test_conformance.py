@@ -62,6 +62,13 @@ def test_functions_and_objects_pass():
     assert report["check_parameters"] == report["check_feature_map_residual"] == "not offered"
 
 
+def test_maps_of_combined_kernels_and_true_outside_errors_pass():
+    G, L = fk.get_kernel("gaussian", sigma=2.0), fk.get_kernel("linear")
+    for kernel in (0.25 * G, 3.0 * (L * G), 0.7 * (G + L)):
+        assert testing.check_moments(kernel) == testing.check_feature_map_state(kernel) == "passed"
+    assert testing.check_feature_map_outside(with_map(Told)()) == "passed"
+
+
 def product_of_rows(X, Y):
     return X @ Y.T
 
@@ -518,10 +525,6 @@ def test_every_check_has_its_broken_kernel():
     )
     assert max(Counter(names).values()) == 1
     assert all(check.__doc__ for check in CHECKS)
-
-
-def test_a_map_that_states_its_outside_error_passes():
-    assert testing.check_feature_map_outside(with_map(Told)()) == "passed"
 
 
 def test_images_of_a_periodic_map_count():

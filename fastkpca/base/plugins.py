@@ -133,7 +133,7 @@ class Group:
         """(entries, problems) of what distributions other than fastkpca claim, in the order of their names.
 
         The order of entry points depends on ``sys.path``; here it is by name and distribution. Claims on a reserved
-        name, and names that could not be asked for, are left out and described in ``problems``.
+        name are left out and described in ``problems``.
         """
         entries, problems = [], []
         for point in points:
@@ -144,11 +144,6 @@ class Group:
                 problems.append(
                     f"distribution {distribution} {version} claims the {self.kind} name {point.name!r}, which is "
                     f"reserved for fastkpca's own {self.kind} {self.reserved[point.name].name!r}; the claim is ignored"
-                )
-            elif not NAME.fullmatch(point.name):
-                problems.append(
-                    f"distribution {distribution} {version} registers a {self.kind} under the name {point.name!r}, "
-                    "which is not a name (letters, digits, '_', '.', '-'); it is ignored"
                 )
             else:
                 entries.append(Entry(point.name, point.value, distribution, version, summary))
@@ -201,17 +196,11 @@ class Group:
             return claims[0]
         if not claims:
             raise self._unknown_error(self._unknown(name, plugins, session))
-        holders = sorted({entry.distribution for entry in claims})
-        if len(holders) == 1:
-            raise PluginError(
-                f"distribution {holders[0]} registers the {self.kind} name {claims[0].name!r} more than once "
-                f"({', '.join(entry.value for entry in claims)}); its authors have to choose one"
-            )
-        releases = ", ".join(entry.release for entry in claims)
-        ways = " or ".join(repr(entry.qualified) for entry in claims)
+        releases = ", ".join(f"{entry.release} ({entry.value})" for entry in claims)
+        ways = list(dict.fromkeys(repr(entry.qualified) for entry in claims))
+        advice = f"ask for {' or '.join(ways)}, or uninstall one" if len(ways) > 1 else "its authors have to choose one"
         raise PluginError(
-            f"the {self.kind} name {claims[0].name!r} is claimed by {len(holders)} distributions ({releases}); ask for "
-            f"{ways}, or uninstall one of them"
+            f"the {self.kind} name {claims[0].name!r} is claimed by {len(ways)} distributions: {releases}; {advice}"
         )
 
     def lookup(self, name: str, session: Mapping[str, Entry]) -> Entry:

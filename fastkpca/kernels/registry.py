@@ -351,7 +351,7 @@ def list_kernels(load: bool = False) -> KernelTable:
     Warns
     -----
     PluginWarning
-        A distribution claims a reserved or impossible name; it is left out.
+        A distribution claims a reserved name; it is left out.
     """
     return KERNELS.listing(load, list(SESSION.values()))
 

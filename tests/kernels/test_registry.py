@@ -137,13 +137,6 @@ def test_reading_is_sorted_and_says_where_from():
     assert KERNELS.read(points[::-1]) == (entries, problems)
 
 
-@pytest.mark.parametrize("name", ["two words", "a:b", "", "1st", "naïve"])
-def test_impossible_names_are_left_out(name):
-    entries, problems = KERNELS.read([point(name, "a:Mine")])
-    assert entries == ()
-    assert "acme 1.0" in problems[0] and repr(name) in problems[0]
-
-
 def test_broken_metadata_of_another_distribution():
     class Broken(FakeDistribution):
         def read_text(self, filename):
@@ -164,7 +157,7 @@ PLUGINS = (
 
 def test_two_distributions_with_one_name():
     with pytest.raises(
-        PluginError, match=r"'matern' is claimed by 2 distributions \(acme 1.0, Zeta.Kernels 2.1\)"
+        PluginError, match=r"'matern' is claimed by 2 distributions: acme 1.0 \(a:M\), Zeta.Kernels 2.1 \(z:M\)"
     ) as e:
         KERNELS.find("matern", PLUGINS, {})
     assert "'acme:matern' or 'Zeta.Kernels:matern'" in str(e.value)
@@ -177,7 +170,7 @@ def test_two_distributions_with_one_name():
 def test_one_distribution_with_one_name_twice():
     twice = (KernelEntry("wave", "a:W", "acme", "1.0"), KernelEntry("wave", "a:V", "acme", "1.0"))
     for name in ("wave", "acme:wave"):
-        with pytest.raises(PluginError, match=r"acme registers the kernel name 'wave' more than once \(a:W, a:V\)"):
+        with pytest.raises(PluginError, match=r"'wave' is claimed by 1 .* \(a:W\), acme 1.0 \(a:V\); its authors"):
             KERNELS.find(name, twice, {})
 
 
@@ -226,7 +219,7 @@ def test_clash_on_the_path(plugins):
     plugins("zeta", {"product": "zeta_product:Product"}, {"zeta_product": SCALED})
     table = list_kernels()
     assert [name for name in table.names if "product" in name] == ["acme:product", "zeta:product"]
-    with pytest.raises(PluginError, match=r"acme 1\.0, zeta 1\.0"):
+    with pytest.raises(PluginError, match=r"acme 1\.0 \(acme_product:Product\), zeta 1\.0"):
         get_kernel("product")
     assert type(get_kernel("zeta:product")).__module__ == "zeta_product"
 
@@ -237,7 +230,7 @@ def test_reserved_claim_warns_and_is_ignored(plugins):
         table = list_kernels()
     assert [e.name for e in table if e.distribution == "acme"] == ["product"]
     assert type(get_kernel("rbf")).__module__ == "fastkpca.kernels.gaussian"
-    with pytest.raises(UnknownKernelError, match="'rbf' is reserved for fastkpca's own kernel"):
+    with pytest.raises(UnknownKernelError, match="'rbf' is reserved"), pytest.warns(PluginWarning, match="ignored"):
         get_kernel("acme:rbf")
 
 

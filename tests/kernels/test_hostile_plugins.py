@@ -18,7 +18,6 @@ from fake_plugins import SCALED, source
 import fastkpca as fk
 from fastkpca.errors import KernelContractError, PluginError, UnknownKernelError, UnknownMethodError
 from fastkpca.kernels import Kernel, guarded, kernel_state
-from fastkpca.testing import check_kernel
 
 KERNELS = "fastkpca.kernels"
 X = np.random.default_rng(7).standard_normal((400, 3))
@@ -510,70 +509,13 @@ def test_the_guard_stands_in_for_every_part_of_a_kernel():
 
 
 def test_each_part_of_a_combined_kernel_is_guarded():
-    class Combined(Kernel):
-        parameters = {"parts": ()}
-        __module__ = "fastkpca.kernels.combined"
-
-        def block(self, X, Y):
-            return sum(part.block(X, Y) for part in self.parts)
-
-        def resolve(self, data):
-            return self.over_parts(lambda part: part.resolve(data))
-
-        def over_parts(self, function):
-            return Combined(parts=tuple(map(function, self.parts)))
-
     wrong = fk.get_kernel(lambda X, Y: -np.exp(X @ Y.T), positive_semidefinite=True)
     with pytest.raises(KernelContractError, match="<lambda>.* is not"):
-        fk.gram(X, Combined(parts=(fk.get_kernel("linear"), wrong)))
+        fk.gram(X, fk.get_kernel("linear") + wrong)
     right = fk.get_kernel(lambda X, Y: np.exp(0.1 * X @ Y.T), positive_semidefinite=True)
-    assert fk.gram(X, Combined(parts=(fk.get_kernel("linear"), right))).shape == (400, 400)
+    assert fk.gram(X, fk.get_kernel("linear") + right).shape == (400, 400)
 
 
 def test_large_finite_values_are_looked_at_without_a_warning():
     K = fk.gram(np.array([[1e90, 0.0], [0.0, 1e90]]), lambda X, Y: X @ Y.T)
     np.testing.assert_allclose(K @ np.ones(2), [1e180, 1e180], rtol=1e-15)
-
-
-class Minimum(Kernel):
-    """sum_k min(x_k, y_k), with a product whose bound counts roundings of values up to the largest."""
-
-    positive_semidefinite = True
-    unit = 2.0**-53
-
-    def block(self, X, Y):
-        return np.minimum(X[:, None], Y[None]).sum(axis=2)
-
-    def value_bound(self, data):
-        return float(data.box[1].sum())
-
-    def entry_error(self, data, dtype):
-        return (data.n_features + 1) * self.value_bound(data) * float(np.finfo(dtype).eps)
-
-    def summations(self, data_x, data_y, tol):
-        bound = (3 * data_y.n_samples + data_y.n_features) * self.unit * self.value_bound(data_x)
-        if tol is not None and bound > tol:
-            return []
-        return [fk.kernels.Offer("own", fk.kernels.Cost(), lambda X, Y=None: MinimumProduct(X, Y, bound))]
-
-
-class MinimumProduct(fk.kernels.Summation):
-    def __init__(self, X, Y, bound):
-        Y = X if Y is None else Y
-        self.K, self.error_bound = Minimum().block(X.all(), Y.all()), bound
-        self.shape, self.symmetric = self.K.shape, False
-
-    def matmat(self, U):
-        return self.K @ U
-
-    def rmatmat(self, U):
-        return self.K.T @ U
-
-
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1000.0, 1e9])
-def test_an_exact_product_may_round_as_its_values_are_large(scale):
-    rows = scale * np.random.default_rng(0).integers(0, 1000, (300, 4)) / 1000.0
-    K = fk.gram(rows, Minimum(), products="own")
-    exact = Minimum().block(rows, rows).sum(axis=1)
-    assert (np.abs(K @ np.ones(300) - exact) <= 300 * K.error_bound).all()
-    check_kernel(Minimum(), rows[:90], skip=["check_declarations", "check_pickling"])

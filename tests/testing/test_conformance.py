@@ -51,6 +51,12 @@ def test_every_kernel_passes_on_rows_of_its_own(kernel, check):
     assert check(kernel, own_rows(kernel, ROWS)) in ("passed", "not offered")
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e9])
+def test_an_exact_product_may_round_as_its_values_are_large(scale):
+    rows = own_rows("intersection", scale * ROWS)
+    assert testing.check_summation_bound("intersection", rows) == "passed"
+
+
 @parametrize_with_kernel_checks(["precomputed"], GRAM)
 def test_a_matrix_passes(kernel, check):
     assert check(kernel) in ("passed", "not offered")

@@ -22,7 +22,7 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -30,7 +30,7 @@ import numpy as np
 from ..errors import ModelFileError
 from .atomic import atomic
 
-__all__ = ["read", "write"]
+__all__ = ["MOST_HEADER", "read", "write"]
 
 MAGIC = b"FASTKPCA"
 VERSION = 1
@@ -40,9 +40,8 @@ _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = hashlib.sha256().digest_size
 _ALIGN = 64
 """Bytes, of which the place of an array is a multiple: a line of the cache."""
-_CHUNK = 1 << 24
-"""Bytes that are written, read and hashed at once."""
-_MAX_HEADER = 1 << 22  # Python objects take up to some 25 times as much as the JSON that describes them
+MOST_HEADER = 1 << 22
+"""Bytes of JSON; Python objects take up to some 25 times as much as the text that describes them."""
 _MAX_DIMENSIONS = 32
 """Of an array; the limit of numpy 1."""
 _MAX_DEPTH = 100  # of nested lists and objects; far below where the JSON reader of any Python version gives up
@@ -79,26 +78,14 @@ def write(
         As ``check_target``.
     """
     plain = {name: _storable(name, array) for name, array in arrays.items()}
-    content = {"header": _encode(header, "header"), "arrays": []}
     # the offsets depend on the length of the JSON that states them: offsets relative to the first array break the knot
-    offset = 0
-    for name, array in plain.items():
-        offset = _aligned(offset)
-        content["arrays"].append(
-            {
-                "name": name,
-                "dtype": array.dtype.str,
-                "shape": list(array.shape),
-                "offset": offset,
-                "nbytes": array.nbytes,
-            }
-        )
-        offset += array.nbytes
+    table, end = _layout((name, array.dtype.str, array.shape) for name, array in plain.items())
+    content = {"header": _encode(header, "header"), "arrays": table}
     text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
     text += b" " * (_aligned(_PREFIX.size + len(text)) - _PREFIX.size - len(text))
-    if len(text) > _MAX_HEADER:
-        raise ValueError(f"the header takes {len(text)} bytes, more than {_MAX_HEADER}; put its contents into arrays")
-    size = _PREFIX.size + len(text) + offset + _DIGEST
+    if len(text) > MOST_HEADER:
+        raise ValueError(f"the header takes {len(text)} bytes, more than {MOST_HEADER}; put its contents into arrays")
+    size = _PREFIX.size + len(text) + end + _DIGEST
 
     with atomic(path, overwrite=overwrite) as file:
         digest = hashlib.sha256()
@@ -112,9 +99,7 @@ def write(
         written = 0
         for array in plain.values():
             written += put(b"\0" * (_aligned(written) - written))
-            raw = array.reshape(-1).view(np.uint8)
-            for start in range(0, raw.size, _CHUNK):
-                written += put(raw[start : start + _CHUNK].data)
+            written += put(array.reshape(-1).view(np.uint8).data)
         file.write(digest.digest())
 
 
@@ -138,23 +123,18 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]
             raise ModelFileError(f"{name} is a pipe or a device; give the name of a model file")
         size = status.st_size
         header_length = _read_prefix(file, size, name)
-        # before the JSON is looked at: an altered file is then called altered, whatever the alteration made of it
-        _verify_checksum(file, size, name)
-        file.seek(_PREFIX.size)
-        header, table = _parse(file.read(header_length), name)
-        start = _PREFIX.size + header_length
-        _check_layout(table, size - _DIGEST - start, name)
-        arrays = {}
-        for entry in table:
-            # numpy allocates; the layout has shown that the file holds this many bytes
-            array = np.empty(entry["shape"], dtype=_DTYPES[entry["dtype"]])
-            raw = array.reshape(-1).view(np.uint8)
-            file.seek(start + entry["offset"])
-            if file.readinto(raw.data) != raw.size:
-                raise ModelFileError(f"{name}: the file became shorter while it was read")
-            if array.dtype.kind == "b" and raw.max(initial=0) > 1:
-                raise ModelFileError(f"{name}: array {entry['name']!r} holds bytes that are not booleans")
-            arrays[entry["name"]] = array.astype(array.dtype.newbyteorder("="), copy=False)
+        # numpy allocates no more than the file is long
+        data = np.empty(size, dtype=np.uint8)
+        file.seek(0)
+        if file.readinto(data.data) != size:
+            raise ModelFileError(f"{name}: the file became shorter while it was read")
+    # before the JSON is looked at: an altered file is then called altered, whatever the alteration made of it
+    if hashlib.sha256(data[:-_DIGEST].data).digest() != data[-_DIGEST:].tobytes():
+        raise ModelFileError(f"{name} is altered: its checksum does not match its contents")
+    start = _PREFIX.size + header_length
+    header, table = _parse(data[_PREFIX.size : start].tobytes(), name)
+    _check_layout(table, size - _DIGEST - start, name)
+    arrays = {entry["name"]: _array(data[start:], entry, name) for entry in table}
     return header, arrays
 
 
@@ -165,6 +145,29 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def _aligned(offset: int) -> int:
     return -(-offset // _ALIGN) * _ALIGN
+
+
+def _layout(arrays: Iterable[tuple[str, str, Sequence[int]]]) -> tuple[list[dict[str, Any]], int]:
+    """(the one valid table of arrays with these names, types and shapes, where the last of them ends)."""
+    table: list[dict[str, Any]] = []
+    end = 0
+    for name, dtype, shape in arrays:
+        offset, nbytes = _aligned(end), math.prod(shape) * _DTYPES[dtype].itemsize
+        table.append({"name": name, "dtype": dtype, "shape": list(shape), "offset": offset, "nbytes": nbytes})
+        end = offset + nbytes
+    return table, end
+
+
+def _array(data: np.ndarray, entry: dict[str, Any], name: str) -> np.ndarray:
+    raw = data[entry["offset"] : entry["offset"] + entry["nbytes"]]
+    if entry["dtype"] == "|b1" and raw.max(initial=0) > 1:
+        raise ModelFileError(f"{name}: array {entry['name']!r} holds bytes that are not booleans")
+    array = raw.view(_DTYPES[entry["dtype"]])
+    try:
+        array = array.reshape(entry["shape"])
+    except ValueError as error:  # an empty array of endless dimensions
+        raise ModelFileError(f"{name}: array {entry['name']!r} has an impossible shape: {error}") from None
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _storable(name: str, array: Any) -> np.ndarray:
@@ -226,23 +229,9 @@ def _read_prefix(file: BinaryIO, size: int, name: str) -> int:
     if stated != size:
         word = "truncated" if size < stated else "altered (something was appended)"
         raise ModelFileError(f"{name} is {word}: it has {size} bytes where its header says {stated}")
-    if header_length > min(_MAX_HEADER, size - _PREFIX.size - _DIGEST) or (_PREFIX.size + header_length) % _ALIGN:
+    if header_length > min(MOST_HEADER, size - _PREFIX.size - _DIGEST) or (_PREFIX.size + header_length) % _ALIGN:
         raise ModelFileError(f"{name} is altered: a header of {header_length} bytes is impossible in {size} bytes")
     return header_length
-
-
-def _verify_checksum(file: BinaryIO, size: int, name: str) -> None:
-    file.seek(0)
-    digest = hashlib.sha256()
-    left = size - _DIGEST
-    while left:
-        part = file.read(min(left, _CHUNK))
-        if not part:
-            raise ModelFileError(f"{name}: the file became shorter while it was read")
-        digest.update(part)
-        left -= len(part)
-    if file.read(_DIGEST) != digest.digest():
-        raise ModelFileError(f"{name} is altered: its checksum does not match its contents")
 
 
 def _parse(text: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -267,59 +256,44 @@ def _parse(text: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]
 
     try:
         content = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant, parse_float=number)
+        _encode(content, "header")  # refused where the writer refuses it: nested so deep that what follows may fail
     except (ValueError, TypeError, RecursionError) as error:  # TypeError: an unhashable $float
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ModelFileError(f"{name}: the header is not valid JSON: {reason}") from None
     if not isinstance(content, dict) or set(content) != {"header", "arrays"}:
         raise ModelFileError(f"{name}: the header does not consist of 'header' and 'arrays'")
-    if not _is_shallow(content):
-        raise ModelFileError(f"{name}: the header is not valid JSON: it is nested too deeply")
     header, table = content["header"], content["arrays"]
     if not isinstance(header, dict) or not isinstance(table, list):
         raise ModelFileError(f"{name}: 'header' must be an object and 'arrays' a list")
     return header, table
 
 
-def _is_shallow(value: Any) -> bool:
-    """Whether it is nested no deeper than ``write`` allows; told without recursion, for what follows may recurse."""
-    level = [value]
-    for _ in range(_MAX_DEPTH + 2):
-        level = [x for y in level for x in (y.values() if isinstance(y, dict) else y) if isinstance(x, (dict, list))]
-        if not level:
-            return True
-    return False
-
-
 def _check_layout(table: list[Any], size: int, name: str) -> None:
-    """Every array exactly where, and as large as, the one valid layout has it; nothing is allocated before."""
-    end, seen = 0, set()
+    """Every array exactly where, and as large as, the one valid layout has it."""
     for i, entry in enumerate(table):
         if not isinstance(entry, dict) or set(entry) != {"name", "dtype", "shape", "offset", "nbytes"}:
             raise ModelFileError(f"{name}: entry {i} of the array table does not have the five fields it needs")
         label, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
         if not isinstance(label, str):
             raise ModelFileError(f"{name}: the name of array {i} is not a string")
-        if label in seen:
-            raise ModelFileError(f"{name}: two arrays are called {label!r}")
-        seen.add(label)
         if not isinstance(dtype, str) or dtype not in _DTYPES:
             raise ModelFileError(f"{name}: array {label!r} has dtype {dtype!r}; allowed are {', '.join(_DTYPES)}")
-        if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS or not all(type(n) is int for n in shape):
-            raise ModelFileError(f"{name}: the shape of array {label!r} is not a short list of whole numbers")
-        if any(n < 0 for n in shape):
-            raise ModelFileError(f"{name}: array {label!r} has a negative shape {shape}")
-        itemsize = _DTYPES[dtype].itemsize
-        # numpy refuses an empty array too, where its other dimensions multiply to more than it can address
-        if math.prod(max(n, 1) for n in shape) * itemsize >= 1 << 62:
-            raise ModelFileError(f"{name}: array {label!r} has an impossible shape {shape}")
-        if entry["nbytes"] != math.prod(shape) * itemsize or type(entry["nbytes"]) is not int:
-            raise ModelFileError(f"{name}: array {label!r} has shape {shape} of {dtype} but {entry['nbytes']!r} bytes")
-        if entry["offset"] != _aligned(end) or type(entry["offset"]) is not int:
+        if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS:
+            raise ModelFileError(f"{name}: the shape of array {label!r} is no short list")
+        if not all(type(n) is int and n >= 0 for n in shape):
             raise ModelFileError(
-                f"{name}: array {label!r} lies at {entry['offset']!r} instead of {_aligned(end)}: overlapping or astray"
+                f"{name}: array {label!r} has the shape {shape}, of other than whole numbers from 0 on"
             )
-        end = entry["offset"] + entry["nbytes"]
-        if end > size:
-            raise ModelFileError(f"{name}: array {label!r} ends {end - size} bytes beyond the end of the file")
+    names = [entry["name"] for entry in table]
+    if len(set(names)) < len(names):
+        raise ModelFileError(f"{name}: two arrays have one name, among {', '.join(names)[:200]}")
+    expected, end = _layout((entry["name"], entry["dtype"], entry["shape"]) for entry in table)
+    for found, due in zip(table, expected):
+        places = [f"{entry['nbytes']!r} bytes at {entry['offset']!r}" for entry in (found, due)]
+        if places[0] != places[1]:
+            raise ModelFileError(
+                f"{name}: array {due['name']!r} has {places[0]}; where arrays neither overlap nor go astray it has "
+                f"{places[1]}"
+            )
     if end != size:
-        raise ModelFileError(f"{name}: {size - end} bytes belong to no array")
+        raise ModelFileError(f"{name}: its arrays take {end} bytes, and there are {size} for them")

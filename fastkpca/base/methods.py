@@ -75,10 +75,5 @@ def list_methods(load: bool = False) -> Table:
     -------
     Table
         A sequence of entries with ``name``, ``distribution``, ``version`` and ``summary``; prints as a table.
-
-    Warns
-    -----
-    PluginWarning
-        A distribution claims an impossible name; it is left out.
     """
     return _METHODS.listing(load)

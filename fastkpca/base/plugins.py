@@ -10,7 +10,6 @@ installed. Reading and finding are pure, so plugins are tested without installin
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import warnings
@@ -26,7 +25,6 @@ from .near import did_you_mean
 __all__ = ["DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized"]
 
 DISTRIBUTION = "fastkpca"
-DISABLE = "FASTKPCA_DISABLE_PLUGINS"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
 
@@ -75,10 +73,6 @@ class Entry:
     def release(self) -> str:
         """Distribution and version, for the text of an error."""
         return f"{self.distribution} {self.version}".rstrip()
-
-
-def plugins_disabled() -> bool:
-    return os.environ.get(DISABLE, "").strip().lower() not in ("", "0", "false", "no")
 
 
 def normalized(distribution: str) -> str:
@@ -139,7 +133,7 @@ class Group:
         """(entries, problems) of what distributions other than fastkpca claim, in the order of their names.
 
         The order of entry points depends on ``sys.path``; here it is by name and distribution. Claims on a reserved
-        name, and names that could not be asked for, are left out and described in ``problems``.
+        name are left out and described in ``problems``.
         """
         entries, problems = [], []
         for point in points:
@@ -151,20 +145,13 @@ class Group:
                     f"distribution {distribution} {version} claims the {self.kind} name {point.name!r}, which is "
                     f"reserved for fastkpca's own {self.kind} {self.reserved[point.name].name!r}; the claim is ignored"
                 )
-            elif not NAME.fullmatch(point.name):
-                problems.append(
-                    f"distribution {distribution} {version} registers a {self.kind} under the name {point.name!r}, "
-                    "which is not a name (letters, digits, '_', '.', '-'); it is ignored"
-                )
             else:
                 entries.append(Entry(point.name, point.value, distribution, version, summary))
         unique = sorted(set(entries), key=lambda e: (e.name, normalized(e.distribution), e.version, e.value))
         return tuple(unique), tuple(sorted(set(problems)))
 
     def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-        """``read`` of what is installed; nothing while FASTKPCA_DISABLE_PLUGINS is set."""
-        if plugins_disabled():
-            return (), ()
+        """``read`` of what is installed."""
         path = tuple(sys.path)
         if fresh or path not in self.scanned:
             self.scanned.clear()
@@ -209,17 +196,11 @@ class Group:
             return claims[0]
         if not claims:
             raise self._unknown_error(self._unknown(name, plugins, session))
-        holders = sorted({entry.distribution for entry in claims})
-        if len(holders) == 1:
-            raise PluginError(
-                f"distribution {holders[0]} registers the {self.kind} name {claims[0].name!r} more than once "
-                f"({', '.join(entry.value for entry in claims)}); its authors have to choose one"
-            )
-        releases = ", ".join(entry.release for entry in claims)
-        ways = " or ".join(repr(entry.qualified) for entry in claims)
+        releases = ", ".join(f"{entry.release} ({entry.value})" for entry in claims)
+        ways = list(dict.fromkeys(repr(entry.qualified) for entry in claims))
+        advice = f"ask for {' or '.join(ways)}, or uninstall one" if len(ways) > 1 else "its authors have to choose one"
         raise PluginError(
-            f"the {self.kind} name {claims[0].name!r} is claimed by {len(holders)} distributions ({releases}); ask for "
-            f"{ways}, or uninstall one of them"
+            f"the {self.kind} name {claims[0].name!r} is claimed by {len(ways)} distributions: {releases}; {advice}"
         )
 
     def lookup(self, name: str, session: Mapping[str, Entry]) -> Entry:
@@ -245,8 +226,6 @@ class Group:
         text += f"fastkpca.list_{self.kind}s() lists every name"
         if ":" in name and bare in self.reserved:
             text += f" ({bare!r} is reserved for fastkpca's own {self.kind}: another distribution's claim is ignored)"
-        if plugins_disabled():
-            text += f" ({self.kind}s of other distributions are left out while {DISABLE} is set)"
         return text
 
     # From entry to object

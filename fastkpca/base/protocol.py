@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -53,10 +53,10 @@ API_VERSION = 1
 GradientSums: TypeAlias = Callable[[np.ndarray | None, np.ndarray], np.ndarray]
 """(R, A) -> sum_j R_ij A_jk grad k(x_i, y_j), the gradient with respect to x_i: (n, k, d). R None: all ones."""
 
-LEAST, LARGEST = 1e-140, 1e140
+LARGEST = 1e140
+LEAST = float(np.reciprocal(LARGEST))
 """The range of what is squared: the rows (the largest coordinate, after the shift), lengths, and kernel values.
 Squares, and N^2 of them, then stay within float64, with 28 digits above the smallest number."""
-
 
 MOST_COLUMNS = 1024
 """Of rows whose summary has a covariance."""
@@ -193,15 +193,10 @@ class Offer:
     build: Callable[..., Any] = field(repr=False, compare=False)
 
 
-def _is_list(value: Any) -> bool:
-    try:
-        return np.ndim(value) == 1
-    except ValueError:  # lists of different lengths
-        return False
-
-
 class Kernel:
     """A kernel k(x, y) and its parameters. ``block`` alone is a kernel; the rest makes it faster or safer.
+
+    What the core knows of kernels; authors subclass ``fastkpca.kernels.Kernel``, which adds sums and products of them.
 
     Subclasses name their parameters in ``parameters`` (name -> default, None where ``resolve`` fills it in from the
     data) and other spellings in ``aliases`` (spelling -> (parameter, conversion of the value)). The constructor takes
@@ -260,16 +255,6 @@ class Kernel:
     """Classes of fastkpca's own feature maps that a model file may hold for this kernel. A new built-in map takes three
     steps: give its class a ``kind``; write ``stored_size(record, n_columns)`` and ``from_state(header, arrays)``; add
     the class here, in each kernel that offers it. Maps of plugins need none of this."""
-    __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
-    _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
-    _on_objects: ClassVar[Any] = None  # the same: (kernel, list of objects) -> (kernel on their numbers, numbers)
-    _with_widths: ClassVar[Any] = None  # the same: (class, spelling of the parameter, parameters) -> kernel
-
-    def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
-        for given, value in parameters.items() if cls.width_parameter else ():
-            if cls.aliases.get(given, (given,))[0] == cls.width_parameter and _is_list(value):
-                return cast(Self, cls._with_widths(cls, given, parameters))
-        return super().__new__(cls)
 
     def __init__(self, *positional: Any, **parameters: Any):
         if positional:
@@ -338,7 +323,7 @@ class Kernel:
         """The kernel itself, where this is the guard around one from outside."""
         return self
 
-    def unbound(self) -> Kernel:
+    def unbound(self) -> Any:
         """The kernel that a model keeps: this one without the data that ``bind`` attached."""
         return self
 
@@ -402,7 +387,7 @@ class Kernel:
     @property
     def takes_points(self) -> bool:
         """Whether rows are points of coordinates: no ``bind`` makes something else of them."""
-        return type(self).bind is Kernel.bind and not self.takes_objects
+        return type(self).bind is Kernel.bind
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         """Bound on |computed - k| for the entries that ``block`` returns in ``dtype``.
@@ -464,7 +449,7 @@ class Kernel:
         kernel on row indices here, and a list of objects too (``takes_objects``); every other kernel leaves its input
         alone.
         """
-        return self._on_objects(self, X) if self.takes_objects else (self, X)
+        return self, X
 
     def on_lists(self, A: list, B: list) -> Any:
         """The values between two lists of objects, as its author's code returns them."""
@@ -477,29 +462,6 @@ class Kernel:
     def _label(self) -> str:
         """What computes its values, in the text of an error."""
         return f"{type(self).__name__}.block"
-
-    def __add__(self, other: Any) -> Kernel:
-        """k1 + k2: its feature map is both maps, one after the other."""
-        return self._algebra.add(self, other)
-
-    __radd__ = __add__  # sum(kernels) begins with 0 + kernel
-
-    def __mul__(self, other: Any) -> Kernel:
-        """k1 * k2, or a positive number times k."""
-        return self._algebra.multiply(self, other)
-
-    __rmul__ = __mul__
-
-    def _no_difference(self, *other: Any) -> Kernel:
-        raise TypeError("kernels are not subtracted: the difference need not be positive semidefinite")
-
-    __sub__ = __rsub__ = __neg__ = _no_difference
-
-    def __pow__(self, exponent: Any) -> Kernel:
-        raise TypeError("a kernel has no powers; multiply it, as in kernel * kernel")
-
-    def __truediv__(self, divisor: Any) -> Kernel:
-        raise TypeError("kernels are not divided; multiply, as in 0.5 * kernel")
 
     def get_parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.parameters}
@@ -830,15 +792,12 @@ class Summation:
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
     ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.
-    ``search_error``: of a product in float32, (e, s) where an entry errs by e sum_j |K_ij - s| |u_j| at most, and
-    by what is the same in all entries of a column; None: no bound is known.
     """
 
     error_bound: float = 0.0
     symmetric: bool = True
     n_threads: int = 1
     gives_norm: bool = False
-    search_error: tuple[float, float] | None = None
     shape: tuple[int, int]
 
     def matmat(self, U: np.ndarray) -> np.ndarray:

@@ -12,12 +12,9 @@ __all__ = ["DEFAULT_MEMORY", "address_space", "available", "describe_limit", "me
 DEFAULT_MEMORY = 2 << 30
 """Bytes beside the rows that a fit may take where the user does not say."""
 
-MARGIN = 32 << 20
-"""For Python itself: objects, modules that are imported when they are needed, arrays that no prediction counts."""
-THREAD = (2 * 33 + 8) << 20
-"""For a thread: OpenBLAS's buffer in numpy's copy and in scipy's, and a stack."""
-ARENA = 64 << 20
-"""What malloc reserves for each thread of a pool."""
+THREAD = (2 * 33 + 8 + 64) << 20
+"""Bytes for a thread: OpenBLAS's buffer in numpy's copy and in scipy's, a stack, and what malloc reserves. One more of
+this is for Python itself: modules that are imported when they are needed, arrays that no prediction counts."""
 
 
 def address_space() -> tuple[int, int] | None:
@@ -54,11 +51,9 @@ def available(n_threads: int) -> int | None:
     space = address_space()
     if space is None:
         return None
-    pool = n_threads if n_threads > 1 else 0
-    left = space[1] - MARGIN - (n_threads + 1) * THREAD - pool * ARENA
+    left = space[1] - (n_threads + 1) * THREAD
     if left <= 0:
-        words = f"{n_threads} threads" if pool else "one thread"
-        fewer = "; n_threads=1 needs less" if pool else ""
+        words, fewer = ("one thread", "") if n_threads == 1 else (f"{n_threads} threads", "; n_threads=1 needs less")
         raise MemoryError(f"no room for {words} and BLAS: {describe_limit()}; raise the limit{fewer}")
     return left
 

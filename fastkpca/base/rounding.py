@@ -19,7 +19,7 @@ UNIT = unit_roundoff(np.float64)
 """Unit roundoff of float64, 2^-53."""
 UNIT32 = unit_roundoff(np.float32)
 """Unit roundoff of float32, 2^-24."""
-EPS = 2 * UNIT
+EPS = UNIT + UNIT
 """Distance from 1 to the next float64, 2^-52."""
 
 

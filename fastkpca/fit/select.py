@@ -17,10 +17,9 @@ import numpy as np
 from ..base import parallel
 from ..base.checks import Randomness, check_choice, check_count, check_flag, check_rng
 from ..base.lapack import largest_eigenpairs
-from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..errors import ComponentsWarning, PreimageWarning, silenced
-from ..kernels import given_kernel
+from ..kernels import Kernel, given_kernel
 from ..model.preimage import kpca_preimage
 from ..model.result import KPCAModel, leading
 from ..model.selection import LARGER_IS_BETTER, MEASURES, Selection

@@ -1,7 +1,7 @@
 """Kernels: found by name, and the classes that authors of kernels build on.
 
 ``from fastkpca.kernels import Kernel`` is all that most plugins need. Plugins may import everything in ``__all__`` here
-(the classes are those of ``fastkpca.base.protocol``), and from ``fastkpca.base.rounding`` (units for bounds),
+(what they promise is written in ``fastkpca.base.protocol``), and from ``fastkpca.base.rounding`` (units for bounds),
 ``fastkpca.base.parallel`` (loops over tiles) and ``fastkpca.rows.view`` (``Rows``, which products are built on).
 
 Here live the kernels, one file each, how they are found, and what stands between the core and those from outside.
@@ -14,10 +14,12 @@ Nothing here fits or solves, and of the rows it reads a sample.
 ``guard``           stands between the core and kernels, maps and products from outside
 ``watch``           calls into code from outside, named where they fail
 ``given``           the kernel that a user gave, and names that other libraries use
+``kernel``          ``Kernel``, and the kernels that its operators make, whose rules are in the next three
+``combined``        sums, scalings and products of kernels
+``columns``         kernels on groups of columns, and with a width for each column
+``objects``         kernels on lists of objects
 ``adapters``        functions on tiles, and objects with ``block``, as kernels
 ``parameters``      checks of parameters that several kernels share
-``combined``        sums, scalings and products of kernels: what ``+`` and ``*`` make
-``columns``         kernels on groups of columns, and with a width for each column
 ==================  ==================================================================================
 
 and one file a kernel. Those are imported when a kernel is asked for, not before.
@@ -28,20 +30,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary, Summation
 from ..errors import KernelParameterError
-from . import combined as _combined
-from .adapters import CallableKernel, ObjectKernel, on_objects
-from .columns import ColumnKernel, on_columns, with_widths
-from .combined import ProductKernel, ScaledKernel, SumKernel
+from .adapters import CallableKernel, ObjectKernel
 from .given import given_kernel
 from .guard import guarded, naming
+from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
 from .registry import (
     BUILTINS,
     KernelEntry,
     KernelTable,
     get_kernel,
     list_kernels,
+    on_columns,
     register_kernel,
 )
 from .stored import kernel_from_state, kernel_state
@@ -73,10 +74,6 @@ __all__ = [
     "on_columns",
     "register_kernel",
 ]
-
-Kernel._algebra = _combined
-Kernel._on_objects = staticmethod(on_objects)
-Kernel._with_widths = staticmethod(with_widths)
 
 _CLASSES = {name: module for module, name in (entry.value.split(":") for entry in BUILTINS.values())}
 

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..base.checks import check_flag
-from ..base.protocol import Kernel
-from ..rows.foreign import is_missing, is_series
+from .kernel import Kernel, on_objects
+from .objects import is_object_list, noted, own_values
 
-__all__ = ["CallableKernel", "ObjectKernel", "ObjectListKernel", "on_objects"]
+__all__ = ["CallableKernel", "ObjectKernel"]
 
 _TILES = (
     "a kernel is called with tiles, not with pairs of rows: X of shape (n, d) and Y of shape (m, d), "
     "and returns all n x m values, shape (n, m)"
 )
-
-
-_LISTS = "a kernel on objects is called with two lists of them, of n and m, and returns all n x m values, shape (n, m)"
-
-
-def on_objects(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:
-    """A kernel that takes objects on those of the list X: (a kernel on their numbers, the numbers)."""
-    if not is_object_list(X):
-        raise TypeError(
-            f"{kernel!r} is a kernel on objects: X must be a list of one or more of them that are no numbers, lists, "
-            f"tuples or arrays themselves; found {type(X).__name__}"
-        )
-    _check_none_missing(X)
-    return ObjectListKernel(kernel=kernel, objects=X), np.arange(len(X), dtype=np.float64)[:, None]
-
-
-def _check_none_missing(objects: Any) -> None:
-    for i, value in enumerate(objects):
-        if is_missing(value):
-            raise TypeError(f"X[{i}] is {value!r}; leave out what is missing")
-
-
-def is_object_list(X: Any) -> bool:
-    """Whether this is a list of objects and not of rows of numbers: the first is no number, list, tuple or array."""
-    if is_series(X):
-        X = np.asarray(X)
-    if isinstance(X, np.ndarray):
-        return X.ndim == 1 and X.dtype.kind in "OUST"
-    if not isinstance(X, (list, tuple)) or not X or X[0] is None:
-        return False
-    return not isinstance(X[0], (numbers.Number, list, tuple)) and not hasattr(X[0], "__array__")
 
 
 def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
@@ -61,28 +28,6 @@ def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
             raise ValueError(f"{label} failed on shapes {shapes}: {_TILES} ({error})") from error
         error.add_note(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}")
         raise
-
-
-@contextmanager
-def _noted(text: str) -> Iterator[None]:
-    """Adds a note to an error of the user's own code; its type does not change."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(text)
-        raise
-
-
-def _values(result: Any, shape: tuple[int, ...], dtype: np.dtype, label: str, called: str = _TILES) -> np.ndarray:
-    """The result of a foreign ``block`` or ``diagonal`` as a new, writeable array of the promised shape and dtype."""
-    values = np.asarray(result)
-    if values.dtype.kind not in "fiub":
-        raise TypeError(f"{label} returned {values.dtype} values; a kernel returns real numbers, shape {shape}")
-    if values.shape != shape:
-        given = "one number" if values.ndim == 0 else f"an array of shape {values.shape}"
-        raise ValueError(f"{label} returned {given} where shape {shape} is needed: {called}")
-    overwritable = values.flags.writeable and values.flags.owndata
-    return values.astype(dtype, order="C", copy=not overwritable)
 
 
 class _Foreign(Kernel):
@@ -106,6 +51,14 @@ class _Foreign(Kernel):
     @property
     def _function(self) -> Callable[..., Any]:
         raise NotImplementedError
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return self._called(self._function, self._label(), (len(X), len(Y)), X, Y)
+
+    def _called(
+        self, function: Callable[..., Any], label: str, shape: tuple[int, ...], *tiles: np.ndarray
+    ) -> np.ndarray:
+        return own_values(_call(function, label, *tiles), shape, tiles[0].dtype, label, _TILES)
 
     def on_lists(self, A: list, B: list) -> Any:
         return self._function(A, B)
@@ -151,10 +104,6 @@ class CallableKernel(_Foreign):
         name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
         return f"the kernel function {name}"
 
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        label = self._label()
-        return _values(_call(self.function, label, X, Y), (len(X), len(Y)), X.dtype, label)
-
 
 class ObjectKernel(_Foreign):
     """Any object with ``block(X, Y)``, and ``diagonal(X)`` where it has one, that is not a ``Kernel``.
@@ -175,7 +124,7 @@ class ObjectKernel(_Foreign):
         super().check()
 
     def _attribute(self, name: str, default: Any) -> Any:
-        with _noted(f"raised by {type(self.object).__name__}.{name}"):
+        with noted(f"raised by {type(self.object).__name__}.{name}"):
             return getattr(self.object, name, default)
 
     @property
@@ -186,95 +135,8 @@ class ObjectKernel(_Foreign):
     def _label(self) -> str:
         return f"{type(self.object).__name__}.block"
 
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        label = self._label()
-        return _values(_call(self.object.block, label, X, Y), (len(X), len(Y)), X.dtype, label)
-
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         method = self._attribute("diagonal", None)
         if method is None:
             return super().diagonal(X)
-        label = f"{type(self.object).__name__}.diagonal"
-        return _values(_call(method, label, X), (len(X),), X.dtype, label)
-
-
-class ObjectListKernel(Kernel):
-    """A kernel on objects (strings, graphs, sets), as a kernel on the numbers of these in a list.
-
-    Made where ``kpca`` is given a list of objects and a kernel on such, a function, or an object with ``block``. The
-    model keeps the objects that it was made of.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        One that ``takes_objects``, a CallableKernel or an ObjectKernel.
-    objects : sequence
-        Those of the fit.
-    """
-
-    api_version = 1
-    by_number = True
-    knows_diagonal = True
-    parameters = {"kernel": None, "objects": ()}
-
-    kernel: Any
-    objects: list
-    others: list | None = None
-    """New objects, which rows stand for where the kernel is bound to project them."""
-
-    def check(self) -> None:
-        self.__dict__["objects"] = list(self.objects)
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        return bool(self.kernel.positive_semidefinite)
-
-    @property
-    def thread_safe(self) -> bool:
-        return bool(self.kernel.thread_safe)
-
-    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
-        """``bind(objects)`` for a fit, ``bind(new, train_rows)`` to project new ones."""
-        if Y is None:
-            return on_objects(self.kernel, X)
-        if not is_object_list(X):
-            raise TypeError(
-                f"the model was made of a list of objects; give a list of one or more such, not {type(X).__name__} of "
-                "other things"
-            )
-        _check_none_missing(X)
-        bound = ObjectListKernel(kernel=self.kernel, objects=self.objects)
-        bound.__dict__["others"] = list(X)
-        return bound, np.arange(len(X), dtype=np.float64)[:, None]
-
-    def listed(self) -> tuple[Kernel, list]:
-        return self.kernel, self.objects
-
-    def unbound(self) -> Kernel:
-        return self if self.others is None else ObjectListKernel(kernel=self.kernel, objects=self.objects)
-
-    @staticmethod
-    def _chosen(objects: list, X: np.ndarray) -> list:
-        return [objects[i] for i in X[:, 0].astype(np.intp)]
-
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        rows = self.objects if self.others is None else self.others
-        return self._between(self._chosen(rows, X), self._chosen(self.objects, Y), X.dtype)
-
-    def _between(self, A: list, B: list, dtype: np.dtype) -> np.ndarray:
-        label = self.kernel._label()
-        with _noted(f"raised by {label}, which fastkpca called with lists of {len(A)} and {len(B)} objects; {_LISTS}"):
-            result = self.kernel.on_lists(A, B)
-        return _values(result, (len(A), len(B)), dtype, label, _LISTS)
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        few = 64
-        rows = self._chosen(self.objects if self.others is None else self.others, X)
-        parts = [
-            np.diagonal(self._between(rows[i : i + few], rows[i : i + few], np.dtype(np.float64)))
-            for i in range(0, len(rows), few)
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
-
-    def __repr__(self) -> str:
-        return f"{self.kernel!r} on {len(self.objects)} objects"
+        return self._called(method, f"{type(self.object).__name__}.diagonal", (len(X),), X)

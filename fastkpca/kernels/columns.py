@@ -1,4 +1,4 @@
-"""Kernels on some columns of the rows, and with a width for each column.
+"""The rules of kernels on some columns of the rows, and with a width for each column.
 
 Both are k(Tx, Ty) for a T that takes columns and divides them by widths: rows are transformed at the door, and the
 kernel within, its maps and its products see nothing else.
@@ -6,6 +6,7 @@ kernel within, its maps and its products see nothing else.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -14,89 +15,18 @@ import numpy as np
 
 from ..base.near import with_near
 from ..base.protocol import FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
-from ..base.stored import Record
 from ..errors import KernelParameterError
-from ..maps.combined import ColumnMap, parts_of
+from ..maps.combined import ColumnMap
 from ..products.exact import ExactSummation
 from ..rows.summary import of_columns
 from ..rows.view import Columns, Rows
 from .combined import Combination, check_part, tiles_cost
-from .registry import get_kernel
 
-__all__ = ["ColumnKernel", "on_columns", "with_widths"]
-
-SHOWN = 12
-"""Columns or widths that are printed one by one."""
+__all__ = ["OnColumns", "listed_columns"]
 
 
-def on_columns(kernel: Any, columns: Any, **parameters: Any) -> Kernel:
-    """A kernel that sees some columns of the rows only.
-
-    Kernels on groups of columns add up and multiply like any others: ``on_columns("gaussian", first) + 0.5 *
-    on_columns("linear", second)``. Groups may overlap, and columns in no group count in nothing.
-
-    Parameters
-    ----------
-    kernel : str, Kernel, object with ``block``, or callable
-    columns : int, str, or sequence of these, or array of bool (d,)
-        Numbers of columns, from zero; or their names, where the rows are a data frame, an Arrow table or a file with
-        names. Each at most once.
-    **parameters
-        Of the kernel. What is left out is found on these columns (the median heuristic).
-
-    Returns
-    -------
-    ColumnKernel
-
-    Raises
-    ------
-    TypeError, KernelParameterError
-        There are no columns, or one comes twice; numbers and names are mixed. Names that the rows do not have, and
-        numbers beyond them, are found when the kernel is used.
-
-    Examples
-    --------
-    >>> import numpy as np, fastkpca as fk
-    >>> X = np.random.default_rng(0).standard_normal((200, 5))
-    >>> kernel = fk.on_columns("gaussian", [0, 1, 2]) + 0.5 * fk.on_columns("linear", [3, 4])
-    >>> fk.kpca(X, kernel, 2).score.shape
-    (200, 2)
-    """
-    made = ColumnKernel(kernel=get_kernel(kernel, **parameters), columns=_checked(columns))
-    mask = np.asarray(columns, dtype=object)
-    if mask.ndim == 1 and np.asarray(mask[0]).dtype.kind == "b":
-        made.__dict__["mask_length"] = len(mask)
-    return made
-
-
-def with_widths(cls: type[Kernel], given: str, parameters: dict[str, Any]) -> Kernel:
-    """The kernel with a width for each column; ``given``: how the user has spelled the width."""
-    name = cls.width_parameter
-    assert name is not None
-    widths = []
-    for j, value in enumerate(np.asarray(parameters[given]).tolist()):
-        try:
-            widths.append(cls(**parameters | {given: value}).get_parameters()[name])
-        except KernelParameterError as error:
-            raise KernelParameterError(f"{error} (number {j} of {given})") from error
-    if not widths or np.ma.is_masked(parameters[given]):
-        found = "has masked entries" if widths else "is empty"
-        raise KernelParameterError(f"{given} {found}; give one number, or one for each column")
-    others = {key: value for key, value in parameters.items() if key != given}
-    return ColumnKernel(kernel=cls(**others, **{name: 1.0}), widths=tuple(widths))
-
-
-class ColumnKernel(Combination):
-    """k(x, y) of some columns of the rows, each over a width of its own; made by ``on_columns``, or by ``sigma=[...]``.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    columns : sequence of int or str, optional
-        As for ``on_columns``. Default: all, in their order.
-    widths : sequence of float, optional
-        One for each of these columns. Default: all 1.
-    """
+class OnColumns(Combination):
+    """The rules of k(x, y) of some columns of the rows, each over a width of its own."""
 
     parameters = {"kernel": None, "columns": (), "widths": ()}
     scales_columns = True
@@ -113,15 +43,10 @@ class ColumnKernel(Combination):
         widths = tuple(float(x) for x in self.widths)
         if not all(0.0 < x < np.inf for x in widths):
             raise KernelParameterError(f"widths is {self.widths!r}; give one positive number for each column")
-        columns = () if self.columns == () else _checked(self.columns)
+        columns = () if self.columns == () else listed_columns(self.columns)
         if columns and widths and len(columns) != len(widths):
             raise KernelParameterError(f"there are {len(columns)} columns and {len(widths)} widths; give one for each")
         self.__dict__.update(columns=columns, widths=widths, parts=(self.kernel,))
-
-    def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
-        made = super().with_parts(parts)
-        made.__dict__["kernel"] = parts[0]
-        return made
 
     @property
     def translation(self) -> str | None:
@@ -136,7 +61,7 @@ class ColumnKernel(Combination):
             )
         return Columns(self.columns or None, self.widths or None)
 
-    def resolve(self, data: Summary) -> Kernel:
+    def resolve(self, data: Summary) -> Any:
         d = data.n_features
         if self.widths and not self.columns and len(self.widths) != d:
             raise KernelParameterError(
@@ -145,12 +70,12 @@ class ColumnKernel(Combination):
         made = self._on_numbers(d, data.feature_names)
         return made.over_parts(lambda part: part.resolve(of_columns(data, made._view)))
 
-    def numbered(self, names: tuple[str, ...]) -> Kernel:
+    def numbered(self, names: tuple[str, ...]) -> Any:
         made = self._on_numbers(len(names), names)
         within = tuple(names[j] for j in made.columns) or names
         return made.over_parts(lambda part: part.numbered(within))
 
-    def _on_numbers(self, d: int, names: tuple[str, ...] | None) -> ColumnKernel:
+    def _on_numbers(self, d: int, names: tuple[str, ...] | None) -> OnColumns:
         if self.mask_length not in (None, d):
             raise KernelParameterError(
                 f"columns is a mask of {self.mask_length} columns, and X has {d}; give a truth value for each"
@@ -158,11 +83,11 @@ class ColumnKernel(Combination):
         numbers = tuple(_number(x, d, names) for x in self.columns)
         if len(set(numbers)) < len(numbers):
             raise KernelParameterError(f"{self!r} has a column twice; give each once")
-        made = cast(ColumnKernel, self.with_parts(self.parts))
+        made = cast(OnColumns, self.with_parts(self.parts))
         made.__dict__["columns"] = numbers
         return made
 
-    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+    def bind(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
         return self, X  # rows of numbers, which have columns: no list of objects
 
     def map_columns(self, n_columns: int) -> int:
@@ -223,13 +148,8 @@ class ColumnKernel(Combination):
             yield on_them(Offer("tiles", cost, lambda X, Y=None: ExactSummation(self.kernel, X, Y)))
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        record = Record(header, arrays, "the feature map on columns")
-        record.keys(("map", "parts", "radius"))
-        record.text("map", (ColumnMap.kind,))
-        record.list("parts", 1)
-        [state] = parts_of(header, arrays)
-        radius = record.number("radius", least=0.0)
-        return ColumnMap(self.kernel.feature_map_from_state(*state), self._view, radius)
+        record, [part] = self._parts_from_state(header, arrays, ColumnMap.kind, "radius")
+        return ColumnMap(part, self._view, record.number("radius", least=0.0))
 
     def __repr__(self) -> str:
         inner = repr(self.kernel)
@@ -241,7 +161,7 @@ class ColumnKernel(Combination):
         return f"on_columns({inner}, {_listed(self.columns)})" if self.columns else inner
 
 
-def _checked(columns: Any) -> tuple[Any, ...]:
+def listed_columns(columns: Any) -> tuple[Any, ...]:
     """Numbers or names of columns: all of one sort, each once."""
     need = "give either whole numbers of columns, as in [0, 1], or names, as in ['height', 'width']"
     given = np.asarray(columns, dtype=object)
@@ -280,6 +200,5 @@ def _number(column: Any, d: int, names: tuple[str, ...] | None) -> int:
 
 
 def _listed(items: tuple[Any, ...]) -> str:
-    if len(items) <= SHOWN:
-        return repr(list(items))
-    return f"[{items[0]!r}, {items[1]!r}, ..., {items[-1]!r}] ({len(items)} of them)"
+    shown = reprlib.repr(list(items))
+    return f"{shown} ({len(items)} of them)" if shown.endswith("...]") else shown

@@ -1,4 +1,4 @@
-"""Sums, scalings and products of kernels: what ``+`` and ``*`` make, as in ``0.5 * gaussian + linear``.
+"""The rules of sums, scalings and products of kernels: what ``+`` and ``*`` make, as in ``0.5 * gaussian + linear``.
 
 Everything follows from the parts: values and their errors, what may be shifted, feature maps
 (``maps/combined.py``), products with vectors (``products/combined.py``), and the model file.
@@ -6,7 +6,6 @@ Everything follows from the parts: values and their errors, what may be shifted,
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -28,43 +27,12 @@ from ..products.exact import ExactSummation
 from ..products.rates import RATE, is_compiled, value_seconds
 from ..rows.view import Rows
 
-__all__ = ["Combination", "ProductKernel", "ScaledKernel", "SumKernel", "add", "check_part", "multiply", "tiles_cost"]
+__all__ = ["Combination", "Product", "Scaled", "Sum", "check_part", "tiles_cost"]
 
 ABOVE = 1 + 1e-12
 """Relative error of a bound by its few roundings, many times over."""
-BEYOND = 4
-"""Times the features that a map may have, up to which an exact map of a part that is too large is asked for."""
 
 Value = TypeVar("Value")
-
-
-def add(a: Kernel, b: Any) -> Kernel:
-    """a + b; the zero with which ``sum`` begins is allowed."""
-    if isinstance(b, Kernel):
-        return SumKernel(parts=(a, b))
-    if isinstance(b, numbers.Real):
-        if b == 0:
-            return a
-        raise TypeError(
-            f"{b!r} and a kernel cannot be added: a constant does not change the centred kernel matrix; to scale a "
-            f"kernel multiply it, as in {b!r} * kernel"
-        )
-    return _no_kernel(b, "+")
-
-
-def multiply(a: Kernel, b: Any) -> Kernel:
-    """a * b of two kernels, or of a kernel and a positive number."""
-    if isinstance(b, Kernel):
-        return ProductKernel(parts=(a, b))
-    if isinstance(b, numbers.Real):
-        return ScaledKernel(factor=b, kernel=a)
-    return _no_kernel(b, "*")
-
-
-def _no_kernel(b: Any, sign: str) -> Any:
-    if type(b) is str:
-        raise TypeError(f"{b!r} is not a kernel; make one of the name, as in kernel {sign} fastkpca.get_kernel({b!r})")
-    return NotImplemented
 
 
 def check_part(part: Any) -> None:
@@ -125,46 +93,25 @@ def _map_cost(offers: Sequence[Offer], D: int, residual: float, joining: float =
     )
 
 
+def _of_parts(name: str, judge: Callable[[Iterable[bool]], bool]) -> Any:
+    return property(lambda self: judge(getattr(part, name) for part in self.parts))
+
+
 class Combination(Kernel):
     """The base of all combinations of kernels: the members that follow from the parts alone."""
 
     api_version = 1
     parts: tuple[Kernel, ...]
+    positive_semidefinite = _of_parts("positive_semidefinite", all)  # products as well: Schur 1911
+    scales_rows = _of_parts("scales_rows", all)
+    scales_columns = _of_parts("scales_columns", all)
+    thread_safe = _of_parts("thread_safe", all)
+    knows_diagonal = _of_parts("knows_diagonal", all)
+    takes_points = _of_parts("takes_points", all)
+    takes_objects = _of_parts("takes_objects", any)
+    by_number = _of_parts("by_number", any)
 
-    @property
-    def positive_semidefinite(self) -> bool:
-        # products as well: Schur 1911
-        return all(part.positive_semidefinite for part in self.parts)
-
-    @property
-    def scales_rows(self) -> bool:
-        return all(part.scales_rows for part in self.parts)
-
-    @property
-    def scales_columns(self) -> bool:
-        return all(part.scales_columns for part in self.parts)
-
-    @property
-    def thread_safe(self) -> bool:
-        return all(part.thread_safe for part in self.parts)
-
-    @property
-    def by_number(self) -> bool:
-        return any(part.by_number for part in self.parts)
-
-    @property
-    def knows_diagonal(self) -> bool:
-        return all(part.knows_diagonal for part in self.parts)
-
-    @property
-    def takes_objects(self) -> bool:
-        return any(part.takes_objects for part in self.parts)
-
-    @property
-    def takes_points(self) -> bool:
-        return all(part.takes_points for part in self.parts)
-
-    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+    def bind(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
         """A list of objects goes to every part, and each becomes a kernel on their numbers."""
         bound = [part.bind(X, Y) for part in self.parts]
         of_numbers = [rows is X for _, rows in bound]
@@ -187,31 +134,38 @@ class Combination(Kernel):
         """This combination of other parts, which were checked when they were first put together."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__, parts=parts)
+        if "kernel" in self.parameters:  # the only part
+            made.__dict__["kernel"] = parts[0]
         return made
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
         parts = tuple(map(function, self.parts))
         return self if all(new is old for new, old in zip(parts, self.parts)) else self.with_parts(parts)
 
-    def resolve(self, data: Summary) -> Kernel:
+    def resolve(self, data: Summary) -> Any:
         return self.over_parts(lambda part: part.resolve(data))
 
-    def unbound(self) -> Kernel:
+    def unbound(self) -> Any:
         return self.over_parts(lambda part: part.unbound())
 
     def map_parts(self) -> tuple[Kernel, ...]:
         return self.parts
 
+    def _parts_from_state(
+        self, header: dict, arrays: dict[str, np.ndarray], kind: str, *more: str
+    ) -> tuple[Record, list[FeatureMap]]:
+        """The maps of ``map_parts`` in the description of a combined one, which has ``more`` keys."""
+        record = Record(header, arrays, f"the feature map of {type(self).__name__}")
+        record.keys(("map", "parts", *more))
+        record.text("map", (kind,))
+        kernels = self.map_parts()
+        record.list("parts", len(kernels))
+        states = parts_of(header, arrays)
+        return record, [kernel.feature_map_from_state(*state) for kernel, state in zip(kernels, states)]
 
-class ScaledKernel(Combination):
-    """factor * k(x, y).
 
-    Parameters
-    ----------
-    factor : float
-        Positive.
-    kernel : Kernel
-    """
+class Scaled(Combination):
+    """The rules of factor * k(x, y)."""
 
     parameters = {"factor": None, "kernel": None}
 
@@ -223,7 +177,7 @@ class ScaledKernel(Combination):
         check_part(kernel)
         if factor is None:
             raise KernelParameterError(f"a kernel is scaled by a positive number, not by {self.factor!r}")
-        if isinstance(kernel, ScaledKernel):
+        if isinstance(kernel, Scaled):
             factor, kernel = factor * kernel.factor, kernel.kernel
         if not (isfinite(factor) and factor > 0):
             raise KernelParameterError(
@@ -235,11 +189,6 @@ class ScaledKernel(Combination):
     @property
     def translation(self) -> str | None:
         return self.kernel.translation
-
-    def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
-        made = super().with_parts(parts)
-        made.__dict__["kernel"] = parts[0]
-        return made
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         K = _values(self.kernel, X, Y)
@@ -287,12 +236,8 @@ class ScaledKernel(Combination):
         return offers
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        record = Record(header, arrays, "the feature map of a scaling")
-        record.keys(("map", "parts"))
-        record.text("map", ("scaled",))
-        record.list("parts", 1)
-        [state] = parts_of(header, arrays)
-        return ScaledMap(self.kernel.feature_map_from_state(*state), self.factor)
+        _, [part] = self._parts_from_state(header, arrays, ScaledMap.kind)
+        return ScaledMap(part, self.factor)
 
     def __repr__(self) -> str:
         return f"{self.factor!r} * {_bracketed(self.kernel)}"
@@ -306,7 +251,7 @@ def tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
 
 
 def _bracketed(kernel: Kernel) -> str:
-    return f"({kernel!r})" if isinstance(kernel, SumKernel) else repr(kernel)
+    return f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
 
 
 class _FlatCombination(Combination):
@@ -357,29 +302,21 @@ class _FlatCombination(Combination):
     def _map_offers(self, data: Summary, tol: float, max_features: int, weights: np.ndarray) -> list[Offer] | None:
         """One offer of each part, together within tol if residual_i / trace_i counts ``weights[i]``; None: not each
         part has one. Parts with an exact map leave their share of tol to the others."""
-        whole = [_exact_map(part, data, BEYOND * max_features) for part in self.parts]
-        chosen = [x if x is not None and x.cost.n_features <= max_features else None for x in whole]
+        chosen = [_exact_map(part, data, max_features) for part in self.parts]
         if self._joint_size([1 if x is None else x.cost.n_features for x in chosen]) > max_features:
             return None
         inexact_weight = sum(float(weight) for weight, offer in zip(weights, chosen) if offer is None)
         share = min(1.0, tol / inexact_weight) if inexact_weight > 0 else tol
-        # a part whose exact map is too large has no other as a rule: asked first, it spares the others their search
-        for i in sorted(range(len(whole)), key=lambda i: whole[i] is None):
+        for i, part in enumerate(self.parts):
             if chosen[i] is None:
-                chosen[i] = _cheapest(self.parts[i].feature_maps(data, share, max_features), _by_size)
+                chosen[i] = _cheapest(part.feature_maps(data, share, max_features), _by_size)
             if chosen[i] is None:
                 return None
         return _all_known(chosen)
 
 
-class SumKernel(_FlatCombination):
-    """k_1(x, y) + k_2(x, y) + ...
-
-    Parameters
-    ----------
-    parts : sequence of Kernel
-        At least two; sums among them are taken apart.
-    """
+class Sum(_FlatCombination):
+    """The rules of k_1(x, y) + k_2(x, y) + ..."""
 
     word = "sum"
 
@@ -431,12 +368,7 @@ class SumKernel(_FlatCombination):
         return (Offer(self.word, cost, lambda sample: SumMap([offer.build(sample) for offer in chosen])),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        record = Record(header, arrays, "the feature map of a sum")
-        record.keys(("map", "parts"))
-        record.text("map", ("sum",))
-        record.list("parts", len(self.parts))
-        states = parts_of(header, arrays)
-        return SumMap([part.feature_map_from_state(*state) for part, state in zip(self.parts, states)])
+        return SumMap(self._parts_from_state(header, arrays, SumMap.kind)[1])
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         """The sum of the parts' own products, exact tiles for a part without one; compiled tiles throughout beat those
@@ -446,9 +378,14 @@ class SumKernel(_FlatCombination):
             return ()
         # the rounding of each part's product may be larger than the values of the sum suggest: the parts may cancel
         rounding = (rounding_factor(data_y.n_samples) + len(self.parts)) * UNIT * sum(map(max, bounds_x, bounds_y))
-        offers = self._part_products(data_x, data_y, None if tol is None else tol - rounding)
-        if offers is None:
+        share = None if tol is None else (tol - rounding) / len(self.parts) * (1 - 1e-12)
+        if share is not None and share <= 0.0:
             return ()
+
+        def flops(offer: Offer) -> float:
+            return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
+
+        offers = [_cheapest(part.summations(data_x, data_y, share), flops) for part in self.parts]
         if not all(offers) and not self.positive_semidefinite:
             return ()  # the tiles of the sum itself also give the norm, on which such a kernel's certificate rests
         if not any(offers) and any(part.compiled_tile() is None for part in self.parts):
@@ -476,36 +413,12 @@ class SumKernel(_FlatCombination):
 
         return (Offer(self.word, cost, build),)
 
-    def _part_products(self, data_x: Summary, data_y: Summary, tol: float | None) -> list[Offer | None] | None:
-        """The cheapest product of each part, together within ``tol``, or None for a part that has none; None for all
-        where they cannot keep ``tol``."""
-
-        def flops(offer: Offer) -> float:
-            return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
-
-        offers = [_cheapest(part.summations(data_x, data_y, None), flops) for part in self.parts]
-        if tol is None:
-            return offers
-        left = tol - sum(offer.cost.residual for offer in offers if offer is not None)
-        if not left > 0:
-            return None
-        share = left / max(1, offers.count(None)) * (1 - 1e-12)
-        return [
-            offer or _cheapest(part.summations(data_x, data_y, share), flops) for part, offer in zip(self.parts, offers)
-        ]
-
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
 
 
-class ProductKernel(_FlatCombination):
-    """k_1(x, y) k_2(x, y) ...: positive semidefinite where all parts are (Schur).
-
-    Parameters
-    ----------
-    parts : sequence of Kernel
-        At least two; products among them are taken apart.
-    """
+class Product(_FlatCombination):
+    """The rules of k_1(x, y) k_2(x, y) ..."""
 
     word = "product"
 
@@ -588,18 +501,12 @@ class ProductKernel(_FlatCombination):
 
     def map_parts(self) -> tuple[Kernel, ...]:
         # a product of three is the map of the first two, times the third
-        return self.parts if len(self.parts) == 2 else (ProductKernel(parts=self.parts[:-1]), self.parts[-1])
+        return self.parts if len(self.parts) == 2 else (type(self)(parts=self.parts[:-1]), self.parts[-1])
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        record = Record(header, arrays, "the feature map of a product")
-        record.keys(("map", "bounds", "parts"))
-        record.text("map", ("tensor",))
-        record.list("parts", 2)
+        record, [first, second] = self._parts_from_state(header, arrays, TensorMap.kind, "bounds")
         stored = {str(i): bound for i, bound in enumerate(record.list("bounds", 2))}
         bounds = Record(stored, {}, "the bounds of a product")
-        first, second = (
-            part.feature_map_from_state(*state) for part, state in zip(self.map_parts(), parts_of(header, arrays))
-        )
         return TensorMap(first, second, (bounds.number("0", least=0.0), bounds.number("1", least=0.0)))
 
     def __repr__(self) -> str:

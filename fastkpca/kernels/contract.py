@@ -5,7 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["block_is_semidefinite", "block_is_symmetric", "negative_eigenvalue", "shift_changes_nothing"]
+from ..base.protocol import Kernel
+from ..products.exact import ExactSummation
+from ..rows.view import Rows
+
+__all__ = [
+    "block_is_semidefinite",
+    "block_is_symmetric",
+    "compiled_values",
+    "negative_eigenvalue",
+    "shift_changes_nothing",
+]
 
 
 def block_is_symmetric(K: np.ndarray, error: float) -> str | None:
@@ -44,6 +54,11 @@ def shift_changes_nothing(
         f"differs by {off:.3g} before and after a shift of both tiles, by {shift:.3g} in each column; the kernel says "
         f"translation = {translation!r}, and that does not hold"
     )
+
+
+def compiled_values(kernel: Kernel, X: np.ndarray, columns: int) -> np.ndarray:
+    """The values of the rows X with the first few of them, from the compiled tile that the kernel names."""
+    return ExactSummation(kernel, Rows(X)).matmat(np.eye(len(X), columns))
 
 
 def negative_eigenvalue(A: np.ndarray, noise: float) -> float:

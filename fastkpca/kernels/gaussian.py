@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # scipy.spatial is loaded where it is used first
 
 from .._core import tiles, truncation
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.protocol import Cost, FeatureMap, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
@@ -22,6 +22,7 @@ from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
 from ..products.near import near_offer
 from ..rows.view import Rows
+from .kernel import Kernel
 from .parameters import length, positive_number, resolved
 
 __all__ = ["Gaussian", "median_distance"]

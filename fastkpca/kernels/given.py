@@ -7,8 +7,8 @@ from inspect import signature
 from typing import Any
 
 from ..base.near import did_you_mean
-from ..base.protocol import Kernel
 from .guard import guarded
+from .kernel import Kernel
 from .registry import get_kernel
 
 __all__ = ["given_kernel"]

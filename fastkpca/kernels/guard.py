@@ -17,16 +17,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ..base import protocol
 from ..base.plugins import DISTRIBUTION
-from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
 from ..errors import PluginError
 from ..rows.view import Rows
 from . import contract
+from .kernel import Kernel
 from .registry import origin
 from .watch import Proxy, Watch
 
@@ -40,7 +42,7 @@ UNKNOWN = 1e-6
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none."""
 
 
-def guarded(kernel: Kernel) -> Kernel:
+def guarded(kernel: protocol.Kernel) -> Kernel:
     """The kernel for the core to use: itself where it is fastkpca's own, else behind a ``Guard``.
 
     A kernel of fastkpca's that is made of others says so by ``over_parts(function)``: its parts are guarded each.
@@ -48,11 +50,11 @@ def guarded(kernel: Kernel) -> Kernel:
     if isinstance(kernel, Guard):
         return kernel
     foreign = origin(kernel)
-    return kernel.over_parts(guarded) if foreign is None else Guard(kernel, Watch(foreign))
+    return cast(Kernel, kernel.over_parts(guarded)) if foreign is None else Guard(kernel, Watch(foreign))
 
 
 @contextmanager
-def naming(kernel: Kernel) -> Iterator[None]:
+def naming(kernel: protocol.Kernel) -> Iterator[None]:
     """A note on what goes wrong inside, beyond the calls into the kernel: it may be the kernel's doing."""
     try:
         yield
@@ -70,7 +72,7 @@ def _is_bound(value: Any, limit: float = np.inf) -> bool:
 class Guard(Proxy, Kernel):
     """A kernel from outside, as the core sees it."""
 
-    def __init__(self, kernel: Kernel, watch: Watch):
+    def __init__(self, kernel: protocol.Kernel, watch: Watch):
         self.__dict__.update(_inner=kernel, _watch=watch)
 
     def __reduce__(self) -> tuple:
@@ -82,10 +84,10 @@ class Guard(Proxy, Kernel):
     def __hash__(self) -> int:
         return hash(self._inner)
 
-    def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
+    def over_parts(self, function: Callable[[protocol.Kernel], protocol.Kernel]) -> Kernel:
         return self  # whatever it is made of, its declarations are about the whole
 
-    def unguarded(self) -> Kernel:
+    def unguarded(self) -> Any:
         """The kernel itself."""
         return self._inner
 
@@ -221,7 +223,7 @@ def _declaration(name: str, allowed: tuple) -> property:
     return property(read)
 
 
-_FLAGS = {name: (False, True) for name, value in vars(Kernel).items() if isinstance(value, bool)}
+_FLAGS = {name: (False, True) for name, value in vars(protocol.Kernel).items() if isinstance(value, bool)}
 for _name, _allowed in (_FLAGS | {"translation": (None, "kernel", "centered")}).items():
     setattr(Guard, _name, _declaration(_name, _allowed))
 
@@ -266,7 +268,7 @@ class GuardedMap(Proxy, FeatureMap):
         made = self._call("new_moments")
         return Moments(self) if type(made) is Moments else made
 
-    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+    def widened(self, kernel: protocol.Kernel, data: Summary, radius: float) -> FeatureMap:
         # what it raises is about the user's rows
         widened = self._inner.widened(kernel, data, radius)
         return self if widened is self._inner else GuardedMap(widened, self._watch, self.thread_safe)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._core import tiles
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..base.protocol import Cost, FeatureMap, Offer, Summary
 from ..maps.monomial import PolynomialMap
 from ..maps.stored import map_of_kernel
+from .kernel import Kernel
 
 __all__ = ["Linear"]
 

@@ -8,18 +8,19 @@ from math import sqrt
 import numpy as np
 
 from .._core import tiles
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.protocol import LEAST, Cost, FeatureMap, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
 from ..maps.monomial_moments import product_flops
 from ..maps.stored import map_of_kernel
 from ..products.expansion import ExpansionSummation, expansion_rounding
 from ..rows.view import Rows
+from .kernel import Kernel
 from .parameters import finite_number, positive_number, whole_number
 
 __all__ = ["Polynomial"]
 
-LEAST_START = 1e-280
+LEAST_START = LEAST * LEAST
 """Of offset ** (degree / 2), the feature of degree 0, from which all others are made by multiplication: below it digits
 are lost, and then features that matter."""
 

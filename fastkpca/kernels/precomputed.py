@@ -8,14 +8,15 @@ import numpy as np
 import scipy.linalg
 
 from ..base.checks import check_flag
-from ..base.protocol import Kernel, Summary
+from ..base.protocol import Summary
 from ..base.rounding import EPS, UNIT, factorisation_error, unit_roundoff
 from ..errors import KernelParameterError
+from .kernel import Kernel
 
 __all__ = ["Precomputed"]
 
-MOST_PROVED, MOST_SAMPLED = 8192, 4096
-"""Rows up to which a matrix that is declared semidefinite is proved to be, and rows of a larger one that are."""
+MOST_PROVED = 8192
+"""Rows up to which a matrix that is declared semidefinite is proved to be; of a larger one, so many of its rows."""
 
 
 class Precomputed(Kernel):
@@ -30,7 +31,7 @@ class Precomputed(Kernel):
         Declares that the matrix is positive semidefinite, up to rounding of its entries, and has it checked. Intervals
         then rest on bounds for semidefinite matrices: they are certain, and need fewer passes. Up to 8192 rows the
         check is a proof, by a Cholesky factorisation of the whole matrix (N^3 / 3 operations); of more rows it is the
-        matrix of 4096 of them, spread evenly, and the rest is taken at your word. Default: not assumed.
+        matrix of 8192 of them, spread evenly, and the rest is taken at your word. Default: not assumed.
 
     Notes
     -----
@@ -133,8 +134,8 @@ def _below_zero(K: np.ndarray, largest: float) -> float:
     Entries that are rounded by e move eigenvalues by n e.
     """
     n = len(K)
-    index = np.arange(n) if n <= MOST_PROVED else np.linspace(0, n - 1, MOST_SAMPLED).astype(np.intp)
-    m = len(index)
+    m = min(n, MOST_PROVED)
+    index = np.linspace(0, n - 1, m).astype(np.intp)
     unit = max(unit_roundoff(K.dtype), UNIT) if K.dtype.kind == "f" else UNIT
     for steps in (4.0 * m * UNIT, 2.0 * np.sqrt(m) * unit, 100.0 * m * unit):
         t = steps * largest

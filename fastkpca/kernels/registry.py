@@ -12,19 +12,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ..base import protocol
 from ..base.checks import check_flag
 from ..base.near import did_you_mean
 from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table
-from ..base.protocol import API_VERSION, Kernel
+from ..base.protocol import API_VERSION
 from ..errors import PluginError, UnknownKernelError
 from .adapters import CallableKernel, ObjectKernel
-from .combined import ProductKernel, ScaledKernel, SumKernel
+from .columns import listed_columns
+from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
 
 __all__ = [
     "KernelEntry",
     "KernelTable",
     "get_kernel",
     "list_kernels",
+    "on_columns",
     "register_kernel",
 ]
 
@@ -230,6 +235,46 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
     return make(KERNELS.lookup(kernel, SESSION), parameters)
 
 
+def on_columns(kernel: Any, columns: Any, **parameters: Any) -> Kernel:
+    """A kernel that sees some columns of the rows only.
+
+    Kernels on groups of columns add up and multiply like any others: ``on_columns("gaussian", first) + 0.5 *
+    on_columns("linear", second)``. Groups may overlap, and columns in no group count in nothing.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, object with ``block``, or callable
+    columns : int, str, or sequence of these, or array of bool (d,)
+        Numbers of columns, from zero; or their names, where the rows are a data frame, an Arrow table or a file with
+        names. Each at most once.
+    **parameters
+        Of the kernel. What is left out is found on these columns (the median heuristic).
+
+    Returns
+    -------
+    ColumnKernel
+
+    Raises
+    ------
+    TypeError, KernelParameterError
+        There are no columns, or one comes twice; numbers and names are mixed. Names that the rows do not have, and
+        numbers beyond them, are found when the kernel is used.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((200, 5))
+    >>> kernel = fk.on_columns("gaussian", [0, 1, 2]) + 0.5 * fk.on_columns("linear", [3, 4])
+    >>> fk.kpca(X, kernel, 2).score.shape
+    (200, 2)
+    """
+    made = ColumnKernel(kernel=get_kernel(kernel, **parameters), columns=listed_columns(columns))
+    mask = np.asarray(columns, dtype=object)
+    if mask.ndim == 1 and np.asarray(mask[0]).dtype.kind == "b":
+        made.__dict__["mask_length"] = len(mask)
+    return made
+
+
 def _take_back(entry: KernelEntry, before: KernelEntry | None) -> None:
     if SESSION.get(entry.name) is entry:  # else overwritten since: not ours to take back
         if before is None:
@@ -306,7 +351,7 @@ def list_kernels(load: bool = False) -> KernelTable:
     Warns
     -----
     PluginWarning
-        A distribution claims a reserved or impossible name; it is left out.
+        A distribution claims a reserved name; it is left out.
     """
     return KERNELS.listing(load, list(SESSION.values()))
 
@@ -347,7 +392,7 @@ class Origin:
     installed: bool
 
 
-def origin(kernel: Kernel) -> Origin | None:
+def origin(kernel: protocol.Kernel) -> Origin | None:
     """Where a kernel came from, by its class; None for fastkpca's own."""
     cls = type(kernel)
     if isinstance(kernel, (CallableKernel, ObjectKernel)):

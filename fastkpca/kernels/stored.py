@@ -8,23 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from ..base import protocol
 from ..base.checks import check_list, check_name
+from ..base.files import MOST_HEADER
 from ..base.plugins import DISTRIBUTION, Entry, normalized
-from ..base.protocol import Kernel
 from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
 from .adapters import CallableKernel, ObjectKernel
-from .columns import ColumnKernel
-from .combined import ProductKernel, ScaledKernel, SumKernel
+from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
 from .registry import BUILTINS, GROUP, KERNELS, SESSION, installed_entries, make
 
 __all__ = ["kernel_from_state", "kernel_state"]
 
-MOST_TEXT = 3_000_000
-"""Bytes of objects in a model file, whose header is read whole."""
 
-
-def kernel_state(kernel: Kernel) -> dict[str, Any]:
+def kernel_state(kernel: protocol.Kernel) -> dict[str, Any]:
     """What a model file says about its kernel; ``kernel_from_state`` makes it again.
 
     Kernels of other distributions go by their qualified name, which stays unambiguous whatever else is installed.
@@ -86,10 +83,10 @@ def _objects_as_text(objects: list) -> str:
                 "objects so"
             )
     text = json.dumps(objects)
-    if len(text) > MOST_TEXT:
+    if len(json.dumps(text)) > MOST_HEADER:
         raise ValueError(
             f"the objects that the model was made of take {len(text) / 1e6:.3g} MB, and a model file holds "
-            f"{MOST_TEXT / 1e6:.3g} MB of such; keep the model by pickle"
+            f"{MOST_HEADER / 1e6:.3g} MB of such; keep the model by pickle"
         )
     return text
 

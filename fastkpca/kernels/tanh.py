@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import tiles
-from ..base.protocol import Kernel, Summary
+from ..base.protocol import Summary
+from .kernel import Kernel
 from .parameters import finite_number
 
 __all__ = ["Tanh"]

@@ -65,7 +65,8 @@ class Proxy:
     _watch: Watch
 
     def __init_subclass__(cls) -> None:
-        for name, member in vars(cls.__bases__[-1]).items():
+        members = {name: member for base in reversed(cls.__mro__[2:-1]) for name, member in vars(base).items()}
+        for name, member in members.items():
             if not name.startswith("_") and name not in vars(cls):
                 setattr(cls, name, _method(name) if isinstance(member, FunctionType) else _attribute(name))
 

@@ -13,10 +13,10 @@ from ..base import files, parallel
 from ..base.caching import cached_property
 from ..base.checks import check_flag
 from ..base.near import did_you_mean
-from ..base.protocol import Kernel, Moments
+from ..base.protocol import Moments
 from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError
-from ..kernels import guarded, kernel_from_state, kernel_state
+from ..kernels import Kernel, guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import reading
 from .feature_projector import FeatureProjector

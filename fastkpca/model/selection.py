@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.protocol import Kernel
+from ..kernels import Kernel
 
 __all__ = ["LARGER_IS_BETTER", "MEASURES", "Selection"]
 

@@ -25,7 +25,6 @@ import numpy as np
 from .._core import tiles as _tiles
 from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
-from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .vectors import columns_of, with_ones
@@ -218,8 +217,6 @@ class ExactSummation(Summation):
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
         )
         single.shift, single._kept, single._known = self.shift, self._kept, True
-        # values and vectors are rounded once each; a sum in float32 has no more terms than a tile has columns
-        single.search_error = (rounding_factor(TILE) + 4.0) * UNIT32, single.shift
         return single
 
     def _mean_of_some(self) -> float:

@@ -270,7 +270,7 @@ class GramOperator(_RealOperator):
         progress: bool | parallel.Progress = False,
     ):
         super().__init__(np.float64, summation.shape)
-        self.kernel = kernel
+        self.kernel: Any = kernel  # for its users one of fastkpca.kernels
         self.error_bound = float(summation.error_bound + rounding)
         self.products = name
         self._summation = summation
@@ -404,7 +404,8 @@ class FeatureOperator(_RealOperator):
         progress: bool | parallel.Progress = False,
     ):
         super().__init__(np.float64, (rows.n_samples, feature_map.n_features))
-        self.kernel, self.map = kernel, feature_map
+        self.kernel: Any = kernel  # for its users one of fastkpca.kernels
+        self.map = feature_map
         self._rows, self._n_threads, self._progress = rows, n_threads, check_progress(progress)
         self._residual: float | None = None
 

@@ -30,8 +30,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..base import parallel
 from ..base.checks import as_float
-from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
+from ..kernels import Kernel
 from ..rows.convert import as_csr
 from ..rows.foreign import columns_of_words
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored

@@ -13,8 +13,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from ..base.protocol import Kernel
-from ..kernels import get_kernel
+from ..kernels import Kernel, get_kernel
 
 __all__ = ["PairwiseKernel", "RowsKernel", "defaults_taken", "is_sklearn_kernel", "kernel_for", "what_is_ignored"]
 

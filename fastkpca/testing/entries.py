@@ -17,8 +17,6 @@ from ..base.near import did_you_mean
 from ..base.protocol import API_VERSION, Kernel
 from ..base.rounding import EPS
 from ..kernels import CallableKernel, ObjectKernel, contract
-from ..products.exact import ExactSummation
-from ..rows.view import Rows
 from .cases import (
     NOT_OFFERED,
     Case,
@@ -395,8 +393,9 @@ def check_compiled_tile(case: Case) -> str | None:
     if case.kernel.compiled_tile() is None:
         return NOT_OFFERED
     error = case.error() + len(case.X) * EPS * case.largest
-    product = ExactSummation(case.kernel, Rows(case.X)).matmat(np.eye(len(case.X), 8))
-    agree(product, case.K[:, :8], 2 * error, "values of compiled tiles and block")
+    agree(
+        contract.compiled_values(case.kernel, case.X, 8), case.K[:, :8], 2 * error, "values of compiled tiles and block"
+    )
     return None
 
 

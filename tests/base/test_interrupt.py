@@ -20,7 +20,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import fastkpca as fk
 from fastkpca.base import blas as blas_module
 from fastkpca.base import parallel
-from fastkpca.fit import kpca as kpca_module
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 3))
@@ -283,17 +282,3 @@ def test_without_tqdm_a_line_says_how_much_is_done(monkeypatch, capsys):
     out, drawn = capsys.readouterr()
     assert out == ""
     assert drawn == "\rmoments: 25 %\rmoments: 100 %\r" + 14 * " " + "\r\rscores ...\r" + 10 * " " + "\r"
-
-
-def test_a_plan_alone_takes_one_blas_thread(monkeypatch):
-    """As within a call of kpca: a second thread does little but wait for such small matrices."""
-    threads, made = [], kpca_module.make_plan
-
-    def noting_threads(problem):
-        threads.extend(n for _, n in blas())
-        return made(problem)
-
-    monkeypatch.setattr(kpca_module, "make_plan", noting_threads)
-    with threadpool_limits(2, user_api="blas"):
-        fk.plan(X, "gaussian", 3)
-    assert threads and set(threads) == {1}

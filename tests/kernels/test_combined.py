@@ -22,10 +22,7 @@ from fastkpca.kernels import (
     kernel_from_state,
     kernel_state,
 )
-from fastkpca.maps.combined import ColumnMap, ScaledMap, SumMap, TensorMap
-from fastkpca.maps.monomial import PolynomialMap
-from fastkpca.maps.passes import pass_tile_rows, product_tile_rows
-from fastkpca.rows.view import Columns
+from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
 
 G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
 P = get_kernel("polynomial", degree=2, scale=0.5, offset=1.5)
@@ -105,17 +102,12 @@ def test_pickled_and_made_again(kernel):
     assert kernel_from_state(state, plugins=True) == kernel
 
 
-@pytest.mark.parametrize("factor", [0, -1, -0.5, np.inf, np.nan, True])
+@pytest.mark.parametrize("factor", [0, -1, np.inf, np.nan, True])
 def test_factors_that_are_refused(factor):
     with pytest.raises(KernelParameterError, match="positive"):
         factor * G
     with pytest.raises(KernelParameterError, match="positive"):
         ScaledKernel(factor=factor, kernel=G)
-
-
-def test_a_factor_that_underflows():
-    with pytest.raises(KernelParameterError, match="positive"):
-        1e-200 * (1e-200 * G)
 
 
 def test_what_cannot_be_combined():
@@ -181,20 +173,16 @@ def test_unknown_errors_stay_unknown():
         assert kernel.entry_error(data, np.dtype(np.float64)) is None
 
 
-def test_semidefinite_only_if_all_parts_are():
-    assert all((0.5 * G).positive_semidefinite is True for _ in range(1))
+def test_semidefinite_and_thread_safe_only_if_all_parts_are():
+    assert (0.5 * G).positive_semidefinite is True
     assert (G + L).positive_semidefinite and (G * L).positive_semidefinite
     assert not (G + TANH).positive_semidefinite
     assert not (G * TANH).positive_semidefinite
     assert not (2 * TANH).positive_semidefinite
+    lone = get_kernel(lambda X, Y: X @ Y.T, thread_safe=False)
+    assert (G + L).thread_safe and not any(k.thread_safe for k in (G + lone, lone * G, 2 * lone, 2 * (G + lone)))
     assert not (TANH * TANH).feature_maps(summary(X)[1], 0.1, 1000)
     assert not (TANH + G).feature_maps(summary(X)[1], 0.1, 1000)
-
-
-def test_thread_safe_only_if_all_parts_are():
-    lone = get_kernel(lambda X, Y: X @ Y.T, thread_safe=False)
-    assert (G + L).thread_safe
-    assert not any(k.thread_safe for k in (G + lone, lone * G, 2 * lone, 2 * (G + lone)))
 
 
 @pytest.mark.parametrize(
@@ -396,40 +384,6 @@ def test_defects_of_sums_and_products(defect):
         assert (made.defect > 0) == (defect > 0)
 
 
-def test_scaled_features_are_summed_in_tiles_of_the_part():
-    """A part that never holds the features of a whole tile works on longer tiles."""
-    part = PolynomialMap(20, 3, 1.0, 1.0)
-    columns = ColumnMap(part, Columns(tuple(range(1, 21))), 1.0)
-    expected = product_tile_rows(part, 50_000, 30)
-    assert expected > pass_tile_rows(part, 50_000)
-    assert product_tile_rows(ScaledMap(part, 2.0), 50_000, 30) == product_tile_rows(columns, 50_000, 30) == expected
-
-
-@pytest.mark.parametrize("kernel", [0.25 * G, 3.0 * (L * P), 0.7 * (G + P)], ids=repr)
-def test_scaled_moments_are_those_of_the_part(kernel):
-    data = summary(X, kernel)[1]
-    offer = kernel.feature_maps(data, 1e-8, 5000)[0]
-    made = offer.build(data.sample)
-    moments, other, both = made.new_moments(), made.new_moments(), made.new_moments()
-    weights = np.random.default_rng(0).random(90)
-    moments.update(X[:50], weights[:50])
-    other.update(X[50:], weights[50:])
-    moments.merge(other)
-    both.update(X, weights)
-    Phi = made.features(X)
-    mean = weights @ Phi / weights.sum()
-    second = (Phi - mean).T @ ((Phi - mean) * weights[:, None])
-    for x in (moments, both):
-        assert x.count == pytest.approx(weights.sum())
-        np.testing.assert_allclose(x.mean, mean, atol=1e-13 * np.abs(mean).max())
-        np.testing.assert_allclose(x.dense(), second, atol=1e-12 * np.abs(second).max())
-        np.testing.assert_allclose(x.matmat(Phi.T), second @ Phi.T, atol=1e-11 * np.abs(second @ Phi.T).max())
-        assert x.trace == pytest.approx(np.trace(second))
-        exactly = float(weights @ (exact(kernel, X, X).diagonal() - (Phi.astype(np.longdouble) ** 2).sum(axis=1)))
-        slack = 2 * made.rounding * float(weights @ kernel.diagonal(X))
-        assert exactly - slack <= x.residual_trace <= max(exactly, 0) + 3 * slack + 1e-12
-
-
 # Products -------------------------------------------------------------------------------------------------------
 
 SUMS = {
@@ -463,8 +417,8 @@ def test_products_keep_their_bound(kernel, tol):
             U = np.random.default_rng(0).standard_normal((A.shape[1], 3))
             error = np.abs(A @ U - B @ U.astype(np.longdouble))
             assert (error <= K.error_bound * np.abs(U).sum(axis=0)).all()
-        again = fk.gram(X, kernel, sources, tol=tol, products=name, n_threads=1)
-        assert np.array_equal(again @ U, K.__class__.__matmul__(K, U)) if A.shape == K.shape else True
+        two = fk.gram(X, kernel, sources, tol=tol, products=name, n_threads=2)
+        assert np.array_equal(two.T @ U, K.T @ U)
 
 
 def test_products_without_anything_fast_are_exact_tiles():
@@ -476,14 +430,6 @@ def test_products_without_anything_fast_are_exact_tiles():
         np.testing.assert_allclose(fk.gram(X, kernel) @ np.eye(90), exact(kernel, X, X).astype(float), atol=1e-12)
 
 
-def test_scaled_tiles_are_compiled():
-    K = fk.gram(X, 3 * G, products="tiles")
-    U = RNG.standard_normal((90, 2))
-    np.testing.assert_allclose(K @ U, 3 * exact(G, X, X).astype(float) @ U, rtol=1e-12, atol=1e-12)
-    assert 0.0 < K.error_bound < 1e-13
-    assert not (3 * LAPLACIAN).summations(summary(X)[1], summary(X)[1], None)
-
-
 def test_indefinite_sums_keep_the_pass_that_gives_the_norm():
     data = summary(X)[1]
     for kernel in (3 * TANH, TANH + G, TANH + P):
@@ -491,15 +437,6 @@ def test_indefinite_sums_keep_the_pass_that_gives_the_norm():
     rows = np.random.default_rng(3).standard_normal((1500, 3))
     model = fk.kpca(rows, TANH + 0.5 * G, 2, method="krylov", tol=1e-4)
     assert np.isfinite(model.eigenvalue_bounds).all()
-
-
-def test_threads_reach_the_parts():
-    K = fk.gram(X, 0.5 * P + 2 * (P + L), products="sum", n_threads=2)
-    assert K._summation.n_threads == 2
-    for kernel in SUMS.values():
-        U = RNG.standard_normal((90, 2))
-        one, two = (fk.gram(X, kernel, tol=1e-3, n_threads=n) @ U for n in (1, 2))
-        assert np.array_equal(one, two)
 
 
 # Through the public door ----------------------------------------------------------------------------------------
@@ -540,19 +477,6 @@ def test_forced_maps_saved_and_loaded(name, tmp_path):
     assert np.array_equal(fk.kpca_project(again, Y), fk.kpca_project(model, Y))
 
 
-@pytest.mark.parametrize("kernel", COMBINED.values(), ids=COMBINED)
-@pytest.mark.parametrize("method", ["dense", "auto", "features"])
-def test_models_are_saved_and_loaded(kernel, method, tmp_path):
-    if method == "features" and not kernel.positive_semidefinite:
-        pytest.skip("no feature map exists")
-    options = {"features": "pivots"} if method == "features" else {"method": method}
-    model = fk.kpca(X, kernel, 2, tol=1e-3, **options)
-    fk.save(model, tmp_path / "m.kpca")
-    again = fk.load(tmp_path / "m.kpca", plugins=True)
-    assert again.kernel == model.kernel and repr(again.kernel) == repr(model.kernel)
-    assert np.array_equal(fk.kpca_project(again, Y), fk.kpca_project(model, Y))
-
-
 def test_a_part_without_a_name_cannot_be_saved(tmp_path):
     model = fk.kpca(X, get_kernel(lambda X, Y: X @ Y.T) + G, 2)
     with pytest.raises(ValueError, match="register_kernel"):
@@ -579,13 +503,6 @@ def test_features_and_projection_of_a_sum():
     K = exact(0.5 * G + P, X, X).astype(np.float64)
     assert np.abs(F @ (F.T @ np.eye(90)) - K).max() <= F.residual_trace + 1e-12 * np.abs(K).max()
     assert F.residual_trace <= 1e-8 * np.trace(K)
-
-
-def test_a_registered_combination():
-    with fk.register_kernel("half", 0.5 * get_kernel("gaussian") + L):
-        model = fk.kpca(X, "half", 2)
-        assert isinstance(model.kernel, SumKernel)
-        assert kernel_from_state(kernel_state(model.kernel), plugins=True) == model.kernel
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from fake_plugins import SCALED, source
 import fastkpca as fk
 from fastkpca.errors import KernelContractError, PluginError, UnknownKernelError, UnknownMethodError
 from fastkpca.kernels import Kernel, guarded, kernel_state
-from fastkpca.testing import check_kernel
 
 KERNELS = "fastkpca.kernels"
 X = np.random.default_rng(7).standard_normal((400, 3))
@@ -90,12 +89,10 @@ CASES = {
         RETURNS + "super().block(Y, X)", r"Bad\.block on shapes .* returned shape \(50, 400\)", use="rectangle"
     ),
     "object values": lies(RETURNS + "super().block(X, Y).astype(object)", BLOCK, "returned object values"),
-    "complex values": lies(RETURNS + "super().block(X, Y) + 0j", BLOCK, "returned complex128 values"),
     "whole numbers": lies(RETURNS + "(9 * super().block(X, Y)).astype(int)", BLOCK, "returned int64 values"),
     "float32 for float64": lies(
         RETURNS + "super().block(X, Y).astype(np.float32)", BLOCK, "returned float32 values", "float64, are due"
     ),
-    "None": lies("def block(self, X, Y): pass", BLOCK, "returned object values"),
     "NaN": lies(RETURNS + "super().block(X, Y) * np.nan", BLOCK, r"returned nan \(first at row 0, column 0\)"),
     "NaN for one row": lies(
         """
@@ -320,32 +317,24 @@ def test_listing_with_load(plugins):
     assert all(row.state == "not loaded" and row.parameters is None for row in fk.list_kernels())
 
 
-POISON = """
-    raise RuntimeError("imported")
-"""
-
-
-@pytest.mark.parametrize("command", ["import", "list", "methods", "cli"])
-def test_nothing_is_imported_before_it_is_asked_for(tmp_path, command):
+def test_nothing_is_imported_before_it_is_asked_for(tmp_path):
     for group in (KERNELS, "fastkpca.methods"):
-        kind = group.rpartition(".")[2]
-        fake_plugins.write(tmp_path, f"poison-{kind}", {"poison": f"poison_{kind}:Bad"}, {}, group=group)
-        (tmp_path / f"poison_{kind}.py").write_text(textwrap.dedent(POISON))
-    code = {
-        "import": "import fastkpca, fastkpca.kernels, fastkpca.testing",
-        "list": "import fastkpca; assert 'poison' in repr(fastkpca.list_kernels())",
-        "methods": "import fastkpca; assert 'poison' in fastkpca.list_methods().names",
-        "cli": "from fastkpca.cli import main; main(['kernels'])",
-    }[command]
-    first = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
-    code = f"{first}; {code}; assert not [m for m in sys.modules if 'poison' in m]"
-    subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True)
-    code = f"{first}; from fastkpca.cli import main; main(['kernels', '--load'])"
-    if command == "cli":
-        done = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True)
-        line = next(line for line in done.stdout.splitlines() if line.startswith("poison"))
-        assert "failed" in line and "RuntimeError: imported" in line
-        assert "gaussian" in done.stdout
+        module = f"poison_{group.rpartition('.')[2]}"
+        fake_plugins.write(tmp_path, module, {"poison": f"{module}:Bad"}, {}, group=group)
+        (tmp_path / f"{module}.py").write_text('raise RuntimeError("imported")')
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import fastkpca, fastkpca.kernels, fastkpca.testing
+from fastkpca.cli import main
+assert "poison" in repr(fastkpca.list_kernels()) and "poison" in fastkpca.list_methods().names
+main(["kernels"])
+assert not [m for m in sys.modules if "poison" in m]
+main(["kernels", "--load"])
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True)
+    line = [line for line in done.stdout.splitlines() if line.startswith("poison")][-1]
+    assert "failed" in line and "RuntimeError: imported" in line
+    assert "gaussian" in done.stdout
 
 
 # Methods ----------------------------------------------------------------------------------------------------------
@@ -388,7 +377,7 @@ def test_methods(plugins):
 # What the looks cost ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [400, 1000, 3000])
+@pytest.mark.parametrize("n", [400, 3000])
 def test_the_looks_read_at_most_one_percent(plugins, n):
     body = """
         values = []
@@ -520,70 +509,13 @@ def test_the_guard_stands_in_for_every_part_of_a_kernel():
 
 
 def test_each_part_of_a_combined_kernel_is_guarded():
-    class Combined(Kernel):
-        parameters = {"parts": ()}
-        __module__ = "fastkpca.kernels.combined"
-
-        def block(self, X, Y):
-            return sum(part.block(X, Y) for part in self.parts)
-
-        def resolve(self, data):
-            return self.over_parts(lambda part: part.resolve(data))
-
-        def over_parts(self, function):
-            return Combined(parts=tuple(map(function, self.parts)))
-
     wrong = fk.get_kernel(lambda X, Y: -np.exp(X @ Y.T), positive_semidefinite=True)
     with pytest.raises(KernelContractError, match="<lambda>.* is not"):
-        fk.gram(X, Combined(parts=(fk.get_kernel("linear"), wrong)))
+        fk.gram(X, fk.get_kernel("linear") + wrong)
     right = fk.get_kernel(lambda X, Y: np.exp(0.1 * X @ Y.T), positive_semidefinite=True)
-    assert fk.gram(X, Combined(parts=(fk.get_kernel("linear"), right))).shape == (400, 400)
+    assert fk.gram(X, fk.get_kernel("linear") + right).shape == (400, 400)
 
 
 def test_large_finite_values_are_looked_at_without_a_warning():
     K = fk.gram(np.array([[1e90, 0.0], [0.0, 1e90]]), lambda X, Y: X @ Y.T)
     np.testing.assert_allclose(K @ np.ones(2), [1e180, 1e180], rtol=1e-15)
-
-
-class Minimum(Kernel):
-    """sum_k min(x_k, y_k), with a product whose bound counts roundings of values up to the largest."""
-
-    positive_semidefinite = True
-    unit = 2.0**-53
-
-    def block(self, X, Y):
-        return np.minimum(X[:, None], Y[None]).sum(axis=2)
-
-    def value_bound(self, data):
-        return float(data.box[1].sum())
-
-    def entry_error(self, data, dtype):
-        return (data.n_features + 1) * self.value_bound(data) * float(np.finfo(dtype).eps)
-
-    def summations(self, data_x, data_y, tol):
-        bound = (3 * data_y.n_samples + data_y.n_features) * self.unit * self.value_bound(data_x)
-        if tol is not None and bound > tol:
-            return []
-        return [fk.kernels.Offer("own", fk.kernels.Cost(), lambda X, Y=None: MinimumProduct(X, Y, bound))]
-
-
-class MinimumProduct(fk.kernels.Summation):
-    def __init__(self, X, Y, bound):
-        Y = X if Y is None else Y
-        self.K, self.error_bound = Minimum().block(X.all(), Y.all()), bound
-        self.shape, self.symmetric = self.K.shape, False
-
-    def matmat(self, U):
-        return self.K @ U
-
-    def rmatmat(self, U):
-        return self.K.T @ U
-
-
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1000.0, 1e9])
-def test_an_exact_product_may_round_as_its_values_are_large(scale):
-    rows = scale * np.random.default_rng(0).integers(0, 1000, (300, 4)) / 1000.0
-    K = fk.gram(rows, Minimum(), products="own")
-    exact = Minimum().block(rows, rows).sum(axis=1)
-    assert (np.abs(K @ np.ones(300) - exact) <= 300 * K.error_bound).all()
-    check_kernel(Minimum(), rows[:90], skip=["check_declarations", "check_pickling"])

@@ -6,7 +6,6 @@ import importlib
 import json
 import re
 import sys
-import threading
 import tomllib
 from functools import partial
 from importlib import metadata
@@ -91,11 +90,6 @@ def test_table_equals_the_declared_entry_points():
     assert {name: entry.value for name, entry in BUILTINS.items()} == declared
 
 
-def test_table_equals_the_installed_entry_points():
-    installed = {e.name: e.value for e in metadata.distribution("fastkpca").entry_points if e.group == GROUP}
-    assert {name: entry.value for name, entry in BUILTINS.items()} == installed
-
-
 def test_an_independent_reader_sees_the_same_names():
     ours = {(e.name, e.value) for e in metadata.entry_points(group=GROUP)}
     theirs = {(e.name, f"{e.module_name}:{e.object_name}") for e in entrypoints.get_group_all(GROUP)}
@@ -121,11 +115,6 @@ def test_parameters_reach_the_kernel():
         get_kernel("gaussian", sigma=-1.0)
 
 
-def test_unknown_attribute_of_the_package():
-    with pytest.raises(AttributeError, match="no attribute 'Gausian'"):
-        kernels.Gausian  # noqa: B018
-
-
 # Pure functions over entry points -------------------------------------------------------------------------------
 
 
@@ -148,24 +137,6 @@ def test_reading_is_sorted_and_says_where_from():
     assert KERNELS.read(points[::-1]) == (entries, problems)
 
 
-@pytest.mark.parametrize("name, owner", [("gaussian", "gaussian"), ("rbf", "gaussian"), ("sigmoid", "tanh")])
-def test_built_in_names_are_reserved(name, owner):
-    entries, problems = KERNELS.read([point(name, "a:Mine", "acme", "3.2"), point("mine", "a:Mine")])
-    assert [e.name for e in entries] == ["mine"]
-    assert len(problems) == 1
-    for word in ("acme 3.2", repr(name), repr(owner), "reserved", "ignored"):
-        assert word in problems[0]
-    with pytest.raises(UnknownKernelError, match=f"'{name}' is reserved for fastkpca's own kernel"):
-        KERNELS.find(f"acme:{name}", entries, {})
-
-
-@pytest.mark.parametrize("name", ["two words", "a:b", "", "1st", "naïve"])
-def test_impossible_names_are_left_out(name):
-    entries, problems = KERNELS.read([point(name, "a:Mine")])
-    assert entries == ()
-    assert "acme 1.0" in problems[0] and repr(name) in problems[0]
-
-
 def test_broken_metadata_of_another_distribution():
     class Broken(FakeDistribution):
         def read_text(self, filename):
@@ -186,7 +157,7 @@ PLUGINS = (
 
 def test_two_distributions_with_one_name():
     with pytest.raises(
-        PluginError, match=r"'matern' is claimed by 2 distributions \(acme 1.0, Zeta.Kernels 2.1\)"
+        PluginError, match=r"'matern' is claimed by 2 distributions: acme 1.0 \(a:M\), Zeta.Kernels 2.1 \(z:M\)"
     ) as e:
         KERNELS.find("matern", PLUGINS, {})
     assert "'acme:matern' or 'Zeta.Kernels:matern'" in str(e.value)
@@ -199,7 +170,7 @@ def test_two_distributions_with_one_name():
 def test_one_distribution_with_one_name_twice():
     twice = (KernelEntry("wave", "a:W", "acme", "1.0"), KernelEntry("wave", "a:V", "acme", "1.0"))
     for name in ("wave", "acme:wave"):
-        with pytest.raises(PluginError, match=r"acme registers the kernel name 'wave' more than once \(a:W, a:V\)"):
+        with pytest.raises(PluginError, match=r"'wave' is claimed by 1 .* \(a:W\), acme 1.0 \(a:V\); its authors"):
             KERNELS.find(name, twice, {})
 
 
@@ -213,13 +184,6 @@ def test_unknown_names_get_near_matches(name, near):
         KERNELS.find(name, PLUGINS, {})
     assert repr(name) in str(caught.value)
     assert repr(near) in str(caught.value)
-
-
-def test_unknown_name_without_relatives():
-    with pytest.raises(UnknownKernelError) as caught:
-        get_kernel("xyzzy")
-    assert "did you mean" not in str(caught.value)
-    assert isinstance(caught.value, ValueError)
 
 
 # Plugins on sys.path --------------------------------------------------------------------------------------------
@@ -255,7 +219,7 @@ def test_clash_on_the_path(plugins):
     plugins("zeta", {"product": "zeta_product:Product"}, {"zeta_product": SCALED})
     table = list_kernels()
     assert [name for name in table.names if "product" in name] == ["acme:product", "zeta:product"]
-    with pytest.raises(PluginError, match=r"acme 1\.0, zeta 1\.0"):
+    with pytest.raises(PluginError, match=r"acme 1\.0 \(acme_product:Product\), zeta 1\.0"):
         get_kernel("product")
     assert type(get_kernel("zeta:product")).__module__ == "zeta_product"
 
@@ -266,6 +230,8 @@ def test_reserved_claim_warns_and_is_ignored(plugins):
         table = list_kernels()
     assert [e.name for e in table if e.distribution == "acme"] == ["product"]
     assert type(get_kernel("rbf")).__module__ == "fastkpca.kernels.gaussian"
+    with pytest.raises(UnknownKernelError, match="'rbf' is reserved"), pytest.warns(PluginWarning, match="ignored"):
+        get_kernel("acme:rbf")
 
 
 @pytest.mark.parametrize("value", ["", "not a module", "module", "a:b:c", "os.path:nothing"])
@@ -278,16 +244,6 @@ def test_parameter_errors_of_a_plugin_stay_its_own(plugins):
     plugins("acme", {"product": "acme_product:Product"}, {"acme_product": SCALED})
     with pytest.raises(TypeError, match="Product has no parameter 'width'; it takes: scale"):
         get_kernel("product", width=1.0)
-
-
-def test_plugins_can_be_left_out(plugins, monkeypatch):
-    plugins("acme", {"product": "acme_product:Product"}, {"acme_product": SCALED})
-    monkeypatch.setenv("FASTKPCA_DISABLE_PLUGINS", "1")
-    assert {e.name for e in list_kernels()} == set(BUILTINS)
-    with pytest.raises(UnknownKernelError, match="left out while FASTKPCA_DISABLE_PLUGINS is set"):
-        get_kernel("product")
-    monkeypatch.setenv("FASTKPCA_DISABLE_PLUGINS", "0")
-    assert get_kernel("product").scale == 1.0
 
 
 # The table ------------------------------------------------------------------------------------------------------
@@ -348,19 +304,6 @@ def test_what_a_session_registered_can_be_written_down(thing):
         kernel_state(kernel)
 
 
-def test_registering_stays_without_a_block():
-    registration = register_kernel("mine", Squared(scale=2.0))
-    try:
-        assert get_kernel("mine") == Squared(scale=2.0)
-        with pytest.raises(TypeError, match="already has its own"):
-            get_kernel("mine", scale=1.0)
-    finally:
-        with registration:
-            pass
-    with pytest.raises(UnknownKernelError):
-        get_kernel("mine")
-
-
 def test_a_name_taken_over_is_not_taken_back():
     with register_kernel("mine", linear_tiles):
         later = register_kernel("mine", Squared, overwrite=True)
@@ -396,26 +339,6 @@ def test_names_of_plugins_are_not_clobbered(plugins):
         assert type(get_kernel("acme:product")).__module__ == "acme_product"
         assert [name for name in list_kernels().names if "product" in name] == ["acme:product", "product"]
     assert type(get_kernel("product")).__module__ == "acme_product"
-
-
-def test_registering_from_many_threads():
-    errors = []
-
-    def work(i):
-        try:
-            for _ in range(50):
-                with register_kernel(f"thread{i}", Squared(scale=float(i))):
-                    assert get_kernel(f"thread{i}").scale == i
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
-    assert not registry.SESSION
 
 
 # Objects and functions ------------------------------------------------------------------------------------------
@@ -536,11 +459,6 @@ def test_parameters_beside_a_function():
 def test_not_a_kernel(thing):
     with pytest.raises(TypeError, match=f"kernel is of type {type(thing).__name__}; give a name"):
         get_kernel(thing)
-
-
-def test_a_matrix_in_the_place_of_the_kernel():
-    with pytest.raises(TypeError, match='a Gram matrix goes in place of X, with the kernel "precomputed"'):
-        get_kernel(np.eye(3))
 
 
 def test_a_plain_class_takes_its_own_parameters():

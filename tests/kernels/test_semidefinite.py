@@ -68,8 +68,7 @@ def test_what_is_indefinite_is_refused(size):
 
 
 def test_of_many_rows_some_are_checked(monkeypatch):
-    monkeypatch.setattr(precomputed, "MOST_PROVED", 100)
-    monkeypatch.setattr(precomputed, "MOST_SAMPLED", 50)
+    monkeypatch.setattr(precomputed, "MOST_PROVED", 50)
     fk.kpca(gaussian_matrix(), "precomputed", 2, semidefinite=True)
     D = np.random.default_rng(0).standard_normal((400, 2))
     with pytest.raises(ValueError, match="the matrix of 50 of the rows has an eigenvalue below"):

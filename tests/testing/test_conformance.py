@@ -51,6 +51,12 @@ def test_every_kernel_passes_on_rows_of_its_own(kernel, check):
     assert check(kernel, own_rows(kernel, ROWS)) in ("passed", "not offered")
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e9])
+def test_an_exact_product_may_round_as_its_values_are_large(scale):
+    rows = own_rows("intersection", scale * ROWS)
+    assert testing.check_summation_bound("intersection", rows) == "passed"
+
+
 @parametrize_with_kernel_checks(["precomputed"], GRAM)
 def test_a_matrix_passes(kernel, check):
     assert check(kernel) in ("passed", "not offered")
@@ -60,6 +66,13 @@ def test_functions_and_objects_pass():
     report = check_kernel(fk.get_kernel(product_of_rows, positive_semidefinite=True))
     assert report["check_positive_semidefinite"] == "passed"
     assert report["check_parameters"] == report["check_feature_map_residual"] == "not offered"
+
+
+def test_maps_of_combined_kernels_and_true_outside_errors_pass():
+    G, L = fk.get_kernel("gaussian", sigma=2.0), fk.get_kernel("linear")
+    for kernel in (0.25 * G, 3.0 * (L * G), 0.7 * (G + L)):
+        assert testing.check_moments(kernel) == testing.check_feature_map_state(kernel) == "passed"
+    assert testing.check_feature_map_outside(with_map(Told)()) == "passed"
 
 
 def product_of_rows(X, Y):
@@ -518,10 +531,6 @@ def test_every_check_has_its_broken_kernel():
     )
     assert max(Counter(names).values()) == 1
     assert all(check.__doc__ for check in CHECKS)
-
-
-def test_a_map_that_states_its_outside_error_passes():
-    assert testing.check_feature_map_outside(with_map(Told)()) == "passed"
 
 
 def test_images_of_a_periodic_map_count():

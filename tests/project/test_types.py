@@ -63,7 +63,6 @@ def test_the_script_runs(tmp_path, monkeypatch):
     "module",
     [
         "fastkpca._core",
-        "kernels_contrib.kernels._grid",
         "kernels_contrib.kernels._radial",
         "kernels_contrib.kernels._sorted",
     ],

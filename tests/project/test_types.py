@@ -24,7 +24,7 @@ NOT_IN_STUBS = r"""
 .*\.__(reduce|setstate)_cython__
 fastkpca\._core\.boxes\.(Grid|Points)
 fastkpca\._core\.multiindex\.Expansion
-kernels_contrib\.kernels\._radial\.(NearPairs|Profile)
+kernels_contrib\.kernels\._radial\.Profile
 """
 
 

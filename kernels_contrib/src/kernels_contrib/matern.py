@@ -175,7 +175,7 @@ class Matern(Kernel):
             scale = square_root_scale(2.0 * nu, length_scale)[0]
             offers += line_offers(int(power), scale, data_x, data_y, tol)
         offers += split_offers(
-            lambda: matern_profile(nu, length_scale),
+            matern_profile(nu, length_scale),
             lambda error: gamma_mixture(nu, length_scale**2 / nu, inverse=False, tol=error),
             data_x,
             data_y,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
 
 import numpy as np
 
@@ -12,10 +11,9 @@ from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, Offer, Summary
 from fastkpca.kernels.parameters import length, positive_number, resolved
 
-from .kernels._radial import DIRECT, Profile, distances
+from .kernels._radial import DIRECT, distances
 from .kernels.mixture import gamma_mixture
 from .kernels.parameters import FARTHEST, by_median
-from .kernels.profiles import scale_of
 from .kernels.split import split_offers
 
 __all__ = ["RationalQuadratic"]
@@ -70,12 +68,6 @@ class RationalQuadratic(Kernel):
     @property
     def _length(self) -> float:
         return resolved("rational_quadratic", "length_scale", self.length_scale)
-
-    def _profile(self) -> Profile:
-        with localcontext() as context:
-            context.prec = 50
-            scale = 1 / ((2 * Decimal(self.alpha)).sqrt() * Decimal(self._length))
-        return Profile("power", scale_of(scale), order=self.alpha)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         # in units of 2^exponent, about the length: squared distances are 0 only where k is 1
@@ -134,7 +126,7 @@ class RationalQuadratic(Kernel):
         if not 1e-3 <= alpha <= 1e6 or farthest > FARTHEST:
             return ()
         return split_offers(
-            self._profile,
+            lambda r: np.exp(-alpha * np.log1p(np.square(r / length_scale) / (2.0 * alpha))),
             lambda error: gamma_mixture(alpha, alpha * length_scale**2, inverse=True, tol=error),
             data_x,
             data_y,

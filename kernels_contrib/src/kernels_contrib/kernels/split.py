@@ -9,8 +9,8 @@ A kernel that is a mixture of Gaussians (``mixture``) is split in two by their w
   exp(-x^2 / (2 s)) along a coordinate is at most (q - 1)!! s^(-q/2) (its Fourier transform is positive, so zero is
   where it is largest), which bounds the error of each of the 2 d interpolations; earlier ones enlarge it by at most
   their Lebesgue constants.
-- k - wide is evaluated pair by pair (rows sorted into cells) up to a distance beyond which it is negligible: there it
-  is at most the narrow Gaussians' sum and the quadrature's error. Nothing is lost where rows coincide.
+- k - wide is a sparse matrix of the pairs up to a distance beyond which it is negligible: there it is at most the
+  narrow Gaussians' sum and the quadrature's error. Nothing is lost where rows coincide.
 
 Where to split, the order q and the step follow from a cost model; an error bound is a sum of the above and of rounding.
 """
@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 from scipy import fft, sparse
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from fastkpca.base import parallel
@@ -30,7 +32,6 @@ from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.methods import Rows
 
-from ._radial import WIDE_TERMS, NearPairs, Profile
 from .mixture import Mixture
 from .parameters import evenly
 
@@ -42,13 +43,16 @@ MOST_POINTS = 1 << 24
 """Of the padded grid: 128 MB for each of the arrays that hold it; four times as many weights of rows on it."""
 SAMPLE = 512
 """Rows, spread evenly over the sample, whose pairs are counted for the plan."""
-NEAR_ROWS = 1024
-"""Rows of a task of near pairs."""
+WIDE_TERMS = 32
+"""Of the Chebyshev series, in the squared distance, of what is subtracted from the kernel of near pairs."""
+RUN = 16
+"""Columns of a run of products: over so many, the matrix of near pairs is to be worth its making."""
+PAIR_BYTES = 90.0
+"""Of a near pair while the matrix is put together; in the end it takes 12."""
 
 # In the flops of a ``Cost``, on one thread, by benchmarks/speed/matern.py
-PER_CANDIDATE = 6.5
-PER_NEAR_PAIR = 30.0
-PER_NEAR_COLUMN = 5.0
+PER_NEW_PAIR = 1200.0
+PER_PAIR = 8.0
 PER_GRID_POINT = 22.0
 PER_SPREAD = 4.0
 LEAST_FLOPS = 25e6
@@ -67,8 +71,8 @@ class Plan(NamedTuple):
     points: tuple[int, ...]
     padded: tuple[int, ...]
     error: float
+    pairs: float
     flops: float
-    column_flops: float
 
 
 def _lagrange(within: np.ndarray, q: int) -> np.ndarray:
@@ -139,16 +143,17 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     best: Plan | None = None
     least = exact
     for place in _places(mixture, tol):
-        near, near_column = boxes.near_flops(place.cut)
-        if place.wide == 0 and near < least:
+        pairs = boxes.near_pairs(place.cut)
+        making, near = PER_NEW_PAIR / RUN * pairs, PER_PAIR * pairs
+        if place.wide == 0 and making + near < least:
             w, s = mixture.weights[:0], mixture.widths[:0]
-            best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, near, near_column)
-            least = near
+            best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
+            least = making + near
         for order in ORDERS if place.wide else ():
-            grid = _grid_plan(mixture, place, boxes, order, tol) if near < least else None
-            if grid is not None and near + grid.flops < least:
-                least = near + grid.flops
-                best = grid._replace(flops=least, column_flops=near_column + grid.flops)
+            grid = _grid_plan(mixture, place, boxes, order, tol) if making + near < least else None
+            if grid is not None and making + near + grid.flops < least:
+                least = making + near + grid.flops
+                best = grid._replace(pairs=pairs, flops=near + grid.flops)
     return best
 
 
@@ -161,16 +166,12 @@ class _Boxes(NamedTuple):
     m: int
     squares: np.ndarray
 
-    def near_flops(self, cut: float) -> tuple[float, float]:
-        """Flops of the pairs within ``cut`` with one column, and of one more column."""
+    def near_pairs(self, cut: float) -> float:
+        """Pairs within ``cut``, about as many as the sample shows."""
         if cut == 0.0:
-            return 0.0, 0.0
-        n, m, d = self.n, self.m, len(self.low)
-        pairs = n * (m * (float(np.searchsorted(self.squares, cut**2)) + 1.0) / len(self.squares) + 1.0)
-        pairs = min(pairs, float(n) * m)
-        candidates = min({1: 1.5, 2: 2.3, 3: 4.2}[d] * pairs, float(n) * m)
-        column = PER_NEAR_COLUMN * pairs + 100.0 * (n + m)
-        return PER_CANDIDATE * candidates + PER_NEAR_PAIR * pairs + 5.0**d * 20.0 * n + column, column
+            return 0.0
+        share = (float(np.searchsorted(self.squares, cut**2)) + 1.0) / len(self.squares)
+        return min(self.n * (self.m * share + 1.0), float(self.n) * self.m)
 
 
 def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float) -> Plan | None:
@@ -203,30 +204,23 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
         error += _wide_error(w, s, place.cut) + 32.0 * UNIT
     if error > tol:
         return None
-    return Plan(w, s, place.cut, q, step, boxes.low, points, padded, error, flops, flops)
-
-
-PIECES = 512
-"""Of the squared distance below the cut, each with its own polynomial."""
+    return Plan(w, s, place.cut, q, step, boxes.low, points, padded, error, 0.0, flops)
 
 
 def _wide_error(w: np.ndarray, s: np.ndarray, cut: float) -> float:
-    """Bound on the error of the piecewise polynomials in r^2: Chebyshev interpolation, and rounding."""
-    half = cut * cut / PIECES / 2.0
-    terms = WIDE_TERMS
-    derivative = float(w @ (0.5 / s) ** terms)
-    return derivative * half**terms / (math.factorial(terms) * 2.0 ** (terms - 1)) + 64.0 * UNIT
+    """Bound on the error of ``_wide_series``: of Chebyshev interpolation, and of rounding."""
+    half = cut * cut / 2.0
+    derivative = float(w @ (0.5 / s * half) ** WIDE_TERMS)
+    return derivative / (math.factorial(WIDE_TERMS) * 2.0 ** (WIDE_TERMS - 1)) + 8.0 * WIDE_TERMS * UNIT
 
 
-def _wide_table(w: np.ndarray, s: np.ndarray, cut: float) -> np.ndarray:
-    terms = WIDE_TERMS
-    nodes = np.cos((np.arange(terms) + 0.5) * np.pi / terms)
-    squares = (np.arange(PIECES)[:, None] + 0.5 * (nodes + 1.0)) * (cut * cut / PIECES)
-    values = np.zeros_like(squares)
-    for weight, width in zip(w, s):
-        values += weight * np.exp(-squares / (2.0 * width))
-    coefficients = np.linalg.solve(np.vander(nodes, terms, increasing=True), values.T).T
-    return np.ascontiguousarray(coefficients)
+def _wide_series(w: np.ndarray, s: np.ndarray, cut: float) -> Chebyshev:
+    """The wide Gaussians' sum, of a squared distance up to that of the cut."""
+
+    def values(squares: np.ndarray) -> np.ndarray:
+        return np.asarray(w @ np.exp(-squares / (2.0 * s[:, None])))
+
+    return Chebyshev.interpolate(values, WIDE_TERMS - 1, domain=[0.0, cut * cut])
 
 
 class SplitSummation(Summation):
@@ -234,29 +228,35 @@ class SplitSummation(Summation):
 
     Parameters
     ----------
-    profile : Profile
+    profile : callable
+        k of an array of distances.
     plan : Plan
     X, Y : Rows
         Targets and sources, of one to three coordinates, within the boxes that the plan was made for; Y None: the same.
     """
 
-    def __init__(self, profile: Profile, plan: Plan, X: Rows, Y: Rows | None = None, *, n_threads: int = 1):
+    def __init__(
+        self,
+        profile: Callable[[np.ndarray], np.ndarray],
+        plan: Plan,
+        X: Rows,
+        Y: Rows | None = None,
+        *,
+        n_threads: int = 1,
+    ):
         self.symmetric = Y is None
         self.n_threads = n_threads
-        self.shape = (len(X), len(X if Y is None else Y))
         self.error_bound = plan.error
         self.plan = plan
-        self._profile = profile
-        self._wide = None
-        self._near: dict[bool, tuple[NearPairs, np.ndarray, np.ndarray]] = {}
-        self._x = X.all()
-        self._y = self._x if Y is None else Y.all()
-        if plan.cut > 0.0 and len(plan.weights):
-            self._wide = _wide_table(plan.weights, plan.widths, plan.cut)
+        x = X.all()
+        y = x if Y is None else Y.all()
+        self.shape = (len(x), len(y))
+        if plan.cut > 0.0:
+            self._near = self._near_matrix(profile, x, y)
         if plan.points:
             self._transform = self._kernel_transform()
-            self._grid_x = self._interpolation(self._x)
-            self._grid_y = self._grid_x if Y is None else self._interpolation(self._y)
+            self._grid_x = self._interpolation(x)
+            self._grid_y = self._grid_x if Y is None else self._interpolation(y)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         return self._multiply(U, transposed=False)
@@ -265,37 +265,36 @@ class SplitSummation(Summation):
         return self._multiply(U, transposed=not self.symmetric)
 
     def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=np.float64)
-        sources, targets = (self._x, self._y) if transposed else (self._y, self._x)
-        if U.ndim != 2 or len(U) != len(sources):
-            raise ValueError(f"U has shape {U.shape}; ({len(sources)}, k) is needed")
-        V = np.zeros((len(targets), U.shape[1]))
-        if self.plan.points:
-            between = (self._grid_x, self._grid_y) if transposed else (self._grid_y, self._grid_x)
-            self._add_grid(*between, U, V)
-        if self.plan.cut > 0.0:
-            self._add_near(targets, sources, transposed, U, V)
+        U = np.asarray(U, dtype=np.float64)
+        n, m = self.shape[::-1] if transposed else self.shape
+        if U.ndim != 2 or len(U) != m:
+            raise ValueError(f"U has shape {U.shape}; ({m}, k) is needed")
+
+        def task(c: int) -> np.ndarray:
+            u, v = np.ascontiguousarray(U[:, c]), np.zeros(n)
+            if self.plan.points:
+                targets, sources = (self._grid_y, self._grid_x) if transposed else (self._grid_x, self._grid_y)
+                v += targets @ self._convolve((sources.T @ u).reshape(self.plan.points)).ravel()
+            if self.plan.cut > 0.0:
+                v += (self._near.T if transposed else self._near) @ u
+            return v
+
+        V = np.empty((n, U.shape[1]))
+        for c, v in enumerate(parallel.run(task, U.shape[1], n_threads=self.n_threads)):
+            V[:, c] = v
         if not np.isfinite(V).all():
             raise ValueError("the product is not finite: U contains NaN, infinity or numbers near the largest")
         return V
 
-    # near pairs
-
-    def _add_near(self, targets: np.ndarray, sources: np.ndarray, transposed: bool, U: np.ndarray, V: np.ndarray):
-        if transposed not in self._near:
-            # the table ends at the cut: pairs beyond it, by rounding, take the last piece
-            pairs = NearPairs(self._profile, self._wide, sources, self.plan.cut, 4 * len(sources) + 64)
-            order = np.argsort(pairs.cell_numbers(targets), kind="stable")
-            self._near[transposed] = pairs, order, np.ascontiguousarray(targets[order])
-        pairs, order, points = self._near[transposed]
-        columns = np.ascontiguousarray(U[pairs.source_order])
-        sums = np.zeros_like(V)
-
-        def task(i: int) -> None:
-            pairs.add(points, columns, sums, i * NEAR_ROWS, min(len(points), (i + 1) * NEAR_ROWS))
-
-        parallel.each(task, -(-len(points) // NEAR_ROWS), n_threads=self.n_threads)
-        V[order] += sums
+    def _near_matrix(self, profile: Callable[[np.ndarray], np.ndarray], x: np.ndarray, y: np.ndarray) -> Any:
+        """k - wide of the pairs within the cut, a sparse array."""
+        plan, tree = self.plan, cKDTree(x)
+        other = tree if y is x else cKDTree(y)
+        pairs = tree.sparse_distance_matrix(other, plan.cut, output_type="ndarray")
+        values = profile(pairs["v"])
+        if len(plan.weights):
+            values -= _wide_series(plan.weights, plan.widths, plan.cut)(pairs["v"] ** 2)
+        return sparse.csr_array((values, (pairs["i"].astype(np.int32), pairs["j"].astype(np.int32))), shape=self.shape)
 
     # the grid
 
@@ -336,14 +335,6 @@ class SplitSummation(Summation):
         starts = np.arange(0, weights.size + 1, weights.shape[1], dtype=np.int32)
         return sparse.csr_array((weights.ravel(), numbers.ravel(), starts), shape=(len(points), int(counts.prod())))
 
-    def _add_grid(self, sources: sparse.csr_array, targets: sparse.csr_array, U: np.ndarray, V: np.ndarray) -> None:
-        def task(c: int) -> np.ndarray:
-            grid = (sources.T @ U[:, c]).reshape(self.plan.points)
-            return np.asarray(targets @ self._convolve(grid).ravel())
-
-        for c, v in enumerate(parallel.run(task, U.shape[1], n_threads=self.n_threads)):
-            V[:, c] += v
-
     def _convolve(self, grid: np.ndarray) -> np.ndarray:
         """Zero-padded, axis by axis: what is known to be zero, or is not asked for, is not transformed."""
         points, padded = self.plan.points, self.plan.padded
@@ -359,7 +350,7 @@ class SplitSummation(Summation):
 
 
 def split_offers(
-    profile: Callable[[], Profile],
+    profile: Callable[[np.ndarray], np.ndarray],
     mixture: Callable[[float], Mixture],
     data_x: Summary,
     data_y: Summary,
@@ -378,15 +369,15 @@ def split_offers(
         return []
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
-        return SplitSummation(profile(), plan, X, Y)
+        return SplitSummation(profile, plan, X, Y)
 
     size = math.prod(plan.padded) if plan.padded else 0
     weights = float(plan.order) ** d
     cost = Cost(
         row_flops=plan.flops / n,
-        column_flops=plan.column_flops / n,
-        setup_flops=(1500.0 + 50.0 * weights) * (n + m) + 3.0 * PER_GRID_POINT * size,
-        memory=8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
+        column_flops=plan.flops / n,
+        setup_flops=PER_NEW_PAIR * plan.pairs + (1500.0 + 50.0 * weights) * (n + m) + 3.0 * PER_GRID_POINT * size,
+        memory=PAIR_BYTES * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
         residual=plan.error,
     )
     return [Offer("split", cost, build)]

@@ -8,23 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import Kernel, Offer, Summary
-from fastkpca.kernels.parameters import length, positive_number, resolved
+from fastkpca.kernels import Offer, Summary
+from fastkpca.kernels.parameters import positive_number
 
 from .kernels._radial import DIRECT, distances
 from .kernels.mixture import gamma_mixture
-from .kernels.parameters import FARTHEST, by_median
+from .kernels.parameters import FARTHEST, OfDistance
 from .kernels.split import split_offers
 
 __all__ = ["RationalQuadratic"]
 
-MOST_OCTAVES = 500
-"""Of rows over a unit in which their squares are finite."""
-LEAST_ORDER, LARGEST_ORDER = 1e-12, 1e100
-"""Of alpha: between them no power leaves float64."""
 
-
-class RationalQuadratic(Kernel):
+class RationalQuadratic(OfDistance):
     """Rational quadratic kernel k(x, y) = (1 + |x - y|^2 / (2 alpha length_scale^2))^-alpha.
 
     A mixture of Gaussians over a gamma density of 1 / sigma^2, so positive semidefinite in any dimension; alpha to
@@ -33,7 +28,7 @@ class RationalQuadratic(Kernel):
     Parameters
     ----------
     alpha : float, default 1.0
-        From 1e-12 to 1e100.
+        From 1e-100 to 1e100.
     length_scale : float, optional
         Positive, in the units of X. Default: as the Gaussian's sigma, the median distance of the rows
         divided by sqrt(2).
@@ -45,29 +40,17 @@ class RationalQuadratic(Kernel):
     """
 
     api_version = 1
-    positive_semidefinite = True
+    known_as = "rational_quadratic"
     translation = "kernel"
     parameters = {"alpha": 1.0, "length_scale": None}
-    width_parameter = "length_scale"
 
     alpha: float
-    length_scale: float | None
 
     def check(self) -> None:
-        self.__dict__.update(
-            alpha=positive_number("rational_quadratic", "alpha", self.alpha, least=LEAST_ORDER, most=LARGEST_ORDER)
+        self.__dict__["alpha"] = positive_number(
+            "rational_quadratic", "alpha", self.alpha, least=1.0 / FARTHEST, most=FARTHEST
         )
-        if self.length_scale is not None:
-            self.__dict__["length_scale"] = length("rational_quadratic", "length_scale", self.length_scale)
-
-    def resolve(self, data: Summary) -> RationalQuadratic:
-        if self.length_scale is not None:
-            return self
-        return RationalQuadratic(alpha=self.alpha, length_scale=by_median(data))
-
-    @property
-    def _length(self) -> float:
-        return resolved("rational_quadratic", "length_scale", self.length_scale)
+        super().check()
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         # in units of 2^exponent, about the length: squared distances are 0 only where k is 1
@@ -90,7 +73,7 @@ class RationalQuadratic(Kernel):
         """log(1 + z) of the entries ``far``, from squares in a unit in which they are finite: z is too large for the 1
         to count, or 0 where both rows are the same."""
         largest = max(float(np.abs(rows).max()) for rows in (X, Y))
-        unit = math.frexp(largest)[1] - MOST_OCTAVES
+        unit = math.frexp(largest)[1] - np.finfo(np.float64).maxexp // 2 + X.shape[1].bit_length()
         squares = _squares(X, Y, unit)[far]
         apart = squares > 0.0
         squares[apart] = np.log(squares[apart]) + (log_factor + 2.0 * math.log(2.0) * (unit - exponent))
@@ -100,9 +83,6 @@ class RationalQuadratic(Kernel):
         if self.alpha < 1e-3:  # the power would lose the digits of K: differences take its place
             return None
         return K ** (1.0 + 1.0 / self.alpha) / self._length / self._length
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return np.ones(len(X))
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         """Bound on |computed - k|, k of the rows as they were given; u is the roundoff.
@@ -116,9 +96,6 @@ class RationalQuadratic(Kernel):
         relative = (128.0 * (d + 8) if d > DIRECT else d + 4.0) * u
         moved = 0.61 * 2.0 * u * data.radius / self._length
         return min(1.0, relative + 16.0 * u + 2.0 * unit_roundoff(dtype) + moved)
-
-    def value_bound(self, data: Summary) -> float:
-        return 1.0
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         alpha, length_scale = self.alpha, self._length

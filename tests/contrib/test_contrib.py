@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pickle
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -68,6 +69,17 @@ def test_cosine_has_an_exact_feature_map():
     diagonal = get_kernel("cosine").diagonal(X)
     np.testing.assert_allclose(np.diag(K), diagonal, atol=1e-15)
     assert diagonal[3] == 0.0 and (np.delete(diagonal, 3) == 1.0).all() and not K[3].any()
+
+
+def test_every_kernel_and_method_is_found_by_its_name():
+    named = tomllib.loads((ROOT / "kernels_contrib" / "pyproject.toml").read_text())["project"]["entry-points"]
+    for group, listed, get in (
+        ("kernels", list_kernels(), get_kernel),
+        ("methods", fastkpca.list_methods(), fastkpca.get_method),
+    ):
+        found = {entry.name for entry in listed if entry.distribution == NAME}
+        assert found == set(named[f"fastkpca.{group}"])
+        assert all(get(name).__doc__ for name in found)
 
 
 def test_compiled_parts_import_nothing_of_the_first_distribution():

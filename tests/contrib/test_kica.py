@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from importlib import metadata
 
 import numpy as np
 import pytest
@@ -290,11 +289,6 @@ def test_errors():
         assert np.isfinite(kica_contrast(twice, contrast=name, regularization=1e-8))
         with pytest.raises(ValueError, match="regularization=1e-08 is too small for these values of the kernel"):
             kica_contrast(twice, "polynomial", name, degree=6, scale=1e4, offset=1.0, regularization=1e-8)
-
-
-def test_is_a_method_by_entry_point():
-    (found,) = [x for x in metadata.entry_points(group="fastkpca.methods") if x.name == "kica"]
-    assert found.load() is kica
 
 
 def test_starts_go_on_until_two_agree():

@@ -6,7 +6,6 @@ scikit-learn's linear models see the kernel through an exact factor F of its mat
 from __future__ import annotations
 
 import warnings
-from importlib import metadata
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptro
 from sklearn.pipeline import make_pipeline
 
 SIGMA = 1.1
-DISTRIBUTION = "fastkpca-kernels-contrib"
 
 
 def sample(n=160, d=3, classes=2, seed=0):
@@ -208,13 +206,6 @@ def test_penalties_and_kernel_values_whose_products_leave_float64_are_refused(sc
             kernel_pc_logistic(X, codes, "linear", 2, regularization=strength)
 
 
-def test_results_do_not_depend_on_threads():
-    X, codes = sample(300, classes=3)
-    for method in ("features", "gram"):
-        one, two = (kernel_logistic(X, codes, sigma=SIGMA, method=method, n_threads=k).probability(X) for k in (1, 2))
-        np.testing.assert_array_equal(one, two)
-
-
 def test_component_regression_is_scikit_learns():
     X = sample(150)[0]
     t = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2], axis=1)
@@ -284,13 +275,3 @@ def test_errors_of_parameters():
         perceptron_predict(None, X)
     with pytest.raises(ValueError, match="positive semidefinite"):
         kernel_logistic(X, codes, "tanh")
-
-
-def test_methods_stand_in_the_entry_point_group():
-    names = {"kbda", "kernel_fisherfaces", "kernel_logistic", "kernel_pc_logistic", "kernel_pcr", "klda"}
-    names.add("kernel_perceptron")
-    found = {x.name: x for x in metadata.entry_points(group="fastkpca.methods") if x.dist.name == DISTRIBUTION}
-    assert names <= set(found)
-    for name in names:
-        method = found[name].load()
-        assert callable(method) and method.__name__ == name and method.__doc__

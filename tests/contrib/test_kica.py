@@ -94,17 +94,17 @@ def test_gradient_against_differences(name, small_tiles):
     assert value == pytest.approx(kica_contrast(Z @ W.T, contrast=name, sigma=1.0, regularization=2e-2, tol=1e-8), 1e-5)
 
 
-@pytest.mark.parametrize("held", [1 << 30, 1 << 23])
+@pytest.mark.parametrize("held", [1 << 30, 1 << 22])
 def test_the_number_of_threads_changes_nothing(held, monkeypatch):
     monkeypatch.setattr(module, "HELD", held)
-    S, A = sources(9000, 3)  # several tiles
+    S, A = sources(5000, 3)  # several tiles
     X = S @ A.T
-    one, three = kica(X, n_threads=1, n_starts=2), kica(X, n_threads=3, n_starts=2)
+    one, three = kica(X, n_threads=1, n_starts=1), kica(X, n_threads=3, n_starts=1)
     np.testing.assert_array_equal(one.unmixing, three.unmixing)
     assert one.contrast == three.contrast and one.info == three.info
     assert kica_contrast(X, n_threads=1) == kica_contrast(X, n_threads=3)
     monkeypatch.undo()  # other tiles: the same up to rounding
-    np.testing.assert_allclose(kica(X, n_starts=2).unmixing, one.unmixing, atol=1e-6 * np.abs(one.unmixing).max())
+    np.testing.assert_allclose(kica(X, n_starts=1).unmixing, one.unmixing, atol=1e-6 * np.abs(one.unmixing).max())
     for wrong in (0, True, 1.5):
         with pytest.raises((TypeError, ValueError), match="n_threads is"):
             kica(X, n_threads=wrong)

@@ -240,24 +240,6 @@ def test_a_fraction_of_the_variance_and_separable_classes():
     assert (kernel_pc_logistic(X, codes, c=3, sigma=30.0, regularization=0.1).predict(X) == codes).all()
 
 
-@pytest.mark.parametrize("fit", [kernel_perceptron, kernel_logistic, kernel_pc_logistic])
-def test_errors(fit):
-    X, codes = sample(20)
-    with pytest.raises(ValueError, match="one class only"):
-        fit(X, np.zeros(20))
-    with pytest.raises(ValueError, match="y has 19 labels, X has 20 rows"):
-        fit(X, codes[:-1])
-    with pytest.raises(ValueError, match="y contains nan"):
-        fit(X, np.append(codes[:-1].astype(float), np.nan))
-    with pytest.raises(ValueError, match="X contains infinity .first at row 3, column 1"):
-        fit(np.where(np.arange(60).reshape(20, 3) == 10, np.inf, X), codes)
-    with pytest.raises(TypeError, match="no parameter 'sigmaa'"):
-        fit(X, codes, sigmaa=1.0)
-    model = fit(X, codes, sigma=SIGMA)
-    with pytest.raises(ValueError, match="2 columns"):
-        model.predict(X[:, :2])
-
-
 def test_errors_of_parameters():
     X, codes = sample(20)
     for value in (0.0, -1.0, np.inf, np.nan):

@@ -165,19 +165,6 @@ def test_attack_on_certificates_of_spectral_clustering(attack, method):
     assert said > 0
 
 
-@pytest.mark.parametrize("spread", [0.3, 0.6, 1.0])
-def test_no_restart_is_better_than_the_certificate_says(spread):
-    rows = np.concatenate([spread * np.random.default_rng(3).standard_normal((60, 3)) + c for c in CENTRES])
-    values, vectors = np.linalg.eigh(np.asarray(fk.gram(rows, "gaussian", sigma=1.0)))
-    Phi = vectors * np.sqrt(np.maximum(values, 0.0))
-    model = kernel_kmeans(rows, "gaussian", 4, sigma=1.0)
-    for seed in range(100):
-        theirs = KMeans(4, n_init=1, init="random", random_state=seed).fit(Phi)
-        assert model.least_cost <= theirs.inertia_ * (1 + 1e-12)
-        if theirs.inertia_ <= model.cost_bounds[0]:
-            assert difference(model.labels, theirs.labels_[None], np.ones(len(rows)), 4)[0] <= model.differing
-
-
 def test_the_share_that_may_differ():
     """The lemma on two clusterings, for random ones of rows with weights: eps as defined, t by all matchings."""
     rng, closest = np.random.default_rng(4), np.inf

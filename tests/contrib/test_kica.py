@@ -94,7 +94,7 @@ def test_gradient_against_differences(name, small_tiles):
     assert value == pytest.approx(kica_contrast(Z @ W.T, contrast=name, sigma=1.0, regularization=2e-2, tol=1e-8), 1e-5)
 
 
-@pytest.mark.parametrize("held", [1 << 30, 1 << 22])
+@pytest.mark.parametrize("held", [1 << 30, 1 << 23])
 def test_the_number_of_threads_changes_nothing(held, monkeypatch):
     monkeypatch.setattr(module, "HELD", held)
     S, A = sources(5000, 3)  # several tiles
@@ -108,17 +108,6 @@ def test_the_number_of_threads_changes_nothing(held, monkeypatch):
     for wrong in (0, True, 1.5):
         with pytest.raises((TypeError, ValueError), match="n_threads is"):
             kica(X, n_threads=wrong)
-
-
-def test_planes_are_the_contrast_of_two_turned_components():
-    S, _ = sources(400, 2)
-    y = ((S - S.mean(axis=0)) / S.std(axis=0)).T
-    setting = module.Setting("kgv", fk.get_kernel("gaussian"), 2e-2, 1e-5)
-    target = setting.contrast(y.T, np.linspace(-9, 9, 1000))
-    angles = np.array([0.0, 0.3, 1.1])
-    for angle, found in zip(angles, target.planes(y, angles)):
-        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-        assert found == pytest.approx(target.value(turn)[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["kgv", "kcca"])

@@ -310,19 +310,6 @@ def test_split_products_keep_their_bound(attack, kind, d):
     assert len(built) >= 2
 
 
-def test_split_products_of_real_points(shared_data):
-    X = np.load(shared_data / "lidar.npz", allow_pickle=False)["X"]
-    X = X[np.random.default_rng(0).permutation(len(X))[:3000]].astype(np.float64)
-    scale = float((X - X.mean(0)).std())
-    rng = np.random.default_rng(1)
-    for columns in (2, 3):
-        for nu in (0.5, 1.5, 2.5):
-            for tol in (1e-3, 1e-6):
-                parameters = {"nu": nu, "length_scale": 0.2 * scale}
-                ratio = keeps_its_bound(rng, "matern", X[:, :columns], None, tol, parameters)
-                assert ratio is not None and ratio <= 1.0
-
-
 @pytest.mark.parametrize("d, products", [(1, "sorted"), (1, "split"), (2, "split"), (3, "split")])
 def test_same_bits_at_any_number_of_threads(d, products):
     rng = np.random.default_rng(d)

@@ -45,7 +45,7 @@ SAMPLE = 512
 """Rows, spread evenly over the sample, whose pairs are counted for the plan."""
 WIDE_TERMS = 32
 """Of the Chebyshev series, in the squared distance, of what is subtracted from the kernel of near pairs."""
-RUN = 16
+RUN = 32
 """Columns of a run of products: over so many, the matrix of near pairs is to be worth its making."""
 PAIR_BYTES = 90.0
 """Of a near pair while the matrix is put together; in the end it takes 12."""
@@ -139,6 +139,8 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
         return None
     some_x, some_y = (evenly(data.sample, SAMPLE) for data in (data_x, data_y))
     squares = np.sort(cdist(some_x, some_y, "sqeuclidean").ravel())
+    if data_x is data_y:  # a row is near itself, but that is one pair of n
+        squares = squares[len(some_x) :]
     boxes = _Boxes(low, extent, data_x.n_samples, data_y.n_samples, squares)
     best: Plan | None = None
     least = exact
@@ -193,7 +195,7 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
     if size > MOST_POINTS or float(boxes.n + boxes.m) * q**d > 4.0 * MOST_POINTS:
         return None
     flops = PER_GRID_POINT * size * math.log2(size + 2.0) / 10.0
-    flops += PER_SPREAD * (boxes.n + boxes.m) * (q**d + 10.0 * q)
+    flops += PER_SPREAD * (boxes.n + boxes.m) * q**d
     # rounding: |K_grid|_2 |spread u|_2 times 6 u log2 of the size for the transforms; sums onto the grid
     lebesgue = LEBESGUE[q] ** (2 * d)
     rounding = lebesgue * UNIT * (6.0 * math.log2(size + 2.0) * math.sqrt(size) + 16.0 * q * d + len(w))
@@ -270,18 +272,24 @@ class SplitSummation(Summation):
         if U.ndim != 2 or len(U) != m:
             raise ValueError(f"U has shape {U.shape}; ({m}, k) is needed")
 
-        def task(c: int) -> np.ndarray:
-            u, v = np.ascontiguousarray(U[:, c]), np.zeros(n)
+        parts = parallel.columns(U.shape[1], float(U.size) * max(1, self.plan.order) ** len(self.plan.low))
+
+        def task(i: int) -> np.ndarray:
+            u = np.ascontiguousarray(U[:, parts[i]])
+            v = np.zeros((n, u.shape[1]))
             if self.plan.points:
                 targets, sources = (self._grid_y, self._grid_x) if transposed else (self._grid_x, self._grid_y)
-                v += targets @ self._convolve((sources.T @ u).reshape(self.plan.points)).ravel()
+                grids = sources.T @ u
+                for c, grid in enumerate(grids.T):
+                    grids[:, c] = self._convolve(grid.reshape(self.plan.points)).ravel()
+                v += targets @ grids
             if self.plan.cut > 0.0:
                 v += (self._near.T if transposed else self._near) @ u
             return v
 
         V = np.empty((n, U.shape[1]))
-        for c, v in enumerate(parallel.run(task, U.shape[1], n_threads=self.n_threads)):
-            V[:, c] = v
+        for part, v in zip(parts, parallel.run(task, len(parts), n_threads=self.n_threads)):
+            V[:, part] = v
         if not np.isfinite(V).all():
             raise ValueError("the product is not finite: U contains NaN, infinity or numbers near the largest")
         return V

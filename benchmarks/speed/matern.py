@@ -84,7 +84,7 @@ def split() -> None:
                     name = type(K._summation).__name__.removesuffix("Summation").lower()
                     own = alternate({"own": lambda: K @ u}, 3)["own"]
                     error = max(np.abs(K @ u - product).max() / n, np.abs(K @ unit - columns).max())
-                    predicted = getattr(getattr(K._summation, "plan", None), "seconds", float("nan"))
+                    predicted = getattr(getattr(K._summation, "plan", None), "flops", float("nan")) / 5e9
                     print(
                         f"{d:2d} {nu:4} {length_scale:6} {tol:6.0e} {name:>7} {setup:7.3f} {own:8.3f} {predicted:9.3f} "
                         f"{exact:6.2f} {exact / own:6.0f} {error:8.1e} {K.error_bound:8.1e}",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
-import pickle
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
-import mpmath
 import numpy as np
 import pytest
 from data import look
 from places import ROOT
-from sklearn.metrics.pairwise import laplacian_kernel
 
 import fastkpca
 from fastkpca.base.checks import Randomness
@@ -42,22 +40,6 @@ def test_is_installed_and_not_the_folder_of_the_repository():
     assert (row.distribution, row.version) == (NAME, metadata.version(NAME))
 
 
-@pytest.mark.parametrize("name", ["cosine", "laplacian", "matern", "rational_quadratic"])
-def test_every_kernel_is_found_saved_and_projects(name, tmp_path):
-    assert {entry.name: entry.distribution for entry in list_kernels()}[name] == NAME
-    X = np.random.default_rng(2).standard_normal((60, 3))
-    X[7] = 0.0
-    for method in ("dense", "features"):
-        model = fastkpca.kpca(X, name, 2, method=method, tol=1e-2)
-        path = tmp_path / f"{name}-{method}.kpca"
-        fastkpca.save(model, path)
-        loaded = fastkpca.load(path, plugins=["fastkpca-kernels-contrib"])
-        assert loaded.kernel == model.kernel
-        np.testing.assert_array_equal(fastkpca.kpca_project(loaded, X[:9]), fastkpca.kpca_project(model, X[:9]))
-        np.testing.assert_allclose(fastkpca.kpca_project(loaded, X[:9]), model.score[:9], atol=1e-9)
-    assert pickle.loads(pickle.dumps(model.kernel)) == model.kernel
-
-
 def test_cosine_has_an_exact_feature_map():
     X = np.random.default_rng(5).standard_normal((80, 4)) * 10.0 ** np.arange(-150, 170, 4)[:, None]
     X[3] = 0.0
@@ -68,6 +50,17 @@ def test_cosine_has_an_exact_feature_map():
     diagonal = get_kernel("cosine").diagonal(X)
     np.testing.assert_allclose(np.diag(K), diagonal, atol=1e-15)
     assert diagonal[3] == 0.0 and (np.delete(diagonal, 3) == 1.0).all() and not K[3].any()
+
+
+def test_every_kernel_and_method_is_found_by_its_name():
+    named = tomllib.loads((ROOT / "kernels_contrib" / "pyproject.toml").read_text())["project"]["entry-points"]
+    for group, listed, get in (
+        ("kernels", list_kernels(), get_kernel),
+        ("methods", fastkpca.list_methods(), fastkpca.get_method),
+    ):
+        found = {entry.name for entry in listed if entry.distribution == NAME}
+        assert found == set(named[f"fastkpca.{group}"])
+        assert all(get(name).__doc__ for name in found)
 
 
 def test_compiled_parts_import_nothing_of_the_first_distribution():
@@ -107,35 +100,6 @@ def test_by_name_and_back():
     assert kernel == get_kernel(f"{NAME}:laplacian", length_scale=0.25)
     state = {"name": f"{NAME}:laplacian", "parameters": {"length_scale": 0.25}, "version": metadata.version(NAME)}
     assert kernel_state(kernel) == state
-
-
-@pytest.mark.parametrize("d", [1, 3, 40])
-def test_values_within_the_stated_error(attack, d):
-    rng = attack.rng("laplacian", d)
-    X, Y = rng.standard_normal((9, d)), rng.standard_normal((6, d))
-    Y[0] = X[0]
-    kernel = get_kernel("laplacian", length_scale=0.7 * d)
-    for dtype in (np.float64, np.float32):
-        x, y = X.astype(dtype), Y.astype(dtype)
-        values = kernel.block(x, y)
-        assert values.dtype == dtype
-        with mpmath.workdps(40):
-            scale = mpmath.mpf(kernel.length_scale)
-            for i in range(len(x)):
-                for j in range(len(y)):
-                    distance = mpmath.fsum(abs(mpmath.mpf(float(a)) - mpmath.mpf(float(b))) for a, b in zip(x[i], y[j]))
-                    error = abs(mpmath.mpf(float(values[i, j])) - mpmath.exp(-distance / scale))
-                    assert error <= kernel.entry_error(look(X)[1], np.dtype(dtype))
-    np.testing.assert_allclose(kernel.block(X, Y), laplacian_kernel(X, Y, gamma=1 / kernel.length_scale), rtol=1e-13)
-    np.testing.assert_array_equal(kernel.diagonal(X), np.diag(kernel.block(X, X)))
-
-
-def test_is_positive_semidefinite_and_moves_with_the_rows():
-    X = np.random.default_rng(3).standard_normal((60, 4))
-    kernel = get_kernel("laplacian", length_scale=3.0)
-    K = kernel.block(X, X)
-    assert np.linalg.eigvalsh(K).min() > 0.0
-    np.testing.assert_allclose(kernel.block(X + 8.0, X + 8.0), K, atol=1e-14)
 
 
 def test_default_length_scale():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from importlib import metadata
 
 import numpy as np
 import pytest
@@ -98,28 +97,17 @@ def test_gradient_against_differences(name, small_tiles):
 @pytest.mark.parametrize("held", [1 << 30, 1 << 23])
 def test_the_number_of_threads_changes_nothing(held, monkeypatch):
     monkeypatch.setattr(module, "HELD", held)
-    S, A = sources(9000, 3)  # several tiles
+    S, A = sources(5000, 3)  # several tiles
     X = S @ A.T
-    one, three = kica(X, n_threads=1, n_starts=2), kica(X, n_threads=3, n_starts=2)
+    one, three = kica(X, n_threads=1, n_starts=1), kica(X, n_threads=3, n_starts=1)
     np.testing.assert_array_equal(one.unmixing, three.unmixing)
     assert one.contrast == three.contrast and one.info == three.info
     assert kica_contrast(X, n_threads=1) == kica_contrast(X, n_threads=3)
     monkeypatch.undo()  # other tiles: the same up to rounding
-    np.testing.assert_allclose(kica(X, n_starts=2).unmixing, one.unmixing, atol=1e-6 * np.abs(one.unmixing).max())
+    np.testing.assert_allclose(kica(X, n_starts=1).unmixing, one.unmixing, atol=1e-6 * np.abs(one.unmixing).max())
     for wrong in (0, True, 1.5):
         with pytest.raises((TypeError, ValueError), match="n_threads is"):
             kica(X, n_threads=wrong)
-
-
-def test_planes_are_the_contrast_of_two_turned_components():
-    S, _ = sources(400, 2)
-    y = ((S - S.mean(axis=0)) / S.std(axis=0)).T
-    setting = module.Setting("kgv", fk.get_kernel("gaussian"), 2e-2, 1e-5)
-    target = setting.contrast(y.T, np.linspace(-9, 9, 1000))
-    angles = np.array([0.0, 0.3, 1.1])
-    for angle, found in zip(angles, target.planes(y, angles)):
-        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-        assert found == pytest.approx(target.value(turn)[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["kgv", "kcca"])
@@ -290,11 +278,6 @@ def test_errors():
         assert np.isfinite(kica_contrast(twice, contrast=name, regularization=1e-8))
         with pytest.raises(ValueError, match="regularization=1e-08 is too small for these values of the kernel"):
             kica_contrast(twice, "polynomial", name, degree=6, scale=1e4, offset=1.0, regularization=1e-8)
-
-
-def test_is_a_method_by_entry_point():
-    (found,) = [x for x in metadata.entry_points(group="fastkpca.methods") if x.name == "kica"]
-    assert found.load() is kica
 
 
 def test_starts_go_on_until_two_agree():

@@ -98,6 +98,23 @@ def test_masked_rows(name):
                 getattr(model, call)(MASKED)
 
 
+@pytest.mark.parametrize("name", ["klda", "logistic", "perceptron", "fisherfaces", "pc_logistic"])
+def test_labels_rows_and_parameters_that_will_not_do(name):
+    fit, nan = FITS[name], np.append(Y[:-1].astype(float), np.nan)
+    spoiled = np.where(np.arange(80).reshape(40, 2) == 7, np.inf, X)
+    for rows, y, options, error, text in (
+        (X, np.zeros(40), {}, ValueError, "one class only"),
+        (X, Y[:-1], {}, ValueError, "y has 39 labels, X has 40 rows"),
+        (X, nan, {}, ValueError, "y contains nan .first at row 39"),
+        (spoiled, Y, {}, ValueError, "X contains infinity .first at row 3, column 1"),
+        (X, Y, {"kernel": "gaussian", "sigmaa": 1.0}, TypeError, "no parameter 'sigmaa'"),
+    ):
+        with pytest.raises(error, match=text):
+            fit(rows, y, **options)
+    with pytest.raises(ValueError, match="X has 1 column, the model was fitted on 2"):
+        fit(X, Y).predict(X[:, :1])
+
+
 def test_masked_targets():
     with pytest.raises(ValueError, match="masked"):
         kernel_pcr(X, np.ma.masked_array(Y, Y == 1))

@@ -1,4 +1,4 @@
-"""kernels_contrib.sklearn: scikit-learn's checks; the numbers are those of klda and kernel_logistic, and of others."""
+"""kernels_contrib.sklearn: scikit-learn's checks; the numbers are those of the functions, and of others."""
 
 import pickle
 from operator import methodcaller
@@ -10,10 +10,13 @@ from scipy.stats import multivariate_normal
 
 pytest.importorskip("sklearn")
 
+from kernels_contrib.cca import kernel_cca
 from kernels_contrib.clustering import kernel_kmeans
 from kernels_contrib.diffusion import spectral_clustering
 from kernels_contrib.klda import klda, klda_predict, klda_probability
 from kernels_contrib.logistic import kernel_logistic
+from kernels_contrib.pls import kernel_pls
+from kernels_contrib.ridge import kernel_ridge
 from kernels_contrib.sklearn import (
     KLDA,
     KernelCCA,
@@ -25,7 +28,9 @@ from kernels_contrib.sklearn import (
 )
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.cross_decomposition import CCA, PLSRegression
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_linnerud, load_wine
+from sklearn.kernel_ridge import KernelRidge as Theirs
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -37,7 +42,7 @@ X, Y = load_iris(return_X_y=True)
 NAMES = load_iris().target_names[Y]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::fastkpca.errors.ComponentsWarning")
 @parametrize_with_checks(
     [
         KLDA(),
@@ -45,6 +50,10 @@ NAMES = load_iris().target_names[Y]
         KLDA(kernel="linear"),
         KernelLogisticRegression(gamma=0.1, tol=1e-10),  # a width that does not depend on how often a row is there
         KernelLogisticRegression(C=10.0, kernel="poly", method="gram"),
+        KernelRidge(gamma=0.1, tol=1e-12),
+        KernelRidge(kernel="poly", method="gram"),
+        KernelPLSRegression(gamma=0.1, tol=1e-12),
+        KernelCCA(kernel="linear"),
     ]
 )
 def test_their_checks_of_estimators(estimator, check):
@@ -217,3 +226,83 @@ def test_groups_of_a_matrix_of_similarities(cls):
 def test_numbers_beyond_float64_are_refused_in_words(estimator):
     with pytest.raises(ValueError, match="The '(C|regularization)' parameter of .* is a number beyond float64's"):
         estimator.fit(X, Y)
+
+
+# Estimators of numbers ---------------------------------------------------------------------------------------------
+
+ROWS, NUMBERS = load_diabetes(return_X_y=True)
+BODY, SPORT = (StandardScaler().fit_transform(part) for part in load_linnerud(return_X_y=True))
+
+
+@pytest.mark.parametrize("method", ["gram", "features"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_kernel_ridge_is_theirs(kernel, method):
+    targets, weights = np.column_stack([NUMBERS, NUMBERS**2]), np.random.default_rng(0).random(len(NUMBERS))
+    gamma = None if kernel == "linear" else 3.0
+    ours = KernelRidge(0.1, kernel=kernel, gamma=gamma, method=method, tol=1e-10).fit(
+        ROWS[:300], targets[:300], weights[:300]
+    )
+    theirs = Theirs(0.1, kernel=kernel, gamma=gamma).fit(ROWS[:300], targets[:300], weights[:300])
+    np.testing.assert_allclose(ours.predict(ROWS[300:]), theirs.predict(ROWS[300:]), rtol=1e-6)
+    assert (ours.model_.error(ROWS[300:]) < 1e-2 * abs(targets).max(axis=0)).all()
+
+
+def test_the_linear_kernel_gives_their_partial_least_squares():
+    ours = KernelPLSRegression(3, kernel="linear").fit(BODY, SPORT)
+    theirs = PLSRegression(3, scale=False, tol=1e-12).fit(BODY, SPORT)
+    np.testing.assert_allclose(ours.predict(BODY), theirs.predict(BODY), atol=1e-6)
+    scores = theirs.transform(BODY)
+    overlap = abs(np.sum(ours.transform(BODY) * scores, axis=0)) / np.linalg.norm(scores, axis=0) / np.sqrt(len(BODY))
+    np.testing.assert_allclose(overlap, 1.0, atol=1e-6)
+    assert ours.get_feature_names_out().tolist() == [f"kernelplsregression{k}" for k in range(3)]
+
+
+def test_the_linear_kernels_give_their_canonical_correlations():
+    ours = KernelCCA(2, kernel="linear", kernel_y="linear", regularization=1e-9).fit(BODY, SPORT)
+    a, b = CCA(2, tol=1e-12, max_iter=10000).fit(BODY, SPORT).transform(BODY, SPORT)
+    np.testing.assert_allclose(
+        ours.model_.correlations, [np.corrcoef(a[:, k], b[:, k])[0, 1] for k in (0, 1)], atol=1e-6
+    )
+    np.testing.assert_allclose(abs(np.corrcoef(ours.transform(BODY)[:, 0], a[:, 0])[0, 1]), 1.0, atol=1e-6)
+
+
+def test_they_are_the_functions():
+    ridge = KernelRidge(0.5, gamma=3.0).fit(ROWS, NUMBERS)
+    np.testing.assert_array_equal(
+        ridge.predict(ROWS), kernel_ridge(ROWS, NUMBERS, gamma=3.0, regularization=0.5).predict(ROWS)
+    )
+    pls = KernelPLSRegression(4).fit(ROWS, NUMBERS)
+    np.testing.assert_array_equal(pls.transform(ROWS), kernel_pls(ROWS, NUMBERS, "gaussian", 4).project(ROWS))
+    cca = KernelCCA(2).fit(ROWS, NUMBERS)
+    np.testing.assert_array_equal(
+        cca.transform(ROWS), kernel_cca(ROWS, NUMBERS[:, None], "gaussian", 2).x.project(ROWS)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.ComponentsWarning")
+@pytest.mark.parametrize("estimator", [KernelRidge(), KernelPLSRegression(4)], ids=["ridge", "pls"])
+def test_searches_of_regressors(estimator):
+    name = type(estimator).__name__.lower()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), estimator), {f"{name}__gamma": [1e-2, 10.0]}, cv=3, error_score="raise"
+    ).fit(ROWS, NUMBERS)
+    assert search.best_params_ == {f"{name}__gamma": 1e-2} and search.best_score_ > 0.4
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(again.predict(ROWS), search.predict(ROWS))
+    by_rows = type(estimator)(gamma=3.0).fit(ROWS, NUMBERS)
+    by_matrix = type(estimator)(kernel="precomputed").fit(rbf_kernel(ROWS, gamma=3.0), NUMBERS)
+    np.testing.assert_allclose(
+        by_matrix.predict(rbf_kernel(ROWS[::7], ROWS, gamma=3.0)), by_rows.predict(ROWS[::7]), rtol=1e-4
+    )
+
+
+def test_what_is_refused():
+    for estimator in (KernelRidge(), KernelPLSRegression(), KernelCCA()):
+        with pytest.raises(ValueError, match="y is None"):
+            estimator.fit(ROWS, None)
+        with pytest.raises(ValueError):
+            estimator.fit(ROWS, np.where(NUMBERS > 100, "up", "down"))
+        with pytest.raises(ValueError, match="anh|igmoid"):
+            type(estimator)(kernel="sigmoid").fit(ROWS, NUMBERS)
+    with pytest.raises(ValueError, match="alpha"):
+        KernelRidge(0.0).fit(ROWS, NUMBERS)

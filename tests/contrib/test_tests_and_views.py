@@ -16,10 +16,8 @@ from kernels_contrib.methods import permutation
 from kernels_contrib.mmd import mmd_test
 from kernels_contrib.pls import kernel_pls
 from kernels_contrib.ridge import kernel_ridge
-from kernels_contrib.storage import load, save
 
-import fastkpca as fk
-from fastkpca.errors import ComponentsWarning, ModelFileError
+from fastkpca.errors import ComponentsWarning
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 3))
@@ -64,17 +62,6 @@ def test_independence_where_features_are_as_many_as_rows():
         strict=True,
     ):
         assert abs(value - np.sum(K * L[np.ix_(order, order)]) / n**2) <= error
-
-
-def test_power_is_that_of_the_dense_formula():
-    for draw in range(20):
-        rng = np.random.default_rng([6, draw])
-        A, B = rng.standard_normal((25, 2)), rng.standard_normal((25, 2)) + 0.5
-        found = mmd_test(A, B, sigma=1.0, permutations=59, rng=draw)
-        labels, again = np.arange(50) < 25, np.random.default_rng(draw)
-        K = cases.gram("gaussian", np.vstack([A, B]), sigma=1.0)
-        values = np.array([cases.mmd(K, L) for L in [labels, *(again.permutation(labels) for _ in range(59))]])
-        assert found.is_exact and found.p_value == np.mean(values >= values[0] - 1e-13)
 
 
 def test_a_permutation_within_the_error_makes_an_interval():
@@ -217,50 +204,6 @@ def test_of_a_precomputed_matrix():
             test(K, K, "precomputed")
 
 
-# Files -------------------------------------------------------------------------------------------------------------
-
-FITS = {
-    "mmd": lambda: mmd_test(X, X[:30] + 1.0, [cases.gaussian(1.0), "linear"], permutations=9),
-    "hsic": lambda: hsic_test(X, Y, "gaussian", "polynomial", permutations=9),
-    "cca": lambda: kernel_cca(X, Y, cases.gaussian(2.0), 2, kernel_y="polynomial", permutations=5),
-    "cca of two pivots": lambda: kernel_cca(X, Y, "laplacian", 2, kernel_y=cases.gaussian(1.0)),
-    "pls": lambda: kernel_pls(X, T, sigma=1.0),
-    "pls gram": lambda: kernel_pls(X, np.column_stack([T, Y]), "laplacian", method="gram"),
-    "ridge": lambda: kernel_ridge(X, T, "polynomial"),
-    "ridge gram": lambda: kernel_ridge(X, np.column_stack([T, Y]), method="gram"),
-}
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_there_and_back(name, tmp_path):
-    model = FITS[name]()
-    save(model, tmp_path / "m")
-    again = load(tmp_path / "m")
-    assert type(again) is type(model) and repr(again) == repr(model) and again.info == model.info
-    new = RNG.standard_normal((9, 3))
-    for call in ("project", "predict", "error"):
-        if callable(getattr(model, call, None)):
-            np.testing.assert_array_equal(getattr(again, call)(new), getattr(model, call)(new))
-    if "cca" in name:
-        np.testing.assert_array_equal(again.x.project(new), model.x.project(new))
-        np.testing.assert_array_equal(again.y.project(new[:, :1]), model.y.project(new[:, :1]))
-        np.testing.assert_array_equal(again.null, model.null)
-    if name in ("mmd", "hsic"):
-        assert again.kernels == model.kernels and again.p_value == model.p_value
-        np.testing.assert_array_equal(again.null, model.null)
-
-
-def test_a_file_with_the_parts_of_another_is_refused(tmp_path):
-    from fastkpca.state import save_state
-
-    test = FITS["mmd"]()
-    for part, value in (("kernels", {}), ("kernels", [1]), ("null", np.zeros((2, 5))), ("p_interval", np.zeros(3))):
-        path = tmp_path / "m"
-        save_state(path, "kernels_contrib:PermutationTest", test.state() | {part: value}, overwrite=True)
-        with pytest.raises(ModelFileError):
-            load(path)
-
-
 # What is refused ---------------------------------------------------------------------------------------------------
 
 
@@ -350,8 +293,3 @@ def test_options_of_the_tests():
         hsic_test(X, Y, sigma=0.1, max_features=5)
     with pytest.raises(ValueError, match="regularization"):
         kernel_ridge(X, T, regularization=0.0)
-
-
-def test_they_are_found_by_name():
-    for name in ("mmd_test", "hsic_test", "kernel_cca", "kernel_pls", "kernel_ridge"):
-        assert fk.get_method(name).__name__ == name

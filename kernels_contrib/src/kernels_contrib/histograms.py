@@ -12,7 +12,7 @@ from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Cost, Kernel, KernelParameterError, Offer, Summary, Summation
 from fastkpca.kernels.parameters import positive_number, resolved
 
-from .kernels.parameters import evenly
+from .kernels.parameters import Correlation, evenly
 
 __all__ = ["ChiSquared", "Intersection"]
 
@@ -37,7 +37,7 @@ def _chi_squares(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return squares
 
 
-class ChiSquared(Kernel):
+class ChiSquared(Correlation):
     """Chi-squared kernel exp(-gamma sum_j (x_j - y_j)^2 / (x_j + y_j)), scikit-learn's ``chi2_kernel``.
 
     For histograms (Zhang, Marszalek, Lazebnik, Schmid 2007).
@@ -49,7 +49,6 @@ class ChiSquared(Kernel):
     """
 
     api_version = 1
-    positive_semidefinite = True
     parameters = {"gamma": None}
 
     gamma: float | None
@@ -72,15 +71,9 @@ class ChiSquared(Kernel):
         values, gamma = _chi_squares(X, Y), resolved("chi_squared", "gamma", self.gamma)
         return np.exp(np.multiply(values, -gamma, out=values), out=values).astype(X.dtype, copy=False)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return np.ones(len(X))
-
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # d + 5 roundings of the exponent t, where t exp(-t) <= 1/e, and of exp
         return (data.n_features + 5.0) * UNIT + 4.0 * UNIT + 2.0 * unit_roundoff(dtype)
-
-    def value_bound(self, data: Summary) -> float:
-        return 1.0
 
 
 class Intersection(Kernel):

@@ -152,13 +152,13 @@ def _from_features(problem: Penalised, positive_rows: np.ndarray, c: int) -> Fit
         second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
     values, vectors = np.linalg.eigh(spread)
     kept = values > len(values) * EPS * values.max(initial=0.0)
-    best = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
-    count = problem.separating(best.quotients)
-    weights = best.columns[:, :count] * np.sqrt(n_positive - 1)
+    columns, quotients = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
+    count = problem.separating(quotients)
+    weights = columns[:, :count] * np.sqrt(n_positive - 1)
     weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
     return FittedDirections(
         problem.products.feature_function(weights, mean @ weights),
-        best.quotients[:count],
+        quotients[:count],
         {"residual_trace": missed + others_missed},
     )
 

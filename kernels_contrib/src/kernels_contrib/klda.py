@@ -210,13 +210,13 @@ def _from_features(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirec
     second = None
     if problem.penalty == "coefficients":
         second = within + contrasts @ contrasts.T + n * np.outer(mean, mean)
-    best = feature_directions(within, contrasts, second, problem.mu, c)
-    kept = problem.separating(best.quotients)
-    weights = best.columns[:, :kept] * np.sqrt(n - len(counts))
+    columns, quotients = feature_directions(within, contrasts, second, problem.mu, c)
+    kept = problem.separating(quotients)
+    weights = columns[:, :kept] * np.sqrt(n - len(counts))
     weights = weights * _signs(class_means @ weights)
     return FittedDirections(
         problem.products.feature_function(weights, mean @ weights),
-        best.quotients[:kept],
+        quotients[:kept],
         {"residual_trace": missed},
         (class_means @ weights, weights.T @ within @ weights / (n - len(counts))),
     )

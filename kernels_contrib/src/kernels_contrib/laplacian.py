@@ -10,12 +10,12 @@ import numpy as np
 import scipy  # scipy.spatial is loaded where it is used first
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
+from fastkpca.kernels import KernelParameterError, Offer, Summary
 from fastkpca.kernels.parameters import length, positive_number, resolved
 
 from .kernels._radial import Profile, distances
 from .kernels.line import line_offers
-from .kernels.parameters import evenly
+from .kernels.parameters import Correlation, evenly
 from .kernels.profiles import scale_of
 
 __all__ = ["Laplacian"]
@@ -25,7 +25,7 @@ def _length_of_gamma(gamma: object) -> float:
     return 1.0 / positive_number("laplacian", "gamma", gamma)
 
 
-class Laplacian(Kernel):
+class Laplacian(Correlation):
     """Laplacian kernel k(x, y) = exp(-|x - y|_1 / length_scale).
 
     A product of exponentials over the coordinates, so positive semidefinite in any dimension.
@@ -43,7 +43,6 @@ class Laplacian(Kernel):
     """
 
     api_version = 1
-    positive_semidefinite = True
     translation = "kernel"
     parameters = {"length_scale": None}
     width_parameter = "length_scale"
@@ -94,9 +93,6 @@ class Laplacian(Kernel):
         # in more dimensions a product of such kernels, one for each coordinate, whose sums do not come apart
         return line_offers(0, self._scale()[0], data_x, data_y, tol)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return np.ones(len(X))
-
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # A sum of d rounded differences and a product give t = |x - y|_1 / length_scale a relative error of at most
         # (d + 1) u, and t exp(-t) <= 1/e bounds the effect; two ulp for exp itself, one rounding to the tile type.
@@ -106,6 +102,3 @@ class Laplacian(Kernel):
         u = UNIT
         moved = 2 * u * math.sqrt(data.n_features) * data.radius / self.length_scale
         return min(1.0, 1.01 * (data.n_features + 1) * u / math.e + 4 * u + 2.0 * unit_roundoff(dtype) + moved)
-
-    def value_bound(self, data: Summary) -> float:
-        return 1.0

@@ -133,9 +133,8 @@ def kernel_logistic(
     tol = accuracy(tol, "tol")
     max_iterations = check_count(max_iterations, "max_iterations")
     weights = _weights(sample_weight, classes, codes)
-    options = FitOptions(
-        kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng, tol_name="features_tol"
-    )
+    features_tol = accuracy(features_tol, "features_tol")
+    options = FitOptions(kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng)
     products = products_for(X, options)
     if not products.kernel.by_number:
         need_semidefinite(products.kernel, "kernel_logistic")

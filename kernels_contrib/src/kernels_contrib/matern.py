@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import FeatureMap, Gaussian, Kernel, Offer, Summary
-from fastkpca.kernels.parameters import length, positive_number, resolved
+from fastkpca.kernels import FeatureMap, Gaussian, Offer, Summary
+from fastkpca.kernels.parameters import positive_number
 from fastkpca.methods import as_float
 
 from .kernels._radial import DIRECT, distances
 from .kernels.line import line_offers
 from .kernels.mixture import gamma_mixture
-from .kernels.parameters import FARTHEST, by_median
+from .kernels.parameters import FARTHEST, OfDistance
 from .kernels.profiles import LARGEST_ORDER, LEAST_ORDER, matern_profile, square_root_scale
 from .kernels.split import split_offers
 
@@ -26,7 +26,7 @@ SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 """Distance whose square is still a normal number."""
 
 
-class Matern(Kernel):
+class Matern(OfDistance):
     """Matérn kernel k(x, y) = 2^(1-nu) / Gamma(nu) t^nu K_nu(t), t = sqrt(2 nu) |x - y| / length_scale.
 
     K_nu is the modified Bessel function of the second kind. nu = 1/2 is the exponential exp(-t), nu = 3/2 is
@@ -67,29 +67,17 @@ class Matern(Kernel):
     """
 
     api_version = 1
-    positive_semidefinite = True
+    known_as = "matern"
     parameters = {"nu": 1.5, "length_scale": None}
-    width_parameter = "length_scale"
     aliases = {"alpha": ("nu", lambda alpha: alpha), "gamma": ("length_scale", lambda gamma: gamma)}
 
     nu: float
-    length_scale: float | None
 
     def check(self) -> None:
         if as_float(self.nu) != math.inf:
             checked = positive_number("matern", "nu", self.nu, least=LEAST_ORDER, most=LARGEST_ORDER)
             self.__dict__["nu"] = checked
-        if self.length_scale is not None:
-            self.__dict__["length_scale"] = length("matern", "length_scale", self.length_scale)
-
-    def resolve(self, data: Summary) -> Matern:
-        if self.length_scale is not None:
-            return self
-        return Matern(nu=self.nu, length_scale=by_median(data))
-
-    @property
-    def _length(self) -> float:
-        return resolved("matern", "length_scale", self.length_scale)
+        super().check()
 
     @property
     def translation(self) -> str | None:
@@ -115,9 +103,6 @@ class Matern(Kernel):
         matern_profile(self.nu, mantissa).apply(values)
         return values.astype(X.dtype, copy=False)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return np.ones(len(X))
-
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         """Bound on |computed - k|, k of the rows as they were given; u is the roundoff.
 
@@ -133,9 +118,6 @@ class Matern(Kernel):
         relative = (64.0 * (d + 8) if d > DIRECT else 0.5 * (d + 4)) * u
         values = 8.0 * u if closed else 1e-13
         return min(1.0, 0.74 * relative + values + 2.0 * unit_roundoff(dtype) + self._moved(2.0 * u * data.radius))
-
-    def value_bound(self, data: Summary) -> float:
-        return 1.0
 
     def _moved(self, distance: float) -> float:
         """Bound on the change of k where a distance changes by at most ``distance``."""
@@ -175,7 +157,7 @@ class Matern(Kernel):
             scale = square_root_scale(2.0 * nu, length_scale)[0]
             offers += line_offers(int(power), scale, data_x, data_y, tol)
         offers += split_offers(
-            lambda: matern_profile(nu, length_scale),
+            matern_profile(nu, length_scale),
             lambda error: gamma_mixture(nu, length_scale**2 / nu, inverse=False, tol=error),
             data_x,
             data_y,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.methods import check_choice, check_count, check_flag, check_rng
 
 from .methods import stored
@@ -23,9 +24,6 @@ from .methods.products import Products, products_for, training_rows
 __all__ = ["PerceptronModel", "kernel_perceptron", "perceptron_decision", "perceptron_predict"]
 
 perceptron_predict = predict
-
-TILE = 512
-"""Rows that are visited with one product with K."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -139,12 +137,6 @@ def kernel_perceptron(
     rule = _Rule(codes, len(classes), joint=multiclass == "joint")
     last, mean, mistakes = _epochs(products, rule, max_epochs, generator if shuffle else None)
     alpha = mean if averaged else last
-    zero = np.zeros(rule.n_columns)
-    function: KernelFunction
-    if products.features is None:
-        function = products.function(alpha, zero)
-    else:
-        function = products.feature_function(products.features.T @ alpha, zero)
     return PerceptronModel(
         classes=classes,
         alpha=alpha,
@@ -153,7 +145,7 @@ def kernel_perceptron(
         multiclass=multiclass if len(classes) > 2 else "two",
         averaged=averaged,
         kernel=products.kernel.unbound(),
-        function=function,
+        function=products.function_of(alpha, np.zeros(rule.n_columns)),
         info=products.info,
     )
 
@@ -199,11 +191,12 @@ def _epochs(
     alpha, moment, steps = np.zeros((n, rule.n_columns)), np.zeros((n, rule.n_columns)), 0
     rows = _Rows(products, rule.n_columns)
     mistakes: list[int] = []
+    tile = parallel.tile_rows(n)  # visited with one product with K
     for _ in range(max_epochs):
         order = np.arange(n) if generator is None else generator.permutation(n)
         mistakes.append(0)
-        for start in range(0, n, TILE):
-            index = order[start : start + TILE]
+        for start in range(0, n, tile):
+            index = order[start : start + tile]
             updates = _tile_updates(rows, rule, index)
             if updates:
                 change = np.zeros((len(index), rule.n_columns))

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
 
 import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import Kernel, Offer, Summary
-from fastkpca.kernels.parameters import length, positive_number, resolved
+from fastkpca.kernels import Offer, Summary
+from fastkpca.kernels.parameters import positive_number
 
-from .kernels._radial import DIRECT, Profile, distances
+from .kernels._radial import DIRECT, distances
 from .kernels.mixture import gamma_mixture
-from .kernels.parameters import FARTHEST, by_median
-from .kernels.profiles import scale_of
+from .kernels.parameters import FARTHEST, OfDistance
 from .kernels.split import split_offers
 
 __all__ = ["RationalQuadratic"]
 
-MOST_OCTAVES = 500
-"""Of rows over a unit in which their squares are finite."""
-LEAST_ORDER, LARGEST_ORDER = 1e-12, 1e100
-"""Of alpha: between them no power leaves float64."""
 
-
-class RationalQuadratic(Kernel):
+class RationalQuadratic(OfDistance):
     """Rational quadratic kernel k(x, y) = (1 + |x - y|^2 / (2 alpha length_scale^2))^-alpha.
 
     A mixture of Gaussians over a gamma density of 1 / sigma^2, so positive semidefinite in any dimension; alpha to
@@ -35,7 +28,7 @@ class RationalQuadratic(Kernel):
     Parameters
     ----------
     alpha : float, default 1.0
-        From 1e-12 to 1e100.
+        From 1e-100 to 1e100.
     length_scale : float, optional
         Positive, in the units of X. Default: as the Gaussian's sigma, the median distance of the rows
         divided by sqrt(2).
@@ -47,35 +40,17 @@ class RationalQuadratic(Kernel):
     """
 
     api_version = 1
-    positive_semidefinite = True
+    known_as = "rational_quadratic"
     translation = "kernel"
     parameters = {"alpha": 1.0, "length_scale": None}
-    width_parameter = "length_scale"
 
     alpha: float
-    length_scale: float | None
 
     def check(self) -> None:
-        self.__dict__.update(
-            alpha=positive_number("rational_quadratic", "alpha", self.alpha, least=LEAST_ORDER, most=LARGEST_ORDER)
+        self.__dict__["alpha"] = positive_number(
+            "rational_quadratic", "alpha", self.alpha, least=1.0 / FARTHEST, most=FARTHEST
         )
-        if self.length_scale is not None:
-            self.__dict__["length_scale"] = length("rational_quadratic", "length_scale", self.length_scale)
-
-    def resolve(self, data: Summary) -> RationalQuadratic:
-        if self.length_scale is not None:
-            return self
-        return RationalQuadratic(alpha=self.alpha, length_scale=by_median(data))
-
-    @property
-    def _length(self) -> float:
-        return resolved("rational_quadratic", "length_scale", self.length_scale)
-
-    def _profile(self) -> Profile:
-        with localcontext() as context:
-            context.prec = 50
-            scale = 1 / ((2 * Decimal(self.alpha)).sqrt() * Decimal(self._length))
-        return Profile("power", scale_of(scale), order=self.alpha)
+        super().check()
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         # in units of 2^exponent, about the length: squared distances are 0 only where k is 1
@@ -98,7 +73,7 @@ class RationalQuadratic(Kernel):
         """log(1 + z) of the entries ``far``, from squares in a unit in which they are finite: z is too large for the 1
         to count, or 0 where both rows are the same."""
         largest = max(float(np.abs(rows).max()) for rows in (X, Y))
-        unit = math.frexp(largest)[1] - MOST_OCTAVES
+        unit = math.frexp(largest)[1] - np.finfo(np.float64).maxexp // 2 + X.shape[1].bit_length()
         squares = _squares(X, Y, unit)[far]
         apart = squares > 0.0
         squares[apart] = np.log(squares[apart]) + (log_factor + 2.0 * math.log(2.0) * (unit - exponent))
@@ -108,9 +83,6 @@ class RationalQuadratic(Kernel):
         if self.alpha < 1e-3:  # the power would lose the digits of K: differences take its place
             return None
         return K ** (1.0 + 1.0 / self.alpha) / self._length / self._length
-
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return np.ones(len(X))
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         """Bound on |computed - k|, k of the rows as they were given; u is the roundoff.
@@ -125,16 +97,13 @@ class RationalQuadratic(Kernel):
         moved = 0.61 * 2.0 * u * data.radius / self._length
         return min(1.0, relative + 16.0 * u + 2.0 * unit_roundoff(dtype) + moved)
 
-    def value_bound(self, data: Summary) -> float:
-        return 1.0
-
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         alpha, length_scale = self.alpha, self._length
         farthest = max(data_x.radius, data_y.radius) / length_scale
         if not 1e-3 <= alpha <= 1e6 or farthest > FARTHEST:
             return ()
         return split_offers(
-            self._profile,
+            lambda r: np.exp(-alpha * np.log1p(np.square(r / length_scale) / (2.0 * alpha))),
             lambda error: gamma_mixture(alpha, alpha * length_scale**2, inverse=True, tol=error),
             data_x,
             data_y,

@@ -29,7 +29,7 @@ from .cca import kernel_cca
 from .pls import kernel_pls
 from .ridge import kernel_ridge
 
-__all__ = ["METHOD", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor"]
+__all__ = ["METHOD", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor", "Projector"]
 
 METHOD = [StrOptions({"auto", "features", "gram"})]
 
@@ -74,6 +74,14 @@ class MedianWidth(KernelEstimator):
         """One for each row, as scikit-learn checks them; None where none are given."""
         return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
 
+    def _checked_rows(self, X: Any, y: Any) -> Any:
+        """Rows of a fit, and the parameters, checked; y must be there."""
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return self._validated(X, reset=True)
+
     def _kernel_of_fit(self, X: Any) -> Kernel:
         given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
         gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
@@ -108,11 +116,7 @@ class _OfNumbers(MedianWidth):
 
     def _targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Rows and targets of a fit, and the parameters, checked."""
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X = self._validated(X, reset=True)
+        X = self._checked_rows(X, y)
         y = check_array(y, ensure_2d=False, dtype="numeric", ensure_min_samples=2, input_name="y")
         check_consistent_length(X, y)
         return X, y
@@ -213,8 +217,38 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
         return self
 
 
+class Projector(KernelTransformer, MedianWidth):
+    """Such an estimator whose model gives coordinates of rows."""
+
+    model_: Any
+
+    @property
+    def _projection(self) -> Any:
+        return self.model_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of rows: along directions, or components.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        coordinates = self._projection.project(X, n_threads=self._n_threads())
+        return np.asarray(coordinates, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._projection.function.constant)
+
+
 @dataclass(eq=False, repr=False)
-class _Components(KernelTransformer, _OfNumbers):
+class _Components(Projector, _OfNumbers):
     """An estimator of ``n_components`` functions of the rows that have to do with targets."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = MedianWidth._parameter_constraints | {
@@ -225,30 +259,6 @@ class _Components(KernelTransformer, _OfNumbers):
     n_components: int = 2
     _: KW_ONLY
     tol: float = 1e-10
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Components of rows.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components_)
-        """
-        check_is_fitted(self, "model_")
-        X = self._validated(X, reset=False)
-        components = self._projection.project(X, n_threads=self._n_threads())
-        return np.asarray(components, dtype=np.float32 if X.dtype == np.float32 else np.float64)
-
-    @property
-    def _projection(self) -> Any:
-        return self.model_
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
 
 
 class KernelPLSRegression(RegressorMixin, Predictor, _Components):

@@ -182,9 +182,8 @@ def kernel_ridge(
     tol, max_iterations = accuracy(tol, "tol"), check_count(max_iterations, "max_iterations")
     if features_tol is None:
         features_tol = 1e-10 if method == "features" else 1e-14
-    options = FitOptions(
-        kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng, tol_name="features_tol"
-    )
+    features_tol = accuracy(features_tol, "features_tol")
+    options = FitOptions(kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng)
     products, targets, weights = regression_on(X, t, sample_weight, options, "kernel_ridge")
     root = np.sqrt(weights)[:, None]
     norms = np.linalg.norm(root * targets, axis=0)

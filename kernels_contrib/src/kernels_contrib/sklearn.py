@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fastkpca.sklearn import KernelTransformer  # first: it says what to install
+# first: without scikit-learn it says what to install
+from .regressors import METHOD, KernelCCA, KernelPLSRegression, KernelRidge, Predictor, Projector
 
 # isort: split
-from sklearn import get_config
 from sklearn.base import ClassifierMixin, ClusterMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -27,7 +27,6 @@ from .clustering import kernel_kmeans
 from .diffusion import spectral_clustering
 from .klda import klda
 from .logistic import kernel_logistic
-from .regressors import METHOD, KernelCCA, KernelPLSRegression, KernelRidge, Predictor
 
 __all__ = [
     "KLDA",
@@ -45,11 +44,7 @@ class _KernelClassifier(ClassifierMixin, Predictor):
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Rows and labels of a fit, and the parameters, checked."""
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X = self._validated(X, reset=True)
+        X = self._checked_rows(X, y)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -73,7 +68,7 @@ class _KernelClassifier(ClassifierMixin, Predictor):
 
 
 @dataclass(eq=False, repr=False)
-class KLDA(KernelTransformer, _KernelClassifier):
+class KLDA(Projector, _KernelClassifier):
     """Kernel Fisher discriminant analysis: directions that separate classes, and the classes of rows.
 
     Parameters
@@ -168,26 +163,6 @@ class KLDA(KernelTransformer, _KernelClassifier):
         )
         self.classes_ = self.model_.classes
         return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of rows along the directions.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-        """
-        check_is_fitted(self, "model_")
-        X = self._validated(X, reset=False)
-        coordinates = self.model_.project(X, n_threads=self._n_threads())
-        return np.asarray(coordinates, dtype=np.float32 if X.dtype == np.float32 else np.float64)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.model_.n_components)
 
 
 @dataclass(eq=False, repr=False)
@@ -315,9 +290,7 @@ class _KernelClusterer(ClusterMixin, Predictor):
         -------
         self
         """
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
-        X = self._validated(X, reset=True)
+        X = self._checked_rows(X, ())
         kernel = self._kernel_of_fit(X)
         if self._precomputed:  # declared: the plan checks it
             kernel = type(kernel)(semidefinite=True)

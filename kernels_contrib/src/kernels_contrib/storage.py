@@ -28,10 +28,12 @@ from .ridge import RidgeModel
 __all__ = ["load", "save"]
 
 MODELS: dict[str, type[FittedMethod]] = {
-    cls.__name__: cls for cls in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)
+    cls.__name__: cls
+    for cls in (
+        *(KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel, KMeansModel),
+        *(SpectralModel, DiffusionModel, CCAModel, PLSModel, PermutationTest, RidgeModel),
+    )
 }
-MODELS |= {cls.__name__: cls for cls in (KMeansModel, SpectralModel, DiffusionModel)}
-MODELS |= {cls.__name__: cls for cls in (CCAModel, PLSModel, PermutationTest, RidgeModel)}
 KIND = "kernels_contrib:"
 DISTRIBUTION = "fastkpca-kernels-contrib"
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Distances over tiles, radial profiles over arrays, and sums over near pairs; the loops are C in radial.c.
+"""Distances over tiles, and radial profiles over arrays; the loops are C in radial.c.
 
 Arrays in, arrays out. The GIL is released while they run.
 """
@@ -12,12 +12,10 @@ from libc.stdint cimport int64_t
 cdef extern from "radial.h" nogil:
     enum:
         KC_TERMS
-        KC_WIDE_TERMS
         KC_EXP
         KC_THREE_HALVES
         KC_FIVE_HALVES
         KC_TABLE
-        KC_POWER
 
     ctypedef struct kc_profile:
         int kind
@@ -25,7 +23,6 @@ cdef extern from "radial.h" nogil:
         double c_high
         double c_low
         double c_rest
-        double order
         double largest
         const double *table
         int64_t first
@@ -33,44 +30,18 @@ cdef extern from "radial.h" nogil:
         int shift
         double lowest
 
-    ctypedef struct kc_wide:
-        Py_ssize_t pieces
-        double per_unit
-        const double *table
-
-    ctypedef struct kc_near:
-        Py_ssize_t d
-        Py_ssize_t k
-        const double *targets
-        const double *sources
-        Py_ssize_t m
-        const int64_t *start
-        int64_t cells[3]
-        double low[3]
-        double per_cell[3]
-        int64_t reach
-        double cut
-        const kc_profile *profile
-        kc_wide wide
-        const double *U
-
     void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r)
     void kc_distances(int squares, int city_block, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
                       const double *Yt, double *out)
     void kc_mend_products(int same, int squares, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
                           const double *Y, const double *xx, const double *yy, double *out)
-    int kc_near_sum(const kc_near *p, Py_ssize_t begin, Py_ssize_t end, double *V)
 
 
 TERMS = KC_TERMS
-WIDE_TERMS = KC_WIDE_TERMS
 DIRECT = 16
 """Distances by differences up to this many coordinates; beyond, by products that are mended where they cancel."""
 FARTHEST = 1e150
-KINDS = {
-    "exp": KC_EXP, "three halves": KC_THREE_HALVES, "five halves": KC_FIVE_HALVES, "table": KC_TABLE,
-    "power": KC_POWER,
-}
+KINDS = {"exp": KC_EXP, "three halves": KC_THREE_HALVES, "five halves": KC_FIVE_HALVES, "table": KC_TABLE}
 
 
 cdef class Profile:
@@ -79,7 +50,7 @@ cdef class Profile:
     cdef kc_profile p
     cdef double[:, ::1] table
 
-    def __init__(self, str kind, tuple scale, *, double order=0.0, double largest=1000.0, table=None,
+    def __init__(self, str kind, tuple scale, *, double largest=1000.0, table=None,
                  double lowest=0.0, object pieces_an_octave=4):
         cdef double high, rest
         self.p.kind = KINDS[kind]
@@ -87,7 +58,7 @@ cdef class Profile:
         # 26 bits of c, so that products with the upper 26 bits of r are exact
         high = float(np.int64(int(np.float64(self.p.c).view(np.int64)) & ~((1 << 27) - 1)).view(np.float64))
         self.p.c_high, self.p.c_low, self.p.c_rest = high, self.p.c - high, rest
-        self.p.order, self.p.largest, self.p.lowest = order, largest, lowest
+        self.p.largest, self.p.lowest = largest, lowest
         self.p.table = NULL
         if table is not None:
             self.table = np.ascontiguousarray(table, dtype=np.float64)
@@ -145,92 +116,3 @@ def distances(X, Y, *, bint squares=False, bint city_block=False):
     with nogil:
         kc_mend_products(same, squares, n, m, d, &x[0, 0], &y[0, 0], &xx[0], &yy[0], &out[0, 0])
     return result
-
-
-cdef class NearPairs:
-    """Rows sorted into cells, and sums over the pairs within a distance.
-
-    Parameters
-    ----------
-    profile : Profile
-    wide : ndarray (pieces, WIDE_TERMS) or None
-        What is subtracted from the profile, piecewise in the squared distance.
-    sources : ndarray (m, d)
-        d at most 3.
-    cut : float
-        Largest distance.
-    most_cells : int
-    """
-
-    cdef Profile profile
-    cdef kc_near near
-    cdef object low, per_cell, cells, order, keep
-    cdef Py_ssize_t d
-
-    def __init__(self, Profile profile, wide, sources, double cut, Py_ssize_t most_cells):
-        cdef Py_ssize_t a
-        cdef const double[:, ::1] columns, pieces
-        cdef const int64_t[::1] start
-        self.profile = profile
-        self.d = sources.shape[1]
-        self.near.profile = &profile.p
-        self.near.d, self.near.m = self.d, sources.shape[0]
-        self.near.cut = cut * cut
-        low = sources.min(axis=0)
-        extent = sources.max(axis=0) - low
-        # cells of half the cut (a little more, for rounding), or of all of it where that would be too many
-        for share in (0.5, 1.0, 2.0, 4.0, 8.0, np.inf):
-            size = share * cut * (1.0 + 1e-9)
-            counts = np.floor(np.minimum(extent / size, 1e9)) + 1.0
-            if counts.prod() <= most_cells:
-                break
-        self.near.reach = 2 if share < 1.0 else 1
-        self.low, self.per_cell, self.cells = low, np.full(self.d, 1.0 / size), counts.astype(np.int64)
-        for a in range(3):
-            self.near.cells[a], self.near.low[a], self.near.per_cell[a] = 1, 0.0, 0.0
-        for a in range(self.d):
-            self.near.cells[3 - self.d + a] = self.cells[a]
-            self.near.low[3 - self.d + a] = low[a]
-            self.near.per_cell[3 - self.d + a] = 1.0 / size
-        number = self.cell_numbers(sources)
-        self.order = np.argsort(number, kind="stable")
-        total = int(self.cells.prod())
-        starts = np.zeros(total + 1, dtype=np.int64)
-        np.cumsum(np.bincount(number, minlength=total), out=starts[1:])
-        sorted_columns = np.ascontiguousarray(sources[self.order].T)
-        columns, start = sorted_columns, starts
-        self.near.sources, self.near.start = &columns[0, 0], &start[0]
-        self.near.wide.table = NULL
-        self.near.wide.pieces, self.near.wide.per_unit = 0, 0.0
-        if wide is not None:
-            pieces = wide
-            self.near.wide.table = &pieces[0, 0]
-            self.near.wide.pieces = pieces.shape[0]
-            self.near.wide.per_unit = pieces.shape[0] / (cut * cut)
-        self.keep = (sorted_columns, starts, wide)
-
-    @property
-    def source_order(self):
-        return self.order
-
-    def cell_numbers(self, points):
-        """The cell of each point; those outside belong to the nearest."""
-        at = np.floor(np.clip((points - self.low) * self.per_cell, 0.0, self.cells - 1.0)).astype(np.int64)
-        number = at[:, 0]
-        for a in range(1, self.d):
-            number = number * self.cells[a] + at[:, a]
-        return number
-
-    def add(self, targets, U, V, Py_ssize_t begin, Py_ssize_t end):
-        """V[begin:end] += sum over near sources; targets (n, d), U (m, k) in ``source_order``, V (n, k)."""
-        cdef const double[:, ::1] x = targets, u = U
-        cdef double[:, ::1] v = V
-        cdef kc_near near = self.near
-        cdef int failed = 0
-        if begin >= end:
-            return
-        near.targets, near.U, near.k = &x[0, 0], &u[0, 0], u.shape[1]
-        with nogil:
-            failed = kc_near_sum(&near, begin, end, &v[0, 0])
-        if failed:
-            raise MemoryError("no memory for a batch of near pairs")

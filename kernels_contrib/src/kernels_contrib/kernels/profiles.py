@@ -12,6 +12,7 @@ from decimal import Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from scipy.special import gamma, kve
 
 from ._radial import TERMS, Profile
@@ -22,6 +23,7 @@ LEAST_ORDER = 0.05
 """Below it k rises from 0 to 1 within distances whose squares underflow."""
 LARGEST_ORDER = 50.0
 """Beyond, exp(t) k(t) would overflow; k differs from the Gaussian, nu = infinity, by about 1 / nu there."""
+NODES = chebyshev.chebpts1(TERMS)
 
 
 def _interpolation() -> tuple[np.ndarray, np.ndarray]:
@@ -29,13 +31,10 @@ def _interpolation() -> tuple[np.ndarray, np.ndarray]:
 
     Two steps: the product of the two matrices has entries of 1e4, and would cost four digits.
     """
-    chebyshev = np.polynomial.chebyshev
     to_powers = np.zeros((TERMS, TERMS))
     for degree, row in enumerate(np.eye(TERMS)):
-        power = chebyshev.cheb2poly(row[: degree + 1])
-        to_powers[degree, : len(power)] = power
-    j = np.arange(TERMS)
-    from_values = 2.0 / TERMS * np.cos(np.outer((j + 0.5) * np.pi / TERMS, j))
+        to_powers[degree, : degree + 1] = chebyshev.cheb2poly(row[: degree + 1])
+    from_values = 2.0 / TERMS * chebyshev.chebvander(NODES, TERMS - 1)
     from_values[:, 0] /= 2.0
     return from_values, to_powers
 
@@ -72,10 +71,9 @@ def _table(nu: float) -> dict:
     # 1 - M < 2^-55 below: the first correction is (t / 2)^(2 nu) or, for nu > 1, t^2 / (4 nu - 4), times less than 5
     first = math.floor(-28.0 / nu) if nu < 0.75 else -40 if nu <= 4.0 else -28
     last = 11
-    nodes = np.cos((np.arange(TERMS) + 0.5) * np.pi / TERMS)
     centers = 1.0 + (np.arange(pieces) + 0.5) / pieces
     starts = 2.0 ** np.arange(first, last)
-    t = starts[:, None, None] * (centers[:, None] + 0.5 / pieces * nodes)
+    t = starts[:, None, None] * (centers[:, None] + 0.5 / pieces * NODES)
     values = _smooth_part(nu, t.ravel()).reshape(-1, TERMS)
     table = values @ _TO_CHEBYSHEV @ _TO_POWERS
     return {

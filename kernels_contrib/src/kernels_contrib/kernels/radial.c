@@ -3,7 +3,6 @@
 #include "radial.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* musl's loader cannot choose among clones; others do before ThreadSanitizer can be called */
@@ -125,21 +124,10 @@ static void general(const kc_profile *p, Py_ssize_t n, double *r)
     }
 }
 
-static void power(const kc_profile *p, Py_ssize_t n, double *r)
-{
-    for (Py_ssize_t i = 0; i < n; i++) {
-        double t = r[i] * p->c;
-        /* log(1 + t^2) where t^2 overflows */
-        r[i] = exp(-p->order * (t < 1e100 ? log1p(t * t) : 2.0 * log(t)));
-    }
-}
-
 void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r)
 {
     if (p->kind <= KC_FIVE_HALVES)
         closed(p, n, r);
-    else if (p->kind == KC_POWER)
-        power(p, n, r);
     else
         general(p, n, r);
 }
@@ -211,113 +199,4 @@ KC_CLONES void kc_mend_products(int same, int squares, Py_ssize_t n, Py_ssize_t 
             for (Py_ssize_t j = same ? i : 0; j < m; j++)
                 row[j] = sqrt(row[j]);
     }
-}
-
-#define KC_BATCH 256
-
-typedef struct {
-    Py_ssize_t count;
-    int64_t index[KC_BATCH + 8];
-    double square[KC_BATCH + 8];
-    double value[KC_BATCH + 8];
-} batch;
-
-static void flush(const kc_near *p, batch *b, double *restrict V)
-{
-    const Py_ssize_t n = b->count, k = p->k;
-    b->count = 0;
-    for (Py_ssize_t q = 0; q < n; q++)
-        b->value[q] = sqrt(b->square[q]);
-    kc_profile_array(p->profile, n, b->value);
-    if (p->wide.table)
-        for (Py_ssize_t q = 0; q < n; q++) {
-            double at = b->square[q] * p->wide.per_unit;
-            Py_ssize_t piece = (Py_ssize_t)at;
-            piece = piece < p->wide.pieces ? piece : p->wide.pieces - 1;
-            const double *a = p->wide.table + KC_WIDE_TERMS * piece;
-            double x = 2.0 * (at - (double)piece) - 1.0;
-            b->value[q] -= ((((a[5] * x + a[4]) * x + a[3]) * x + a[2]) * x + a[1]) * x + a[0];
-        }
-    if (k == 1) {
-        double sum = 0.0;
-        for (Py_ssize_t q = 0; q < n; q++)
-            sum += b->value[q] * p->U[b->index[q]];
-        V[0] += sum;
-    } else
-        for (Py_ssize_t q = 0; q < n; q++) {
-            const double *restrict u = p->U + b->index[q] * k;
-            const double w = b->value[q];
-            for (Py_ssize_t c = 0; c < k; c++)
-                V[c] += w * u[c];
-        }
-}
-
-static int64_t cell_of(double x, double low, double per_cell, int64_t cells)
-{
-    double at = (x - low) * per_cell;
-    if (!(at > 0.0))
-        return 0;
-    return at < (double)(cells - 1) ? (int64_t)at : cells - 1;
-}
-
-/* V of targets begin to end: sum over the sources within the cut of (k - wide) u, always in the order of cells. */
-int kc_near_sum(const kc_near *p, Py_ssize_t begin, Py_ssize_t end, double *V)
-{
-    batch *b = malloc(sizeof *b);
-    if (!b)
-        return 1;
-    b->count = 0;
-    for (Py_ssize_t t = begin; t < end; t++) {
-        const double *x = p->targets + t * p->d;
-        int64_t low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
-        double at[3] = {0.0, 0.0, 0.0};
-        const double *y[3] = {p->sources, p->sources, p->sources};
-        for (Py_ssize_t a = 0; a < p->d; a++) {
-            const Py_ssize_t slot = a + 3 - p->d; /* the last axis always runs fastest */
-            int64_t cell = cell_of(x[a], p->low[slot], p->per_cell[slot], p->cells[slot]);
-            low[slot] = cell > p->reach ? cell - p->reach : 0;
-            high[slot] = cell + p->reach < p->cells[slot] ? cell + p->reach : p->cells[slot] - 1;
-            at[a] = x[a];
-            y[a] = p->sources + a * p->m;
-        }
-        const Py_ssize_t d = p->d;
-        for (int64_t i = low[0]; i <= high[0]; i++)
-            for (int64_t j = low[1]; j <= high[1]; j++) {
-                int64_t row = (i * p->cells[1] + j) * p->cells[2];
-                int64_t from = p->start[row + low[2]], to = p->start[row + high[2] + 1];
-                for (int64_t s = from; s < to;) {
-                    int64_t stop = s + (KC_BATCH - b->count);
-                    stop = stop < to ? stop : to;
-                    Py_ssize_t count = b->count;
-                    if (d == 1)
-                        for (; s < stop; s++) {
-                            double e = at[0] - y[0][s], square = e * e;
-                            b->index[count] = s;
-                            b->square[count] = square;
-                            count += square <= p->cut;
-                        }
-                    else if (d == 2)
-                        for (; s < stop; s++) {
-                            double e = at[0] - y[0][s], f = at[1] - y[1][s], square = e * e + f * f;
-                            b->index[count] = s;
-                            b->square[count] = square;
-                            count += square <= p->cut;
-                        }
-                    else
-                        for (; s < stop; s++) {
-                            double e = at[0] - y[0][s], f = at[1] - y[1][s], g = at[2] - y[2][s];
-                            double square = e * e + f * f + g * g;
-                            b->index[count] = s;
-                            b->square[count] = square;
-                            count += square <= p->cut;
-                        }
-                    b->count = count;
-                    if (count == KC_BATCH)
-                        flush(p, b, V + t * p->k);
-                }
-            }
-        flush(p, b, V + t * p->k);
-    }
-    free(b);
-    return 0;
 }

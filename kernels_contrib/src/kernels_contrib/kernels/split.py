@@ -9,8 +9,8 @@ A kernel that is a mixture of Gaussians (``mixture``) is split in two by their w
   exp(-x^2 / (2 s)) along a coordinate is at most (q - 1)!! s^(-q/2) (its Fourier transform is positive, so zero is
   where it is largest), which bounds the error of each of the 2 d interpolations; earlier ones enlarge it by at most
   their Lebesgue constants.
-- k - wide is evaluated pair by pair (rows sorted into cells) up to a distance beyond which it is negligible: there it
-  is at most the narrow Gaussians' sum and the quadrature's error. Nothing is lost where rows coincide.
+- k - wide is a sparse matrix of the pairs up to a distance beyond which it is negligible: there it is at most the
+  narrow Gaussians' sum and the quadrature's error. Nothing is lost where rows coincide.
 
 Where to split, the order q and the step follow from a cost model; an error bound is a sum of the above and of rounding.
 """
@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import fft
+from numpy.polynomial import Chebyshev
+from scipy import fft, sparse
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from fastkpca.base import parallel
@@ -30,8 +32,6 @@ from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.methods import Rows
 
-from ._grid import gather, spread
-from ._radial import WIDE_TERMS, NearPairs, Profile
 from .mixture import Mixture
 from .parameters import evenly
 
@@ -40,22 +40,23 @@ __all__ = ["SplitSummation", "split_offers"]
 ORDERS = (4, 6, 8, 10, 12, 14)
 """Nodes of a box on each axis that a plan may choose."""
 MOST_POINTS = 1 << 24
-"""Of the padded grid: 128 MB for each of the arrays that hold it."""
+"""Of the padded grid: 128 MB for each of the arrays that hold it; four times as many weights of rows on it."""
 SAMPLE = 512
 """Rows, spread evenly over the sample, whose pairs are counted for the plan."""
-NEAR_ROWS = 1024
-"""Rows of a task of near pairs."""
+WIDE_TERMS = 32
+"""Of the Chebyshev series, in the squared distance, of what is subtracted from the kernel of near pairs."""
+RUN = 32
+"""Columns of a run of products: over so many, the matrix of near pairs is to be worth its making."""
+PAIR_BYTES = 90.0
+"""Of a near pair while the matrix is put together; in the end it takes 12."""
 
-# Seconds on one thread, by benchmarks/speed/matern.py
-PER_CANDIDATE = 1.3e-9
-PER_NEAR_PAIR = 6e-9
-PER_NEAR_COLUMN = 1.0e-9
-PER_GRID_POINT = 4.5e-9
-PER_SPREAD = 0.8e-9
-FLOPS = 5e9
-"""Flops of a second, in which a ``Cost`` counts."""
-LEAST_SECONDS = 0.005
-"""Of an exact product for which a plan is looked for."""
+# In the flops of a ``Cost``, on one thread, by benchmarks/speed/matern.py
+PER_NEW_PAIR = 1200.0
+PER_PAIR = 8.0
+PER_GRID_POINT = 22.0
+PER_SPREAD = 4.0
+LEAST_FLOPS = 25e6
+"""Of an exact product for which a plan is looked for: looking takes as long."""
 
 
 class Plan(NamedTuple):
@@ -70,21 +71,25 @@ class Plan(NamedTuple):
     points: tuple[int, ...]
     padded: tuple[int, ...]
     error: float
-    seconds: float
-    column_seconds: float
+    pairs: float
+    flops: float
 
 
-def _scales(q: int) -> np.ndarray:
-    """1 / prod (node_j - node_k), k != j, for q consecutive whole numbers as nodes."""
+def _lagrange(within: np.ndarray, q: int) -> np.ndarray:
+    """l_j, last axis, at places within the middle interval (0 to 1) of q consecutive whole numbers as nodes: products
+    of the distances to the nodes before and after the j-th."""
     f = math.factorial
-    return np.array([(-1.0) ** (q - 1 - j) / (f(j) * f(q - 1 - j)) for j in range(q)])
+    scales = [(-1.0) ** (q - 1 - j) / (f(j) * f(q - 1 - j)) for j in range(q)]
+    away = within[..., None] - (np.arange(q) - (q // 2 - 1.0))
+    before, after = np.ones((2, *away.shape))
+    np.cumprod(away[..., :-1], axis=-1, out=before[..., 1:])
+    np.cumprod(away[..., :0:-1], axis=-1, out=after[..., -2::-1])
+    return before * after * scales
 
 
 def _lebesgue(q: int) -> float:
     """Largest sum of |l_j| on the middle interval of q equispaced points; 1 % above what 401 points find."""
-    away = np.linspace(0.0, 1.0, 401)[:, None] - (np.arange(q) - (q // 2 - 1.0))
-    others = [np.delete(away, j, axis=1).prod(axis=1) for j in range(q)]
-    return 1.01 * float(np.abs(np.stack(others, axis=1) * _scales(q)).sum(axis=1).max())
+    return 1.01 * float(np.abs(_lagrange(np.linspace(0.0, 1.0, 401), q)).sum(axis=1).max())
 
 
 LEBESGUE = {q: _lebesgue(q) for q in ORDERS}
@@ -127,27 +132,30 @@ def _places(mixture: Mixture, tol: float) -> list[_Split]:
 
 
 def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, exact: float) -> Plan | None:
-    """The cheapest split whose error is at most tol; None where none takes fewer than ``exact`` seconds."""
+    """The cheapest split whose error is at most tol; None where none takes fewer than ``exact`` flops."""
     low = np.minimum(data_x.box[0], data_y.box[0])
     extent = np.maximum(data_x.box[1], data_y.box[1]) - low
     if not np.isfinite(extent).all():
         return None
     some_x, some_y = (evenly(data.sample, SAMPLE) for data in (data_x, data_y))
     squares = np.sort(cdist(some_x, some_y, "sqeuclidean").ravel())
+    if data_x is data_y:  # a row is near itself, but that is one pair of n
+        squares = squares[len(some_x) :]
     boxes = _Boxes(low, extent, data_x.n_samples, data_y.n_samples, squares)
     best: Plan | None = None
-    seconds = exact
+    least = exact
     for place in _places(mixture, tol):
-        near, near_column = boxes.near_seconds(place.cut)
-        if place.wide == 0 and near < seconds:
+        pairs = boxes.near_pairs(place.cut)
+        making, near = PER_NEW_PAIR / RUN * pairs, PER_PAIR * pairs
+        if place.wide == 0 and making + near < least:
             w, s = mixture.weights[:0], mixture.widths[:0]
-            best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, near, near_column)
-            seconds = near
+            best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
+            least = making + near
         for order in ORDERS if place.wide else ():
-            grid = _grid_plan(mixture, place, boxes, order, tol) if near < seconds else None
-            if grid is not None and near + grid.seconds < seconds:
-                seconds = near + grid.seconds
-                best = grid._replace(seconds=seconds, column_seconds=near_column + grid.seconds)
+            grid = _grid_plan(mixture, place, boxes, order, tol) if making + near < least else None
+            if grid is not None and making + near + grid.flops < least:
+                least = making + near + grid.flops
+                best = grid._replace(pairs=pairs, flops=near + grid.flops)
     return best
 
 
@@ -160,20 +168,16 @@ class _Boxes(NamedTuple):
     m: int
     squares: np.ndarray
 
-    def near_seconds(self, cut: float) -> tuple[float, float]:
-        """Seconds of the pairs within ``cut`` with one column, and of one more column."""
+    def near_pairs(self, cut: float) -> float:
+        """Pairs within ``cut``, about as many as the sample shows."""
         if cut == 0.0:
-            return 0.0, 0.0
-        n, m, d = self.n, self.m, len(self.low)
-        pairs = n * (m * (float(np.searchsorted(self.squares, cut**2)) + 1.0) / len(self.squares) + 1.0)
-        pairs = min(pairs, float(n) * m)
-        candidates = min({1: 1.5, 2: 2.3, 3: 4.2}[d] * pairs, float(n) * m)
-        column = PER_NEAR_COLUMN * pairs + 2e-8 * (n + m)
-        return PER_CANDIDATE * candidates + PER_NEAR_PAIR * pairs + 5.0**d * 4e-9 * n + column, column
+            return 0.0
+        share = (float(np.searchsorted(self.squares, cut**2)) + 1.0) / len(self.squares)
+        return min(self.n * (self.m * share + 1.0), float(self.n) * self.m)
 
 
 def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float) -> Plan | None:
-    """The plan with interpolation on q points, with the seconds of the grid alone; None where its error exceeds tol."""
+    """The plan with interpolation on q points, with the flops of the grid alone; None where its error exceeds tol."""
     w, s = mixture.weights[: place.wide], mixture.widths[: place.wide]
     d = len(boxes.low)
     with np.errstate(over="ignore"):
@@ -188,10 +192,10 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
     points = tuple(int(c) for c in counts)
     padded = tuple(2 * fft.next_fast_len(c, real=True) for c in points)
     size = math.prod(padded)
-    if size > MOST_POINTS:
+    if size > MOST_POINTS or float(boxes.n + boxes.m) * q**d > 4.0 * MOST_POINTS:
         return None
-    seconds = PER_GRID_POINT * size * math.log2(size + 2.0) / 10.0
-    seconds += PER_SPREAD * (boxes.n + boxes.m) * (q**d + 10.0 * q)
+    flops = PER_GRID_POINT * size * math.log2(size + 2.0) / 10.0
+    flops += PER_SPREAD * (boxes.n + boxes.m) * q**d
     # rounding: |K_grid|_2 |spread u|_2 times 6 u log2 of the size for the transforms; sums onto the grid
     lebesgue = LEBESGUE[q] ** (2 * d)
     rounding = lebesgue * UNIT * (6.0 * math.log2(size + 2.0) * math.sqrt(size) + 16.0 * q * d + len(w))
@@ -202,30 +206,23 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
         error += _wide_error(w, s, place.cut) + 32.0 * UNIT
     if error > tol:
         return None
-    return Plan(w, s, place.cut, q, step, boxes.low, points, padded, error, seconds, seconds)
-
-
-PIECES = 512
-"""Of the squared distance below the cut, each with its own polynomial."""
+    return Plan(w, s, place.cut, q, step, boxes.low, points, padded, error, 0.0, flops)
 
 
 def _wide_error(w: np.ndarray, s: np.ndarray, cut: float) -> float:
-    """Bound on the error of the piecewise polynomials in r^2: Chebyshev interpolation, and rounding."""
-    half = cut * cut / PIECES / 2.0
-    terms = WIDE_TERMS
-    derivative = float(w @ (0.5 / s) ** terms)
-    return derivative * half**terms / (math.factorial(terms) * 2.0 ** (terms - 1)) + 64.0 * UNIT
+    """Bound on the error of ``_wide_series``: of Chebyshev interpolation, and of rounding."""
+    half = cut * cut / 2.0
+    derivative = float(w @ (0.5 / s * half) ** WIDE_TERMS)
+    return derivative / (math.factorial(WIDE_TERMS) * 2.0 ** (WIDE_TERMS - 1)) + 8.0 * WIDE_TERMS * UNIT
 
 
-def _wide_table(w: np.ndarray, s: np.ndarray, cut: float) -> np.ndarray:
-    terms = WIDE_TERMS
-    nodes = np.cos((np.arange(terms) + 0.5) * np.pi / terms)
-    squares = (np.arange(PIECES)[:, None] + 0.5 * (nodes + 1.0)) * (cut * cut / PIECES)
-    values = np.zeros_like(squares)
-    for weight, width in zip(w, s):
-        values += weight * np.exp(-squares / (2.0 * width))
-    coefficients = np.linalg.solve(np.vander(nodes, terms, increasing=True), values.T).T
-    return np.ascontiguousarray(coefficients)
+def _wide_series(w: np.ndarray, s: np.ndarray, cut: float) -> Chebyshev:
+    """The wide Gaussians' sum, of a squared distance up to that of the cut."""
+
+    def values(squares: np.ndarray) -> np.ndarray:
+        return np.asarray(w @ np.exp(-squares / (2.0 * s[:, None])))
+
+    return Chebyshev.interpolate(values, WIDE_TERMS - 1, domain=[0.0, cut * cut])
 
 
 class SplitSummation(Summation):
@@ -233,30 +230,35 @@ class SplitSummation(Summation):
 
     Parameters
     ----------
-    profile : Profile
+    profile : callable
+        k of an array of distances.
     plan : Plan
     X, Y : Rows
         Targets and sources, of one to three coordinates, within the boxes that the plan was made for; Y None: the same.
     """
 
-    def __init__(self, profile: Profile, plan: Plan, X: Rows, Y: Rows | None = None, *, n_threads: int = 1):
+    def __init__(
+        self,
+        profile: Callable[[np.ndarray], np.ndarray],
+        plan: Plan,
+        X: Rows,
+        Y: Rows | None = None,
+        *,
+        n_threads: int = 1,
+    ):
         self.symmetric = Y is None
         self.n_threads = n_threads
-        self.shape = (len(X), len(X if Y is None else Y))
         self.error_bound = plan.error
         self.plan = plan
-        self._profile = profile
-        self._wide = None
-        self._near: dict[bool, tuple[NearPairs, np.ndarray, np.ndarray]] = {}
-        self._x = X.all()
-        self._y = self._x if Y is None else Y.all()
-        if plan.cut > 0.0 and len(plan.weights):
-            self._wide = _wide_table(plan.weights, plan.widths, plan.cut)
+        x = X.all()
+        y = x if Y is None else Y.all()
+        self.shape = (len(x), len(y))
+        if plan.cut > 0.0:
+            self._near = self._near_matrix(profile, x, y)
         if plan.points:
             self._transform = self._kernel_transform()
-            # in the order of grid corners: neighbours in memory are neighbours on the grid
-            self._grid_x = self._corners(self._x)
-            self._grid_y = self._grid_x if Y is None else self._corners(self._y)
+            self._grid_x = self._interpolation(x)
+            self._grid_y = self._grid_x if Y is None else self._interpolation(y)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         return self._multiply(U, transposed=False)
@@ -265,37 +267,42 @@ class SplitSummation(Summation):
         return self._multiply(U, transposed=not self.symmetric)
 
     def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=np.float64)
-        sources, targets = (self._x, self._y) if transposed else (self._y, self._x)
-        if U.ndim != 2 or len(U) != len(sources):
-            raise ValueError(f"U has shape {U.shape}; ({len(sources)}, k) is needed")
-        V = np.zeros((len(targets), U.shape[1]))
-        if self.plan.points:
-            spread = (self._grid_x, self._grid_y) if transposed else (self._grid_y, self._grid_x)
-            self._add_grid(*spread, U, V)
-        if self.plan.cut > 0.0:
-            self._add_near(targets, sources, transposed, U, V)
+        U = np.asarray(U, dtype=np.float64)
+        n, m = self.shape[::-1] if transposed else self.shape
+        if U.ndim != 2 or len(U) != m:
+            raise ValueError(f"U has shape {U.shape}; ({m}, k) is needed")
+
+        parts = parallel.columns(U.shape[1], float(U.size) * max(1, self.plan.order) ** len(self.plan.low))
+
+        def task(i: int) -> np.ndarray:
+            u = np.ascontiguousarray(U[:, parts[i]])
+            v = np.zeros((n, u.shape[1]))
+            if self.plan.points:
+                targets, sources = (self._grid_y, self._grid_x) if transposed else (self._grid_x, self._grid_y)
+                grids = sources.T @ u
+                for c, grid in enumerate(grids.T):
+                    grids[:, c] = self._convolve(grid.reshape(self.plan.points)).ravel()
+                v += targets @ grids
+            if self.plan.cut > 0.0:
+                v += (self._near.T if transposed else self._near) @ u
+            return v
+
+        V = np.empty((n, U.shape[1]))
+        for part, v in zip(parts, parallel.run(task, len(parts), n_threads=self.n_threads)):
+            V[:, part] = v
         if not np.isfinite(V).all():
             raise ValueError("the product is not finite: U contains NaN, infinity or numbers near the largest")
         return V
 
-    # near pairs
-
-    def _add_near(self, targets: np.ndarray, sources: np.ndarray, transposed: bool, U: np.ndarray, V: np.ndarray):
-        if transposed not in self._near:
-            # the table ends at the cut: pairs beyond it, by rounding, take the last piece
-            pairs = NearPairs(self._profile, self._wide, sources, self.plan.cut, 4 * len(sources) + 64)
-            order = np.argsort(pairs.cell_numbers(targets), kind="stable")
-            self._near[transposed] = pairs, order, np.ascontiguousarray(targets[order])
-        pairs, order, points = self._near[transposed]
-        columns = np.ascontiguousarray(U[pairs.source_order])
-        sums = np.zeros_like(V)
-
-        def task(i: int) -> None:
-            pairs.add(points, columns, sums, i * NEAR_ROWS, min(len(points), (i + 1) * NEAR_ROWS))
-
-        parallel.each(task, -(-len(points) // NEAR_ROWS), n_threads=self.n_threads)
-        V[order] += sums
+    def _near_matrix(self, profile: Callable[[np.ndarray], np.ndarray], x: np.ndarray, y: np.ndarray) -> Any:
+        """k - wide of the pairs within the cut, a sparse array."""
+        plan, tree = self.plan, cKDTree(x)
+        other = tree if y is x else cKDTree(y)
+        pairs = tree.sparse_distance_matrix(other, plan.cut, output_type="ndarray")
+        values = profile(pairs["v"])
+        if len(plan.weights):
+            values -= _wide_series(plan.weights, plan.widths, plan.cut)(pairs["v"] ** 2)
+        return sparse.csr_array((values, (pairs["i"].astype(np.int32), pairs["j"].astype(np.int32))), shape=self.shape)
 
     # the grid
 
@@ -323,35 +330,18 @@ class SplitSummation(Summation):
             values = values.take(np.minimum(np.arange(size), size - np.arange(size)), axis=axis)
         return np.ascontiguousarray(values)
 
-    def _corners(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(order of the points, number of the first corner of each stencil, position within the cell)."""
-        plan = self.plan
-        at = (points - plan.low) / plan.step
-        cell = np.clip(np.floor(at), 0.0, np.array(plan.points) - plan.order)
-        within = at - cell
-        number = np.zeros(len(points), dtype=np.int64)
-        for a, count in enumerate(plan.points):
-            number = number * count + cell[:, a].astype(np.int64)
-        order = np.argsort(number, kind="stable")
-        return order, np.ascontiguousarray(number[order]), np.ascontiguousarray(within[order])
-
-    def _add_grid(self, sources: tuple, targets: tuple, U: np.ndarray, V: np.ndarray) -> None:
-        plan = self.plan
-        size, scale = math.prod(plan.points), _scales(plan.order)
-
-        def task(c: int) -> np.ndarray:
-            order, corner, within = sources
-            grid = np.zeros(size)
-            u = np.ascontiguousarray(U[order, c])
-            spread(grid, plan.points, scale, corner, within, u)
-            grid = self._convolve(grid.reshape(plan.points)).ravel()
-            order, corner, within = targets
-            v = np.empty(len(corner))
-            gather(grid, plan.points, scale, corner, within, v)
-            return v
-
-        for c, v in enumerate(parallel.run(task, U.shape[1], n_threads=self.n_threads)):
-            V[targets[0], c] += v
+    def _interpolation(self, points: np.ndarray) -> sparse.csr_array:
+        """The weights of the corners of each point's stencil, a row for each point."""
+        counts, nodes = np.array(self.plan.points, dtype=np.int32), np.arange(self.plan.order, dtype=np.int32)
+        at = (points - self.plan.low) / self.plan.step
+        cell = np.clip(np.floor(at), 0.0, counts - len(nodes)).astype(np.int32)
+        along, corners = _lagrange(at - cell, len(nodes)), cell[..., None] + nodes
+        weights, numbers = along[:, 0], corners[:, 0]
+        for a in range(1, len(counts)):
+            weights = (weights[:, :, None] * along[:, a, None]).reshape(len(points), -1)
+            numbers = (numbers[:, :, None] * counts[a] + corners[:, a, None]).reshape(len(points), -1)
+        starts = np.arange(0, weights.size + 1, weights.shape[1], dtype=np.int32)
+        return sparse.csr_array((weights.ravel(), numbers.ravel(), starts), shape=(len(points), int(counts.prod())))
 
     def _convolve(self, grid: np.ndarray) -> np.ndarray:
         """Zero-padded, axis by axis: what is known to be zero, or is not asked for, is not transformed."""
@@ -368,7 +358,7 @@ class SplitSummation(Summation):
 
 
 def split_offers(
-    profile: Callable[[], Profile],
+    profile: Callable[[np.ndarray], np.ndarray],
     mixture: Callable[[float], Mixture],
     data_x: Summary,
     data_y: Summary,
@@ -378,8 +368,8 @@ def split_offers(
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     if tol is None or d > 3:
         return []
-    exact = float(n) * m * (d + 12) / FLOPS
-    if exact < LEAST_SECONDS:  # looking for a plan would take longer than the product
+    exact = float(n) * m * (d + 12)
+    if exact < LEAST_FLOPS:
         return []
     # dearer ones are offered too: a product asked for by name need not be the fastest
     plan = make_plan(mixture(0.02 * tol), data_x, data_y, tol, 20.0 * exact)
@@ -387,14 +377,15 @@ def split_offers(
         return []
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
-        return SplitSummation(profile(), plan, X, Y)
+        return SplitSummation(profile, plan, X, Y)
 
     size = math.prod(plan.padded) if plan.padded else 0
+    weights = float(plan.order) ** d
     cost = Cost(
-        row_flops=FLOPS * plan.seconds / n,
-        column_flops=FLOPS * plan.column_seconds / n,
-        setup_flops=FLOPS * (3e-7 * (n + m) + 3.0 * PER_GRID_POINT * size),
-        memory=8.0 * (4.0 * size + 12.0 * (n + m)),
+        row_flops=plan.flops / n,
+        column_flops=plan.flops / n,
+        setup_flops=PER_NEW_PAIR * plan.pairs + (1500.0 + 50.0 * weights) * (n + m) + 3.0 * PER_GRID_POINT * size,
+        memory=PAIR_BYTES * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
         residual=plan.error,
     )
     return [Offer("split", cost, build)]

@@ -44,8 +44,8 @@ SAME = 2e-3
 """Relative difference of contrasts that are the same minimum."""
 LARGEST = 1e300
 """Number in X, and its inverse the smallest that a column's largest may be."""
-LEAST_REGULARIZATION, LARGEST_REGULARIZATION = 1e-8, 1e8
-"""Of kappa: below, canonical correlations are all one to rounding; beyond, no dependence is left."""
+LEAST_REGULARIZATION = 1e-8
+"""Of kappa: below, canonical correlations are all one to rounding; beyond its inverse, no dependence is left."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -299,15 +299,11 @@ def _setting(
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
     need_semidefinite(kernel, "kica")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
-    if kappa > LARGEST_REGULARIZATION:
-        raise ValueError(
-            f"regularization is {kappa:g}; give at most {LARGEST_REGULARIZATION:g}, beyond which no dependence is left "
-            "to see (the paper's values are 2e-2 and 2e-3)"
-        )
-    if kappa < LEAST_REGULARIZATION:
+    if not LEAST_REGULARIZATION <= kappa <= 1.0 / LEAST_REGULARIZATION:
         raise ValueError(
             f"regularization is {kappa:g}; give at least {LEAST_REGULARIZATION:g}, below which canonical correlations "
-            "come within rounding of one (the paper's values are 2e-2 and 2e-3)"
+            f"come within rounding of one, and at most {1.0 / LEAST_REGULARIZATION:g}, beyond which no dependence is "
+            "left to see (the paper's values are 2e-2 and 2e-3)"
         )
     if tol is None:
         tol = 1e-2 * min(kappa, 1.0)

@@ -190,14 +190,7 @@ class Contrast:
         Phi -= Phi.mean(axis=2, keepdims=True)
         Phi = Phi.transpose(1, 0, 2).reshape(2 * D, -1)
         C = (Phi @ Phi.T) / Phi.shape[1]
-        # det(I - P_1 C_12 P_2 C_21), P = (C + e)^-1 C (C + e)^-1
-        first, second, across = C[:D, :D], C[D:, D:], C[:D, D:]
-        ridge = 0.5 * self.setting.kappa * np.eye(D)
-        inverse = np.linalg.inv(first + ridge)
-        left = inverse @ first @ inverse @ across
-        inverse = np.linalg.inv(second + ridge)
-        right = inverse @ second @ inverse @ across.T
-        return float(-0.5 * np.linalg.slogdet(np.eye(D) - left @ right)[1])
+        return _value_and_slope(C.reshape(2, D, 2, D), self.setting.kappa, "kgv")[0]
 
 
 def _value_and_slope(C: np.ndarray, kappa: float, name: str) -> tuple[float, Any]:

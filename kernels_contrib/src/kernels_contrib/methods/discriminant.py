@@ -35,17 +35,9 @@ from .functions import KernelFunction
 from .options import FitOptions, regularization_strength
 from .products import HELD, Products, products_for, small_features
 
-__all__ = ["Directions", "FittedDirections", "Penalised", "feature_directions", "fit_directions", "preconditioner"]
+__all__ = ["FittedDirections", "Penalised", "feature_directions", "fit_directions", "preconditioner"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
-
-
-@dataclass(frozen=True)
-class Directions:
-    """Columns w (D, c) or a (N, c) with unit w' S_w w + penalty, and the quotient that each reaches."""
-
-    columns: np.ndarray
-    quotients: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -189,8 +181,9 @@ def _check_penalty(regularization: Any, penalty: str, products: Products) -> flo
 
 def feature_directions(
     within: np.ndarray, contrasts: np.ndarray, second: np.ndarray | None, mu: float, c: int
-) -> Directions:
-    """The best ``c`` directions from D x D matrices.
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best ``c`` directions from D x D matrices: columns w (D, c) with unit w' S_w w + penalty, and the quotient
+    that each reaches.
 
     Parameters
     ----------
@@ -218,7 +211,7 @@ def feature_directions(
     spread = scipy.linalg.solve_triangular(factor, contrasts, lower=True)
     left, size, _ = scipy.linalg.svd(spread, full_matrices=False)
     columns = scipy.linalg.solve_triangular(factor, left[:, :c], lower=True, trans="T")
-    return Directions(columns if change is None else change @ columns, size[:c] ** 2)
+    return columns if change is None else change @ columns, size[:c] ** 2
 
 
 def _root(second: np.ndarray) -> np.ndarray:

@@ -29,8 +29,6 @@ class FitOptions:
         Most features of a map.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-    tol_name : str
-        What the user knows ``tol`` as.
     """
 
     kernel: Any
@@ -40,11 +38,10 @@ class FitOptions:
     max_features: int | None = None
     n_threads: int | None = None
     rng: Any = 0
-    tol_name: str = "tol"
 
     def __post_init__(self) -> None:
         check_choice(self.method, "method", ("auto", "features", "gram"))
-        accuracy(self.tol, self.tol_name)
+        accuracy(self.tol, "tol")
         if self.max_features is not None:
             check_count(self.max_features, "max_features")
 

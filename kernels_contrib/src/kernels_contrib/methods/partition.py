@@ -77,8 +77,6 @@ Product: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 STARTS = 10
 """Starts of k-means among points, of which the best goes on: scikit-learn's number before 1.4."""
-STEPS = 300
-"""Steps of Lloyd's algorithm among points, at most: scikit-learn's number."""
 ENOUGH = 1e-6
 """Share of the cost; a step that gains less is the last."""
 
@@ -273,15 +271,14 @@ def _seeds(Z: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator)
 def _lloyd(Z: np.ndarray, weights: np.ndarray, centres: np.ndarray) -> tuple[float, np.ndarray]:
     """(cost, labels) where Lloyd's algorithm ends; a part that gets empty begins anew at the row farthest from all."""
     k, before = len(centres), np.inf
-    for _ in range(STEPS):
+    while True:  # each step but the last gains ENOUGH
         labels, squares = nearest(Z, centres)
         cost = float(weights @ squares)
         if not cost < before * (1.0 - ENOUGH):
-            break
+            return cost, labels
         before = cost
         labels = filled(labels, squares, weights, k)
         centres = means(Z, labels, weights, k)
-    return cost, labels
 
 
 def partition(Z: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:

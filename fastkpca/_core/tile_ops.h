@@ -17,11 +17,6 @@
         /* K = x_i . y_j */                                                                                           \
         void (*dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,           \
                            ptrdiff_t ldy, T *K, ptrdiff_t ldk);                                                       \
-        /* K = alpha x_i . y_j of many coordinates; Y lies in panels of so many rows, each of them feature-major.     \
-           NULL: BLAS is as fast */                                                                                   \
-        ptrdiff_t panel;                                                                                              \
-        void (*dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y, T *K,   \
-                     ptrdiff_t ldk);                                                                                  \
         /* K = exp(min(0, K + a_i + b_j)), in place */                                                                \
         void (*gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, T *K, ptrdiff_t ldk);                   \
         /* K = (scale K + offset)^degree, degree >= 1, in place */                                                    \
@@ -50,10 +45,6 @@ typedef struct {
                     double g, double *sums);
     void (*squares_single)(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
                            const double *rj, double g, double *sums);
-    /* K - shift as the sum of two floats, high and low, and back; nj a multiple of FK_PAD */
-    void (*split)(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, double shift, float *high, float *low);
-    void (*join)(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low, double shift, double *K,
-                 ptrdiff_t ldk);
 } fk_ops;
 
 extern const fk_ops fk_ops_baseline;

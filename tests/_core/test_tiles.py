@@ -169,29 +169,6 @@ def test_wide_rows_with_themselves_against_longdouble(isa, n, d, offset):
     assert error.max() < 2 * (d + 4) * 1.2e-16 * 4.0
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("d", [33, 64, 256, 300, 784])
-def test_products_by_own_loops_are_chains_of_multiply_adds_wherever_they_stand(d, dtype):
-    """256 coordinates at a time."""
-    if tiles.INSTRUCTION_SET not in ("avx2", "avx512"):
-        pytest.skip("BLAS multiplies")
-    rng = np.random.default_rng(d)
-    X, Y = rng.normal(size=(19, d)).astype(dtype), rng.normal(size=(301, d)).astype(dtype)
-    whole = tiles.linear_block(X, Y)
-    # each product and sum of a chain is exact in long double for float32, and is rounded once
-    if dtype is np.float32:
-        expected = np.zeros(whole.shape, dtype=dtype)
-        for start in range(0, d, 256):
-            part = np.zeros(whole.shape, dtype=dtype)
-            for f in range(start, min(d, start + 256)):
-                product = X[:, f, None].astype(np.float64) * Y[:, f].astype(np.float64)
-                part = (product.astype(np.longdouble) + part).astype(dtype)
-            expected += part
-        np.testing.assert_array_equal(whole, expected)
-    for i, j in ((0, 0), (5, 3), (18, 300), (7, 271)):
-        np.testing.assert_array_equal(tiles.linear_block(X[i:], Y[j:]), whole[i:, j:])
-
-
 @pytest.mark.parametrize("m", [5, 24, 37, 200])
 @pytest.mark.parametrize(
     "kind, parameters", [("polynomial", {"scale": 1.0, "offset": 1.0, "degree": 3}), ("gaussian", {"sigma": 9.0})]

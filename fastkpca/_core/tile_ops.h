@@ -29,8 +29,6 @@
         /* Vt (k, nj) += (K' U)', U (ni, k) */                                                                        \
         void (*multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *U,   \
                                     ptrdiff_t ldu, double *Vt, ptrdiff_t ldv);                                        \
-        /* y = exp(x), x <= 0; n a multiple of FK_PAD */                                                              \
-        void (*exp_array)(ptrdiff_t n, const T *x, T *y);                                                             \
     } fk_ops_##S
 
 FK_DECLARE_OPS(double, d);
@@ -55,7 +53,7 @@ extern const fk_ops fk_ops_avx2;
 extern const fk_ops fk_ops_avx512;
 #endif
 
-/* The table of this name, or the best one for name == NULL; NULL where this processor or build has none. */
+/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
 const fk_ops *fk_select(const char *name);
 
 #endif

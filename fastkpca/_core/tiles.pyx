@@ -18,20 +18,10 @@ from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 
 cdef extern from "tile_ops.h" nogil:
-    ctypedef struct fk_ops_d:
-        void (*exp_array)(Py_ssize_t n, const double *x, double *y) noexcept nogil
-
-    ctypedef struct fk_ops_s:
-        void (*exp_array)(Py_ssize_t n, const float *x, float *y) noexcept nogil
-
     ctypedef struct fk_ops:
         const char *name
-        fk_ops_d d
-        fk_ops_s s
 
     const fk_ops *fk_select(const char *name)
-    enum:
-        FK_PAD
 
 
 cdef extern from "tile_pair.h" nogil:
@@ -97,13 +87,8 @@ def use_instruction_set(name=None):
     this processor or this build has none of that name.
     """
     global ops, INSTRUCTION_SET
-    cdef const fk_ops *found
-    cdef bytes text
-    if name is None:
-        found = fk_select(NULL)
-    else:
-        text = name.encode()
-        found = fk_select(text)
+    cdef bytes text = b"" if name is None else name.encode()
+    cdef const fk_ops *found = fk_select(text)
     if found is NULL:
         raise ValueError(f"no tile loops for instruction set {name!r} on this processor")
     ops = found
@@ -328,28 +313,3 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
             pair.known = known
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))
-
-
-def exp_nonpositive(x):
-    """exp(x) of a contiguous array of float64 or float32, x <= 0 (or NaN), by the tiles' own vector loop; a new array.
-
-    Results below the smallest normal number are 0.
-    """
-    cdef const double[::1] in_d
-    cdef double[::1] out_d
-    cdef const float[::1] in_s
-    cdef float[::1] out_s
-    cdef Py_ssize_t size = x.size, pads = (FK_PAD - size % FK_PAD) % FK_PAD
-    flat = np.concatenate([np.ravel(x), np.zeros(pads, dtype=x.dtype)])
-    out = np.empty_like(flat)
-    if flat.size == 0:
-        return out.reshape(x.shape)
-    if flat.dtype == np.float32:
-        in_s, out_s = flat, out
-        with nogil:
-            ops.s.exp_array(size + pads, &in_s[0], &out_s[0])
-    else:
-        in_d, out_d = flat, out
-        with nogil:
-            ops.d.exp_array(size + pads, &in_d[0], &out_d[0])
-    return out[:size].reshape(x.shape)

@@ -18,6 +18,7 @@ from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..rows.view import Rows
+from .near import LOOKED_AT
 from .rates import CLUSTERS, RATE, entry_rate
 from .vectors import columns_of
 
@@ -34,8 +35,6 @@ STRIP = 1 << 16
 WORTH = 0.55
 """Share of the pairs that an offer computes, at most: in eight coordinates and more, where boxes are wide, those of a
 sample show a quarter too few."""
-FEW = 64
-"""Rows whose distances to a sample's tell whether leaves are worth a look, and leaves whose pairs tell the share."""
 
 
 def _leaf(n: int) -> int:
@@ -212,7 +211,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     """
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     same, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
-    few = data_x.sample[:: max(1, len(data_x.sample) // FEW)]
+    few = data_x.sample[:: max(1, len(data_x.sample) // LOOKED_AT)]
     distances = scipy.spatial.distance.cdist(few, data_y.sample[:: max(1, len(data_y.sample) // 512)])
     if not tol < 1.0 or float(np.mean(distances <= reach)) > 0.9:
         return None
@@ -221,7 +220,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
         for data, rows in ((data_x, n), (data_y, m))[: 2 - same]
     ]
     x, y = sides[0], sides[-1]
-    some = np.linspace(0, len(x.start) - 1, min(FEW, len(x.start))).astype(np.intp)
+    some = np.linspace(0, len(x.start) - 1, min(LOOKED_AT, len(x.start))).astype(np.intp)
     near = y.near(x.low[:, some], x.high[:, some], reach, slice(None))
     share = float(x.size[some] @ near @ y.size) / float(x.size[some].sum() * len(y.rows))
     if share > WORTH:

@@ -117,16 +117,6 @@ def test_rectangular_and_adjoint(kernel, n, m, d):
     np.testing.assert_allclose(np.sum(W * V), np.sum(U * Z), rtol=1e-11, atol=1e-11 * np.abs(W * V).sum())
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
-def test_symmetric_use_equals_rectangular(kernel):
-    rng = np.random.default_rng(5)
-    X, U = rng.normal(size=(1300, 4)), rng.normal(size=(1300, 4))
-    square = ExactSummation(kernel, Rows(X)).matmat(U)
-    rectangular = ExactSummation(kernel, Rows(X), Rows(X.copy()))
-    assert relative(square, rectangular.matmat(U)) < 1e-13
-    assert relative(square, rectangular.rmatmat(U)) < 1e-13
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kernel", KERNELS, ids=ids)
 def test_same_bits_at_any_number_of_threads(kernel, dtype):
@@ -204,22 +194,17 @@ def test_shift_of_the_rows_is_taken_off_before_anything_is_rounded():
         np.testing.assert_array_equal(here, there)
 
 
-def test_read_only_input_is_not_touched():
+def test_input_is_not_touched():
     rng = np.random.default_rng(10)
     X, U = rng.normal(size=(700, 3)), rng.normal(size=(3, 700)).T
     before = X.copy(), U.copy()
-    X.flags.writeable = U.flags.writeable = False
-    for kernel in KERNELS:
-        ExactSummation(kernel, Rows(X)).matmat(U)
-    np.testing.assert_array_equal(X, before[0])
-    np.testing.assert_array_equal(U, before[1])
-    assert not X.flags.writeable
-
-
-def test_writeable_input_stays_writeable():
-    X = np.ones((20, 2))
-    ExactSummation(PlainGaussian(), Rows(X)).matmat(np.ones((20, 1)))
-    X[0, 0] = 2.0
+    for writeable in (True, False):
+        X.flags.writeable = U.flags.writeable = writeable
+        for kernel in KERNELS:
+            ExactSummation(kernel, Rows(X)).matmat(U)
+        np.testing.assert_array_equal(X, before[0])
+        np.testing.assert_array_equal(U, before[1])
+        assert X.flags.writeable == U.flags.writeable == writeable
 
 
 def test_no_columns():

@@ -316,6 +316,6 @@ FK_DEFINE_SQUARES(float, s, mem_half)
 
 #define FK_TABLE(S)                                                                                                   \
     {gauss_direct_##S, dot_direct_##S, gauss_map_##S,           power_map_##S,                                        \
-     tanh_map_##S,     multiply_##S,   multiply_transposed_##S}
+     tanh_map_##S,     multiply_##S,   multiply_transposed_##S, squares_##S}
 
-const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares_d, squares_s};
+const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s)};

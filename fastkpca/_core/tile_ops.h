@@ -29,6 +29,9 @@
         /* Vt (k, nj) += (K' U)', U (ni, k) */                                                                        \
         void (*multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *U,   \
                                     ptrdiff_t ldu, double *Vt, ptrdiff_t ldv);                                        \
+        /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */                                  \
+        void (*squares)(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const double *ri, const double *rj,    \
+                        double g, double *sums);                                                                      \
     } fk_ops_##S
 
 FK_DECLARE_OPS(double, d);
@@ -38,11 +41,6 @@ typedef struct {
     const char *name;
     fk_ops_d d;
     fk_ops_s s;
-    /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */
-    void (*squares)(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, const double *ri, const double *rj,
-                    double g, double *sums);
-    void (*squares_single)(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
-                           const double *rj, double g, double *sums);
 } fk_ops;
 
 extern const fk_ops fk_ops_baseline;

@@ -234,11 +234,7 @@ static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0,
         OPS.multiply_transposed(ni, columns, k, w->K, ldk, w->Ux + i0 * k, k, w->Vyt + j0, w->ldy);
     if (p->rx != NULL) {
         double sums[2] = {0, 0};
-#ifdef FK_SINGLE
-        ops->squares_single(ni, nj, w->K, ldk, p->rx + i0, p->ry + j0, p->g, sums);
-#else
-        ops->squares(ni, nj, w->K, ldk, p->rx + i0, p->ry + j0, p->g, sums);
-#endif
+        OPS.squares(ni, nj, w->K, ldk, p->rx + i0, p->ry + j0, p->g, sums);
         p->sums[0] += mirror ? 2 * sums[0] : sums[0];
         p->sums[1] += mirror ? 2 * sums[1] : sums[1];
     }

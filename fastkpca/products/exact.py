@@ -29,12 +29,11 @@ from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_tiles
+from .near import LOOKED_AT
 from .vectors import columns_of, with_ones
 
 __all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
 
-MEAN_ROWS = 64
-"""Rows that tell the mean of all values, and as many others."""
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
 Means = tuple[np.ndarray, np.ndarray, float]
@@ -236,8 +235,8 @@ class ExactSummation(Summation):
         return single
 
     def _mean_of_some(self) -> float:
-        """Mean of the values between a few rows and others; 0 where that is not finite, which a product names."""
-        rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, 2 * MEAN_ROWS).astype(np.intp))
+        """Mean of the values between some rows and others; 0 where that is not finite, which a product names."""
+        rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, LOOKED_AT).astype(np.intp))
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(checked_block(self.kernel, rows[::2], rows[1::2]).mean())
         return mean if np.isfinite(mean) else 0.0

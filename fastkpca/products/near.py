@@ -28,7 +28,7 @@ LEFT_OUT = 0.1
 """Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
 LOOKED_AT = 128
-"""Rows whose near ones are counted, for a price; leaves of clusters too."""
+"""Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
 PEAK_BYTES = 56.0
 """Of a value while the matrix is put together; in the end it takes 12."""
 PANEL = 1 << 19

@@ -1,4 +1,4 @@
-/* One instruction set's table of the loops over a box's nodes (box_ops_template.h), for 4, 8, 12 and 16 padded nodes
+/* One instruction set's table of the loops over a box's nodes (box_ops_template.h), for 4, 8 and 16 padded nodes
    along the last axis. FK_ISA is baseline, avx2 or avx512; vectors are GCC's and clang's vector extensions. */
 #include "box_ops.h"
 
@@ -7,20 +7,17 @@
 #if defined(__AVX512F__)
 #define FK_WIDE 8
 #define FK_NARROW 4
-#define FK_PADDING {4, 8, 16, 16} /* two wide vectors take less time than three narrow ones */
 #define FK_HELD(vectors) (vectors)
 #elif defined(__AVX2__)
 #define FK_WIDE 4
 #define FK_NARROW 4
-#define FK_PADDING {4, 8, 12, 16}
 #else
 #define FK_WIDE 2
 #define FK_NARROW 2
-#define FK_PADDING {4, 8, 12, 16}
 #endif
 /* Of so many vectors the sums at a group's points stay in registers together, of which AVX-512 has 32, the others 16. */
 #ifndef FK_HELD
-#define FK_HELD(vectors) ((vectors) == 1 ? 1 : (vectors) % 3 ? 2 : 3)
+#define FK_HELD(vectors) ((vectors) == 1 ? 1 : 2)
 #endif
 
 FK_VECTOR(double, 8 * FK_WIDE, wide);
@@ -97,12 +94,6 @@ FK_INLINE void coordinates(const fk_box *box, ptrdiff_t n, const double *positio
 #define VEC wide
 #define MEM wide_mem
 #include "box_ops_template.h"
-#define FK_PADDED 12
-#define FK_VECTORS (12 / FK_NARROW)
-#define FK_LANES FK_NARROW
-#define VEC narrow
-#define MEM narrow_mem
-#include "box_ops_template.h"
 #define FK_PADDED 16
 #define FK_VECTORS (16 / FK_WIDE)
 #define FK_LANES FK_WIDE
@@ -112,7 +103,6 @@ FK_INLINE void coordinates(const fk_box *box, ptrdiff_t n, const double *positio
 
 const fk_box_ops FK_CAT(fk_box_ops, FK_ISA) = {
     FK_TEXT(FK_ISA),
-    FK_PADDING,
-    {spread_4, spread_8, spread_12, spread_16},
-    {interpolate_4, interpolate_8, interpolate_12, interpolate_16},
+    {spread_4, spread_8, spread_16},
+    {interpolate_4, interpolate_8, interpolate_16},
 };

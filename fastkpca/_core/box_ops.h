@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FK_MOST_AXES 8
+#define FK_MOST_AXES 6   /* nodes are as many as the product of those of all axes */
 #define FK_MOST_NODES 16 /* of one axis in one box */
 #define FK_GROUP 4       /* points that share a walk over the nodes */
 
@@ -17,20 +17,20 @@ typedef struct {
     const double *nodes[FK_MOST_AXES];   /* q of each axis, in [-1, 1] */
     const double *weights[FK_MOST_AXES]; /* 1 / prod_(j != k) (z_k - z_j) */
     ptrdiff_t outer;                     /* product of all q but the last */
-    ptrdiff_t padded;                    /* the last q, rounded up to 4, 8, 12 or 16 */
+    ptrdiff_t padded;                    /* the last q, rounded up to 4, 8 or 16 */
     const double *turned;                /* (q - 1, padded): row t holds z_((k + t + 1) mod q) of the last axis */
     const double *last;                  /* padded: weights of the last axis, zero beyond them */
 } fk_box;
 
 typedef struct {
     const char *name;
-    ptrdiff_t padded[4]; /* how many entries suit up to 4, 8, 12 and 16 nodes */
     /* block (k, outer, padded) += sum_p u_pj (l_1 x ... x l_d)(p); points in the box's own coordinates, axis c at
-       position + c * stride; row order[p] of U (., k) belongs to point p; work holds FK_GROUP * outer entries */
-    void (*spread[4])(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride, const int64_t *order,
+       position + c * stride; row order[p] of U (., k) belongs to point p; work holds FK_GROUP * outer entries; for 4, 8 and 16
+       padded entries */
+    void (*spread[3])(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride, const int64_t *order,
                       const double *U, ptrdiff_t k, double *work, double *block);
     /* V[order[p], j] = sum over the nodes of block_j times (l_1 x ... x l_d)(p) */
-    void (*interpolate[4])(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,
+    void (*interpolate[3])(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,
                            const int64_t *order, double *V, ptrdiff_t k, double *work, const double *block);
 } fk_box_ops;
 
@@ -42,7 +42,7 @@ extern const fk_box_ops fk_box_ops_avx2;
 extern const fk_box_ops fk_box_ops_avx512;
 #endif
 
-/* The table of this name, or the best one for name == NULL; NULL where this processor or build has none. */
+/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
 const fk_box_ops *fk_box_select(const char *name);
 
 #endif

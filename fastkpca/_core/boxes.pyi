@@ -7,6 +7,7 @@ _Reals = npt.NDArray[np.float64]
 _Longs = npt.NDArray[np.int64]
 
 INSTRUCTION_SET: str
+MOST_AXES: int
 MOST_NODES: int
 
 def use_instruction_set(name: str | None = None) -> str: ...

@@ -31,9 +31,9 @@ cdef extern from "box_ops.h" nogil:
 
     ctypedef struct fk_box:
         Py_ssize_t d
-        Py_ssize_t[8] q
-        const double *nodes[8]
-        const double *weights[8]
+        Py_ssize_t[6] q
+        const double *nodes[6]
+        const double *weights[6]
         Py_ssize_t outer
         Py_ssize_t padded
         const double *turned
@@ -41,16 +41,15 @@ cdef extern from "box_ops.h" nogil:
 
     ctypedef struct fk_box_ops:
         const char *name
-        Py_ssize_t[4] padded
-        void (*spread[4])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, const double *,
+        void (*spread[3])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, const double *,
                           Py_ssize_t, double *, double *) noexcept nogil
-        void (*interpolate[4])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, double *,
+        void (*interpolate[3])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, double *,
                                Py_ssize_t, double *, const double *) noexcept nogil
 
     const fk_box_ops *fk_box_select(const char *name)
 
 
-MOST_NODES = FK_MOST_NODES
+MOST_AXES, MOST_NODES = FK_MOST_AXES, FK_MOST_NODES
 
 cdef const fk_box_ops *ops = NULL
 
@@ -61,13 +60,8 @@ def use_instruction_set(name=None):
     For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
     """
     global ops, INSTRUCTION_SET
-    cdef const fk_box_ops *found
-    cdef bytes text
-    if name is None:
-        found = fk_box_select(NULL)
-    else:
-        text = name.encode()
-        found = fk_box_select(text)
+    cdef bytes text = b"" if name is None else name.encode()
+    cdef const fk_box_ops *found = fk_box_select(text)
     if found is NULL:
         raise ValueError(f"no box loops for instruction set {name!r} on this processor")
     ops = found
@@ -179,10 +173,11 @@ cdef class Grid:
     cdef readonly Py_ssize_t block_size
     cdef object _kept
     cdef fk_box box
-    cdef Py_ssize_t[8] n
-    cdef Py_ssize_t[8] stride
-    cdef double[8] lows
-    cdef double[8] sides
+    cdef Py_ssize_t kind
+    cdef Py_ssize_t[6] n
+    cdef Py_ssize_t[6] stride
+    cdef double[6] lows
+    cdef double[6] sides
 
     def __init__(self, low, side, counts, orders):
         cdef Py_ssize_t c, d = len(counts), step
@@ -217,7 +212,8 @@ cdef class Grid:
             self.sides[c] = self.side[c]
             if c < d - 1:
                 self.box.outer *= q
-        self.box.padded = ops.padded[(q - 1) // 4]
+        self.kind = 0 if q <= 4 else 1 if q <= 8 else 2
+        self.box.padded = 4 << self.kind
         table, ends = _lagrange_in_turn(q, self.box.padded)
         self._kept += [table, ends]
         turned, last = table, ends
@@ -251,7 +247,7 @@ cdef class Grid:
         local_ = np.empty((n, d))
         cdef int64_t[::1] order = order_, number = number_, first = first_
         cdef double[:, ::1] position = position_, local = local_
-        cdef double[8] inverse
+        cdef double[6] inverse
         for c in range(d):
             inverse[c] = 1.0 / self.sides[c]
         with nogil:
@@ -302,7 +298,7 @@ cdef class Grid:
         cdef Py_ssize_t d = self.box.d, c, j, t, _row, q = self.box.q[d - 1]
         cdef Py_ssize_t padded = self.box.padded
         cdef Py_ssize_t base = 0, offset
-        cdef Py_ssize_t[8] digit
+        cdef Py_ssize_t[6] digit
         cdef Py_ssize_t ahead = self.stride[d - 3] if d > 2 else 4 * self.stride[0]
         cdef double *source = block
         cdef double *target
@@ -335,13 +331,6 @@ cdef class Grid:
                     offset -= digit[c] * self.stride[c]
                     digit[c] = 0
                     c -= 1
-
-    cdef int check(self, Points points, Py_ssize_t k, grid, Py_ssize_t first, Py_ssize_t last) except -1:
-        if grid.shape != (k, *self.shape):
-            raise ValueError(f"a nodal array of shape {grid.shape}; {(k, *self.shape)} is needed")
-        if not 0 <= first <= last <= len(points):
-            raise ValueError(f"points {first} to {last} of {len(points)}")
-        return 0
 
     cdef Py_ssize_t layer(self) noexcept:
         """Boxes that share an interval of the first axis."""
@@ -380,7 +369,7 @@ cdef class Grid:
             What the first and the last box got, where they have points beyond first..last too: for ``add``.
         """
         cdef Py_ssize_t k = U.shape[1], n = points.position.shape[1], at, lo, hi, size, b_first, whole, before
-        cdef Py_ssize_t kind = self.box.padded // 4 - 1
+        cdef Py_ssize_t kind = self.kind
         cdef const int64_t[::1] order = points.order, box = points.box, start = points.start
         cdef const double[:, ::1] position = points.position
         cdef double *block
@@ -453,7 +442,7 @@ cdef class Grid:
         ``flat`` is the nodal array A (k, *shape), flat; or the boxes of the first axis from ``begin`` on of it.
         """
         cdef Py_ssize_t k = V.shape[1], n = points.position.shape[1], at, lo, hi, size, b_first, whole, before
-        cdef Py_ssize_t kind = self.box.padded // 4 - 1
+        cdef Py_ssize_t kind = self.kind
         cdef const int64_t[::1] order = points.order, box = points.box, start = points.start
         cdef const double[:, ::1] position = points.position
         cdef double *block

@@ -27,7 +27,7 @@ cdef enum:
     LINE = 8  # numbers in a line of the cache
     LONG = 256  # points: of fewer, what a sum in registers takes at its end counts
 
-cdef const fk_product_ops *ops = fk_product_select(NULL)
+cdef const fk_product_ops *ops = fk_product_select(b"")
 
 
 cdef int as_int(Py_ssize_t n) except? -1:

@@ -51,13 +51,8 @@ def use_instruction_set(name=None):
     For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
     """
     global ops, INSTRUCTION_SET
-    cdef const fk_product_ops *found
-    cdef bytes text
-    if name is None:
-        found = fk_product_select(NULL)
-    else:
-        text = name.encode()
-        found = fk_product_select(text)
+    cdef bytes text = b"" if name is None else name.encode()
+    cdef const fk_product_ops *found = fk_product_select(text)
     if found is NULL:
         raise ValueError(f"no sums of products for instruction set {name!r} on this processor")
     ops = found

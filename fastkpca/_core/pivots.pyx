@@ -24,7 +24,7 @@ cdef extern from "product_ops.h" nogil:
     const fk_product_ops *fk_product_select(const char *name)
 
 
-cdef const fk_product_ops *ops = fk_product_select(NULL)
+cdef const fk_product_ops *ops = fk_product_select(b"")
 
 FACTOR_BLOCK = BLOCK
 

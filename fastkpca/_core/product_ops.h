@@ -45,7 +45,7 @@ extern const fk_product_ops fk_product_ops_avx2;
 extern const fk_product_ops fk_product_ops_avx512;
 #endif
 
-/* The table of this name, or the best one for name == NULL; NULL where this processor or build has none. */
+/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
 const fk_product_ops *fk_product_select(const char *name);
 
 #endif

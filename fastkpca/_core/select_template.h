@@ -29,7 +29,7 @@ const TABLE *SELECT(const char *name)
         &FK_CAT(TABLE, baseline),
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if ((name == NULL || strcmp(name, tables[i]->name) == 0) && runs(tables[i]))
+        if ((*name == 0 || strcmp(name, tables[i]->name) == 0) && runs(tables[i]))
             return tables[i];
     return NULL;
 }

@@ -17,8 +17,6 @@
 #define FK_BYTES 64
 #define FK_ROWS 3
 #define FK_COLUMNS 8
-#define FK_DOT_ROWS 12
-#define FK_DOT_BLOCK 256
 #define FK_ROWS_LEFT 1
 #define FK_MOST_ROWS FK_ROWS
 #define FK_ROWS_OF(C) FK_ROWS
@@ -32,8 +30,6 @@
 #ifdef __AVX2__
 #include <immintrin.h>
 #define FK_BYTES 32
-#define FK_DOT_ROWS 6
-#define FK_DOT_BLOCK 256
 #else
 #define FK_BYTES 16
 #endif
@@ -318,40 +314,8 @@ FK_VECTOR_IN_MEMORY(float, FK_BYTES / 2, mem_half);
 FK_DEFINE_SQUARES(double, d, mem_d)
 FK_DEFINE_SQUARES(float, s, mem_half)
 
-#define EACH_ENTRY                                                                                                    \
-    for (ptrdiff_t i = 0; i < ni; i++)                                                                                \
-        for (ptrdiff_t j = i * ldk; j < i * ldk + nj; j += LANES_d)
-
-static void split(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, double shift, float *high, float *low)
-{
-    const vec_d s = all_d(shift);
-    EACH_ENTRY {
-        const vec_d v = *(const mem_d *)(K + j) - s;
-        const vec_half h = __builtin_convertvector(v, vec_half);
-        *(mem_half *)(high + j) = (mem_half)h;
-        *(mem_half *)(low + j) = (mem_half)__builtin_convertvector(v - __builtin_convertvector(h, vec_d), vec_half);
-    }
-}
-
-static void join(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low, double shift, double *K,
-                 ptrdiff_t ldk)
-{
-    const vec_d s = all_d(shift);
-    EACH_ENTRY {
-        const vec_d h = __builtin_convertvector((vec_half) * (const mem_half *)(high + j), vec_d);
-        const vec_d l = __builtin_convertvector((vec_half) * (const mem_half *)(low + j), vec_d);
-        *(mem_d *)(K + j) = (mem_d)(s + (h + l));
-    }
-}
-#undef EACH_ENTRY
-
-#ifndef FK_DOT_ROWS
-#define dots_d NULL
-#define dots_s NULL
-#endif
-
 #define FK_TABLE(S)                                                                                                   \
-    {gauss_direct_##S, dot_direct_##S, 2 * LANES_##S,          dots_##S,         gauss_map_##S, power_map_##S,      \
-     tanh_map_##S,     multiply_##S,   multiply_transposed_##S, exp_array_##S}
+    {gauss_direct_##S, dot_direct_##S, gauss_map_##S,           power_map_##S,                                        \
+     tanh_map_##S,     multiply_##S,   multiply_transposed_##S, squares_##S}
 
-const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares_d, squares_s, split, join};
+const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s)};

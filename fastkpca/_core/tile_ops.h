@@ -17,11 +17,6 @@
         /* K = x_i . y_j */                                                                                           \
         void (*dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,           \
                            ptrdiff_t ldy, T *K, ptrdiff_t ldk);                                                       \
-        /* K = alpha x_i . y_j of many coordinates; Y lies in panels of so many rows, each of them feature-major.     \
-           NULL: BLAS is as fast */                                                                                   \
-        ptrdiff_t panel;                                                                                              \
-        void (*dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y, T *K,   \
-                     ptrdiff_t ldk);                                                                                  \
         /* K = exp(min(0, K + a_i + b_j)), in place */                                                                \
         void (*gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, T *K, ptrdiff_t ldk);                   \
         /* K = (scale K + offset)^degree, degree >= 1, in place */                                                    \
@@ -34,8 +29,9 @@
         /* Vt (k, nj) += (K' U)', U (ni, k) */                                                                        \
         void (*multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *U,   \
                                     ptrdiff_t ldu, double *Vt, ptrdiff_t ldv);                                        \
-        /* y = exp(x), x <= 0; n a multiple of FK_PAD */                                                              \
-        void (*exp_array)(ptrdiff_t n, const T *x, T *y);                                                             \
+        /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */                                  \
+        void (*squares)(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const double *ri, const double *rj,    \
+                        double g, double *sums);                                                                      \
     } fk_ops_##S
 
 FK_DECLARE_OPS(double, d);
@@ -45,15 +41,6 @@ typedef struct {
     const char *name;
     fk_ops_d d;
     fk_ops_s s;
-    /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */
-    void (*squares)(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, const double *ri, const double *rj,
-                    double g, double *sums);
-    void (*squares_single)(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
-                           const double *rj, double g, double *sums);
-    /* K - shift as the sum of two floats, high and low, and back; nj a multiple of FK_PAD */
-    void (*split)(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, double shift, float *high, float *low);
-    void (*join)(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low, double shift, double *K,
-                 ptrdiff_t ldk);
 } fk_ops;
 
 extern const fk_ops fk_ops_baseline;
@@ -64,7 +51,7 @@ extern const fk_ops fk_ops_avx2;
 extern const fk_ops fk_ops_avx512;
 #endif
 
-/* The table of this name, or the best one for name == NULL; NULL where this processor or build has none. */
+/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
 const fk_ops *fk_select(const char *name);
 
 #endif

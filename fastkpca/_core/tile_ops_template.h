@@ -42,113 +42,39 @@ FK_INLINE void NAME(patch)(const int GAUSS, const int R, const int W, const ptrd
             STORE(K + i * ldk + w * LANES, GAUSS ? NAME(exp)(acc[i][w], c) : acc[i][w]);
 }
 
-#define ROWS_OF_PATCHES(GAUSS, R, D)                                                                                  \
+#define ROWS_OF_PATCHES(GAUSS, R)                                                                                     \
     {                                                                                                                 \
         ptrdiff_t j = 0;                                                                                              \
         for (; j + 2 * LANES <= nj; j += 2 * LANES)                                                                   \
-            NAME(patch)(GAUSS, R, 2, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                      \
+            NAME(patch)(GAUSS, R, 2, d, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                      \
         for (; j < nj; j += LANES)                                                                                    \
-            NAME(patch)(GAUSS, R, 1, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                      \
+            NAME(patch)(GAUSS, R, 1, d, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                      \
     }
-#define PATCHES(GAUSS, D)                                                                                             \
+#define PATCHES(GAUSS)                                                                                                \
     {                                                                                                                 \
         ptrdiff_t i = 0;                                                                                              \
         for (; i + 4 <= ni; i += 4)                                                                                   \
-            ROWS_OF_PATCHES(GAUSS, 4, D)                                                                              \
+            ROWS_OF_PATCHES(GAUSS, 4)                                                                                 \
         for (; i < ni; i++)                                                                                           \
-            ROWS_OF_PATCHES(GAUSS, 1, D)                                                                              \
+            ROWS_OF_PATCHES(GAUSS, 1)                                                                                 \
     }
 
 static void NAME(gauss_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
                                ptrdiff_t ldy, double coefficient, T *K, ptrdiff_t ldk)
 {
     const NAME(scale) c = NAME(exp_scale)(coefficient);
-    /* the dimensions seen most are unrolled */
-    switch (d) {
-    case 1: PATCHES(1, 1) break;
-    case 2: PATCHES(1, 2) break;
-    case 3: PATCHES(1, 3) break;
-    default: PATCHES(1, d)
-    }
+    PATCHES(1)
 }
 
 static void NAME(dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
                              ptrdiff_t ldy, T *K, ptrdiff_t ldk)
 {
     const NAME(scale) c = NAME(exp_scale)(0.0);
-    PATCHES(0, d)
+    PATCHES(0)
 }
 
 #undef PATCHES
 #undef ROWS_OF_PATCHES
-
-#ifdef FK_DOT_ROWS
-/* Scalar products of many coordinates: a block of them at a time, so that a panel of Y stays in the first level of cache
-   and the rows of X in the second. An entry has the same bits wherever in a tile it stands. */
-FK_INLINE void NAME(dots_patch)(const int R, const int W, const int ADD, const ptrdiff_t d, const VEC alpha, const T *X,
-                                ptrdiff_t ldx, const T *Y, T *K, ptrdiff_t ldk)
-{
-    VEC acc[FK_DOT_ROWS][2];
-    FK_UNROLL
-    for (int i = 0; i < R; i++)
-        FK_UNROLL
-        for (int w = 0; w < W; w++)
-            acc[i][w] = (VEC){0};
-    for (ptrdiff_t f = 0; f < d; f++) {
-        VEC y[2];
-        FK_UNROLL
-        for (int w = 0; w < W; w++)
-            y[w] = LOAD(Y + (2 * f + w) * LANES);
-        FK_UNROLL
-        for (int i = 0; i < R; i++) {
-            const VEC x = ALL(X[i * ldx + f]);
-            FK_UNROLL
-            for (int w = 0; w < W; w++)
-                acc[i][w] = FMA(x, y[w], acc[i][w]);
-        }
-    }
-    FK_UNROLL
-    for (int i = 0; i < R; i++)
-        FK_UNROLL
-        for (int w = 0; w < W; w++) {
-            T *out = K + i * ldk + w * LANES;
-            STORE(out, ADD ? FMA(alpha, acc[i][w], LOAD(out)) : alpha * acc[i][w]);
-        }
-}
-
-#define DOTS(R, W, ADD)                                                                                               \
-    for (; i + R <= ni; i += R)                                                                                       \
-        NAME(dots_patch)(R, W, ADD, length, factor, X + i * ldx + f, ldx, panel, K + i * ldk + j, ldk);
-#define DOTS_OF_PANEL(W, ADD)                                                                                         \
-    {                                                                                                                 \
-        DOTS(FK_DOT_ROWS, W, ADD)                                                                                     \
-        DOTS(4, W, ADD)                                                                                               \
-        DOTS(1, W, ADD)                                                                                               \
-    }
-
-static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y, T *K,
-                       ptrdiff_t ldk)
-{
-    const VEC factor = ALL(alpha);
-    for (ptrdiff_t f = 0; f < d; f += FK_DOT_BLOCK) {
-        const ptrdiff_t length = d - f < FK_DOT_BLOCK ? d - f : FK_DOT_BLOCK;
-        for (ptrdiff_t j = 0; j < nj; j += 2 * LANES) {
-            const T *panel = Y + j * d + f * 2 * LANES;
-            ptrdiff_t i = 0;
-            if (nj - j >= 2 * LANES && f == 0)
-                DOTS_OF_PANEL(2, 0)
-            else if (nj - j >= 2 * LANES)
-                DOTS_OF_PANEL(2, 1)
-            else if (f == 0)
-                DOTS_OF_PANEL(1, 0)
-            else
-                DOTS_OF_PANEL(1, 1)
-        }
-    }
-}
-#undef DOTS
-#undef DOTS_OF_PANEL
-#endif
 
 /* ---- maps in place ---- */
 
@@ -204,13 +130,6 @@ static void NAME(tanh_map)(ptrdiff_t ni, ptrdiff_t nj, double scale, double offs
     for (ptrdiff_t i = 0; i < ni; i++)
         for (ptrdiff_t j = 0; j < nj; j += LANES)
             STORE(K + i * ldk + j, NAME(tanh)(FMA(s, LOAD(K + i * ldk + j), o)));
-}
-
-static void NAME(exp_array)(ptrdiff_t n, const T *x, T *y)
-{
-    const NAME(scale) one = NAME(exp_scale)(1.0);
-    for (ptrdiff_t j = 0; j < n; j += LANES)
-        STORE(y + j, NAME(exp)(LOAD(x + j), one));
 }
 
 /* ---- products with the tile: register blocks of R rows (or vectors of columns of K) by C columns of U ---- */

@@ -15,10 +15,8 @@ typedef struct {
     ptrdiff_t tile_m;   /* columns of a tile at most */
     ptrdiff_t ldk;      /* from one row of a tile to the next */
     double *centre;     /* (d,), of the whole pair, then of a tile */
-    ptrdiff_t panel;    /* rows of Y that lie together, feature by feature: 0 for BLAS, which has them one by one */
     const T *X, *Y;     /* (n, d) and (m padded, d) for products; Y is (d, m padded) for direct */
-    T *room_x, *room_y; /* for them */
-    T *rows;            /* (panel, d), as they are before they are turned */
+    T *room_x, *room_y; /* for them; one and the same for products of one set of rows */
     ptrdiff_t ldy;
     double *x2, *y2;    /* squared norms after centring */
     T *a, *b;           /* their part of the exponent, for one tile */
@@ -27,7 +25,6 @@ typedef struct {
     double *tile_t;     /* (d, columns) raw and transposed, for differences */
     T *K;
     T *kept;            /* where the next tile is kept */
-    float *high, *low;  /* the same in two parts */
     double *K_double; /* float only: the tile by differences in double */
     T *Ux, *Uyt;
     double *Vyt;
@@ -102,36 +99,8 @@ static const T *NAME(known_products)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_
     return w->whole ? (const T *)w->pair->block + i0 * w->pair->m + j0 : NULL;
 }
 
-
-/* ``centre_rows`` for the second factor of products: m rows, and copies of the last one up to the padding. */
-static void NAME(centre_second)(const NAME(walk) *w, ptrdiff_t m, const double *Y, const double *centre, T *Z,
-                                double *norms)
-{
-    const ptrdiff_t d = w->pair->d, panel = w->panel;
-    if (panel == 0) {
-        NAME(centre_rows)(m, d, Y, centre, Z, norms);
-        NAME(repeat_last)(m, d, Z);
-        return;
-    }
-    /* up to the padding, by the last row: a panel may be narrower than that */
-    for (ptrdiff_t j = 0, last = 0; j < padded(m); j += panel) {
-        if (j < m) {
-            last = smaller(panel, m - j) - 1;
-            NAME(centre_rows)(last + 1, d, Y + j * d, centre, w->rows, norms + j);
-        }
-        for (ptrdiff_t f = 0; f < d; f++)
-            for (ptrdiff_t r = 0; r < panel; r++)
-                Z[j * d + f * panel + r] = w->rows[(j + r < m ? r : last) * d + f];
-    }
-}
-
 static void NAME(products)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, T alpha, const T *X, const T *Y)
 {
-    const fk_ops *ops = w->ops;
-    if (w->panel) {
-        OPS.dots(ni, padded(nj), w->pair->d, alpha, X, w->pair->d, Y, w->K, w->ldk);
-        return;
-    }
     /* row-major (ni, nj) is column-major (nj, ni) */
     int m = (int)padded(nj), n = (int)ni, d = (int)w->pair->d, ldk = (int)w->ldk;
     int ld = d > 0 ? d : 1;
@@ -195,7 +164,8 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
         const double *X = p->X + i0 * p->d, *Y = p->Y + j0 * p->d;
         joint_mean(ni, X, nj, Y, p->d, w->centre);
         NAME(centre_rows)(ni, p->d, X, w->centre, w->tile_x, w->tile_x2);
-        NAME(centre_second)(w, nj, Y, w->centre, w->tile_y, w->tile_y2);
+        NAME(centre_rows)(nj, p->d, Y, w->centre, w->tile_y, w->tile_y2);
+        NAME(repeat_last)(nj, p->d, w->tile_y);
         /* written so that NaN takes the differences */
         if (!(largest(ni, w->tile_x2) + largest(nj, w->tile_y2) <= most)) {
             NAME(gaussian_differences)(w, c, i0, ni, j0, nj);
@@ -229,7 +199,7 @@ static void NAME(evaluate)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
         else if (kernel->kind == FK_TANH)
             OPS.tanh_map(ni, columns, kernel->scale, kernel->offset, w->K, w->ldk);
     }
-    if (!w->direct && !w->panel && p->same && i0 == j0 && ni == nj) /* BLAS may add up (i, j) and (j, i) differently */
+    if (!w->direct && p->same && i0 == j0 && ni == nj) /* BLAS may add up (i, j) and (j, i) differently */
         for (ptrdiff_t i = 0; i < ni; i++)
             for (ptrdiff_t j = 0; j < i; j++)
                 w->K[j * w->ldk + i] = w->K[i * w->ldk + j];
@@ -239,10 +209,8 @@ static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0,
 {
     const fk_pair *p = w->pair;
     const fk_ops *ops = w->ops;
-    const int in_parts = p->low != NULL;
-    if (p->kept != NULL)
+    if (p->kept != NULL) { /* evaluated where it stays, and multiplied while it is in cache all the same */
         w->ldk = kept_stride(nj);
-    if (p->kept != NULL && !in_parts) { /* evaluated where it stays, and multiplied while it is in cache all the same */
         w->K = w->kept;
         w->kept += ni * w->ldk;
     }
@@ -251,16 +219,6 @@ static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0,
     const ptrdiff_t k = p->k, ldk = w->ldk, columns = padded(nj);
     if (!p->known)
         NAME(evaluate)(w, i0, ni, j0, nj);
-#ifndef FK_SINGLE
-    if (in_parts) {
-        if (p->known)
-            ops->join(ni, columns, w->high, w->low, p->shift, w->K, ldk);
-        else
-            ops->split(ni, columns, w->K, ldk, p->shift, w->high, w->low);
-        w->high += ni * ldk;
-        w->low += ni * ldk;
-    }
-#endif
     if (p->block != NULL) {
         T *out = p->block;
         for (ptrdiff_t i = 0; i < ni; i++)
@@ -276,11 +234,7 @@ static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0,
         OPS.multiply_transposed(ni, columns, k, w->K, ldk, w->Ux + i0 * k, k, w->Vyt + j0, w->ldy);
     if (p->rx != NULL) {
         double sums[2] = {0, 0};
-#ifdef FK_SINGLE
-        ops->squares_single(ni, nj, w->K, ldk, p->rx + i0, p->ry + j0, p->g, sums);
-#else
-        ops->squares(ni, nj, w->K, ldk, p->rx + i0, p->ry + j0, p->g, sums);
-#endif
+        OPS.squares(ni, nj, w->K, ldk, p->rx + i0, p->ry + j0, p->g, sums);
         p->sums[0] += mirror ? 2 * sums[0] : sums[0];
         p->sums[1] += mirror ? 2 * sums[1] : sums[1];
     }
@@ -302,9 +256,8 @@ static size_t NAME(lay_out)(NAME(walk) *w, ptrdiff_t tile_n, char *base)
     char *arena = base;
     w->centre = NAME(cut)(&arena, d, sizeof(double));
     /* of one set of rows, with the padding of the second */
-    const int shared = p->same && !w->direct && w->panel == 0;
+    const int shared = p->same && !w->direct;
     w->room_x = NAME(cut)(&arena, (p->same ? m : p->n) * d, sizeof(T));
-    w->rows = NAME(cut)(&arena, w->panel * d, sizeof(T));
     w->room_y = shared ? w->room_x : NAME(cut)(&arena, m * d, sizeof(T));
     w->x2 = NAME(cut)(&arena, p->n, sizeof(double));
     w->y2 = NAME(cut)(&arena, m, sizeof(double));
@@ -369,11 +322,12 @@ static void NAME(prepare_rows)(NAME(walk) *w)
     if (w->direct) {
         NAME(centre_rows)(p->m, p->d, p->Y, centre, w->room_y, w->y2); /* for the norms */
         FK_CAT(transpose, S)(p->m, p->d, p->Y, centre, w->room_y, w->ldy);
-    } else if (w->room_x == w->room_y) {
-        memcpy(w->y2, w->x2, p->n * sizeof(double));
-        NAME(repeat_last)(p->m, p->d, w->room_y);
     } else {
-        NAME(centre_second)(w, p->m, p->Y, centre, w->room_y, w->y2);
+        if (w->room_x == w->room_y)
+            memcpy(w->y2, w->x2, p->n * sizeof(double));
+        else
+            NAME(centre_rows)(p->m, p->d, p->Y, centre, w->room_y, w->y2);
+        NAME(repeat_last)(p->m, p->d, w->room_y);
     }
 #ifdef FK_SINGLE
     if (gauss && !(w->kernel->sigma > 1e-15 && w->kernel->sigma < 1e15)) {
@@ -406,15 +360,13 @@ static void NAME(prepare_columns)(NAME(walk) *w)
 int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gemm, S) gemm,
                          FK_CAT(fk_syrk, S) syrk, const fk_pair *pair)
 {
-    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .syrk = syrk, .pair = pair, .kept = pair->kept,
-                    .high = pair->kept, .low = pair->low};
+    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .syrk = syrk, .pair = pair, .kept = pair->kept};
     const ptrdiff_t n = pair->n, m = pair->m, k = pair->k;
     const int same = pair->same;
     if (n == 0 || m == 0)
         return 0;
     w.direct = pair->d <= FK_DIRECT;
     w.whole = pair->d >= FK_WHOLE && pair->block != NULL;
-    w.panel = w.direct || w.whole || OPS.dots == NULL ? 0 : OPS.panel;
     const int strip = w.direct && k == 1 && pair->block == NULL && pair->kept == NULL;
     const ptrdiff_t tile_n = strip ? FK_STRIP_ROWS : FK_TILE_ROWS;
     w.tile_m = (ptrdiff_t)((strip ? FK_STRIP_BYTES : FK_TILE_BYTES) / sizeof(T));

@@ -35,7 +35,4 @@ def product(
     g: float = 0.0,
     kept: _Tile | None = None,
     known: bool = False,
-    low: npt.NDArray[np.float32] | None = None,
-    shift: float = 0.0,
 ) -> tuple[Any, Any, Any]: ...
-def exp_nonpositive(x: _Tile) -> _Tile: ...

@@ -8,30 +8,20 @@ cache). Here arrays become pointers, and the GIL is released for the whole of a 
 Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y in many, about
 the joint mean of the two sets of rows; where the latter's first two terms would cost the exponent more than 1e-13
 (float32: 1e-5) the tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric
-bit for bit. Products of many coordinates are BLAS's in the baseline alone: on tiles this small the vector loops are
-faster, as their rows are laid out once and not for each tile.
+bit for bit. Inner products of many coordinates are BLAS's.
 """
 
 import numpy as np
 
+from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 
 cdef extern from "tile_ops.h" nogil:
-    ctypedef struct fk_ops_d:
-        void (*exp_array)(Py_ssize_t n, const double *x, double *y) noexcept nogil
-
-    ctypedef struct fk_ops_s:
-        void (*exp_array)(Py_ssize_t n, const float *x, float *y) noexcept nogil
-
     ctypedef struct fk_ops:
         const char *name
-        fk_ops_d d
-        fk_ops_s s
 
     const fk_ops *fk_select(const char *name)
-    enum:
-        FK_PAD
 
 
 cdef extern from "tile_pair.h" nogil:
@@ -80,8 +70,6 @@ cdef extern from "tile_pair.h" nogil:
         double *sums
         void *kept
         int known
-        float *low
-        double shift
 
     Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
     void fk_kept_block(Py_ssize_t n, Py_ssize_t m, int same, const double *kept, double *K) noexcept
@@ -99,13 +87,8 @@ def use_instruction_set(name=None):
     this processor or this build has none of that name.
     """
     global ops, INSTRUCTION_SET
-    cdef const fk_ops *found
-    cdef bytes text
-    if name is None:
-        found = fk_select(NULL)
-    else:
-        text = name.encode()
-        found = fk_select(text)
+    cdef bytes text = b"" if name is None else name.encode()
+    cdef const fk_ops *found = fk_select(text)
     if found is NULL:
         raise ValueError(f"no tile loops for instruction set {name!r} on this processor")
     ops = found
@@ -197,20 +180,11 @@ def block(kind, parameters, X, Y):
     if out.size == 0:
         return out
     raw = out.reshape(-1).view(np.int8)
+    memset(&pair, 0, sizeof(pair))
     pair.n, pair.m, pair.d = x.shape[0], y.shape[0], x.shape[1]
     pair.X, pair.Y = first_of(x), first_of(y)
     pair.same = A is B
     pair.block = &raw[0]
-    pair.k = 0
-    pair.Ux = pair.Uy = NULL
-    pair.Vx = pair.Vy = NULL
-    pair.rx = pair.ry = NULL
-    pair.g = 0.0
-    pair.sums = NULL
-    pair.kept = NULL
-    pair.known = 0
-    pair.low = NULL
-    pair.shift = 0.0
     walk(&kernel, &pair, single)
     return out
 
@@ -256,7 +230,7 @@ def kept_block(const double[::1] kept, Py_ssize_t n, Py_ssize_t m, bint same):
 
 
 def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0,
-            kept=None, bint known=False, low=None, double shift=0.0):
+            kept=None, bint known=False):
     """Products with K = k(X, Y), and sums over it, in one pass over its tiles.
 
     Parameters
@@ -275,9 +249,6 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         (``kept_entries``,), of the type computed in: the tiles are written there.
     known : bool
         They are there already, from an earlier call with the same rows, and are only multiplied.
-    low : ndarray, optional
-        Like ``kept``, which then is float32 too, for tiles in float64 in two parts: ``kept`` has the values less
-        ``shift``, which a product in float32 can take as its own, and ``low`` what their rounding loses.
 
     Returns
     -------
@@ -297,14 +268,10 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
     if y.shape[1] != X.shape[1]:
         raise ValueError(f"rows of {X.shape[1]} and of {y.shape[1]} numbers")
     left = right = None
+    memset(&pair, 0, sizeof(pair))
     pair.n, pair.m, pair.d = X.shape[0], y.shape[0], X.shape[1]
     pair.X, pair.Y = first_of(X), first_of(y)
     pair.same = same
-    pair.block = NULL
-    pair.k = 0
-    pair.Ux = pair.Uy = NULL
-    pair.Vx = pair.Vy = NULL
-    pair.rx = pair.ry = NULL
     pair.g = g
     sums[0] = sums[1] = 0.0
     pair.sums = &sums[0]
@@ -337,48 +304,12 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         if pair.n and pair.m:
             pair.rx, pair.ry = &means_x[0], &means_y[0]
     cdef char[::1] raw
-    cdef float[::1] lows
-    pair.kept = NULL
-    pair.known = 0
-    pair.low = NULL
-    pair.shift = shift
     if kept is not None:
-        for room in (kept,) if low is None else (kept, low):
-            if room.itemsize != (4 if single or low is not None else 8) or room.size < fk_kept_entries(
-                pair.n, pair.m, same
-            ):
-                raise ValueError(f"no room for the tiles of {pair.n} by {pair.m} rows in {room.size} of {room.dtype}")
+        if kept.itemsize != (4 if single else 8) or kept.size < fk_kept_entries(pair.n, pair.m, same):
+            raise ValueError(f"no room for the tiles of {pair.n} by {pair.m} rows in {kept.size} of {kept.dtype}")
         if kept.size:
             raw = kept.view(np.int8)
             pair.kept = &raw[0]
             pair.known = known
-        if low is not None and low.size:
-            lows = low
-            pair.low = &lows[0]
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))
-
-
-def exp_nonpositive(x):
-    """exp(x) of a contiguous array of float64 or float32, x <= 0 (or NaN), by the tiles' own vector loop; a new array.
-
-    Results below the smallest normal number are 0.
-    """
-    cdef const double[::1] in_d
-    cdef double[::1] out_d
-    cdef const float[::1] in_s
-    cdef float[::1] out_s
-    cdef Py_ssize_t size = x.size, pads = (FK_PAD - size % FK_PAD) % FK_PAD
-    flat = np.concatenate([np.ravel(x), np.zeros(pads, dtype=x.dtype)])
-    out = np.empty_like(flat)
-    if flat.size == 0:
-        return out.reshape(x.shape)
-    if flat.dtype == np.float32:
-        in_s, out_s = flat, out
-        with nogil:
-            ops.s.exp_array(size + pads, &in_s[0], &out_s[0])
-    else:
-        in_d, out_d = flat, out
-        with nogil:
-            ops.d.exp_array(size + pads, &in_d[0], &out_d[0])
-    return out[:size].reshape(x.shape)

@@ -16,8 +16,7 @@ from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, Offer
 from ..model.plan import Candidate, Room, readable_size
-from ..products.exact import kept_bytes as kept_value_bytes
-from ..products.matrix import kept_bytes
+from ..products.exact import kept_bytes
 from ..products.near import LOOKED_AT
 from ..products.rates import RATE, eigen_seconds, is_compiled, takes_blas, value_seconds
 from ..solve.beyond import lanczos_steps
@@ -411,7 +410,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
     memory = footprint.krylov_bytes(data, problem.rows, k, way.memory(block))
     obstacle = _krylov_obstacle(problem, k) or _too_much(memory, limit)
     values = _values_kept(problem, memory, held=in_memory is not None) if exact else 0.0
-    extra = 0.0 if held else values  # values in float64 are held in two parts, of which one serves the search
+    extra = 0.0 if in_memory is not None else values
     values = values if memory + extra <= limit else 0.0
     # a pass in float32 takes half as long, and over values that it keeps the first one alone makes these
     single = 0.5 if exact and (held or in_memory is None) else 1.0
@@ -512,11 +511,10 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     kernel, n = problem.kernel, problem.data.n_samples
     d, compiled = problem.data.n_features, is_compiled(kernel)
     columns = default_block_size(n, k, held=compiled)
-    size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
-    worth = size <= SMALL_MATRIX
-    if compiled:
-        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or takes_blas(d)  # and all rows, shifted
-    else:
+    once = 2.0 * n * n * columns / RATE.multiplications
+    worth = n <= SMALL or takes_blas(d) if compiled else 8.0 * n * n <= SMALL_MATRIX
+    size = kept_bytes(problem.kernel, n, d, 8 + 4) + 8.0 * n * d  # with those of a search; and all rows, shifted
+    if not compiled:
         once += 8.0 * n * n / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
@@ -528,14 +526,14 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
 def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     """Bytes of the values of a search in float32, beside so many bytes, where keeping them pays; else 0.
 
-    ``held``: whether the values are held in float64 anyway.
+    ``held``: whether the values are held in float64, and these beside them.
     """
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
     worth = held or takes_blas(d) or not compiled
-    size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
+    size = kept_bytes(problem.kernel, n, d, 4) + (0.0 if held else 8.0 * n * d)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
-    fits = (held and compiled) or memory + size <= problem.budget.memory
+    fits = held or memory + size <= problem.budget.memory
     return size if worth and here and fits else 0.0
 
 

@@ -13,7 +13,6 @@ from ..base.protocol import Summation
 from ..base.rounding import EPS
 from ..model.plan import Candidate
 from ..products.exact import ExactSummation
-from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
 from ..products.near import NearSummation, WithSums
 from ..products.operators import GramOperator
 from ..products.rates import is_compiled
@@ -41,8 +40,6 @@ class Products(NamedTuple):
         In float64.
     single : Summation or None
         In float32, for the search, where the range of float32 allows it.
-    matrix : ndarray (N, N) or None
-        K, where it is held whole.
     values : ExactSummation or None
         ``double``, where it keeps the kernel values.
     near : NearSummation or None
@@ -51,7 +48,6 @@ class Products(NamedTuple):
 
     double: Summation
     single: Summation | None = None
-    matrix: np.ndarray | None = None
     values: ExactSummation | None = None
     near: NearSummation | None = None
 
@@ -105,20 +101,18 @@ def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bo
     diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
     largest = problem.largest_value
     coordinates = coordinates_for(kernel, rows, diagonal, largest, threads, center=problem.target.center)
-    # entries err by e, and the weighted matrix by sum w times that in norm; D^(1/2) E D^(1/2) by max w times |E|
+    # entries err by e, and the weighted matrix by sum w times that in norm
     entry_error = problem.entry_error * (coordinates.count / rows.n_samples)
-    if values is not None:
-        entry_error += values.kept_error * coordinates.largest_weight / rows.n_samples
     matrix = KernelMatrix(
         product=coordinates.product(products.double, exact=exact),
         search_product=None if products.single is None else coordinates.search_product(products.single),
         trace=coordinates.trace(diagonal),
         positive_semidefinite=kernel.positive_semidefinite,
         entry_error=entry_error,
-        entries=Entries(kernel, rows, diagonal, coordinates, products.matrix, threads, values),
+        entries=Entries(kernel, rows, diagonal, coordinates, threads, values),
         n_threads=threads,
         measured=None if values is None else coordinates.measured(values.measured),
-        about=0.0 if values is None else values.shift,
+        about=0.0 if values is None else values.about,
         near=_near_matrix(problem, products, coordinates),
     )
     return matrix, coordinates
@@ -195,23 +189,16 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows, bl
     if way.name != "exact":
         return Products(InStrips(way.offer.summation(rows, None, threads), block))
     if not way.offer.cost.memory:
-        search: Summation | None = None
+        search = None
         if _fits_float32(problem):
-            if way.room.values and not is_compiled(kernel):
-                search = KeptTiles(kernel, rows, n_threads=threads)
-            else:
-                keeps = way.room.values > 0.0
-                search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
+            keeps = way.room.values > 0.0
+            search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
         return Products(ExactSummation(kernel, everywhere, n_threads=threads), search)
+    if rows is problem.rows and 16 * rows.n_features <= rows.n_samples:
+        rows.hold()  # shifted once for the products and the model, in an eighth of the memory of values, or less
+    product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
     searches = way.room.values and _values_fit_float32(problem)
-    if is_compiled(kernel):
-        if rows is problem.rows and 16 * rows.n_features <= rows.n_samples:
-            rows.hold()  # shifted once for the products and the model, in an eighth of the memory of values, or less
-        product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
-        return Products(product, product.in_float32() if searches else None, values=product)
-    K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
-    return Products(MatrixSummation(K, n_threads=threads), search, K)
+    return Products(product, product.in_float32() if searches else None, values=product)
 
 
 def _with_near(problem: Problem, way: Candidate, products: Products, rows: Rows) -> Products:

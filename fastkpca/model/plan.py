@@ -30,8 +30,8 @@ class Room:
     rows : int
         Rows of what a feature map leaves out that are expected to be drawn.
     values : float
-        Bytes for the kernel values of a search in float32, where these are kept after its first pass; where all values
-        are held in float64 in two parts, one of these.
+        Bytes for the kernel values of a search in float32, where these are kept after its first pass, or beside values
+        that are held in float64.
     near : Offer or None
         Of a matrix of the kernel values that are not near zero, where that serves the search.
     """

@@ -7,6 +7,7 @@ Both directions are treated alike: with one set of rows the product is symmetric
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, isqrt, log, sqrt
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..rows.view import Rows
+from .near import LOOKED_AT
 from .rates import CLUSTERS, RATE, entry_rate
 from .vectors import columns_of
 
@@ -26,16 +28,13 @@ LEAF, MOST_LEAVES = 64, 4096
 """Rows of a leaf where rows are many, and leaves, about, from which on a leaf has more: their pairs have to stay in
 memory. Of 2e4 to 1e5 uniform and clustered rows in 2 to 10 coordinates, leaves of 128 rows took 1 to 1.4 times as long
 as these."""
-TOGETHER, WASTE = 8, 1.2
-"""Neighbouring leaves whose common box is looked at before their own; and how many times as many values as they need
-these may compute in order to be one task."""
-STRIP = 2048, 1 << 16
-"""Rows of a leaf, and of its partners, in one call of the compiled loops: a quarter of a second."""
+TOGETHER = 8
+"""Neighbouring leaves that may be one task."""
+STRIP = 1 << 16
+"""Rows of the partners in one call of the compiled loops: a quarter of a second."""
 WORTH = 0.55
 """Share of the pairs that an offer computes, at most: in eight coordinates and more, where boxes are wide, those of a
 sample show a quarter too few."""
-FEW = 64
-"""Rows whose distances to a sample's tell whether leaves are worth a look, and leaves whose pairs tell the share."""
 
 
 def _leaf(n: int) -> int:
@@ -44,7 +43,7 @@ def _leaf(n: int) -> int:
 
 
 class _Leaves:
-    """One set of rows in the order of the leaves, and the boxes of 1, 8, 64, ... of these together.
+    """One set of rows in the order of the leaves, and the boxes of these.
 
     ``sample_of``: how many rows each stands for; boxes of a sample are as much smaller than those of all rows.
     """
@@ -56,51 +55,31 @@ class _Leaves:
         while nodes:
             node = nodes.pop()
             if node.split_dim < 0:
-                first.extend(range(node.start_idx, node.end_idx, STRIP[0]))  # of equal rows there may be any number
+                first.extend(range(node.start_idx, node.end_idx, leaf))  # of equal rows there may be any number
             else:
                 nodes += node.greater, node.lesser
         self.order, self.start = tree.indices, np.array(first, dtype=np.intp)
         self.size = np.diff(self.start, append=len(X))
         self.rows = np.ascontiguousarray(X[self.order])
-        low, high = (f.reduceat(self.rows, self.start).T.copy() for f in (np.minimum, np.maximum))  # (d, leaves)
+        low, high = (f.reduceat(self.rows, self.start).T for f in (np.minimum, np.maximum))  # (d, leaves)
         # the range of s uniform numbers is (s - 1) / (s + 1) of what they were drawn from
         some, many = self.size + 1e-9, self.size * sample_of
         more = 0.5 * ((some + 1.0) * (many - 1.0) / (np.maximum(some - 1.0, 0.5) * (many + 1.0)) - 1.0).clip(0.0)
-        self.boxes = [(low - more * (high - low), high + more * (high - low))]
-        while (count := self.boxes[-1][0].shape[1]) > 1:
-            every = np.arange(0, count, TOGETHER)
-            low, high = self.boxes[-1]
-            self.boxes.append((np.minimum.reduceat(low, every, axis=1), np.maximum.reduceat(high, every, axis=1)))
+        self.low, self.high = low - more * (high - low), high + more * (high - low)
 
-
-def _near_pairs(x: _Leaves, y: _Leaves, reach: float, some: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs of leaves whose boxes are within ``reach``, in order; of one set of leaves those with i <= j.
-
-    ``some``: of these leaves of x, with all of y.
-    """
-    top = max(len(x.boxes), len(y.boxes)) - 1 if some is None else 0
-    i, j = np.zeros((2, 1), dtype=np.intp)
-    if some is not None:
-        i, j = np.repeat(some, len(y.start)), np.tile(np.arange(len(y.start)), len(some))
-    for level in range(top, -1, -1):
-        (low_x, high_x), (low_y, high_y) = (z.boxes[min(level, len(z.boxes) - 1)] for z in (x, y))
-        if level < top:
-            part = np.arange(TOGETHER)
-            i, j = np.broadcast_arrays(TOGETHER * i[:, None, None] + part[:, None], TOGETHER * j[:, None, None] + part)
-            i, j = i.ravel(), j.ravel()
-            there = (i < low_x.shape[1]) & (j < low_y.shape[1])
-            if x is y:
-                there &= i <= j
-            i, j = i[there], j[there]
-        square = np.zeros(len(i))
+    def near(self, low: np.ndarray, high: np.ndarray, reach: float, leaves: np.ndarray | slice) -> np.ndarray:
+        """Which ``leaves`` have boxes within ``reach`` of other boxes, (d, b) corners: (b, number of leaves)."""
+        square = np.zeros((low.shape[1], self.low[0, leaves].size))
         with np.errstate(over="ignore"):
-            for low, high, other_low, other_high in zip(low_x, high_x, low_y, high_y):
-                gap = np.maximum(low.take(i) - other_high.take(j), other_low.take(j) - high.take(i))
+            for a, b, own_low, own_high in zip(low, high, self.low[:, leaves], self.high[:, leaves]):
+                gap = np.maximum(np.subtract.outer(a, own_high), own_low - b[:, None])
                 square += np.square(np.maximum(gap, 0.0) / reach)
-        near = square <= 1.0 + 8.0 * (len(low_x) + 8) * UNIT
-        i, j = i[near], j[near]
-    order = np.lexsort((j, i))
-    return i[order], j[order]
+        return square <= 1.0 + 8.0 * (len(low) + 8) * UNIT
+
+    def places(self, leaves: np.ndarray) -> np.ndarray:
+        """Numbers of the rows of some leaves."""
+        sizes = self.size[leaves]
+        return np.repeat(self.start[leaves] + sizes - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
 def _reach(sigma: float, tol: float) -> float:
@@ -145,39 +124,42 @@ class ClusterSummation(Summation):
         self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
         self._x = x = _Leaves(rows_x.all(), leaf or _leaf(len(rows_x)))
         self._y = y = x if rows_y is None else _Leaves(rows_y.all(), leaf or _leaf(len(rows_y)))
-        i, j = _near_pairs(x, y, _reach(sigma, tol))
-        pairs = float(x.size[i] @ y.size[j] * (2 if x is y else 1) - (x.size @ x.size if x is y else 0))
+        near = self._near(_reach(sigma, tol))
+        pairs = float(sum(size * y.size[others].sum() for size, others in zip(x.size, near)))
+        pairs = 2.0 * pairs - float(x.size @ x.size) if x is y else pairs
         self.error_bound = tol if pairs < float(self.shape[0]) * self.shape[1] else 0.0
-        self._plan(i, j)
+        self._tasks = list(self._planned(near))
 
-    def _plan(self, i: np.ndarray, j: np.ndarray) -> None:
-        """Tasks: some leaves of x, of one or of neighbours together, with runs of rows of y, the task's own first."""
+    def _near(self, reach: float) -> list[np.ndarray]:
+        """For each leaf of x those of y that are near; of one set of rows from that leaf on."""
+        x, y, near = self._x, self._y, []
+        for first in range(0, len(x.start), TOGETHER):
+            low, high = (corner[:, first : first + TOGETHER] for corner in (x.low, x.high))
+            begin = first if x is y else 0
+            joint = low.min(axis=1, keepdims=True), high.max(axis=1, keepdims=True)
+            some = begin + np.flatnonzero(y.near(*joint, reach, slice(begin, None)))
+            for leaf, which in enumerate(y.near(low, high, reach, some), first):
+                others = some[which]
+                near.append(others[others >= leaf] if x is y else others)
+        return near
+
+    def _planned(self, near: list[np.ndarray]) -> Iterator[tuple[slice, np.ndarray, int]]:
+        """(rows of some leaves of x, leaves of y, of these the rows that are the same ones, which come first)."""
         x, y = self._x, self._y
-        group, firsts = i // TOGETHER, np.arange(0, len(x.size), TOGETHER)
-        all_of, partner = np.divmod(np.unique(group * len(y.size) + j), len(y.size))
-        rows = np.add.reduceat(x.size, firsts)
-        together = rows * np.bincount(all_of, y.size[partner], len(firsts))
-        apart = np.bincount(group, x.size[i] * y.size[j].astype(float), len(firsts))
-        joint = (together <= WASTE * apart) & (rows <= STRIP[0])
-        alone, shared = ~joint[group], joint[all_of]
-        first = np.concatenate([i[alone], firsts[all_of[shared]]])
-        last = np.concatenate([i[alone], np.minimum(firsts[all_of[shared]] + TOGETHER, len(x.size)) - 1])
-        other = np.concatenate([j[alone], partner[shared]])
-        order = np.lexsort((other, first))
-        first, last, other = first[order], last[order], other[order]
-        ends = np.cumsum(y.size[other])
-        heads = np.flatnonzero(np.diff(first, prepend=-1))
-        before = np.repeat((ends - y.size[other])[heads], np.diff(heads, append=len(first)))
-        piece = (ends - before - 1) // STRIP[1]
-        task = np.diff(first, prepend=-1).astype(bool) | np.diff(piece, prepend=-1).astype(bool)
-        run = np.flatnonzero(task | (np.diff(other, prepend=-2) != 1))
-        end = other[np.append(run[1:], len(other)) - 1] if len(run) else run
-        self._runs = list(map(slice, y.start[other[run]].tolist(), (y.start[end] + y.size[end]).tolist()))
-        task = np.flatnonzero(task)
-        bounds = np.searchsorted(run, np.append(task, len(other))).tolist()
-        starts, stops = x.start[first[task]], x.start[last[task]] + x.size[last[task]]
-        own = np.where(piece[task] == 0, stops - starts, 0) if self.symmetric else np.zeros(len(task), dtype=np.intp)
-        self._tasks = list(zip(starts.tolist(), stops.tolist(), own.tolist(), bounds[:-1], bounds[1:]))
+        for first in range(0, len(near), TOGETHER):
+            group = near[first : first + TOGETHER]
+            all_near = np.unique(np.concatenate(group))
+            rows = x.size[first : first + TOGETHER]
+            # to lay out the rows of y takes as long as some more rows of x
+            together = (rows.sum() + LEAF) * y.size[all_near].sum()
+            apart = sum((size + LEAF) * y.size[others].sum() for size, others in zip(rows, group))
+            for leaf, others in [(first, all_near)] if together <= apart else enumerate(group, first):
+                start, count = x.start[leaf], rows.sum() if together <= apart else x.size[leaf]
+                own = count if self.symmetric else 0
+                pieces = np.maximum(np.cumsum(y.size[others]) - count, 0) // STRIP
+                for part in np.split(others, np.flatnonzero(np.diff(pieces)) + 1):
+                    yield slice(start, start + count), part, own
+                    own = 0
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k)."""
@@ -193,24 +175,21 @@ class ClusterSummation(Summation):
         U = columns_of(U, len(sources.rows))[sources.order]
         V = np.zeros((len(targets.rows), U.shape[1]))
 
-        def task(number: int) -> tuple[slice, np.ndarray | None, list[slice], np.ndarray | None]:
-            start, stop, own, first, last = self._tasks[number]
-            rows, runs, kernel = slice(start, stop), self._runs[first:last], {"sigma": self.sigma}
-            Y, Ux = np.concatenate([y.rows[run] for run in runs]), U[rows] if self.symmetric or transposed else None
-            Uy = None if transposed else np.concatenate([U[run] for run in runs])
-            left, right, _ = tiles.product("gaussian", kernel, x.rows[rows], Y, Ux, Uy)
+        def task(number: int) -> tuple[slice, np.ndarray | None, np.ndarray, np.ndarray | None]:
+            rows, leaves, own = self._tasks[number]
+            places = y.places(leaves)
+            Ux, Uy = U[rows] if self.symmetric or transposed else None, None if transposed else U[places]
+            left, right, _ = tiles.product("gaussian", {"sigma": self.sigma}, x.rows[rows], y.rows[places], Ux, Uy)
             if right is not None:
                 right[:own] = 0.0  # among themselves, both directions are in the other part
-            return rows, left, runs, right
+            return rows, left, places, right
 
         count = len(self._tasks) if U.shape[1] else 0
-        for rows, left, runs, right in parallel.run(task, count, n_threads=self.n_threads, stage="near pairs"):
+        for rows, left, places, right in parallel.run(task, count, n_threads=self.n_threads, stage="near pairs"):
             if left is not None:
                 V[rows] += left
             if right is not None:
-                parts = np.split(right, np.cumsum([run.stop - run.start for run in runs[:-1]]))
-                for run, part in zip(runs, parts, strict=True):
-                    V[run] += part
+                V[places] += right
         product = np.empty_like(V)
         product[targets.order] = V
         return product
@@ -232,7 +211,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     """
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     same, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
-    few = data_x.sample[:: max(1, len(data_x.sample) // FEW)]
+    few = data_x.sample[:: max(1, len(data_x.sample) // LOOKED_AT)]
     distances = scipy.spatial.distance.cdist(few, data_y.sample[:: max(1, len(data_y.sample) // 512)])
     if not tol < 1.0 or float(np.mean(distances <= reach)) > 0.9:
         return None
@@ -241,9 +220,9 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
         for data, rows in ((data_x, n), (data_y, m))[: 2 - same]
     ]
     x, y = sides[0], sides[-1]
-    some = np.linspace(0, len(x.start) - 1, min(FEW, len(x.start))).astype(np.intp)
-    i, j = _near_pairs(x, y, reach, some)
-    share = float(x.size[i] @ y.size[j]) / float(x.size[some].sum() * len(y.rows))
+    some = np.linspace(0, len(x.start) - 1, min(LOOKED_AT, len(x.start))).astype(np.intp)
+    near = y.near(x.low[:, some], x.high[:, some], reach, slice(None))
+    share = float(x.size[some] @ near @ y.size) / float(x.size[some].sum() * len(y.rows))
     if share > WORTH:
         return None
     values, rows = n * m * (0.5 if same else 1.0) / entry_rate(d), n + (0 if same else m)

@@ -16,8 +16,9 @@ parameters are "linear" {}, "polynomial" {scale, offset, degree: int >= 1}, "gau
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,22 +27,19 @@ from .._core import tiles as _tiles
 from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..rows.view import Rows
-from .blocks import TILE, checked_block, squares_about_means, upper_tiles
+from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_tiles
+from .near import LOOKED_AT
 from .vectors import columns_of, with_ones
 
 __all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
 
-MEAN_ROWS = 64
-"""Rows that tell the mean of all values, and as many others."""
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
 Means = tuple[np.ndarray, np.ndarray, float]
 """Row means of the two bands of a task, and the grand mean: the squares about them are wanted too."""
-_Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
+_Some = np.ndarray | None
+_Part = tuple[_Some, _Some, tuple[float, float] | None]
 """K Uy, K' Ux, and the sums of squares about the means and of the values themselves."""
-_Pair = Callable[..., _Part]
-"""(X, Y, Ux, Uy, means) -> _Part for a pair of bands; Y and Uy None: the rows of X with themselves. Compiled ones take
-four more, ``kept``, ``known``, ``low`` and ``shift``, as ``tiles.product`` does."""
 
 
 def band_rows(n: int, d: int) -> int:
@@ -62,80 +60,93 @@ def sum_terms(n: int, d: int) -> float:
     return min(float(n), TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
 
 
-def _ends_of_tiles(tiles: list[tuple[slice, slice]]) -> list[int]:
-    """Where the values of each pair of bands begin in one array of all that are kept, and its length."""
-    lengths = (_tiles.kept_entries(I.stop - I.start, J.stop - J.start, I == J) for I, J in tiles)
-    return list(accumulate(lengths, initial=0))
-
-
-def kept_bytes(n: int, d: int, itemsize: int) -> float:
+def kept_bytes(kernel: Kernel, n: int, d: int, itemsize: int) -> float:
     """Memory of the values that an ``ExactSummation`` of n rows of d numbers keeps."""
-    step = band_rows(n, d)
+    step, entries_of = band_rows(n, d), _pair_for(kernel, single=False).entries
     full, rest = divmod(n, step)
-    entries = full * _tiles.kept_entries(step, step, True)
-    entries += full * (full - 1) // 2 * _tiles.kept_entries(step, step, False)
+    entries = full * entries_of(step, step, True)
+    entries += full * (full - 1) // 2 * entries_of(step, step, False)
     if rest:
-        entries += full * _tiles.kept_entries(step, rest, False) + _tiles.kept_entries(rest, rest, True)
+        entries += full * entries_of(step, rest, False) + entries_of(rest, rest, True)
     return float(itemsize * entries)
 
 
-def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:
-    def pair(
-        X: np.ndarray,
-        Y: np.ndarray | None,
-        Ux: np.ndarray | None,
-        Uy: np.ndarray | None,
-        means: Means | None,
-        kept: np.ndarray | None = None,
-        known: bool = False,
-        low: np.ndarray | None = None,
-        shift: float = 0.0,
+def _pair_for(kernel: Kernel, *, single: bool) -> _CompiledPair | _BlockPair:
+    compiled = kernel.compiled_tile()
+    return _BlockPair(kernel, single) if compiled is None else _CompiledPair(*compiled, single)
+
+
+class _CompiledPair:
+    """What is computed for a pair of bands.
+
+    A call takes Y and Uy None for the rows of X with themselves. ``kept`` is an array of ``entries`` numbers: where
+    ``known`` the values are there already, and are only multiplied, else they are written there. ``values`` are these
+    as a new matrix.
+    """
+
+    entries = staticmethod(_tiles.kept_entries)
+    values = staticmethod(_tiles.kept_block)
+
+    def __init__(self, kind: str, parameters: dict[str, Any], single: bool):
+        self._kind, self._parameters, self._single = kind, parameters, single
+
+    def __call__(
+        self, X: np.ndarray, Y: _Some, Ux: _Some, Uy: _Some, means: Means | None, kept: _Some, known: bool
     ) -> _Part:
         rx, ry, g = (None, None, 0.0) if means is None else means
         ry = None if Y is None else ry
-        return _tiles.product(kind, parameters, X, Y, Ux, Uy, single, rx, ry, g, kept, known, low, shift)
-
-    return pair
+        return _tiles.product(self._kind, self._parameters, X, Y, Ux, Uy, self._single, rx, ry, g, kept, known)
 
 
-def _block_pair(kernel: Kernel, single: bool) -> _Pair:
-    dtype = np.float32 if single else np.float64
+class _BlockPair:
+    """The same by ``Kernel.block``; what is kept is the matrix, row by row."""
 
-    def columns(U: np.ndarray | None) -> np.ndarray | None:
-        return None if U is None else U.astype(dtype, copy=False)
+    def __init__(self, kernel: Kernel, single: bool):
+        self._kernel, self._dtype = kernel, np.dtype(np.float32 if single else np.float64)
 
-    def pair(
-        X: np.ndarray, Y: np.ndarray | None, Ux: np.ndarray | None, Uy: np.ndarray | None, means: Means | None
+    @staticmethod
+    def entries(n: int, m: int, same: bool) -> int:
+        return n * m
+
+    @staticmethod
+    def values(kept: np.ndarray, n: int, m: int, same: bool) -> np.ndarray:
+        return kept.reshape(n, m).copy()
+
+    def __call__(
+        self, X: np.ndarray, Y: _Some, Ux: _Some, Uy: _Some, means: Means | None, kept: _Some, known: bool
     ) -> _Part:
         same = Y is None
-        X = np.asarray(X, dtype=dtype)
-        Y = X if Y is None else np.asarray(Y, dtype=dtype)
+        X = np.asarray(X, dtype=self._dtype)
+        Y = X if Y is None else np.asarray(Y, dtype=self._dtype)
         for rows in (X, Y):
             rows.flags.writeable = False
-        Ux = columns(Ux)
-        Uy = Ux if same else columns(Uy)
+        Ux, Uy = (None if U is None else U.astype(self._dtype, copy=False) for U in (Ux, Uy))
+        Uy = Ux if same else Uy
         left = None if Uy is None else np.zeros((len(X), Uy.shape[1]))
         right = None if Ux is None else left if same else np.zeros((len(Y), Ux.shape[1]))
+        values = None if kept is None else kept.reshape(len(X), len(Y))
         sums = np.zeros(2)
-        for i in range(0, len(X), TILE):
-            I = slice(i, min(len(X), i + TILE))
-            for j in range(i if same else 0, len(Y), TILE):
-                parallel.checkpoint()
-                J = slice(j, min(len(Y), j + TILE))
-                mirror = same and i != j
-                K = checked_block(kernel, X[I], Y[J]).astype(dtype, copy=False)
-                # a kernel's overflow is found in the product, and named there
-                with np.errstate(over="ignore", invalid="ignore"):
-                    if left is not None and Uy is not None:
-                        left[I] += K @ Uy[J]
-                    if right is not None and Ux is not None and (mirror or not same):
-                        right[J] += K.T @ Ux[I]
-                    if means is not None:
-                        rx, ry, g = means
-                        sums += squares_about_means(K, rx[I], ry[J], g) * (2.0 if mirror else 1.0)
+        for I, J in upper_tiles(len(X), TILE) if same else all_tiles(len(X), len(Y), TILE):
+            parallel.checkpoint()
+            mirror = same and I != J
+            if values is None or not known:
+                K = checked_block(self._kernel, X[I], Y[J]).astype(self._dtype, copy=False)
+                if values is not None:
+                    values[I, J] = K
+                    if mirror:
+                        values[J, I] = K.T
+            else:
+                K = values[I, J]
+            # a kernel's overflow is found in the product, and named there
+            with np.errstate(over="ignore", invalid="ignore"):
+                if left is not None and Uy is not None:
+                    left[I] += K @ Uy[J]
+                if right is not None and Ux is not None and (mirror or not same):
+                    right[J] += K.T @ Ux[I]
+                if means is not None:
+                    rx, ry, g = means
+                    sums += squares_about_means(K, rx[I], ry[J], g) * (2.0 if mirror else 1.0)
         return left, None if same else right, None if means is None else (float(sums[0]), float(sums[1]))
-
-    return pair
 
 
 class ExactSummation(Summation):
@@ -154,7 +165,7 @@ class ExactSummation(Summation):
         float32: tiles are evaluated and multiplied in float32 and added up in float64; for searching only.
     keeps : bool
         The tiles of the first product stay in memory (``kept_bytes``), and later ones evaluate nothing. Of the square
-        case alone, of a kernel with compiled tiles, and of rows that are here.
+        case alone, and of rows that are here.
     progress : callable (stage, done, total), optional
 
     Raises
@@ -190,46 +201,42 @@ class ExactSummation(Summation):
         self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
         self.n_threads = n_threads if kernel.thread_safe else 1
         self.progress = progress
-        self._pair = self._make_pair(self.dtype == np.float32)
+        self._pair = _pair_for(kernel, single=self.dtype == np.float32)
         self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
-        self._low: np.ndarray | None = None
-        """What the values that are kept lose in float32, where these serve a search too."""
-        self.shift = 0.0
+        self._shift = 0.0
         """The values that are kept are those of the kernel less this."""
+        self.about = 0.0
         self.measured: NormPass | None = None
-        """The pass that has computed the values for a search, about ``shift`` as all row means."""
-
-    def _make_pair(self, single: bool) -> _Pair:
-        compiled = self.kernel.compiled_tile()
-        return _compiled_pair(*compiled, single) if compiled is not None else _block_pair(self.kernel, single)
+        """The pass that has computed the values for a search, about ``about`` as all row means."""
 
     def in_float32(self) -> ExactSummation:
-        """The same product in float32, for searching, with values that both keep; they are computed now.
+        """The same product in float32, for searching: of the values that this one keeps, which are computed now.
 
-        About their mean is taken off before they are rounded: products with vectors of mean zero lose the less. What
-        rounding loses is kept beside them, in float32 too, for this product (``kept_error``).
+        About their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
         """
         n = self.shape[0]
-        self.shift = self._mean_of_some()
-        self._kept, self._low = np.empty((2, _ends_of_tiles(self.bands)[-1]), dtype=np.float32)
-        self.measured = self.pass_with_norm(np.empty((n, 0)), np.full(n, self.shift), self.shift)
+        self.about = self._mean_of_some()
+        self.measured = self.pass_with_norm(np.empty((n, 0)), np.full(n, self.about), self.about)
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
         )
-        single.shift, single._kept, single._known = self.shift, self._kept, True
+        single._shift, single._known = self.about, True
+        single._kept = np.empty(len(self._kept), dtype=np.float32)
+
+        def task(i: int) -> None:
+            place = self._places[i]
+            with np.errstate(all="ignore"):  # the padding between tiles holds anything
+                np.subtract(self._kept[place], self.about, out=single._kept[place], casting="same_kind")
+
+        parallel.each(task, len(self._places), n_threads=self.n_threads)
         return single
 
     def _mean_of_some(self) -> float:
-        """Mean of the values between a few rows and others; 0 where that is not finite, which a product names."""
-        rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, 2 * MEAN_ROWS).astype(np.intp))
+        """Mean of the values between some rows and others; 0 where that is not finite, which a product names."""
+        rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, LOOKED_AT).astype(np.intp))
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(checked_block(self.kernel, rows[::2], rows[1::2]).mean())
         return mean if np.isfinite(mean) else 0.0
-
-    @property
-    def kept_error(self) -> float:
-        """Bound on the Frobenius norm of what values lose that are kept in two parts: 48 bits of K_ij - s stay."""
-        return 0.0 if self.measured is None else 4.5e-15 * float(np.sqrt(self.measured.centred_square))
 
     @property
     def bands(self) -> list[tuple[slice, slice]]:
@@ -240,13 +247,15 @@ class ExactSummation(Summation):
         """The values of a pair of ``bands``, kept in float64, or from now on: a new array."""
         if not self._known:
             self.matmat(np.empty((self.shape[1], 0)))
-        (I, J), ends = self.bands[number], _ends_of_tiles(self.bands)
-        part = slice(ends[number], ends[number + 1])
-        kept = self._kept[part]
-        if self._low is not None:
-            with np.errstate(all="ignore"):  # the padding between tiles holds anything
-                kept = self.shift + np.add(kept, self._low[part], dtype=np.float64)
-        return _tiles.kept_block(kept, I.stop - I.start, J.stop - J.start, I == J)
+        I, J = self.bands[number]
+        return self._pair.values(self._kept[self._places[number]], I.stop - I.start, J.stop - J.start, I == J)
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        """Where the values of each pair of ``bands`` are among all that are kept."""
+        lengths = (self._pair.entries(I.stop - I.start, J.stop - J.start, I == J) for I, J in self.bands)
+        ends = list(itertools.accumulate(lengths, initial=0))
+        return list(map(slice, ends[:-1], ends[1:]))
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k), float64."""
@@ -266,13 +275,13 @@ class ExactSummation(Summation):
         r = np.ascontiguousarray(row_means, dtype=np.float64)
         if r.shape != (n,):
             raise ValueError(f"row_means has shape {r.shape}; one for each of the {n} rows is needed")
-        product, sums = self._square(self._pair, with_ones(V), r, float(grand_mean))
+        product, sums = self._square(with_ones(V), r, float(grand_mean))
         self._check_finite(product, V)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 
     def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
         U = columns_of(U, self.shape[0] if transposed else self.shape[1], finite=False)
-        product = self._square(self._pair, U)[0] if self.symmetric else self._rectangular(U, transposed)
+        product = self._square(U)[0] if self.symmetric else self._rectangular(U, transposed)
         self._check_finite(product, U)
         return product
 
@@ -287,36 +296,26 @@ class ExactSummation(Summation):
             f"overflow {self.dtype} or are NaN; scale the data down, or change the kernel's parameters"
         )
 
-    def _square(
-        self, pair: _Pair, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        n, step = self.shape[0], band_rows(self.shape[0], self.rows_x.n_features)
+    def _square(self, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         if self.rows_x.distributed:
-            return self._square_elsewhere(pair, U, r, g, step)
-        tiles = upper_tiles(n, step)
-        product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
-        ends = _ends_of_tiles(tiles) if self._keeps else []
+            return self._square_elsewhere(U, r, g)
+        tiles, shift = self.bands, self._shift
+        product, sums = np.zeros((self.shape[0], U.shape[1])), np.zeros(2)
         rows = None
         if self._keeps and not self._known:
-            if self._low is None:
-                self._kept = np.empty(ends[-1], dtype=self.dtype)
+            self._kept = np.empty(self._places[-1].stop, dtype=self.dtype)
             rows = self.rows_x.all()  # shifted once, not for each pair of bands
 
         def band(which: slice) -> np.ndarray:
             return self._band(which) if rows is None else rows[which]
 
-        shift = self.shift if self._low is None else 0.0  # else tiles of float64 have the kernel's own values
-
         def task(number: int) -> tuple[slice, slice, _Part]:
             I, J = tiles[number]
             same = I == J
             means = None if r is None else (r[I] - shift, r[J] - shift, g - shift)
-            values: tuple[Any, ...] = ()
-            if self._keeps:
-                part = slice(ends[number], ends[number + 1])
-                values = self._kept[part], self._known, None if self._low is None else self._low[part], self.shift
+            kept = self._kept[self._places[number]] if self._keeps else None
             X, Y = band(I), None if same else band(J)
-            return I, J, pair(X, Y, U[I], None if same else U[J], means, *values)
+            return I, J, self._pair(X, Y, U[I], None if same else U[J], means, kept, self._known)
 
         for I, J, (left, right, squares) in self._run(task, len(tiles)):
             product[I] += left
@@ -335,15 +334,15 @@ class ExactSummation(Summation):
             return np.empty((band.stop - band.start, 0))
         return self.rows_x.tile(band.start, band.stop)
 
-    def _square_elsewhere(
-        self, pair: _Pair, U: np.ndarray, r: np.ndarray | None, g: float, step: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _square_elsewhere(self, U: np.ndarray, r: np.ndarray | None, g: float) -> tuple[np.ndarray, np.ndarray]:
         """The same on Dask's scheduler: equal bits up to 65536 rows, and for more from larger bands."""
-        rows = self.rows_x
+        rows, pair = self.rows_x, self._pair
+        step = band_rows(self.shape[0], rows.n_features)
 
         def task(X: np.ndarray, Y: np.ndarray | None, x: tuple, y: tuple) -> _Part:
             y = x if Y is None else y
-            return pair(X, Y, x[0], None if Y is None else y[0], None if x[1] is None else (x[1], y[1], g))
+            means = None if x[1] is None else (x[1], y[1], g)
+            return pair(X, Y, x[0], None if Y is None else y[0], means, None, False)
 
         product, squares = rows.source.square(
             rows.frame, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
@@ -367,8 +366,8 @@ class ExactSummation(Summation):
             I, J = slice(i * step_x, min(n, (i + 1) * step_x)), slice(j * step_y, min(m, (j + 1) * step_y))
             X, Y = self.rows_x.tile(I.start, I.stop), rows_y.tile(J.start, J.stop)
             if transposed:
-                return J, self._pair(X, Y, U[I], None, None)[1]
-            return I, self._pair(X, Y, None, U[J], None)[0]
+                return J, self._pair(X, Y, U[I], None, None, None, False)[1]
+            return I, self._pair(X, Y, None, U[J], None, None, False)[0]
 
         for band, part in self._run(task, -(-n // step_x) * bands_y):
             product[band] += part

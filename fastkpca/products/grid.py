@@ -8,27 +8,25 @@ rows it is symmetric and positive semidefinite. Errors and costs: ``grid_plan``.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import ceil, prod
 
 import numpy as np
 
-from .._core.boxes import Grid, Points
+from .._core.boxes import MOST_AXES, Grid, Points
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
+from ..base.room import DEFAULT_MEMORY
 from ..rows.view import Rows
 from .expansion import TwoSidedSummation, joint_box
-from .grid_plan import LARGEST_DIMENSION, GridPlan, plan_grid, series_weights
+from .grid_plan import GridPlan, plan_grid, series_weights
 from .rates import RATE
 from .vectors import columns_of
 
 __all__ = ["GridSummation", "grid_offer", "interpolate", "spread"]
 
-MEMORY = 1 << 30
-"""Bytes of nodal arrays, unless the caller says otherwise."""
 _COLUMNS_TOGETHER = 16
 """Columns of U that go through the grid at once, at most."""
-_TASK = 1e7
-"""Flops of a task of a translation, about: half a millisecond."""
 
 
 def _run_length(n: int) -> int:
@@ -36,9 +34,7 @@ def _run_length(n: int) -> int:
     return parallel.even_rows(n, max(2048, min(32768, -(-n // 16))))
 
 
-def spread(
-    grid: Grid, points: Points, U: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None
-) -> np.ndarray:
+def spread(grid: Grid, points: Points, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """L' U as a nodal array of shape (k, *grid.shape).
 
     Parameters
@@ -48,16 +44,9 @@ def spread(
         From ``grid.sort(X)``.
     U : ndarray (n, k), C-contiguous float64
         Rows as those of X.
-    out : ndarray (k * product of grid.shape,), optional
-        Memory for the result: what a large array costs is the first touch of its pages.
     """
     n, k = U.shape
-    if out is None:
-        nodal = np.zeros((k, *grid.shape))
-    else:
-        nodal = out.reshape(k, *grid.shape)
-        pieces = parallel.shares(out.size, parallel.A_NUMBER * out.size)
-        parallel.each(lambda i: out[pieces[i]].fill(0.0), len(pieces), n_threads=n_threads)
+    nodal = np.zeros((k, *grid.shape))
     flat, run = nodal.reshape(-1), _run_length(n)
 
     def task(i: int) -> list:
@@ -81,16 +70,17 @@ def interpolate(grid: Grid, points: Points, nodal: np.ndarray, n_threads: int = 
     return V
 
 
-def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray, n_threads: int) -> np.ndarray:
-    """The matrix (new, old) applied along an axis of an array, written to the flat ``out``; tasks by shape alone."""
+def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, n_threads: int) -> np.ndarray:
+    """The matrix (new, old) applied along an axis of an array; tasks by shape alone."""
     before, old, after = prod(A.shape[:axis]), A.shape[axis], prod(A.shape[axis + 1 :])
     new = len(matrix)
     shape = (*A.shape[:axis], new, *A.shape[axis + 1 :])
     A = A.reshape(before, old, after)
-    out = out[: before * new * after]
-    result = out.reshape(before, new, after)
+    result = np.empty((before, new, after))
     flops = 2.0 * before * old * new * after
-    wanted = 2 * ceil(flops / (2.0 * _TASK)) if flops > _TASK / 2.0 else 1  # even: equal shares
+    wanted = (
+        2 * ceil(flops / (4.0 * parallel.WORTH_A_TASK)) if flops > parallel.WORTH_A_TASK else 1
+    )  # even: equal shares
     step, pieces = -(-before // wanted), 1
     if after == 1:
         turned = np.ascontiguousarray(matrix.T)
@@ -115,7 +105,7 @@ def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray
             np.matmul(matrix, A[b, :, part], out=result[b, :, part])
 
     parallel.each(task, -(-before // step) * pieces, n_threads=n_threads)
-    return out.reshape(shape)
+    return result.reshape(shape)
 
 
 def _factors(grid: Grid, plan: GridPlan, sigma: float) -> list[tuple[np.ndarray, bool]]:
@@ -182,7 +172,7 @@ class GridSummation(TwoSidedSummation):
         rows_x: Rows,
         rows_y: Rows | None = None,
         *,
-        memory_limit: float = MEMORY,
+        memory_limit: float = DEFAULT_MEMORY,
         n_threads: int = 1,
     ):
         self.plan = plan
@@ -193,10 +183,8 @@ class GridSummation(TwoSidedSummation):
         # nodes relative to the first box: far from the origin nothing is lost
         factors = _factors(Grid(np.zeros(len(plan.low)), plan.side, plan.counts, plan.orders), plan, sigma)
         self._steps = _steps(self.grid.shape, factors)
-        # the steps go to and fro between two arrays: one for every second result, the first one nodal values too
-        self._room = max([plan.nodes, *(x[2] for x in self._steps[1::2])]), max(x[2] for x in self._steps[0::2])
-        self._spare: list[tuple[np.ndarray, np.ndarray]] = []
-        self._columns = int(max(1, min(_COLUMNS_TOGETHER, memory_limit // (8 * sum(self._room)))))
+        sizes = [plan.nodes, *(x[2] for x in self._steps)]
+        self._columns = int(max(1, min(_COLUMNS_TOGETHER, memory_limit // (8 * max(map(sum, pairwise(sizes)))))))
 
     def _prepared(self, rows: Rows) -> Points:
         points = self.grid.sort(rows.all())
@@ -221,31 +209,18 @@ class GridSummation(TwoSidedSummation):
         return out
 
     def _product(self, U: np.ndarray, targets: Points, sources: Points) -> np.ndarray:
-        k = U.shape[1]
-        # kept for the next product, unless another thread has taken it
-        try:
-            here, there = self._spare.pop()
-        except IndexError:
-            here = there = np.empty(0)
-        if here.size < k * self._room[0]:
-            here, there = (np.empty(k * n) for n in self._room)
-        buffers = here, there
-        nodal = spread(self.grid, sources, U, self.n_threads, out=here[: k * self.plan.nodes])
+        nodal = spread(self.grid, sources, U, self.n_threads)
         for matrix, axis, _ in self._steps:
-            here, there = there, here
-            nodal = _multiply_axis(nodal, matrix, axis + 1, here, self.n_threads)
-        V = interpolate(self.grid, targets, nodal, self.n_threads)
-        if not self._spare:
-            self._spare.append(buffers)
-        return V
+            nodal = _multiply_axis(nodal, matrix, axis + 1, self.n_threads)
+        return interpolate(self.grid, targets, nodal, self.n_threads)
 
 
 def grid_offer(
-    data_x: Summary, data_y: Summary, sigma: float, tol: float, *, memory_limit: float = MEMORY
+    data_x: Summary, data_y: Summary, sigma: float, tol: float, *, memory_limit: float = DEFAULT_MEMORY
 ) -> Offer | None:
     """The offer of a grid whose error is at most tol on every entry; None where there is none, or memory forbids it."""
     d, n_x, n_y = data_x.n_features, data_x.n_samples, data_y.n_samples
-    if not (1 <= d <= LARGEST_DIMENSION and tol < 1.0 and min(n_x, n_y) > 0):
+    if not (1 <= d <= MOST_AXES and tol < 1.0 and min(n_x, n_y) > 0):
         return None
     points = float(n_x + n_y)
     # where rows fill little of their box most nodes are empty: at a hundred for each row exact tiles cost less

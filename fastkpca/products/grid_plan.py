@@ -29,13 +29,11 @@ from math import ceil, erfc, expm1, log1p, pi, prod, sqrt
 import numpy as np
 from scipy.special import gammaln
 
-from .._core.boxes import MOST_NODES, chebyshev_nodes
+from .._core.boxes import MOST_AXES, MOST_NODES, chebyshev_nodes
 from ..base.rounding import UNIT
 
-__all__ = ["LARGEST_DIMENSION", "GridPlan", "axis_error", "plan_grid", "rounding", "series_weights"]
+__all__ = ["GridPlan", "axis_error", "plan_grid", "rounding", "series_weights"]
 
-LARGEST_DIMENSION = 6
-"""Axes of a grid at most: its nodes are as many as the product of those of its axes."""
 _SLACK = 1.0 + 1e-9
 """Factor on a bound, for its own rounding, and for that of the nodes that it is about."""
 _SERIES_SHARE = 0.05
@@ -45,7 +43,6 @@ _LARGEST_SIDE = 6.0
 """Of a box, in units of sigma."""
 _TERMS = np.arange(2 * MOST_NODES + 60)
 """Of the series over m: what is left out is below 1e-25 for every side up to the largest."""
-_LOG_GAMMA = gammaln(_TERMS / 2 + 1)
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def _mean_errors(order: np.ndarray, side: np.ndarray) -> np.ndarray:
     """Bound on |g - I_x I_y g| for each pair of an order and a side."""
     with np.errstate(divide="ignore"):
         logs = np.log(side / (4.0 * sqrt(2.0)))[:, None] * _TERMS
-    terms = np.exp(logs - _LOG_GAMMA)
+    terms = np.exp(logs - gammaln(_TERMS / 2 + 1))
     after = _TERMS - order[:, None]
     once = np.where(after == 0, 2.0 * terms, np.where(after > 0, 4.0 * terms, 0.0)).sum(1)
     twice = terms * 2.0**_TERMS
@@ -210,7 +207,7 @@ def _cheapest_boxes(
         counts = [max(1, ceil(n)) for n in fewest[:, i]]
         # fewer nodes where the boxes came out smaller
         orders = [int(_ORDERS[np.argmax(row <= n)]) for row, n in zip(fewest, counts)]
-        for last in {orders[-1], *(p for p in (4, 8, 12, 16) if abs(p - orders[-1]) <= 4)}:
+        for last in {orders[-1], *(p for p in (4, 8, 16) if abs(p - orders[-1]) <= 4)}:
             counts[-1] = max(1, ceil(fewest[-1, last - 1]))
             orders[-1] = last
             shape = [n * q for n, q in zip(counts, orders, strict=True)]
@@ -241,7 +238,7 @@ def plan_grid(
     """
     d = len(low)
     extent = np.maximum((high - low) / sigma, UNIT)
-    if not (d <= LARGEST_DIMENSION and np.isfinite(extent).all()):
+    if not (d <= MOST_AXES and np.isfinite(extent).all()):
         return None
     floor = rounding(extent)
     share = expm1(log1p(tol - floor) / d) if tol > floor else 0.0
@@ -283,7 +280,7 @@ def _predict(
     d = len(counts)
     shape = [n * q for n, q in zip(counts, orders, strict=True)]
     ranks = _ranks(shape, series)
-    vectors = prod(orders[:-1]) * (0.5 if orders[-1] <= 4 else -(-orders[-1] // 4) / 2 if orders[-1] > 8 else 1.0)
+    vectors = prod(orders[:-1]) * (0.5 if orders[-1] <= 4 else 1.0 if orders[-1] <= 8 else 2.0)
     # boxes of fewer points than a group of four pay for four
     per_box = points / max(1.0, prod(counts))
     values = 0.36 * vectors * (1.0 if per_box > 16 else min(4.0, 1.0 + 3.0 / max(1.0, per_box)))

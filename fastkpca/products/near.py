@@ -28,11 +28,11 @@ LEFT_OUT = 0.1
 """Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
 LOOKED_AT = 128
-"""Rows whose near ones are counted, for a price."""
+"""Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
 PEAK_BYTES = 56.0
 """Of a value while the matrix is put together; in the end it takes 12."""
-PANEL, STRIP = 1 << 19, 1 << 13
-"""Values of a task; pairs whose values are computed together."""
+PANEL = 1 << 19
+"""Values of a task."""
 VALUE_SECONDS, ROW_SECONDS = 3.4e-9, 2e-7
 """Of a product with eight columns, for each value and each row."""
 NEW_VALUE_SECONDS, NEW_ROW_SECONDS = 6e-8, 1e-6
@@ -138,9 +138,10 @@ def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:
     n, tree = len(rows), scipy.spatial.cKDTree(rows)
     pairs = tree.query_pairs(reach, output_type="ndarray")
     values = np.empty(len(pairs))
-    for first in range(0, len(pairs), STRIP):
-        x, y = (rows[k] for k in pairs[first : first + STRIP].T)
-        values[first : first + STRIP] = np.exp(-0.5 * np.square((x - y) / sigma).sum(axis=1))
+    step = parallel.tile_rows(rows.shape[1])
+    for first in range(0, len(pairs), step):
+        x, y = (rows[k] for k in pairs[first : first + step].T)
+        values[first : first + step] = np.exp(-0.5 * np.square((x - y) / sigma).sum(axis=1))
     upper = scipy.sparse.csr_array((values, pairs.T.astype(np.int32)), shape=(n, n))
     return NearSummation(upper, order)
 

@@ -23,7 +23,7 @@ class Rates(NamedTuple):
     entries : float
         Kernel values of compiled tiles, beside the distances.
     distances : float
-        Flops of distances and scalar products; in many coordinates BLAS is taken where it is faster.
+        Flops of distances and scalar products by differences along a tile; in many coordinates they are BLAS's.
     products : float
         Flops of a product with a tile's kernel values, and of sums of products of two features.
     squares : float

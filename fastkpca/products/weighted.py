@@ -7,11 +7,12 @@ With D = diag(w), W = sum w and b = D^(1/2) 1 / W^(1/2) the weighted and centred
 whose null vector is b and not 1 / n^(1/2). The reflection P that exchanges the two (up to sign) makes of it
 H K' H with H = I - 1 1'/n and K' = P D^(1/2) K D^(1/2) P: the same eigenvalues, norm and trace, and whatever works with
 centred Gram matrices works with K' as it is. Vectors come back as P v.
+
+Kernel PCA without centring is the same with one more row and column of zeros: b is the last unit vector, P exchanges it
+with 1 / (n + 1)^(1/2), and H K' H = K'.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -23,87 +24,7 @@ from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .exact import ExactSummation, band_rows
 from .vectors import with_ones
 
-__all__ = ["Coordinates", "Entries", "WeightedExactSummation", "WeightedSummation", "coordinates_for"]
-
-
-class WeightedSummation(Summation):
-    """K' U for products with K and weights w > 0.
-
-    Parameters
-    ----------
-    inner : Summation
-        Of the rows with themselves.
-    weights : ndarray (n,)
-        Positive.
-    rounding : float
-        What the reflections and the weights add to the error of an entry, as ``error_bound`` counts it.
-    """
-
-    def __init__(self, inner: Summation, weights: np.ndarray, rounding: float = 0.0):
-        self.inner = inner
-        self.symmetric = True
-        self.shape = inner.shape
-        w = np.asarray(weights, dtype=np.float64)
-        n = len(w)
-        self.total = float(w.sum())
-        self.root = np.sqrt(w)
-        v = self.root / np.sqrt(self.total) + 1.0 / np.sqrt(n)  # both are positive: nothing cancels
-        self._v = v / np.linalg.norm(v)
-        # an entry of K u errs by e sum |u|, so D^(1/2) K D^(1/2) u by W e |u|
-        self.error_bound = inner.error_bound * self.total / n + rounding
-
-    def reflect(self, U: np.ndarray) -> np.ndarray:
-        """P U."""
-        U = np.asarray(U, dtype=np.float64)
-        R = np.multiply.outer(-2.0 * self._v, self._v @ U)
-        R += U
-        return R
-
-    def matmat(self, U: np.ndarray) -> np.ndarray:
-        if self.inner.symmetric:
-            return self._between(self.inner.matmat, U)
-        return (self._between(self.inner.matmat, U) + self._between(self.inner.rmatmat, U)) / 2
-
-    def _between(self, product: Callable[[np.ndarray], np.ndarray], U: np.ndarray) -> np.ndarray:
-        U = self.reflect(U)
-        U *= self.root[:, None]
-        V = product(U)
-        del U
-        V = np.multiply(V, self.root[:, None], out=V if V.flags.owndata else None)
-        return self.reflect(V)
-
-    def row_means(self, sums: np.ndarray) -> np.ndarray:
-        """K w / W from K' 1 / n."""
-        return -self.reflect(sums) / (self.root * np.sqrt(self.total / len(self.root)))
-
-
-class WeightedExactSummation(WeightedSummation):
-    """The same, and the norm of the matrix from its entries."""
-
-    gives_norm = True
-
-    def __init__(
-        self,
-        inner: Summation,
-        weights: np.ndarray,
-        rounding: float,
-        kernel: Kernel,
-        rows: Rows,
-        n_threads: int,
-    ):
-        super().__init__(inner, weights, rounding)
-        self._kernel, self._rows, self._threads = kernel, rows, n_threads if kernel.thread_safe else 1
-
-    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
-        """As ``Summation.pass_with_norm``, of K'; its entries are not needed for that, the norm being the same."""
-        n = self.shape[0]
-        product = self.matmat(with_ones(V))
-        # K'_ij - r_i - r_j + g is, reflected back, root_i root_j (K_ij - a_i - a_j + h)
-        scale = np.sqrt(n / self.total)
-        a = -self.reflect(row_means) / self.root * scale
-        h = grand_mean * scale**2
-        sums = _squares(self._kernel, self._rows, (a, h), self.root, self._threads)
-        return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
+__all__ = ["Coordinates", "Entries", "coordinates_for"]
 
 
 class Entries:
@@ -118,9 +39,8 @@ class Entries:
 
     Parameters
     ----------
-    K : ndarray (n, n), optional
     kept : ExactSummation, optional
-        The values, where they are known: all of them, or as a product keeps them.
+        What keeps the values, where they are known.
     """
 
     def __init__(
@@ -129,11 +49,10 @@ class Entries:
         rows: Rows,
         diagonal: np.ndarray,
         coordinates: Coordinates,
-        K: np.ndarray | None = None,
         n_threads: int = 1,
         kept: ExactSummation | None = None,
     ):
-        self._kernel, self._rows, self._K, self._kept = kernel, rows, K, kept
+        self._kernel, self._rows, self._kept = kernel, rows, kept
         self.coordinates, self.n_threads = coordinates, n_threads if kernel.thread_safe else 1
         w = rows.weights
         self._root = None if w is None else np.sqrt(np.asarray(w, dtype=np.float64))
@@ -148,9 +67,7 @@ class Entries:
     def block(self, number: int) -> np.ndarray:
         """Of a pair of ``bands``: a new array."""
         I, J = self.bands[number]
-        if self._K is not None:
-            values = self._K[I, J].copy()
-        elif self._kept is not None:
+        if self._kept is not None:
             values = self._kept.kept_block(number)
         else:
             X, Y = self._rows.tile(I.start, I.stop), self._rows.tile(J.start, J.stop)
@@ -159,10 +76,7 @@ class Entries:
 
     def among(self, I: np.ndarray, J: np.ndarray) -> np.ndarray:
         """Of rows by their numbers: a new array."""
-        if self._K is not None:
-            values = self._K[np.ix_(I, J)]
-        else:
-            values = np.array(checked_block(self._kernel, self._rows.take(I), self._rows.take(J)), dtype=np.float64)
+        values = np.array(checked_block(self._kernel, self._rows.take(I), self._rows.take(J)), dtype=np.float64)
         return self._scaled(values, I, J)
 
     def _scaled(self, values: np.ndarray, I: slice | np.ndarray, J: slice | np.ndarray) -> np.ndarray:
@@ -170,72 +84,6 @@ class Entries:
             values *= self._root[I, None]
             values *= self._root[J]
         return values
-
-
-class UncentredSummation(WeightedSummation):
-    """K' U of order n + 1, for kernel PCA without centring: P [[D^(1/2) K D^(1/2), 0], [0, 0]] P.
-
-    Its null vector is the last unit vector, which P exchanges with 1 / (n + 1)^(1/2): so H K' H = K', and the other
-    eigenvalues, norm and trace are those of D^(1/2) K D^(1/2). As ``WeightedSummation``; without weights D is I.
-    """
-
-    def __init__(self, inner: Summation, weights: np.ndarray, rounding: float = 0.0):
-        n = inner.shape[0]
-        self.inner, self.symmetric, self.shape = inner, True, (n + 1, n + 1)
-        self.root = np.sqrt(np.asarray(weights, dtype=np.float64))
-        self.total = float(self.root @ self.root)
-        v = np.full(n + 1, 1.0 / np.sqrt(n + 1.0))
-        v[-1] += 1.0
-        self._v = v / np.linalg.norm(v)
-        self.error_bound = inner.error_bound * self.total / n + rounding
-
-    def inside(self, U: np.ndarray) -> np.ndarray:
-        """D^(1/2) times the first n entries of P U."""
-        return self.reflect(U)[:-1] * self.root[:, None]
-
-    def outside(self, V: np.ndarray) -> np.ndarray:
-        """P [D^(1/2) V; 0]."""
-        whole = np.zeros((len(V) + 1, V.shape[1]))
-        np.multiply(V, self.root[:, None], out=whole[:-1])
-        return self.reflect(whole)
-
-    def _between(self, product: Callable[[np.ndarray], np.ndarray], U: np.ndarray) -> np.ndarray:
-        return self.outside(product(self.inside(U)))
-
-    def row_means(self, sums: np.ndarray) -> np.ndarray:
-        """Zero: nothing is subtracted."""
-        return np.zeros(len(self.root))
-
-
-class UncentredExactSummation(WeightedExactSummation, UncentredSummation):
-    """The same, and the norm of the matrix from its entries."""
-
-    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
-        """As ``Summation.pass_with_norm``: the row means of K' are zero, and those given are that up to rounding."""
-        sums = np.zeros(self.shape[0])
-        if self.inner.gives_norm and np.all(self.root == 1.0):
-            passed = self.inner.pass_with_norm(self.inside(V), np.zeros(len(self.root)), 0.0)
-            return NormPass(self.outside(passed.product), sums, passed.square, passed.square)
-        zeros = np.zeros(len(self.root))
-        square = _squares(self._kernel, self._rows, (zeros, 0.0), self.root, self._threads)[1]
-        return NormPass(self.matmat(V), sums, float(square), float(square))
-
-
-def _squares(
-    kernel: Kernel, rows: Rows, means: tuple[np.ndarray, float], root: np.ndarray, n_threads: int
-) -> np.ndarray:
-    """Sums of root_i^2 root_j^2 (K_ij - a_i - a_j + h)^2, (a, h) = ``means``, and of root_i^2 root_j^2 K_ij^2."""
-    a, h = means
-    tiles = upper_tiles(rows.n_samples, TILE)
-
-    def task(number: int) -> np.ndarray:
-        I, J = tiles[number]
-        X, Y = rows.tile(I.start, I.stop), rows.tile(J.start, J.stop)
-        K = np.array(checked_block(kernel, X, Y), dtype=np.float64)
-        squares = squares_about_means(K, a[I], a[J], h, np.multiply.outer(root[I], root[J]))
-        return squares * (1.0 if I == J else 2.0)
-
-    return parallel.tree_reduce(task, len(tiles), np.add, n_threads=n_threads, stage="exact kernel product")
 
 
 class Coordinates:
@@ -263,10 +111,6 @@ class Coordinates:
         """A pass over K as one over the solver's matrix; None where that is another."""
         return passed
 
-    @property
-    def largest_weight(self) -> float:
-        return 1.0
-
     def block(self, V: np.ndarray) -> np.ndarray:
         """Values at the rows, as the solver's columns."""
         return V
@@ -288,90 +132,112 @@ class Coordinates:
         return row_means
 
 
-class _WeightedCoordinates(Coordinates):
-    """Those of weighted rows: see the module's notes."""
+class _Reflected(Coordinates):
+    """Those of weighted rows, or of a matrix that is not centred: see the module's notes."""
 
-    def __init__(self, kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int):
-        self.weights = np.asarray(rows.weights, dtype=np.float64)
+    def __init__(self, kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int, center: bool):
+        n, self.center = rows.n_samples, center
+        self.weights = np.ones(n) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
         super().__init__(self.weights.sum())
-        self._kernel, self._rows, self._n_threads = kernel, rows, n_threads
+        self.kernel, self.rows, self.n_threads = kernel, rows, n_threads if kernel.thread_safe else 1
         size = self.count * max(largest, float(np.abs(diagonal).max()))
         size = self.trace(diagonal) if kernel.positive_semidefinite else size
-        n = rows.n_samples
-        self._rounding = 4.0 * rounding_factor(n) * EPS * size / n
+        self.rounding = 4.0 * rounding_factor(n) * EPS * size / n
+        """What the reflections and the weights add to the error of an entry, as ``error_bound`` counts it."""
+        self.root = np.sqrt(self.weights)
+        b = self.root / np.sqrt(self.count) if center else np.eye(1, n + 1, n)[0]
+        v = b + 1.0 / np.sqrt(len(b))  # both are positive: nothing cancels
+        self._v = v / np.linalg.norm(v)
 
     def trace(self, diagonal: np.ndarray) -> float:
         return float(diagonal @ self.weights)
 
     def product(self, product: Summation, *, exact: bool) -> Summation:
-        self._weighted = (
-            WeightedExactSummation(product, self.weights, self._rounding, self._kernel, self._rows, self._n_threads)
-            if exact
-            else WeightedSummation(product, self.weights, self._rounding)
-        )
-        return self._weighted
+        return _ReflectedSummation(product, self, gives_norm=exact)
 
     def search_product(self, search: Summation) -> Summation:
-        return WeightedSummation(search, self.weights)
+        return _ReflectedSummation(search, self, gives_norm=False)
 
     def measured(self, passed: NormPass | None) -> NormPass | None:
         return None
 
-    @property
-    def largest_weight(self) -> float:
-        return float(self.weights.max())
+    def reflect(self, U: np.ndarray) -> np.ndarray:
+        """P U."""
+        U = np.asarray(U, dtype=np.float64)
+        R = np.multiply.outer(-2.0 * self._v, self._v @ U)
+        R += U
+        return R
 
     def block(self, V: np.ndarray) -> np.ndarray:
-        return self._weighted.reflect(self._weighted.root[:, None] * V)
+        whole = np.zeros((len(self._v), V.shape[1]))
+        np.multiply(V, self.root[:, None], out=whole[: len(V)])
+        return self.reflect(whole)
 
     def coefficients(self, vectors: np.ndarray) -> np.ndarray:
-        return self._weighted.root[:, None] * self._weighted.reflect(vectors)
+        U = self.at_rows(vectors)
+        U *= self.root[:, None]
+        return U
 
     def at_rows(self, columns: np.ndarray) -> np.ndarray:
-        return self._weighted.reflect(columns)
+        return self.reflect(columns)[: len(self.root)]
 
     def images(self, images: np.ndarray) -> np.ndarray:
-        return self._weighted.reflect(images) / self._weighted.root[:, None]
+        return self.at_rows(images) / self.root[:, None]
 
     def means(self, row_means: np.ndarray) -> np.ndarray:
-        return self._weighted.row_means(row_means)
+        """K w / W from K' 1 / n; zero where nothing is subtracted."""
+        if not self.center:
+            return np.zeros(len(self.root))
+        return -self.reflect(row_means) / (self.root * np.sqrt(self.count / len(self.root)))
 
 
-class _UncentredCoordinates(_WeightedCoordinates):
-    """Those in which centring changes nothing: see ``UncentredSummation``."""
+class _ReflectedSummation(Summation):
+    """K' U for products with K, ``inner``; ``gives_norm``: and the norm of the matrix from its entries."""
 
-    center = False
+    symmetric = True
 
-    def __init__(self, kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int):
-        weighted = rows if rows.weights is not None else rows.weighted(np.ones(rows.n_samples))
-        super().__init__(kernel, weighted, diagonal, largest, n_threads)
-        self._rows = rows
+    def __init__(self, inner: Summation, coordinates: _Reflected, *, gives_norm: bool):
+        self.inner, self.coordinates, self.gives_norm = inner, coordinates, gives_norm
+        self.shape = (len(coordinates._v),) * 2
+        # an entry of K u errs by e sum |u|, so D^(1/2) K D^(1/2) u by W e |u|
+        self.error_bound = inner.error_bound * coordinates.count / inner.shape[0] + coordinates.rounding
 
-    def product(self, product: Summation, *, exact: bool) -> Summation:
-        self._uncentred = (
-            UncentredExactSummation(product, self.weights, self._rounding, self._kernel, self._rows, self._n_threads)
-            if exact
-            else UncentredSummation(product, self.weights, self._rounding)
-        )
-        return self._uncentred
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        U = self.coordinates.coefficients(U)
+        V = self.inner.matmat(U)
+        if not self.inner.symmetric:
+            V = (V + self.inner.rmatmat(U)) / 2
+        return self.coordinates.block(V)
 
-    def search_product(self, search: Summation) -> Summation:
-        return UncentredSummation(search, self.weights)
+    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
+        """As ``Summation.pass_with_norm``, of K'; its entries are not needed for that, the norm being the same."""
+        to, U = self.coordinates, with_ones(V)
+        n, weight = len(to.root), to.weights[0]
+        # K'_ij - r_i - r_j + g is, reflected back, root_i root_j (K_ij - a_i - a_j + h)
+        a, h = to.means(row_means), grand_mean * n / to.count if to.center else 0.0
+        if self.inner.gives_norm and np.all(to.weights == weight):
+            passed = self.inner.pass_with_norm(to.coefficients(U), a, h)
+            product, sums = to.block(passed.product), weight**2 * np.array([passed.centred_square, passed.square])
+        else:
+            product, sums = self.matmat(U), _squares(to.kernel, to.rows, (a, h), to.root, to.n_threads)
+        return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 
-    def block(self, V: np.ndarray) -> np.ndarray:
-        return self._uncentred.outside(V)
 
-    def coefficients(self, vectors: np.ndarray) -> np.ndarray:
-        return self._uncentred.inside(vectors)
+def _squares(
+    kernel: Kernel, rows: Rows, means: tuple[np.ndarray, float], root: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """Sums of root_i^2 root_j^2 (K_ij - a_i - a_j + h)^2, (a, h) = ``means``, and of root_i^2 root_j^2 K_ij^2."""
+    a, h = means
+    tiles = upper_tiles(rows.n_samples, TILE)
 
-    def at_rows(self, columns: np.ndarray) -> np.ndarray:
-        return self._uncentred.reflect(columns)[:-1]
+    def task(number: int) -> np.ndarray:
+        I, J = tiles[number]
+        X, Y = rows.tile(I.start, I.stop), rows.tile(J.start, J.stop)
+        K = np.array(checked_block(kernel, X, Y), dtype=np.float64)
+        squares = squares_about_means(K, a[I], a[J], h, np.multiply.outer(root[I], root[J]))
+        return squares * (1.0 if I == J else 2.0)
 
-    def images(self, images: np.ndarray) -> np.ndarray:
-        return self._uncentred.reflect(images)[:-1] / self._uncentred.root[:, None]
-
-    def means(self, row_means: np.ndarray) -> np.ndarray:
-        return self._uncentred.row_means(row_means)
+    return parallel.tree_reduce(task, len(tiles), np.add, n_threads=n_threads, stage="exact kernel product")
 
 
 def coordinates_for(
@@ -381,8 +247,6 @@ def coordinates_for(
 
     ``diagonal`` (n,) is that of the kernel matrix, ``largest`` about the size of its largest entry.
     """
-    if not center:
-        return _UncentredCoordinates(kernel, rows, diagonal, largest, n_threads)
-    if rows.weights is None:
+    if center and rows.weights is None:
         return Coordinates(rows.n_samples)
-    return _WeightedCoordinates(kernel, rows, diagonal, largest, n_threads)
+    return _Reflected(kernel, rows, diagonal, largest, n_threads, center)

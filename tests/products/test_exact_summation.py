@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from instruction_sets import each_instruction_set
 
 import fastkpca as fk
 from fastkpca._core import tiles
@@ -50,6 +51,9 @@ class CompiledTanh(Kernel):
 class CompiledLinear(Kernel):
     def compiled_tile(self):
         return "linear", {}
+
+
+isa = each_instruction_set(tiles)
 
 
 def exact_gram(kernel, X, Y):
@@ -111,16 +115,6 @@ def test_rectangular_and_adjoint(kernel, n, m, d):
     assert relative(V, K @ U) < 2e-14
     assert relative(Z, K.T @ W) < 2e-14
     np.testing.assert_allclose(np.sum(W * V), np.sum(U * Z), rtol=1e-11, atol=1e-11 * np.abs(W * V).sum())
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
-def test_symmetric_use_equals_rectangular(kernel):
-    rng = np.random.default_rng(5)
-    X, U = rng.normal(size=(1300, 4)), rng.normal(size=(1300, 4))
-    square = ExactSummation(kernel, Rows(X)).matmat(U)
-    rectangular = ExactSummation(kernel, Rows(X), Rows(X.copy()))
-    assert relative(square, rectangular.matmat(U)) < 1e-13
-    assert relative(square, rectangular.rmatmat(U)) < 1e-13
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -200,22 +194,17 @@ def test_shift_of_the_rows_is_taken_off_before_anything_is_rounded():
         np.testing.assert_array_equal(here, there)
 
 
-def test_read_only_input_is_not_touched():
+def test_input_is_not_touched():
     rng = np.random.default_rng(10)
     X, U = rng.normal(size=(700, 3)), rng.normal(size=(3, 700)).T
     before = X.copy(), U.copy()
-    X.flags.writeable = U.flags.writeable = False
-    for kernel in KERNELS:
-        ExactSummation(kernel, Rows(X)).matmat(U)
-    np.testing.assert_array_equal(X, before[0])
-    np.testing.assert_array_equal(U, before[1])
-    assert not X.flags.writeable
-
-
-def test_writeable_input_stays_writeable():
-    X = np.ones((20, 2))
-    ExactSummation(PlainGaussian(), Rows(X)).matmat(np.ones((20, 1)))
-    X[0, 0] = 2.0
+    for writeable in (True, False):
+        X.flags.writeable = U.flags.writeable = writeable
+        for kernel in KERNELS:
+            ExactSummation(kernel, Rows(X)).matmat(U)
+        np.testing.assert_array_equal(X, before[0])
+        np.testing.assert_array_equal(U, before[1])
+        assert X.flags.writeable == U.flags.writeable == writeable
 
 
 def test_no_columns():
@@ -302,7 +291,20 @@ def test_bad_arguments():
         ExactSummation(kernel, rows).pass_with_norm(np.ones((5, 1)), np.ones(4), 0.0)
 
 
+def cauchy(X, Y):
+    squares = np.sum(X**2, axis=1)[:, None] + np.sum(Y**2, axis=1) - 2 * X @ Y.T
+    return 1 / (1 + np.maximum(squares, 0))
+
+
+class Cauchy(Kernel):
+    """Without compiled tiles."""
+
+    def block(self, X, Y):
+        return cauchy(X, Y)
+
+
 KEPT = {
+    "cauchy": Cauchy(),
     "gaussian": fk.get_kernel("gaussian", sigma=0.8),
     "polynomial": fk.get_kernel("polynomial", degree=3, offset=1.0),
     "tanh": fk.get_kernel("tanh", scale=0.1, offset=0.2),
@@ -331,91 +333,85 @@ def test_values_that_are_kept_are_multiplied_as_those_that_are_not(name, n, d, d
     np.testing.assert_allclose(passed.square, np.vdot(K, K), rtol=1e-4 if dtype == np.float32 else 1e-12)
     atol = 1e-12 * np.vdot(K, K) * (1e5 if dtype == np.float32 else 1.0)
     np.testing.assert_allclose(passed.centred_square, np.vdot(centred, centred), rtol=1e-4, atol=atol)
-    assert kept._kept.nbytes == kept_bytes(n, d, np.dtype(dtype).itemsize)
+    assert kept._kept.nbytes == kept_bytes(KEPT[name], n, d, np.dtype(dtype).itemsize)
 
 
-def test_values_kept_in_float64_serve_a_search_in_float32():
-    X, U = np.random.default_rng(4).random((900, 6)), np.random.default_rng(5).standard_normal((900, 4))
-    kernel = KEPT["gaussian"]
-    product = kernel.block(X, X) @ U
-    exact = ExactSummation(kernel, Rows(X), keeps=True)
-    search = exact.in_float32()
-    X[:] = np.nan  # nothing is evaluated from here on
-    np.testing.assert_allclose(search.matmat(U), product, atol=1e-3)
-    np.testing.assert_allclose(exact.matmat(U), product, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [30, 301, 700])
-def test_any_number_of_columns(n, dtype, isa):
+def test_any_number_of_columns(isa, n, dtype):
     X, U = np.random.default_rng(n).random((n, 3)), np.random.default_rng(5).standard_normal((n, 19))
     kernel = KEPT["gaussian"]
     K = kernel.block(X, X)
-    try:
-        tiles.use_instruction_set(isa)
-    except ValueError:
-        pytest.skip("not on this processor")
-    try:
-        for k in range(1, 20):
-            found = ExactSummation(kernel, Rows(X), dtype=dtype).matmat(U[:, :k])
-            np.testing.assert_allclose(found, K @ U[:, :k], rtol=0, atol=n * (1e-14 if dtype == np.float64 else 1e-5))
-    finally:
-        tiles.use_instruction_set()
+    for k in range(1, 20):
+        found = ExactSummation(kernel, Rows(X), dtype=dtype).matmat(U[:, :k])
+        np.testing.assert_allclose(found, K @ U[:, :k], rtol=0, atol=n * (1e-14 if dtype == np.float64 else 1e-5))
 
 
-IN_TWO_PARTS = KEPT | {
+SEARCHED = KEPT | {
     "large": fk.get_kernel("polynomial", degree=3, scale=1e6, offset=1.0),
     "small": fk.get_kernel("polynomial", degree=2, scale=1e-9, offset=1e-10),
 }
 
 
-@pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
-@pytest.mark.parametrize("name", IN_TWO_PARTS)
-def test_values_kept_in_two_parts_lose_what_they_say(name, instructions):
+@pytest.mark.parametrize(("name", "n"), [(name, n) for name in SEARCHED for n in (1, 191, 1301)] + [("cauchy", 4200)])
+def test_values_that_are_kept_serve_a_search_in_float32(name, n):
     rng = np.random.default_rng(7)
-    X = rng.random((1301, 40)) * (1.0 + 9.0 * (rng.random((1301, 1)) < 0.01))
-    kernel = IN_TWO_PARTS[name]
-    try:
-        tiles.use_instruction_set(instructions)
-    except ValueError:
-        pytest.skip("not on this processor")
-    try:
-        exact = ExactSummation(kernel, Rows(X), keeps=True)
-        search = exact.in_float32()
-        K = kernel.block(X, X)
-        X[:] = np.nan  # nothing is evaluated from here on
-        seen = np.zeros_like(K)
-        for number, (I, J) in enumerate(exact.bands):
-            seen[I, J] = exact.kept_block(number)
-            seen[J, I] = seen[I, J].T
-        product = exact.matmat(np.eye(len(X))[:, ::40])
-    finally:
-        tiles.use_instruction_set()
-    evaluation = 1e-14 * np.abs(K).max()
-    assert np.linalg.norm(seen - K) <= exact.kept_error + evaluation * 40
-    assert np.abs(product - seen[:, ::40]).max() <= 4e-16 * np.abs(K).max()
-    assert exact.kept_error <= 5e-15 * np.linalg.norm(K - exact.shift)
-    assert exact._kept is search._kept
-    assert exact._kept.nbytes + exact._low.nbytes == kept_bytes(*X.shape, 8)
-    np.testing.assert_allclose(exact.measured.row_sums, K.sum(axis=1), rtol=1e-12, atol=1e-9 * evaluation)
-    np.testing.assert_allclose(exact.measured.centred_square, np.sum((K - exact.shift) ** 2), rtol=1e-11)
-
-
-@pytest.mark.parametrize("n", [1, 191, 700, 1301])
-def test_kept_values_come_back_band_by_band(n):
-    X = np.random.default_rng(6).random((n, 40))
-    kernel = KEPT["gaussian"]
-    K = kernel.block(X, X)
-    product = ExactSummation(kernel, Rows(X), keeps=True)
-    product.kept_block(0)
+    X = rng.random((n, 40)) * (1.0 + 9.0 * (rng.random((n, 1)) < 0.01))
+    kernel = SEARCHED[name]
+    exact = ExactSummation(kernel, Rows(X), keeps=True)
+    search = exact.in_float32()
+    K, size = kernel.block(X, X), 0.0
     X[:] = np.nan  # nothing is evaluated from here on
-    seen = np.full((n, n), np.nan)
-    for number, (I, J) in enumerate(product.bands):
-        seen[I, J] = product.kept_block(number)
-        seen[J, I] = seen[I, J].T
-    np.testing.assert_allclose(seen, K, rtol=1e-12)
-    assert np.array_equal(seen, seen.T)
+    for number, (I, J) in enumerate(exact.bands):
+        values = exact.kept_block(number)
+        assert np.abs(values - K[I, J]).max() <= 4e-14 * np.abs(K).max()
+        assert I != J or np.abs(values - values.T).max() <= 4e-14 * np.abs(K).max()
+        values[:] = np.nan  # a new array
+        size += (I.stop - I.start) * (J.stop - J.start)
+    assert size >= n * (n + 1) / 2
+    U = np.eye(n)[:, ::40]
+    assert np.abs(exact.matmat(U) - K[:, ::40]).max() <= 4e-14 * np.abs(K).max()
+    relative, about = search.search_error
+    error = relative * np.linalg.norm((K - about)[:, ::40], axis=0) + 4e-14 * np.abs(K).max()
+    assert (np.linalg.norm(search.matmat(U) - K[:, ::40], axis=0) <= error + 1e-7 * abs(about)).all()
+    np.testing.assert_allclose(exact.measured.row_sums, K.sum(axis=1), rtol=1e-11, atol=1e-12 * np.abs(K).sum())
+    np.testing.assert_allclose(exact.measured.centred_square, np.sum((K - exact.about) ** 2), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e19, 1e27])
+def test_eigenvalues_where_squares_leave_the_range_of_float32(size):
+    X = np.random.default_rng(0).standard_normal((700, 5))
+    plain = fk.kpca(X, Cauchy(), 2, method="dense")
+    for limit in ("2GB", "9MB"):
+        model = fk.kpca(X, size * Cauchy(), 2, method="krylov", tol=1e-8, memory_limit=limit)
+        np.testing.assert_allclose(model.eigenvalues, size * plain.eigenvalues, rtol=1e-7)
+
+
+def test_a_search_computes_each_value_once_where_memory_allows():
+    """The values are the first thing that is given up, and the result is the same to the interval's width."""
+    values = []
+
+    class Counting(Cauchy):
+        positive_semidefinite = True
+        translation = "kernel"
+
+        def block(self, X, Y):
+            values.append(len(X) * len(Y))
+            return cauchy(X, Y)
+
+    X, counts, models = np.random.default_rng(1).standard_normal((3500, 6)), [], []
+    for limit in ("2GB", "45MB"):
+        values.clear()
+        models.append(fk.kpca(X, Counting(), 4, method="krylov", products="exact", memory_limit=limit, n_threads=1))
+        counts.append(sum(values))
+    kept, without = models
+    assert kept.plan.chosen.memory > without.plan.chosen.memory
+    assert kept.info["search_passes"] > 1 and without.info["search_passes"] > 1
+    assert kept.info["matrix_passes"] == kept.info["search_passes"] - 1 and "matrix_passes" not in without.info
+    assert counts[1] > counts[0]
+    for a, b in ((kept, without), (without, kept)):
+        assert (a.eigenvalue_bounds[:, 0] <= b.eigenvalue_bounds[:, 1]).all()
+    np.testing.assert_allclose(kept.eigenvalues, without.eigenvalues, rtol=2e-6)
 
 
 def test_room_for_tiles_that_is_too_small_or_of_another_type_is_refused():

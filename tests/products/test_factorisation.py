@@ -15,23 +15,15 @@ def matrix(n, rng, lowest=1.0):
 
 
 @pytest.mark.parametrize("n", [1, 7, 500, 1024, 1100, 1152, 1407])
-def test_factor_is_as_near_as_the_bound_says(n):
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_factor_is_as_near_as_the_bound_says(n, order):
     A = matrix(n, np.random.default_rng(n))
-    S = A.copy(order="F")
+    S = A.copy(order=order)
     S[np.triu_indices(n, 1)] = np.nan  # never read
     assert is_positive_definite(S)
     L = np.tril(S).astype(np.float64)
     error = np.linalg.norm(L @ L.T - A, 2) if n < 600 else np.linalg.norm(L @ L.T - A)
     assert error <= factorisation_error(n, UNIT32) * A.diagonal().max()
-
-
-@pytest.mark.parametrize("n", [1, 500, 1300])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_either_order_is_factored_in_place(n, order):
-    A = matrix(n, np.random.default_rng(n))
-    S = A.copy(order=order)
-    assert is_positive_definite(S)
-    np.testing.assert_allclose(np.tril(S), np.linalg.cholesky(A.astype(np.float64)), rtol=0, atol=1e-2)
 
 
 @pytest.mark.parametrize("place", [0, 127, 128, 700, 1299])

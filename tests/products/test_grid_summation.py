@@ -163,15 +163,6 @@ def test_rounding(d, sigma):
     assert grid_plan.plan_grid(np.zeros(d), np.ones(d), sigma, 1e5, 0.9 * floor, 3e7) is None
 
 
-def test_a_grid_reaches_what_rounding_allows():
-    X = np.random.default_rng(0).random((500, 2))
-    _, data = look(X)
-    for sigma in (0.05, 0.3, 2.0):
-        least = 3.0 * grid_plan.rounding(np.ptp(data.box, axis=0) / sigma)  # 1 + d times
-        assert 1e-15 < least < 1e-12
-        assert grid_plan.plan_grid(*data.box, sigma, 1e5, least, 1e7) is not None
-
-
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_rectangular_products_and_the_adjoint(d):
     rng, sigma, tol = np.random.default_rng(4), 0.3, 1e-6

@@ -10,7 +10,7 @@ from dense_products import centered, entries_of
 import fastkpca as fk
 from fastkpca.kernels import get_kernel
 from fastkpca.products import weighted as weighted_module
-from fastkpca.products.weighted import _WeightedCoordinates
+from fastkpca.products.weighted import coordinates_for
 from fastkpca.solve import rest as rest_module
 from fastkpca.solve.rest import Rest
 
@@ -92,7 +92,7 @@ def test_bounds_of_weighted_rows_are_those_of_rows_repeated():
     np.testing.assert_allclose(values[:p], np.linalg.eigvalsh(centered(K[np.ix_(repeated, repeated)]))[::-1][:p])
     kernel = SimpleNamespace(thread_safe=True, positive_semidefinite=True)
     rows = SimpleNamespace(weights=weights, n_samples=n)
-    coordinates = _WeightedCoordinates(kernel, rows, np.diag(K), float(K.max()), 1)
+    coordinates = coordinates_for(kernel, rows, np.diag(K), float(K.max()), 1)
 
     class Product:
         symmetric, error_bound, shape = True, 0.0, (n, n)

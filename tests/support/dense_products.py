@@ -7,6 +7,7 @@ import reference
 
 from fastkpca.base.protocol import NormPass, Summation
 from fastkpca.products.weighted import Coordinates, Entries
+from fastkpca.rows.view import Rows
 
 
 class DenseProduct(Summation):
@@ -43,6 +44,11 @@ def median_distance(X):
 
 def entries_of(K, coordinates=None, weights=None):
     """What a solver knows of the entries of K, or of those of weighted rows in its own coordinates."""
-    rows = SimpleNamespace(weights=weights)
+    K = np.asarray(K)
+
+    def block(X, Y):  # rows are their numbers
+        return K[np.ix_(X[:, 0].astype(int), Y[:, 0].astype(int))]
+
+    rows = Rows(np.arange(len(K), dtype=float)[:, None], weights=weights)
     coordinates = Coordinates(len(K)) if coordinates is None else coordinates
-    return Entries(SimpleNamespace(thread_safe=True), rows, np.diag(K).copy(), coordinates, np.asarray(K))
+    return Entries(SimpleNamespace(thread_safe=True, block=block), rows, np.diag(K).copy(), coordinates)

@@ -259,10 +259,6 @@ class Coordinates:
     def search_product(self, search: Summation) -> Summation:
         return search
 
-    def measured(self, passed: NormPass | None) -> NormPass | None:
-        """A pass over K as one over the solver's matrix; None where that is another."""
-        return passed
-
     @property
     def largest_weight(self) -> float:
         return 1.0
@@ -313,9 +309,6 @@ class _WeightedCoordinates(Coordinates):
 
     def search_product(self, search: Summation) -> Summation:
         return WeightedSummation(search, self.weights)
-
-    def measured(self, passed: NormPass | None) -> NormPass | None:
-        return None
 
     @property
     def largest_weight(self) -> float:

@@ -15,17 +15,10 @@ from ..base.protocol import Moments, OperatorMoments
 from ..base.room import DEFAULT_MEMORY
 from .basis import Basis, Space
 from .certificate import Certificate, cluster_labels
-from .costs import MOST_COLUMNS, Expenses
+from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
 from .eigen import Certifier, grow
 from .operators import MomentOperator
-from .proofs import (
-    LARGEST_FORMED,
-    Exploration,
-    FormedMatrix,
-    Proof,
-    Proofs,
-    Sums,
-)
+from .proofs import LARGEST_FORMED, Exploration, FormedMatrix, Proof, Proofs, Sums
 from .task import SolverBudget, SolverTarget
 
 __all__ = [
@@ -38,8 +31,6 @@ __all__ = [
     "principal_axes",
 ]
 
-NARROW_BLOCK = 6
-"""Columns of a block where a product takes a fraction of a millisecond."""
 WIDE = 20000
 """Order from which a pass over the basis costs more than a few needless columns: then twice as many."""
 
@@ -194,23 +185,15 @@ class LeadingPairs:
     values : ndarray (k,)
     vectors : ndarray (n, k)
     certificate : Certificate
-        Of all k; ``wanted`` of them were asked for, and one more gives the gap behind the last.
-    wanted : int
+        Of all k: one more than were asked for gives the gap behind the last.
     residual : float
         |C V - V diag(values)|_2, rounding included.
-    steps : int
-        Products with a block.
-    columns : int
-        Columns multiplied, all together.
     """
 
     values: np.ndarray
     vectors: np.ndarray
     certificate: Certificate
-    wanted: int
     residual: float
-    steps: int
-    columns: int
 
 
 def leading_pairs(
@@ -245,15 +228,11 @@ def leading_pairs(
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0
-    certificate = judge.certificate_of(kept)
     return LeadingPairs(
         judge.ritz.theta[:kept].copy(),
         np.ascontiguousarray(space.basis.vectors(Y)),
-        certificate,
-        judge.c,
+        judge.certificate_of(kept),
         float(np.sqrt(square) + np.sqrt(judge.c) * judge.block.product_error),
-        expenses.passes,
-        space.basis.size,
     )
 
 

@@ -108,7 +108,8 @@ RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 UNEVEN = 1.15
 """Times the error of rows that matter alike: about that of real ones, which is .9 to 1.3 times as large
 (``benchmarks/speed/loose.py``)."""
-RARE = 1e-9  # probability below which no row is drawn: random numbers are multiples of 2^-53
+RARE = float(np.sqrt(UNIT))
+"""Probability below which no row is drawn: random numbers are multiples of 2^-53."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from math import acosh, ceil, frexp, inf, log, sqrt
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
-from ..products.factorisation import is_positive_definite
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.rates import RATE
-from .beyond import frobenius_bound
+from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
 __all__ = ["SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
@@ -34,8 +33,8 @@ RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 MOST_PRODUCTS = 32
 """Of the matrix with the block: more take as long as LAPACK."""
-FACTOR = 1e9
-"""By which columns may come to differ in length before they are made orthonormal again."""
+SHORTEST = sqrt(UNIT)
+"""Length of a column over that of the longest, from which on they are made orthonormal again."""
 
 
 @dataclass(frozen=True)
@@ -243,8 +242,8 @@ def _degree(theta: np.ndarray, c: int, gain: float) -> float:
 
 
 def _most(theta: np.ndarray) -> int:
-    """The largest degree by which columns come to differ in length by no more than ``FACTOR``; at least 1."""
-    return max(1, int(log(2.0 * FACTOR) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
+    """The largest degree by which columns come to differ in length by no more than ``SHORTEST`` says; at least 1."""
+    return max(1, int(log(2.0 / SHORTEST) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
 
 
 def _beyond(theta: np.ndarray) -> float:
@@ -297,17 +296,12 @@ def _factorised_bound(
 
         P A P = A - V Z' - Z V'.
 
-    Success proves it up to the backward error of the factorisation; the sums in float32 err by u times the sizes of
-    their terms. Overwrites B.
+    The sums in float32 err by u times the sizes of their terms. Overwrites B.
     """
-    n, m = V.shape
+    m = V.shape[1]
     Z = (images - V * (0.5 * theta)) * scale
     size = float(np.linalg.norm(B)) + 2.0 * sqrt(m) * float(np.linalg.norm(Z))
     single = [np.asfortranarray(x, dtype=np.float32) for x in (V, Z)]
     S = blas.ssyr2k(1.0, *single, beta=-1.0, c=B.T, overwrite_c=1).T  # the lower triangle, row by row
-    below = factorisation_error(n, UNIT32) * (wanted + float(np.abs(S.diagonal()).max()))
-    below += 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size + entries
-    if not wanted > below:
-        return NO_BOUND
-    S.flat[:: n + 1] += np.float32(wanted - below)
-    return Bound(wanted, "cholesky") if is_positive_definite(S) else NO_BOUND
+    error = 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size + entries
+    return Bound(wanted, "cholesky") if is_below(S, wanted, error) else NO_BOUND

@@ -153,8 +153,9 @@ def test_certificates_of_huge_numbers_say_that_nothing_is_known(size):
     found = certificate.feature_certificate(values, 2, certificate.FeatureSums(10, 6.5, size, 10.0))
     assert (found.angle_bounds == np.pi / 2).all() and (found.eigenvalue_bounds[:, 1] >= size).all()
     assert beyond.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
-    assert beyond.mu_frobenius(size, 1.0, 1.0, 0.0) == np.inf
     matrix = certificate.MatrixInfo((7.0, 1e-15), size)
+    known = certificate.RitzBlock(np.diag(values), np.eye(4), np.eye(4), 10, 1e-15)
+    assert beyond.frobenius_bound(known, matrix).mu == np.inf
 
     def certified(residual_gram):
         ritz = certificate.RitzBlock(np.diag(values), np.eye(4), residual_gram, 10, 1e-15)

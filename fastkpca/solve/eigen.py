@@ -39,8 +39,6 @@ GROWN = 1.15
 LOOK = 3
 """Looks after which a spectrum may look flat, whose widths tell the pace, and for which a search whose vectors have
 converged waits until trace or norm bound the rest as well."""
-MOSTLY = 1e3
-"""Times rounding that intervals may be which grow from one look to the next because of it."""
 SLOW = 0.8
 """By what factor a pass narrows where that is too slow to wait for more."""
 
@@ -391,11 +389,8 @@ class Certifier(Judge):
         theta, certificate = self.ritz.theta, self.certificate
         if self.target.fraction is not None and self.count(theta - certificate.rounding) is None:
             return False  # more components are still to come
-        rounding, history = 2 * certificate.rounding, self.history
-        # (they grow with the columns, too, while an exploration goes on)
-        grew = len(history) >= 3 and history[-1][1] > history[-2][1] > history[-3][1] and not self.proofs.is_exploring
-        near = certificate.width < 2 * rounding or (grew and certificate.width < MOSTLY * rounding)
-        return rounding > 0.1 * self.target.tol * theta[0] and near
+        rounding = 2 * certificate.rounding
+        return rounding > 0.1 * self.target.tol * theta[0] and certificate.width < 2 * rounding
 
 
 def relative_width(certificate: Certificate, theta: np.ndarray) -> float:

@@ -118,7 +118,10 @@ def leading_axes(
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
-        return (*_lapack(operator.form(), _one_more(count)), None)
+        return (
+            *_lapack(operator.form(), None if count is None else count + 1),
+            None,
+        )  # it gives the gap behind the last
     # up to two searches follow one another
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
     pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None
@@ -239,11 +242,6 @@ def leading_pairs(
 def narrow_block(n: int) -> int:
     """Columns of a block of an operator of order n: a product costs little beside what is done with it."""
     return min(NARROW_BLOCK if n < WIDE else 2 * NARROW_BLOCK, n)
-
-
-def _one_more(count: int | None) -> int | None:
-    """One more than asked for: it gives the gap behind the last."""
-    return None if count is None else count + 1
 
 
 def _lapack(C: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,6 @@ outside of it, which the norm of the matrix gives, or else a factorisation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from math import acosh, ceil, frexp, inf, log, sqrt
 
 import numpy as np
@@ -153,10 +152,11 @@ def _search(
 
     Ritz pairs are those of float32, with B, until these should be good enough, then those of float64, with K.
     """
-    Y = B @ _draws()[: len(B) * _block_size(c)].reshape(len(B), -1)
+    draws = np.random.default_rng(0).random((len(B), _block_size(c)), dtype=np.float32)
+    Y = B @ (draws - np.float32(0.5))
     done, exactly = 1, False
     while done < MOST_PRODUCTS:
-        pairs = _ritz_pairs(K, means, Y) if exactly else _single_pairs(B, Y)
+        pairs = _ritz_pairs(K, Y, means is not None) if exactly else _ritz_pairs(B, Y, centred=False)
         done += 1
         if pairs is None:
             break
@@ -182,36 +182,22 @@ def _search(
     return None, done
 
 
-@cache
-def _draws() -> np.ndarray:
-    """Numbers for the first block of any search: to draw them takes as long as a product."""
-    draws = np.random.default_rng(0).random(SMALL * SMALL // 11, dtype=np.float32) - np.float32(0.5)
-    draws.flags.writeable = False
-    return draws
+def _ritz_pairs(A: np.ndarray, Y: np.ndarray, centred: bool) -> _Pairs | None:
+    """Those of the span of Y, in the type of A; None where its columns are dependent.
 
-
-def _single_pairs(B: np.ndarray, Y: np.ndarray) -> _Pairs | None:
-    Q = _orthonormal(Y)
+    ``centred``: columns and images are to be orthogonal to ones, in float64.
+    """
+    Q = _orthonormal(Y, centred)
+    if Q is not None and A.dtype == np.float64:  # twice: up to rounding
+        Q = _orthonormal(Q, centred)
     if Q is None:
         return None
-    Q = Q.astype(np.float32)
-    Y = B @ Q
-    theta, S = _eigen((Q.T @ Y).astype(np.float64))
-    S = S.astype(np.float32)
-    return theta, Q @ S, Y @ S
-
-
-def _ritz_pairs(K: np.ndarray, means: np.ndarray | None, Y: np.ndarray) -> _Pairs | None:
-    """Those of the span of Y; None where its columns are dependent."""
-    # twice: a basis that is orthonormal, and orthogonal to ones, up to rounding
-    once = _orthonormal(Y, means is not None)
-    Q = None if once is None else _orthonormal(once, means is not None)
-    if Q is None:
-        return None
-    W = K @ Q
-    if means is not None:
+    Q = Q.astype(A.dtype, copy=False)
+    W = A @ Q
+    if centred:
         _centre(W)
-    theta, S = _eigen(Q.T @ W)
+    theta, S = _eigen((Q.T @ W).astype(np.float64, copy=False))
+    S = S.astype(A.dtype, copy=False)
     return theta, Q @ S, W @ S
 
 

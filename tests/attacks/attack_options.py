@@ -13,8 +13,8 @@ fraction. Needs kernels_contrib, pandas and dask.
 
 from __future__ import annotations
 
-import argparse
 import re
+import sys
 import tempfile
 import time
 import traceback
@@ -28,6 +28,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 
 import fastkpca as fk
 from fastkpca.errors import NotConvergedError
@@ -882,14 +885,7 @@ def generator(name, seed, case):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=400, help="of each family")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
-    parser.add_argument("--minutes", type=float, default=np.inf, help="take no new case after this time")
-    parser.add_argument("--largest", type=int, default=LARGEST, help='most rows in "fit" and "operators"')
-    options = parser.parse_args()
+    options = command.options(__doc__, cases=400, seed=0, first=0, only=list(FAMILIES), minutes=np.inf, largest=LARGEST)
     globals()["LARGEST"] = options.largest
     deadline = time.perf_counter() + 60 * options.minutes
     tally: dict[str, Counter] = {name: Counter() for name in options.only}

@@ -67,6 +67,36 @@ def exact_matrix(name, p, X, Y=None, arithmetic=Long):
     return arithmetic.tanh(argument), unit * ((d + 4) * min(size, number(1e4)) + 8)
 
 
+def exact_values(kernel, X, Y=None, centred=False, arithmetic=Long):
+    """(k(x_i, y_j), bound on their errors) of a kernel object, or a sum, a product or a multiple of such.
+
+    ``centred``: only what is left after centring counts, of the rows with themselves.
+    """
+    name, p, unit = type(kernel).__name__, kernel.get_parameters(), arithmetic.unit
+
+    def largest(K):
+        return abs(K).max()
+
+    if name == "ScaledKernel":
+        K, error = exact_values(kernel.kernel, X, Y, centred, arithmetic)
+        return arithmetic.numbers([kernel.factor])[0] * K, kernel.factor * error
+    if name in ("SumKernel", "ProductKernel"):
+        parts = [exact_values(x, X, Y, centred and name == "SumKernel", arithmetic) for x in kernel.parts]
+        K, error = parts[0]
+        for more, other in parts[1:]:
+            if name == "SumKernel":
+                K, error = K + more, error + other
+            else:
+                K, error = K * more, error * largest(more) + other * largest(K) + error * other
+        return K, error + unit * largest(K)
+    A = arithmetic.numbers(X)
+    if name == "Linear" and centred:
+        A = A - A.sum(axis=0) / len(A)
+    named = {"RationalQuadratic": "rational_quadratic"}.get(name, name.lower())
+    K, relative = exact_matrix(named, p, A, Y, arithmetic)
+    return K, relative * largest(K)
+
+
 def _matern(nu, r, arithmetic):
     if np.isinf(nu):
         return arithmetic.exp(-(r**2) / 2)

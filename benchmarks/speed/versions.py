@@ -53,7 +53,7 @@ def of_gram(name: str) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
     X = (rng.random if what == "uniform" else rng.standard_normal)((int(n), int(d)))
     u = rng.standard_normal(len(X))
-    return lambda: fk.gram(X, "gaussian", sigma=float(sigma), n_threads=1) @ u
+    return lambda: fk.gram(X, "gaussian", sigma=float(sigma), tol=1e-6, n_threads=1) @ u
 
 
 PROBLEMS: dict[str, tuple[Callable[[str], Callable[[], Any]], list[str]]] = {

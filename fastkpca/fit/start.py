@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 
+from ..base.lapack import largest_eigenpairs
 from ..maps.choosing import pivot_map
 from ..maps.passes import feature_moments
 from ..maps.uncentred import about
@@ -13,7 +14,6 @@ from ..products.exact import ExactSummation
 from ..products.rates import RATE, pivots_cost, value_seconds
 from ..products.weighted import Coordinates
 from ..rows.view import Rows
-from ..solve.moments import principal_axes
 from . import footprint
 from .problem import Problem
 
@@ -54,7 +54,9 @@ def first_block(
     if pivots.n_features == 0:
         return None
     moments = about(feature_moments(pivots, rows, n_threads=threads), center=coordinates.center)
-    eigenvalues, axes = principal_axes(moments, min(block, pivots.n_features))
+    C = moments.dense()
+    assert C is not None  # of pivots
+    eigenvalues, axes = largest_eigenpairs(C, min(block, pivots.n_features))
     axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
     # Phi W = K_XP (L^-T W): one small solve instead of one a row. It loses cond(L) u, which a start can afford
     product = ExactSummation(kernel, rows, Rows(pivots.pivots), n_threads=threads)

@@ -407,13 +407,6 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     return np.asarray(sqrt(1.0 + young) * factor * scale)
 
 
-def _intervals(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """As (m, 2)."""
-    bounds = np.empty((len(lower), 2))
-    bounds[:, 0], bounds[:, 1] = lower, upper
-    return bounds
-
-
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
     """Labels 0, 1, ...: neighbours whose intervals overlap share one. ``bounds`` (m, 2), descending."""
     return _ends(bounds).searchsorted(np.arange(len(bounds)))
@@ -503,7 +496,7 @@ def ritz_certificate(
     if matrix.norm is not None:
         hi = np.minimum(hi, matrix.norm / np.sqrt(order))
     hi = np.maximum(hi, lo)
-    bounds = _intervals(lo, hi)
+    bounds = np.column_stack([lo, hi])
     return Certificate(
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(theta, ritz.residual_gram, bounds, c, s + errors.residual),
@@ -565,7 +558,7 @@ def feature_certificate(
     # K is semidefinite, but its values as computed are that only up to their rounding; the ends hold for both
     lo = np.where(lo <= 0.0, lo - (16.0 + np.sqrt(max(D, 1))) * UNIT * sums.kernel_trace, lo)
     hi = (np.sqrt(high) + sums.rounded) ** 2 + left_out.mu + sums.defect_norm
-    bounds = _intervals(lo, hi)
+    bounds = np.column_stack([lo, hi])
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - left_out.mu))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
     scaled_residual = 0.0
@@ -635,7 +628,7 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
     error = (4.0 * sqrt(n) + 16.0) * UNIT * norm + n * entry_error
     if not error < SAYS_NOTHING:
         return _nothing_known(c, None)
-    bounds = _intervals(values - error, values + error)
+    bounds = np.column_stack([values - error, values + error])
     m = len(values)
     if m == n:
         # nothing lies below the last one: its neighbour is at minus infinity

@@ -28,7 +28,6 @@ __all__ = [
     "leading_axes",
     "leading_pairs",
     "narrow_block",
-    "principal_axes",
 ]
 
 WIDE = 20000
@@ -43,26 +42,6 @@ def kernel_trace(moments: Moments) -> float:
 def entry_defect(moments: Moments) -> float:
     """Defect of an entry of K, for all rows and not only those that the map was made from: its norm over n."""
     return moments.map.defect_norm(moments.count, kernel_trace(moments)) / moments.count
-
-
-def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The c largest eigenvalues of the centred second moment, descending, and their vectors as columns.
-
-    Parameters
-    ----------
-    moments : Moments
-    c : int or None
-        None: all of them.
-
-    Returns
-    -------
-    eigenvalues : ndarray (c,)
-    axes : ndarray (D, c)
-    """
-    C = moments.dense()
-    if C is None:
-        raise NotImplementedError("moments that are held as an operator need an iterative solver")
-    return _lapack(C, c)
 
 
 def leading_axes(

@@ -70,6 +70,8 @@ class Proof:
     """One way to bound what a basis has not found."""
 
     free = certain = True
+    tried_at = 0
+    """Columns when it was carried out last."""
 
     def price(self, run: Certifier) -> float:
         """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible."""
@@ -406,9 +408,6 @@ class Factorisation(Proof):
 
     free = False
 
-    def __init__(self) -> None:
-        self.tried_at = 0
-
     def _gap(self, run: Certifier) -> tuple[int, float] | None:
         """(Ritz vectors, bound beyond them) that leave intervals narrow; None where there are none."""
         theta, squares, c, tol = run.eigenvalues()[: run.basis.size], run.ritz.squares, run.c, run.target.tol
@@ -461,9 +460,6 @@ class FormedMatrix(Proof):
     """Of a second moment that is small enough to be formed."""
 
     free = False
-
-    def __init__(self) -> None:
-        self.tried_at = 0
 
     def price(self, run: Certifier) -> float:
         A = run.A

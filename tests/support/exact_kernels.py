@@ -32,7 +32,7 @@ class Multiple:
 
 
 def exact_matrix(name, p, X, Y=None, arithmetic=Long):
-    """(k(x_i, y_j) of a kernel by its name, error of an entry over the largest); differences where these are enough."""
+    """(k(x_i, y_j) of a kernel by its name, error of an entry over the largest); of differences where it is one."""
 
     def number(x):
         return arithmetic.numbers([x])[0]
@@ -40,17 +40,18 @@ def exact_matrix(name, p, X, Y=None, arithmetic=Long):
     A = arithmetic.numbers(X)
     B = A if Y is None else arithmetic.numbers(Y)
     d, unit = A.shape[1], arithmetic.unit
-    differences = (x[:, None] - y[None, :] for x, y in zip(A.T, B.T, strict=True))
+    widths = arithmetic.numbers(np.broadcast_to(p.get("sigma", p.get("length_scale", 1.0)), d))
+    differences = ((x[:, None] - y[None, :]) / w for x, y, w in zip(A.T, B.T, widths, strict=True))
     if name == "laplacian":
-        return arithmetic.exp(-sum(map(abs, differences)) / number(p["length_scale"])), unit * (d + 8)
+        return arithmetic.exp(-sum(map(abs, differences))), unit * (d + 8)
     if name == "gaussian":
-        return arithmetic.exp(-sum(x * x for x in differences) / (2 * number(p["sigma"]) ** 2)), unit * (d + 8)
+        return arithmetic.exp(-sum(x * x for x in differences) / 2), unit * (d + 8)
     if name == "matern":
-        r = arithmetic.sqrt(sum(x * x for x in differences)) / number(p["length_scale"])
+        r = arithmetic.sqrt(sum(x * x for x in differences))
         return _matern(p["nu"], r, arithmetic), 64 * unit * (d + 8)
     if name == "rational_quadratic":
         alpha = number(p["alpha"])
-        z = sum(x * x for x in differences) / (2 * alpha * number(p["length_scale"]) ** 2)
+        z = sum(x * x for x in differences) / (2 * alpha)
         return arithmetic.exp(-alpha * arithmetic.log1p(z)), unit * (d + 16)
     inner = A @ B.T
     if name == "cosine":

@@ -30,9 +30,6 @@ __all__ = [
     "narrow_block",
 ]
 
-WIDE = 20000
-"""Order from which a pass over the basis costs more than a few needless columns: then twice as many."""
-
 
 def kernel_trace(moments: Moments) -> float:
     """tr K of the rows that were added up, not centred."""
@@ -220,7 +217,7 @@ def leading_pairs(
 
 def narrow_block(n: int) -> int:
     """Columns of a block of an operator of order n: a product costs little beside what is done with it."""
-    return min(NARROW_BLOCK if n < WIDE else 2 * NARROW_BLOCK, n)
+    return min(NARROW_BLOCK, n)
 
 
 def _lapack(C: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -24,8 +24,6 @@ __all__ = ["SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
 FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
 half, by tiles, takes less time (benchmarks/speed/small.py)."""
-SPREAD = 1.5
-"""Times the columns of the block, the number of eigenvalues that may share the trace: its square over |A|_F^2."""
 GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
 RESIDUAL = 1e-6
@@ -90,9 +88,6 @@ def pairs_of_small(
     # of the images: that of their sums, three times because of the means, and that of the entries
     rounding = 3.0 * product_error(n, block, norm, entry_error, passes=1)
     if not (norm > 0.0 and 2.0 * rounding <= tol * whole):
-        return None
-    trace = float(K.trace()) - (0.0 if means is None else float(means.sum()))
-    if not (trace / whole) ** 2 <= SPREAD * block:
         return None
     unit = 2.0 ** frexp(norm)[1]
     single = _rounded(K, means, unit)

@@ -77,7 +77,8 @@ class Tally:
         print(f"{label}: {self.answered} answered, {self.refused.total()} refused, {dict(self.broken)} broken")
         if self.widths:
             width, error, tol = np.array(self.widths).T
-            ratio = np.median((width / error)[error > 1e-13]) if (error > 1e-13).any() else 0.0
+            known = np.isfinite(width) & (error > 1e-13)
+            ratio = np.median((width / error)[known]) if known.any() else 0.0
             print(f"   width / true error: median {ratio:.3g} (errors > 1e-13); within tol {np.mean(width <= tol):.0%}")
         for what, count in self.checks.items():
             print(f"   {what}: {count} checks, {self.broken[what]} broken, worst excess {self.worst[what]:.1e}")

@@ -130,11 +130,6 @@ class Certificate:
         return replace(self, eigenvalue_bounds=bounds)
 
     @property
-    def mu(self) -> float:
-        """Of `outside`; infinite without it."""
-        return np.inf if self.outside is None else self.outside.mu
-
-    @property
     def width(self) -> float:
         """Of the widest interval."""
         lower, upper = self.eigenvalue_bounds.T

@@ -111,8 +111,6 @@ def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bo
         entry_error=entry_error,
         entries=Entries(kernel, rows, diagonal, coordinates, threads, values),
         n_threads=threads,
-        measured=None if values is None else coordinates.measured(values.measured),
-        about=0.0 if values is None else values.about,
         near=_near_matrix(problem, products, coordinates),
     )
     return matrix, coordinates

@@ -205,28 +205,24 @@ class ExactSummation(Summation):
         self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
         self._shift = 0.0
         """The values that are kept are those of the kernel less this."""
-        self.about = 0.0
-        self.measured: NormPass | None = None
-        """The pass that has computed the values for a search, about ``about`` as all row means."""
 
     def in_float32(self) -> ExactSummation:
         """The same product in float32, for searching: of the values that this one keeps, which are computed now.
 
         About their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
         """
-        n = self.shape[0]
-        self.about = self._mean_of_some()
-        self.measured = self.pass_with_norm(np.empty((n, 0)), np.full(n, self.about), self.about)
+        shift = self._mean_of_some()
+        self.matmat(np.empty((self.shape[0], 0)))
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
         )
-        single._shift, single._known = self.about, True
+        single._shift, single._known = shift, True
         single._kept = np.empty(len(self._kept), dtype=np.float32)
 
         def task(i: int) -> None:
             place = self._places[i]
             with np.errstate(all="ignore"):  # the padding between tiles holds anything
-                np.subtract(self._kept[place], self.about, out=single._kept[place], casting="same_kind")
+                np.subtract(self._kept[place], shift, out=single._kept[place], casting="same_kind")
 
         parallel.each(task, len(self._places), n_threads=self.n_threads)
         return single

@@ -107,10 +107,6 @@ class Coordinates:
     def search_product(self, search: Summation) -> Summation:
         return search
 
-    def measured(self, passed: NormPass | None) -> NormPass | None:
-        """A pass over K as one over the solver's matrix; None where that is another."""
-        return passed
-
     def block(self, V: np.ndarray) -> np.ndarray:
         """Values at the rows, as the solver's columns."""
         return V
@@ -157,9 +153,6 @@ class _Reflected(Coordinates):
 
     def search_product(self, search: Summation) -> Summation:
         return _ReflectedSummation(search, self, gives_norm=False)
-
-    def measured(self, passed: NormPass | None) -> NormPass | None:
-        return None
 
     def reflect(self, U: np.ndarray) -> np.ndarray:
         """P U."""

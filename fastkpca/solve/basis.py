@@ -18,15 +18,11 @@ from .certificate import RitzBlock
 
 __all__ = ["Basis", "RitzPairs", "Space", "inner", "symmetric", "times", "without_means"]
 
-STRIP = 32
-"""Columns of temporary arrays of n rows."""
-FEW = 512
-"""Rows of an array that BLAS multiplies as it is."""
 PANEL = 8192
 """Rows of a task, of many."""
 NEGLIGIBLE = 1e-9
 """Of the norm of images: what the span does not hold of them is counted, and forgotten, below that."""
-TINY = 1e-140
+TINY = float(np.sqrt(np.finfo(np.float64).tiny)) / UNIT
 """Norm of a column whose products with others may underflow."""
 
 
@@ -114,7 +110,7 @@ class Basis:
         b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
         given = X
         if not projected:
-            X = self._project(_copied(X, self.n_threads), Q)
+            X = self._project(np.array(X, order="F"), Q)
         squares = inner(X, X, self.n_threads)
         norms = np.sqrt(squares.diagonal())
         kept = norms > noise
@@ -149,7 +145,7 @@ class Basis:
     def append(self, X: np.ndarray, image: np.ndarray) -> None:
         """Add orthonormal columns X, with ``image`` = A X, which is overwritten."""
         m, b = self.size, X.shape[1]
-        self._Q = _with_columns(self._Q, m, X, self._reserve, self.n_threads)
+        self._Q = _with_columns(self._Q, m, X, self._reserve)
         self.size = m + b
         before, self._outside = self._outside, []
         for columns, part in before:
@@ -298,7 +294,7 @@ def _panels(n: int, columns: int) -> list[slice]:
 def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A B, column-major where A is: saves a copy where that is needed."""
     panels = _panels(len(A), B.size)
-    if len(A) < FEW:
+    if len(panels) == 1:
         return (B.T @ A.T).T
     out = np.empty((len(A), B.shape[1]), order="F")
 
@@ -322,31 +318,15 @@ def symmetric(A: np.ndarray) -> np.ndarray:
 
 
 def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """X - Q coordinates, in place, a panel of rows and a strip of columns at a time."""
+    """X - Q coordinates, in place, a panel of rows at a time."""
     panels = _panels(len(X), coordinates.size)
 
     def task(i: int) -> None:
         rows = panels[i]
-        for j in range(0, X.shape[1], STRIP):
-            X[rows, j : j + STRIP] -= (coordinates[:, j : j + STRIP].T @ Q[rows].T).T
+        X[rows] -= (coordinates.T @ Q[rows].T).T
 
     parallel.each(task, len(panels), n_threads=n_threads)
     return X
-
-
-def _copied(X: np.ndarray, n_threads: int) -> np.ndarray:
-    """A copy of X, column-major. The first touch of its pages is what takes the time: it is shared, too."""
-    n, columns = X.shape
-    panels = _panels(n, parallel.A_NUMBER * columns)
-    if len(panels) == 1:
-        return np.array(X, order="F")
-    out = np.empty((n, columns), order="F")
-
-    def task(i: int) -> None:
-        out[panels[i]] = X[panels[i]]
-
-    parallel.each(task, len(panels), n_threads=n_threads)
-    return out
 
 
 def without_means(X: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None) -> np.ndarray:
@@ -368,23 +348,17 @@ def without_means(X: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None =
     return result
 
 
-def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int, n_threads: int) -> np.ndarray:
+def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int) -> np.ndarray:
     """The used columns of a store and X behind them, in the same store where there is room."""
-    needed, n = used + X.shape[1], len(store)
+    needed = used + X.shape[1]
     if used == 0:
         return X
-    wider = store
     if needed > store.shape[1]:
-        wider = np.empty((n, max(needed, min(2 * store.shape[1], reserve))), order="F")
-    panels = _panels(n, parallel.A_NUMBER * (needed if wider is not store else X.shape[1]))
-
-    def task(i: int) -> None:
-        if wider is not store:
-            wider[panels[i], :used] = store[panels[i], :used]
-        wider[panels[i], used:needed] = X[panels[i]]
-
-    parallel.each(task, len(panels), n_threads=n_threads)
-    return wider
+        wider = np.empty((len(store), max(needed, min(2 * store.shape[1], reserve))), order="F")
+        wider[:, :used] = store[:, :used]
+        store = wider
+    store[:, used:needed] = X
+    return store
 
 
 def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray:

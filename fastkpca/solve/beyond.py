@@ -12,46 +12,31 @@ the largest eigenvalue of P A P, how it was found, and the probability with whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 import numpy as np
-import scipy.linalg
 
 from ..base.rounding import UNIT, factorisation_error, unit_roundoff
-from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock, RitzErrors
+from ..products.factorisation import is_positive_definite
+from .basis import Basis
+from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
-    "best_bound",
     "deterministic_bound",
     "exploration_bound",
     "failure_of_attempt",
     "formed_bound",
     "frobenius_bound",
     "gap_bound",
+    "is_below",
     "lanczos_failure_epsilon",
     "lanczos_steps",
     "largest_eigenvalue_bound",
-    "mu_frobenius",
-    "mu_lanczos",
-    "mu_trace",
     "trace_bound",
 ]
 
 
-def best_bound(bounds: Iterable[Bound]) -> Bound:
-    """The smallest of several bounds. One that may fail is chosen by what the others are: any may be the one that does,
-    so their probabilities add up."""
-    candidates = list(bounds)
-    best = min(candidates, key=lambda bound: bound.mu, default=NO_BOUND)
-    if best.failure_probability == 0.0:
-        return best
-    return replace(best, failure_probability=sum(bound.failure_probability for bound in candidates))
-
-
-def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo, others: Iterable[Bound] = ()) -> Bound:
-    """The best bound that trace and norm of the matrix give, and of ``others``."""
-    return best_bound([*others, trace_bound(ritz, matrix), frobenius_bound(ritz, matrix)])
+def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
+    """The better one of those that trace and norm of the matrix give."""
+    return min(trace_bound(ritz, matrix), frobenius_bound(ritz, matrix), key=lambda bound: bound.mu)
 
 
 def failure_of_attempt(total: float, attempt: int) -> float:
@@ -60,65 +45,63 @@ def failure_of_attempt(total: float, attempt: int) -> float:
     return total * 0.5 ** (attempt + 1)
 
 
-def mu_trace(trace: float, ritz_sum: float, error: float = 0.0) -> float:
-    """Largest eigenvalue of P A P for positive semidefinite A: at most its trace, tr A - tr V'AV.
-
-    ``error`` is a bound on the rounding of the difference. Never for an indefinite matrix.
-    """
-    return max(trace - ritz_sum, 0.0) + error
-
-
 def trace_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
-    """`mu_trace` of a semidefinite matrix whose trace is known, with all rounding."""
+    """Largest eigenvalue of P A P for positive semidefinite A: at most its trace, tr A - tr V'AV, with all rounding.
+
+    Never for an indefinite matrix.
+    """
     errors = ritz.errors
     if matrix.trace is None or errors is None:
         return NO_BOUND
-    return Bound(_trace_left(ritz, errors, matrix.trace), "trace")
-
-
-def _trace_left(ritz: RitzBlock, errors: RitzErrors, trace: tuple[float, float]) -> float:
     m, theta, delta = len(ritz.theta), ritz.theta, errors.orthogonality_error
-    size = float(np.max(np.abs(theta)))
     # |tr X| <= sqrt(m) |X|_F
     products = np.sqrt(m) * ritz.product_error * (1 + delta) / (1 - delta)
-    error = m * errors.cross + products + 8 * m * UNIT * size
-    return mu_trace(trace[0], float(theta.sum()), trace[1] + error)
-
-
-def mu_frobenius(norm: float, ritz_norm: float, residual_norm: float, slack: float) -> float:
-    """Largest |eigenvalue| of P A P for symmetric A: |P A P|_F^2 = |A|_F^2 - |T|_F^2 - 2 |R|_F^2.
-
-    ``norm`` is an upper bound on |A|_F, ``ritz_norm`` and ``residual_norm`` are lower bounds on |T|_F and |R|_F, and
-    ``slack`` bounds the rounding of the difference (a few u |A|_F^2), which cancels twice.
-    """
-    if not norm < SAYS_NOTHING:
-        return np.inf
-    return float(np.sqrt(max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0) + slack))
+    error = m * errors.cross + products + 8 * m * UNIT * float(np.max(np.abs(theta)))
+    trace, of_trace = matrix.trace
+    return Bound(max(trace - float(theta.sum()), 0.0) + of_trace + error, "trace")
 
 
 def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
-    """`mu_frobenius` of a matrix with a bound on its norm, with all rounding."""
+    """Largest |eigenvalue| of P A P for symmetric A: |P A P|_F^2 = |A|_F^2 - |T|_F^2 - 2 |R|_F^2, with all rounding.
+
+    The difference cancels twice: a few u |A|_F^2 are added to it.
+    """
     errors, norm = ritz.errors, matrix.norm
-    if norm is None or errors is None:
+    if norm is None or errors is None or not norm < SAYS_NOTHING:
         return NO_BOUND
-    ritz_norm, residual_norm = _least_norms(ritz, errors)
-    return Bound(mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm * norm), "frobenius")
-
-
-def _least_norms(ritz: RitzBlock, errors: RitzErrors) -> tuple[float, float]:
-    """Lower bounds on |T|_F and |R|_F."""
     root = np.sqrt(len(ritz.theta))
+    # lower bounds on |T|_F and |R|_F
     ritz_norm = max(float(np.linalg.norm(ritz.theta)) - root * errors.compression, 0.0)
     lost = errors.cross + root * errors.residual
-    return ritz_norm, max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
+    residual_norm = max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
+    square = max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0)
+    return Bound(float(np.sqrt(square + 16.0 * UNIT * norm * norm)), "frobenius")
+
+
+def is_below(S: np.ndarray, wanted: float, error: float = 0.0) -> bool:
+    """Whether no eigenvalue of -S is above ``wanted``, as a Cholesky factorisation of wanted I + S proves.
+
+    Success proves it up to its backward error (``factorisation_error``), which is taken off ``wanted`` before.
+
+    Parameters
+    ----------
+    S : ndarray (n, n), float32 or float64
+        The lower triangle is enough; overwritten. In float32 half the memory and time.
+    wanted : float
+    error : float
+        Bound on the norm of the error of S.
+    """
+    largest = float(np.abs(S.diagonal()).max())
+    less = wanted - factorisation_error(len(S), unit_roundoff(S.dtype)) * (wanted + largest) - error
+    S.flat[:: len(S) + 1] += S.dtype.type(less)
+    return less > 0.0 and is_positive_definite(S)
 
 
 def largest_eigenvalue_bound(S: np.ndarray) -> float:
     """A proved upper bound, within a few percent, on the largest eigenvalue of a symmetric matrix; at least 0.
 
-    For large matrices an estimate from a block Krylov space is proved by a Cholesky factorisation of t I - S (success
-    proves S <= t I up to its backward error, ``factorisation_error``), which costs a tenth of all eigenvalues. The unit
-    roundoff is that of the type of S: float32 takes half the memory and time.
+    For large matrices an estimate from a block Krylov space is proved by a Cholesky factorisation (`is_below`), which
+    costs a tenth of all eigenvalues.
     """
     n = len(S)
     if n == 0:
@@ -130,34 +113,23 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
         return np.inf
     if n <= 128:
         return max(float(np.linalg.eigvalsh(S)[-1]), 0.0) + 4.0 * (n + 8) * u * scale
-    rounding = factorisation_error(n, u)
     # the estimate needs no proof: the factorisation is one
-    t = 1.03 * max(_krylov_estimate(S), 0.0) + 8.0 * rounding * float(np.abs(S.diagonal()).max())
+    t = 1.03 * max(_krylov_estimate(S), 0.0) + 9.0 * factorisation_error(n, u) * float(np.abs(S.diagonal()).max())
     while t < scale:
-        A = -S
-        A.flat[:: n + 1] += t
-        try:
-            # the transpose of a symmetric matrix is in LAPACK's order: no copy
-            scipy.linalg.cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            t *= 1.04
-        else:
-            return t + rounding * (t + float(np.abs(S.diagonal()).max()))
+        if is_below(-S, t):
+            return t
+        t *= 1.04
     return scale * (1 + n * UNIT)
 
 
 def _krylov_estimate(S: np.ndarray, columns: int = 8, steps: int = 6) -> float:
     """About the largest eigenvalue of a symmetric matrix, from below: its Ritz value on a small block Krylov space."""
-    basis, images = (np.empty((len(S), columns * (steps + 1)), dtype=S.dtype, order="F") for _ in range(2))
-    block = np.random.default_rng(0).standard_normal((len(S), columns)).astype(S.dtype)
-    for j in range(0, basis.shape[1], columns):
-        known, new = basis[:, :j], slice(j, j + columns)
-        for _ in range(2):  # after the first, a block that had no other direction is known once more
-            block -= known @ (known.T @ block)
-            block = np.linalg.qr(block)[0]
-        basis[:, new] = block
-        images[:, new] = block = S @ block
-    return float(np.linalg.eigvalsh(basis.T @ images)[-1])
+    basis = Basis(len(S), np.random.default_rng(0), reserve=columns * (steps + 1))
+    X = basis.orthonormal(basis.rng.standard_normal((len(S), columns)))
+    for _ in range(steps + 1):
+        basis.append(X, (S @ X.astype(S.dtype)).astype(np.float64))
+        X = basis.next_block(None, columns)
+    return basis.largest_beyond(0)
 
 
 def lanczos_failure_epsilon(n: int, steps: int, starts: int, probability: float) -> float:
@@ -181,16 +153,6 @@ def lanczos_steps(n: int, starts: int, probability: float, eps: float) -> float:
     return float(0.5 + 0.5 * max(root, 0.0) / np.sqrt(eps))
 
 
-def mu_lanczos(theta: float, eps: float, lambda_min: float) -> float:
-    """Probabilistic mu from theta, the largest Ritz value of randomly started Lanczos on P A P >= lambda_min.
-
-    Solves lambda - theta <= eps (lambda - lambda_min) for lambda; infinite where eps >= 1.
-    """
-    if eps >= 1.0:
-        return np.inf
-    return (theta - eps * min(lambda_min, 0.0)) / (1.0 - eps)
-
-
 def exploration_bound(
     largest: float,
     *,
@@ -201,7 +163,9 @@ def exploration_bound(
     stops: int,
     failure: float,
 ) -> Bound:
-    """`mu_lanczos` after ``steps`` of at most ``stops`` steps, after each of which one may stop.
+    """From randomly started Lanczos on P A P, after ``steps`` of at most ``stops``, after each of which one may stop.
+
+    Solves lambda - theta <= eps (lambda - lambda_min) for lambda; infinite where eps >= 1.
 
     Parameters
     ----------
@@ -217,11 +181,12 @@ def exploration_bound(
         Stopping times that share the failure probability.
     """
     eps = lanczos_failure_epsilon(order, steps, starts, failure / stops)
-    return Bound(mu_lanczos(largest, eps, lowest), "lanczos", failure)
+    mu = (largest - eps * min(lowest, 0.0)) / (1.0 - eps) if eps < 1.0 else np.inf
+    return Bound(mu, "lanczos", failure)
 
 
 def formed_bound(C: np.ndarray, Q: np.ndarray, error: float, wanted: float) -> Bound:
-    """Bound on P C P for a C that is held as a matrix; overwrites it.
+    """``wanted``, where that bounds P C P for a C that is held as a matrix, and overwritten; else none.
 
     Parameters
     ----------
@@ -231,19 +196,12 @@ def formed_bound(C: np.ndarray, Q: np.ndarray, error: float, wanted: float) -> B
     error : float
         Bound on the norm of the rounding of P C P.
     wanted : float
-        The Cholesky bound is generous by some percent; where it is above this, LAPACK's largest eigenvalue is taken.
     """
-    W = C @ Q
-    C -= Q @ W.T
-    C -= W @ Q.T
-    C += Q @ (Q.T @ W) @ Q.T
-    C = (C + C.T) / 2
-    mu = largest_eigenvalue_bound(C) + error
-    if mu > wanted:
-        n = len(C)
-        largest = float(scipy.linalg.eigvalsh(C, subset_by_index=[n - 1, n - 1])[-1])
-        mu = min(mu, largest + 4.0 * (n + 8) * UNIT * float(np.linalg.norm(C)) + error)
-    return Bound(mu, "cholesky")
+    Z = C @ Q
+    Z -= Q @ (Q.T @ Z / 2.0)
+    C -= Q @ Z.T
+    C -= Z @ Q.T
+    return Bound(wanted, "cholesky") if is_below(-C, wanted, error) else NO_BOUND
 
 
 def gap_bound(beta: float, residual: float, last: float, failure: float) -> Bound:

@@ -44,8 +44,10 @@ __all__ = [
     "upper_ends",
 ]
 
-SAYS_NOTHING = 1e150  # a bound of this size is useless, and its square would overflow
-_YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F, a at least: costs a thousandth, not 2 |R| |F|
+SAYS_NOTHING = float(np.sqrt(np.finfo(np.float64).max * UNIT))
+"""A bound of this size is useless, and sums of its squares would overflow."""
+YOUNG = 1e-3
+"""(R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F, a at least: costs a thousandth, not 2 |R| |F|."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,6 @@ class Certificate:
         c = min(len(bounds), len(upper))
         bounds[:c, 1] = np.maximum(np.minimum(bounds[:c, 1], upper[:c]), bounds[:c, 0])
         return replace(self, eigenvalue_bounds=bounds)
-
-    @property
-    def mu(self) -> float:
-        """Of `outside`; infinite without it."""
-        return np.inf if self.outside is None else self.outside.mu
 
     @property
     def width(self) -> float:
@@ -388,7 +385,7 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     gram = (gram + gram.T) / 2
     # the a of the least trace, where the error is not far below the residuals
     norm = sqrt(max(float(gram.trace()), 1e-280))
-    young = min(max(sqrt(m) * error / norm, _YOUNG), 1.0)
+    young = min(max(sqrt(m) * error / norm, YOUNG), 1.0)
     added = error**2 / young
     gram.flat[:: m + 1] += added
     scale = np.maximum(np.sqrt(np.maximum(gram.diagonal(), 0.0)), 1e-140)
@@ -403,13 +400,6 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
         values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
         factor = np.sqrt(np.maximum(values, 0.0) + rounding)[:, None] * vectors.T
     return np.asarray(sqrt(1.0 + young) * factor * scale)
-
-
-def _intervals(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """As (m, 2)."""
-    bounds = np.empty((len(lower), 2))
-    bounds[:, 0], bounds[:, 1] = lower, upper
-    return bounds
 
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
@@ -501,7 +491,7 @@ def ritz_certificate(
     if matrix.norm is not None:
         hi = np.minimum(hi, matrix.norm / np.sqrt(order))
     hi = np.maximum(hi, lo)
-    bounds = _intervals(lo, hi)
+    bounds = np.column_stack([lo, hi])
     return Certificate(
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(theta, ritz.residual_gram, bounds, c, s + errors.residual),
@@ -563,7 +553,7 @@ def feature_certificate(
     # K is semidefinite, but its values as computed are that only up to their rounding; the ends hold for both
     lo = np.where(lo <= 0.0, lo - (16.0 + np.sqrt(max(D, 1))) * UNIT * sums.kernel_trace, lo)
     hi = (np.sqrt(high) + sums.rounded) ** 2 + left_out.mu + sums.defect_norm
-    bounds = _intervals(lo, hi)
+    bounds = np.column_stack([lo, hi])
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - left_out.mu))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
     scaled_residual = 0.0
@@ -633,7 +623,7 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
     error = (4.0 * sqrt(n) + 16.0) * UNIT * norm + n * entry_error
     if not error < SAYS_NOTHING:
         return _nothing_known(c, None)
-    bounds = _intervals(values - error, values + error)
+    bounds = np.column_stack([values - error, values + error])
     m = len(values)
     if m == n:
         # nothing lies below the last one: its neighbour is at minus infinity

@@ -10,6 +10,7 @@ from ..products.rates import RATE
 from .task import SolverBudget
 
 __all__ = [
+    "NARROW_BLOCK",
     "Expenses",
     "TooDearError",
     "basis_bytes",
@@ -29,6 +30,8 @@ EVALUATION_COLUMNS = 18
 """What evaluating the kernel values costs, in columns of a product with them."""
 HELD_GUARDS = 8
 """Columns of a block beyond c where no values are evaluated."""
+NARROW_BLOCK = 6
+"""Columns of a block where a product takes a fraction of a millisecond: more have their price in the basis."""
 LOOK_CALLS = 4e-4
 """Seconds of a look at Ritz pairs, beside what it computes."""
 MOST_COLUMNS = 640

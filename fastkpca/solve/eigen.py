@@ -23,27 +23,24 @@ from .basis import RitzPairs, Space
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .costs import Expenses, look_seconds, step_seconds
 from .operators import Operator
-from .proofs import Proofs, gap_behind
+from .proofs import BELOW, Proofs, gap_behind
 from .task import SolverTarget
 
 __all__ = ["Certifier", "Judge", "Search", "grow", "relative_width"]
 
 GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
-LOW = (0.97, 0.93, 0.88, 0.8)
-"""Of the last wanted eigenvalue: bounds on the others; the nearer, the better the vectors have to be."""
+LOW = (0.8, 0.97)
+"""Of the last wanted eigenvalue: bounds on the others, from and to; the nearer, the better the vectors have to be."""
 NEAR = 4.0
 """Times tol: intervals whose predicted width is more are not worth a certificate."""
 GROWN = 1.15
 """Factor by which a basis has grown since the last look, from which on another is due whatever it costs."""
-MOST_WAITING = 10
-"""Passes without a look."""
 LOOK = 3
-"""Passes after which a spectrum may look flat."""
-MOSTLY = 1e3
-"""Times rounding that intervals may be which grow from one look to the next because of it."""
-PACE, SLOW = 3, 0.8
-"""Passes whose widths tell the pace, and by what factor each narrows where that is too slow to wait for more."""
+"""Looks after which a spectrum may look flat, whose widths tell the pace, and for which a search whose vectors have
+converged waits until trace or norm bound the rest as well."""
+SLOW = 0.8
+"""By what factor a pass narrows where that is too slow to wait for more."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
@@ -86,10 +83,8 @@ class Judge:
         self.target, self.expenses = target, expenses
         self.history: list[tuple[int, float]] = []
         """(passes, width over the largest eigenvalue) at each look."""
-        self.bounds: list[tuple[int, float]] = []
-        """(columns, about the bound on the rest that trace and norm give) at each look, while the basis grows."""
         self.looks = 0
-        self._spent, self._seen, self._waits = expenses.seconds, 0, 0
+        self._spent, self._seen = expenses.seconds, 0
 
     # when to look --------------------------------------------------------------------------------------------
 
@@ -101,25 +96,17 @@ class Judge:
         self.expenses.seconds += self.look_seconds(self.basis.size)
         self._spent, self._seen = self.expenses.seconds, self.basis.size
         self.c = min(self.count(self.ritz.theta) or self.basis.size, self.basis.size)
-        bound = float(self.expected_mu(self.ritz.theta)[-1])
-        grows = not self.bounds or self.bounds[-1][0] < self.basis.size
-        self.bounds = [*(self.bounds if grows else []), *([(self.basis.size, bound)] if bound < np.inf else [])]
         return self._is_enough()
 
     def _look_is_due(self) -> bool:
         size = self.basis.size
-        self._waits -= 1
         if self.space.full or self.expenses.over or self.basis.room == 0 or not self.basis.is_krylov:
             return True
         dear = self.expenses.seconds - self._spent >= 0.5 * self.look_seconds(size)
-        return self._waits <= 0 and (dear or size >= GROWN * self._seen)
+        return dear or size >= GROWN * self._seen
 
     def _is_enough(self) -> bool:
         raise NotImplementedError
-
-    def wait(self, seconds: float) -> None:
-        """The next look comes after half of the passes that take so many seconds."""
-        self._waits = int(min(0.5 * seconds / self.pass_seconds(), MOST_WAITING))
 
     def pass_seconds(self) -> float:
         """Of the next pass, with what is done with it."""
@@ -147,20 +134,6 @@ class Judge:
         by_norm = np.inf if norm is None else np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0))
         return np.maximum(np.minimum(by_trace, by_norm), 0.0)
 
-    def columns_until(self, enough: float) -> float:
-        """More columns after which the bound from trace and norm is so low, if it falls by ever less as it did; 0 where
-        nothing is known."""
-        if len(self.bounds) < 2:
-            return 0.0
-        sizes, bounds = np.array(self.bounds[-3:]).T
-        falls, columns = -np.diff(bounds), np.diff(sizes)
-        steps = max(float(bounds[-1]) - enough, 0.0) / max(float(falls[-1]), 1e-300)
-        pace = float(falls[-1] / columns[-1] / max(float(falls[0] / columns[0]), 1e-300))
-        if len(falls) > 1 and 0.0 < pace < 1.0:
-            left = 1.0 - steps * (1.0 - pace) / max(pace, 1e-300)
-            steps = float(np.log(left) / np.log(pace)) if left > 0.0 else np.inf
-        return steps * float(columns[-1])
-
     def predicted_width(self, mu: float) -> float:
         """About the width of the widest interval, over the largest eigenvalue, if mu bounds the rest."""
         theta, c = self.ritz.theta, self.c
@@ -171,6 +144,13 @@ class Judge:
         root = np.hypot(half, np.sqrt(squares))
         above = np.where(half > 0.0, squares / np.maximum(half + root, 1e-300), root - half)
         return float(above.max() / theta[0])
+
+    def bound_for(self, width: float) -> float:
+        """The largest bound on the rest with no larger `predicted_width`: the mu of x (x + theta - mu) = r^2."""
+        theta, c, x = self.ritz.theta, self.c, width * float(self.ritz.theta[0])
+        if self.is_short or not x > 0.0:
+            return -np.inf
+        return float((theta[:c] + x - np.maximum(self.ritz.squares[:c], 0.0) / x).min())
 
     # what follows --------------------------------------------------------------------------------------------
 
@@ -206,13 +186,11 @@ class Search(Judge):
     flat = False
     """The spectrum falls so slowly that float32 is of no use."""
     factorises = False
-    worth = 1
-    """Further passes that cost no more than a factorisation, or one: for trace or norm to bound the rest."""
     rate = 1.0
     """By which a pass narrows."""
-    extra = behind = 0
-    """Looks since the vectors have converged; Ritz vectors behind which a factorisation is to prove the rest."""
-    low = LOW[-1]
+    extra = 0
+    """Looks since the vectors have converged."""
+    low = LOW[0]
     """Of the last wanted eigenvalue: the bound on the others that will do."""
 
     def _is_enough(self) -> bool:
@@ -235,35 +213,28 @@ class Search(Judge):
         self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
         if len(self.history) > 1:
             self.rate *= min(self.rate / rate, 1.0)  # passes narrow the faster, the more there were
-        self.low = next((x for x in LOW if self.predicted_width(x * theta[c - 1]) * self.rate <= goal / 1.5), LOW[-1])
+        highest = self.bound_for(goal / (1.5 * max(self.rate, 1e-12)))
+        self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), *LOW))
         # the norm rides along with a pass, and may prove what the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
-        if self.factorises and unproved and not (self._rest_falls(self.worth - self.extra) and self._falls_in_time()):
-            gap = gap_behind(theta, self.ritz.squares, c)
-            self.behind = gap.columns + 1 if gap.width <= goal * theta[0] else 0
-            return self.behind > 0
+        if self.factorises and unproved:
+            return gap_behind(theta, self.ritz.squares, c).width <= goal * theta[0]
         if self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
             return False
         # a few more columns may lower the bound on the rest as well
         self.extra += 1
-        return self.extra > max(self.worth, 2) or not self._rest_falls(max(self.worth - self.extra, 1))
+        return self.extra >= LOOK or not self._rest_falls(1)
 
     def _rest_falls(self, blocks: int) -> bool:
         """Whether trace or norm do not bound the rest well now, but are expected to after so many blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
         enough = self.low * float(theta[c - 1])
-        if blocks < 1 or float(self.expected_mu(theta)[-1]) <= enough:
+        if float(self.expected_mu(theta)[-1]) <= enough:
             return False
         more = np.full(blocks * b, max(float(theta[min(len(theta), b) - 1]), 0.0))
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
-
-    def _falls_in_time(self) -> bool:
-        """Whether trace and norm are expected to prove the rest for half of what a factorisation costs: a trend is no
-        promise."""
-        columns = self.columns_until(self.low * float(self.ritz.theta[self.c - 1]))
-        return 2.0 * columns <= self.worth * self.space.block
 
     def _converges_in_time(self) -> bool:
         """A block gains a factor exp(2 acosh(2 theta_c / theta_(b+1) - 1)) a pass (Chebyshev)."""
@@ -286,8 +257,6 @@ class Search(Judge):
     def columns(self) -> np.ndarray:
         """For the pass in float64: the Ritz vectors beyond which trace or norm bound the rest, and the residuals."""
         theta, c = self.ritz.theta, self.c
-        if self.behind:
-            return self.basis.vectors(self.ritz.Y[:, : self.behind])
         least = min(c + 2, len(theta))
         order = by_size(theta, least)
         limit = max(min(len(theta), self.space.columns - self.space.block), least)
@@ -369,7 +338,7 @@ class Certifier(Judge):
         values, c, m = self.eigenvalues(), self.c, self.basis.size
         hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = max(hope, float(values[m])) if len(values) > m else hope
-        return min(hope, 0.9 * max(float(self.ritz.theta[c - 1]), 0.0))
+        return min(hope, BELOW * max(float(self.ritz.theta[c - 1]), 0.0))
 
     def info(self) -> MatrixInfo:
         return self.A.info(self.basis.size)
@@ -406,10 +375,10 @@ class Certifier(Judge):
 
     def _check_pace(self) -> None:
         """TooDearError where the widths of the last passes fall so slowly that the other method is there sooner."""
-        widths = [width for _, width in self.history[-PACE - 1 :]]
-        if len(widths) <= PACE or not np.isfinite(widths).all() or self.proofs.is_exploring:
+        widths = [width for _, width in self.history[-LOOK - 1 :]]
+        if len(widths) <= LOOK or not np.isfinite(widths).all() or self.proofs.is_exploring:
             return
-        rate = (widths[-1] / widths[0]) ** (1.0 / PACE)
+        rate = (widths[-1] / widths[0]) ** (1.0 / LOOK)
         if SLOW < rate:
             later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
             passes = min(max(later, 1.0), self.expenses.budget.passes)
@@ -420,11 +389,8 @@ class Certifier(Judge):
         theta, certificate = self.ritz.theta, self.certificate
         if self.target.fraction is not None and self.count(theta - certificate.rounding) is None:
             return False  # more components are still to come
-        rounding, history = 2 * certificate.rounding, self.history
-        # (they grow with the columns, too, while an exploration goes on)
-        grew = len(history) >= 3 and history[-1][1] > history[-2][1] > history[-3][1] and not self.proofs.is_exploring
-        near = certificate.width < 2 * rounding or (grew and certificate.width < MOSTLY * rounding)
-        return rounding > 0.1 * self.target.tol * theta[0] and near
+        rounding = 2 * certificate.rounding
+        return rounding > 0.1 * self.target.tol * theta[0] and certificate.width < 2 * rounding
 
 
 def relative_width(certificate: Certificate, theta: np.ndarray) -> float:

@@ -25,38 +25,37 @@ With A = P B P for a projection P, and B within e of another matrix in norm, the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 
 from ..base.rounding import UNIT
 from .basis import inner, times, without_means
+from .certificate import SAYS_NOTHING
 
 __all__ = [
+    "COLUMNS",
     "MOST",
+    "NARROWEST",
     "SLACK",
     "Aim",
-    "Filtered",
     "cheapest_aim",
     "filter_steps",
     "filtered",
-    "projection",
-    "random_columns",
+    "filtered_beyond",
 ]
 
 COLUMNS = 16
 """Of the block: a sparse matrix is multiplied by these in the time that four take."""
-SETTLED = 0.01
-"""Residual, over the last wanted eigenvalue, from which on a Ritz value tells where the others begin."""
+NARROWEST = 0.01
+"""Of the last wanted eigenvalue: a gap is no narrower, and what lies in it must be found, or be proved not to be there.
+Ritz values tell where it is when their residuals are that small."""
 SLACK, MOST = 3.0, 3000
 """Steps of a filter over those that it is predicted to take; and at most."""
-HUGE = 1e100
-"""Size of filtered columns at which their squares are not far from overflow."""
 
 
-@dataclass(frozen=True)
-class Aim:
+class Aim(NamedTuple):
     """What a filter is to prove: beyond ``columns`` Ritz vectors, where eigenvalues begin at ``top``, none is above
     ``wanted``.
 
@@ -78,7 +77,7 @@ def cheapest_aim(
     n: int,
     distance: float,
     failure: float,
-    column_price: float,
+    column_price: float = 0.0,
 ) -> Aim | None:
     """That in the gap at or below the c-th Ritz value which costs least; None where there is no gap.
 
@@ -107,7 +106,7 @@ def cheapest_aim(
     coupled = squares[c:] / np.maximum(last - theta[c:] + width, 1e-300)
     highest = np.append(0.0, np.maximum.accumulate(coupled))[: len(k)]
     narrow = (2.0 * float(squares[:c].sum()) <= width * above) & (highest <= 0.25 * above)
-    possible = narrow & (above > 0.0) & (tops < last) & (squares[k] <= (SETTLED * last) ** 2)
+    possible = narrow & (above > 0.0) & (tops < last) & (squares[k] <= (NARROWEST * last) ** 2)
     aims = []
     for i in np.flatnonzero(possible).tolist():
         top, wanted = float(tops[i]), float(middle[i])
@@ -117,37 +116,32 @@ def cheapest_aim(
     return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)
 
 
-def projection(V: np.ndarray, n_threads: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Z -> (I - V V') H Z, V (n, p) orthonormal, with means zero."""
+def filtered_beyond(
+    multiply: Callable[[np.ndarray], np.ndarray],
+    V: np.ndarray,
+    aim: Aim,
+    low: float,
+    *,
+    error: float,
+    failure: float,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> tuple[float, np.ndarray, int]:
+    """`filtered` of P B P for P = (I - V V') H; ``multiply``: Z -> B Z, and V (n, p) orthonormal, with means zero."""
 
     def project(Z: np.ndarray) -> np.ndarray:
         Z = without_means(Z, n_threads)
         return Z - times(V, inner(V, Z, n_threads), n_threads)
 
-    return project
-
-
-def random_columns(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Omega."""
-    return rng.standard_normal((n, COLUMNS))
-
-
-@dataclass(frozen=True)
-class Filtered:
-    """What a filter has found.
-
-    Attributes
-    ----------
-    bound : float
-        On the largest eigenvalue.
-    columns : ndarray (n, b)
-        Omega after the last step, in which eigenvalues above ``top`` stand out.
-    steps : int
-    """
-
-    bound: float
-    columns: np.ndarray
-    steps: int
+    return filtered(
+        lambda Z: project(multiply(Z)),
+        project(rng.standard_normal((len(V), COLUMNS))),
+        (low, aim.top),
+        wanted=aim.wanted,
+        error=error,
+        failure=failure,
+        most_steps=int(SLACK * aim.steps) + 1,
+    )
 
 
 def filtered(
@@ -159,7 +153,7 @@ def filtered(
     error: float,
     failure: float,
     most_steps: int,
-) -> Filtered:
+) -> tuple[float, np.ndarray, int]:
     """Bound on A, as small as ``wanted`` where the steps bring it there.
 
     Parameters
@@ -177,6 +171,14 @@ def filtered(
     failure : float
         Probability that the bound does not hold.
     most_steps : int
+
+    Returns
+    -------
+    bound : float
+        On the largest eigenvalue.
+    columns : ndarray (n, b)
+        Omega after the last step, in which eigenvalues above ``top`` stand out.
+    steps : int
     """
     low, top = interval
     half, middle = 0.5 * (top - low), 0.5 * (top + low)
@@ -190,7 +192,7 @@ def filtered(
     for k in range(1, most_steps + 1):
         size = float(np.linalg.norm(now))
         room = least - 2.0 * each * lost
-        if not (size < HUGE and room > 0.0):
+        if not (size < SAYS_NOTHING and room > 0.0):
             break
         largest = float(np.sqrt(np.linalg.eigvalsh(now.T @ now)[-1])) * (1.0 + 1e-8)
         tau = np.cosh(np.arccosh(max(largest / room, 1.0)) / k)
@@ -202,7 +204,7 @@ def filtered(
         total += fading ** (k + 1) * size
         lost += total
         before, now = now, (2.0 / half) * (multiply(now) - middle * now) - before
-    return Filtered(float(best), now, k)
+    return float(best), now, k
 
 
 def filter_steps(n: int, interval: tuple[float, float], wanted: float, failure: float) -> float:

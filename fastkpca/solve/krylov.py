@@ -26,16 +26,14 @@ from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Certifier, Judge, Search, grow, relative_width
 from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import OF_EXPLORATIONS, OF_START, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Sums
+from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["SPARE", "KrylovResult", "block_krylov"]
 
 DEFAULT_BUDGET = SolverBudget()
-SPARE, LEAST_SPARE = 25, 8
+SPARE = 25
 """Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
-LEAST_STEPS = 8
-"""Passes without which a random block proves nothing."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,6 @@ class KrylovResult:
     images : ndarray (n, c)
         Kc times the vectors, as the exact passes computed it.
     certificate : Certificate
-    converged : bool
-        Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
     seconds : float
         What the run has cost, as predicted.
     passes, search_passes : int
@@ -68,19 +64,15 @@ class KrylovResult:
     row_means : ndarray (n,)
         Of K.
     grand_mean : float
-    trace : float or None
-        tr Kc, where tr K was given.
-    norm : float or None
-        |Kc|_F, where a pass computed it.
     message : str
-        What was reached and what would help, where not converged; else empty.
+        Empty where every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for);
+        else what was reached and what would help.
     """
 
     theta: np.ndarray
     vectors: np.ndarray
     images: np.ndarray
     certificate: Certificate
-    converged: bool
     seconds: float
     passes: int
     search_passes: int
@@ -90,8 +82,6 @@ class KrylovResult:
     search_history: tuple[tuple[int, float], ...]
     row_means: np.ndarray
     grand_mean: float
-    trace: float | None
-    norm: float | None
     message: str
 
 
@@ -143,12 +133,13 @@ def block_krylov(
     space = _space(matrix, target, budget, block_size, rng)
     proofs = [*proofs, Sums(), Factorisation()]
     known, searched, flat = np.empty(0), None, False
+    share = 0.5 * target.failure  # of a random first block, or of filters in its place; and of explorations
     if matrix.near is not None and target.probabilistic and target.fraction is None:
         found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, rng)
         flat = found is None
         if found is not None:
-            proofs.append(Filter(matrix.near, found.top, OF_START * target.failure))
-            start, known = found.vectors, found.theta
+            start, known, top = found
+            proofs.append(Filter(matrix.near, top, share))
     X = _first_block(start, space) if known.size == 0 else start
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
@@ -163,15 +154,14 @@ def block_krylov(
         space.block = _random_block(space, target, budget.passes - expenses.passes)
         X = rng.standard_normal((A.n, space.block))
         X -= X.mean(axis=0)  # H X: the space belongs to H K H
-        proofs.append(RandomStart(X, OF_START * target.failure))
+        proofs.append(RandomStart(X, share))
     elif X is None:
         X = _first_block(start, space)
     if target.probabilistic:
-        proofs.append(Exploration(OF_EXPLORATIONS * target.failure, A.n, budget.passes))
+        proofs.append(Exploration(share, A.n, budget.passes))
     _prepare_norm(A, searched)
     judge = Certifier(A, space, target, expenses, Proofs(proofs), known)
     grow(A, space.basis.orthonormal(X), space, judge, expenses)
-    _with_norm_of_whole_space(judge)
     return _result(judge, history)
 
 
@@ -207,10 +197,9 @@ def _first_block(start: np.ndarray | None, space: Space) -> np.ndarray:
 def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarget, expenses: Expenses) -> Search:
     single = InFloat32(A)
     judge = Search(single, space, target, expenses)
-    proof = Factorisation()
-    judge.factorises = proof.is_cheap(A, target.c, space, expenses.budget)
-    if judge.factorises:
-        judge.worth = max(int(proof.passes_for(A, target.c, space, expenses.budget)), 1)
+    passes = Factorisation().passes_for(A, target.c, space, expenses.budget)
+    # less than a run from a random block, which takes some times the passes of an exploration
+    judge.factorises = passes <= 3 * EXPLORING_PASSES
     grow(single, space.basis.orthonormal(X), space, judge, expenses)
     return judge
 
@@ -218,8 +207,8 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
 def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
     """Columns of a random block to begin with: as wide as the passes to come leave room for."""
     c, columns = target.c, min(space.columns, space.basis.n - 1)
-    block = max(min(c + SPARE, max(space.block, columns // max(passes, 1))), c + LEAST_SPARE)
-    return block if LEAST_STEPS * block <= columns else space.block
+    block = max(min(c + SPARE, columns // max(passes, 1)), space.block)
+    return block if EXPLORING_PASSES * block <= columns else space.block  # fewer passes prove nothing
 
 
 def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
@@ -230,18 +219,6 @@ def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
         return
     trace, theta = A.expected_sums()[0], searched.ritz.theta
     A.measures = trace is None or trace - float(theta.sum()) > 0.3 * theta[min(searched.c, len(theta)) - 1]
-
-
-def _with_norm_of_whole_space(judge: Certifier) -> None:
-    """One more pass where the space is complete, but no bound on |K| and |Kc| is known, and so none on rounding."""
-    A, expenses = judge.A, judge.expenses
-    assert isinstance(A, CentredProducts)
-    if judge.basis.room > 0 or judge.is_done or not A.norm_within_reach or expenses.over:
-        return
-    A.measures = True
-    A.multiply(judge.basis.Q[:, :1])
-    expenses.count_pass(search=False)
-    judge.ends()
 
 
 # the result --------------------------------------------------------------------------------------------------
@@ -256,7 +233,6 @@ def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> Krylov
         vectors=vectors,
         images=judge.basis.residuals(Y) + vectors * theta[:c],
         certificate=judge.certificate,
-        converged=judge.is_done,
         seconds=judge.expenses.seconds,
         passes=judge.expenses.passes,
         search_passes=judge.expenses.search_passes,
@@ -266,8 +242,6 @@ def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> Krylov
         search_history=tuple(search_history),
         row_means=A.row_means,
         grand_mean=A.grand_mean,
-        trace=None if A.trace is None else A.trace[0],
-        norm=None if A.norm is None else A.norm.centred,
         message="" if judge.is_done else _message(judge, A),
     )
 

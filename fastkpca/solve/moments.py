@@ -15,17 +15,10 @@ from ..base.protocol import Moments, OperatorMoments
 from ..base.room import DEFAULT_MEMORY
 from .basis import Basis, Space
 from .certificate import Certificate, cluster_labels
-from .costs import MOST_COLUMNS, Expenses
+from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
 from .eigen import Certifier, grow
 from .operators import MomentOperator
-from .proofs import (
-    LARGEST_FORMED,
-    Exploration,
-    FormedMatrix,
-    Proof,
-    Proofs,
-    Sums,
-)
+from .proofs import LARGEST_FORMED, Exploration, FormedMatrix, Proof, Proofs, Sums
 from .task import SolverBudget, SolverTarget
 
 __all__ = [
@@ -36,11 +29,6 @@ __all__ = [
     "leading_pairs",
     "narrow_block",
 ]
-
-NARROW_BLOCK = 6
-"""Columns of a block where a product takes a fraction of a millisecond."""
-WIDE = 20000
-"""Order from which a pass over the basis costs more than a few needless columns: then twice as many."""
 
 
 def kernel_trace(moments: Moments) -> float:
@@ -106,7 +94,10 @@ def leading_axes(
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
-        return (*_lapack(operator.form(), _one_more(count)), None)
+        return (
+            *_lapack(operator.form(), None if count is None else count + 1),
+            None,
+        )  # it gives the gap behind the last
     # up to two searches follow one another
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
     pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None
@@ -173,23 +164,15 @@ class LeadingPairs:
     values : ndarray (k,)
     vectors : ndarray (n, k)
     certificate : Certificate
-        Of all k; ``wanted`` of them were asked for, and one more gives the gap behind the last.
-    wanted : int
+        Of all k: one more than were asked for gives the gap behind the last.
     residual : float
         |C V - V diag(values)|_2, rounding included.
-    steps : int
-        Products with a block.
-    columns : int
-        Columns multiplied, all together.
     """
 
     values: np.ndarray
     vectors: np.ndarray
     certificate: Certificate
-    wanted: int
     residual: float
-    steps: int
-    columns: int
 
 
 def leading_pairs(
@@ -224,26 +207,17 @@ def leading_pairs(
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0
-    certificate = judge.certificate_of(kept)
     return LeadingPairs(
         judge.ritz.theta[:kept].copy(),
         np.ascontiguousarray(space.basis.vectors(Y)),
-        certificate,
-        judge.c,
+        judge.certificate_of(kept),
         float(np.sqrt(square) + np.sqrt(judge.c) * judge.block.product_error),
-        expenses.passes,
-        space.basis.size,
     )
 
 
 def narrow_block(n: int) -> int:
     """Columns of a block of an operator of order n: a product costs little beside what is done with it."""
-    return min(NARROW_BLOCK if n < WIDE else 2 * NARROW_BLOCK, n)
-
-
-def _one_more(count: int | None) -> int | None:
-    """One more than asked for: it gives the gap behind the last."""
-    return None if count is None else count + 1
+    return min(NARROW_BLOCK, n)
 
 
 def _lapack(C: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:

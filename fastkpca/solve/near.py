@@ -7,52 +7,26 @@ It ends where a gap shows, behind which a filter (``filtered``) is to prove that
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..base.protocol import Cost
 from ..base.rounding import UNIT, rounding_factor
 from ..products.rates import RATE
 from .basis import Basis, Space, without_means
-from .costs import Expenses, TooDearError, look_seconds, step_seconds
-from .eigen import Judge, grow
-from .filtered import SLACK, Aim, cheapest_aim, filtered, projection, random_columns
+from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
+from .eigen import GOAL, Judge, grow
+from .filtered import Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
 from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 
-__all__ = ["NearStart", "near_seconds", "near_start"]
+__all__ = ["near_seconds", "near_start"]
 
-BLOCK = 6
-"""Columns of a block: more of them have their price in the basis."""
 KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
-MOST_STEPS, FEW = 150, 8.0
-"""Of the search; and of a filter that is not worth more of them."""
+MOST_STEPS = 150
+"""Of the search."""
 EXPECTED = 45.0
 """Products with the coarse matrix, of a search and a filter."""
-LOWEST = 0.01
-"""Below zero, of the largest eigenvalue: about where those of the coarse matrix begin."""
-GOAL = 0.3
-"""Width over tol that the exact pass is to reach."""
-
-
-class NearStart(NamedTuple):
-    """Where exact passes begin.
-
-    Attributes
-    ----------
-    vectors : ndarray (n, p)
-        Approximate eigenvectors.
-    theta : ndarray
-        All Ritz values, on the coarse matrix.
-    top : float
-        About the largest eigenvalue of the coarse matrix beyond these vectors.
-    """
-
-    vectors: np.ndarray
-    theta: np.ndarray
-    top: float
 
 
 class NearOperator(Operator):
@@ -85,24 +59,14 @@ class BehindGap(Judge):
         self.column_price = column_price
 
     def _is_enough(self) -> bool:
-        theta, squares, tol = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.target.tol
-        before, self.found = (
-            self.steps,
-            cheapest_aim(
-                theta,
-                squares,
-                self.c,
-                GOAL * tol * float(theta[0]),
-                n=self.A.n,
-                distance=0.0,
-                failure=self.target.failure,
-                column_price=self.column_price,
-            ),
-        )
+        theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps
+        width, price = GOAL * self.target.tol * float(theta[0]), self.column_price
+        n, failure = self.A.n, self.target.failure
+        self.found = cheapest_aim(theta, squares, self.c, width, n=n, distance=0.0, failure=failure, column_price=price)
         if self.found is not None:
-            self.steps = self.expenses.passes + self.found.steps + self.column_price * self.found.columns
+            self.steps = self.expenses.passes + self.found.steps + price * self.found.columns
         # more vectors may leave less to the filter
-        enough = self.found is not None and (self.found.steps <= FEW or self.steps >= before)
+        enough = self.found is not None and self.steps >= before
         return enough or self.expenses.over or self.basis.room == 0
 
     def missed(self, failure: float) -> np.ndarray | None:
@@ -113,35 +77,37 @@ class BehindGap(Judge):
         """
         A, aim, basis, largest = self.A, self.found, self.basis, float(self.ritz.theta[0])
         assert aim is not None and isinstance(A, NearOperator)
-        project = projection(basis.vectors(self.ritz.Y[:, : aim.columns]), A.n_threads)
-        found = filtered(
-            lambda Z: project(A.near.product.matmat(Z)),
-            project(random_columns(A.n, basis.rng)),
-            (-LOWEST * largest, aim.top),
-            wanted=aim.wanted,
+        bound, columns, steps = filtered_beyond(
+            A.near.product.matmat,
+            basis.vectors(self.ritz.Y[:, : aim.columns]),
+            aim,
+            aim.top - aim.wanted,  # the proof needs a coarse matrix that is nearer than that
             error=rounding_factor(A.n) * UNIT * largest,
             failure=failure,
-            most_steps=int(SLACK * aim.steps) + 1,
+            rng=basis.rng,
+            n_threads=A.n_threads,
         )
-        self.expenses.seconds += found.steps * self.expenses.budget.pass_seconds
-        if found.bound <= aim.wanted or self.expenses.over:
+        self.expenses.seconds += steps * self.expenses.budget.pass_seconds
+        if bound <= aim.wanted or self.expenses.over:
             return None
         basis.restart(self.ritz, np.arange(min(self.space.kept, basis.size)))
         self.looks, self.found, self.steps = 0, None, np.inf
-        return found.columns
+        return columns
 
 
 def near_seconds(cost: Cost, n: int, c: int) -> float:
     """Predicted, of the search and the proof, with the coarse matrix that an offer of this cost makes."""
-    step = n * cost.row_flops / RATE.features + step_seconds(n, c + (KEPT + 0.5 * NEW) * BLOCK, BLOCK)
+    step = n * cost.row_flops / RATE.features + step_seconds(n, c + (KEPT + 0.5 * NEW) * NARROW_BLOCK, NARROW_BLOCK)
     return cost.setup_flops / RATE.features + EXPECTED * (step + look_seconds(c, certified=False))
 
 
 def near_start(
     matrix: KernelMatrix, target: SolverTarget, expenses: Expenses, column_seconds: float, rng: np.random.Generator
-) -> NearStart | None:
-    """Vectors for the first exact pass; ``column_seconds``: of each of them in it. None where no gap has shown, or
-    one that is too narrow for a filter.
+) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Vectors (n, p) for the first exact pass; ``column_seconds``: of each of them in it.
+
+    With all Ritz values, and about the largest eigenvalue beyond these vectors, both of the coarse matrix. None where
+    no gap has shown, or one that is too narrow for a filter.
 
     Raises
     ------
@@ -151,10 +117,10 @@ def near_start(
     near, c = matrix.near, target.c
     assert near is not None
     A = NearOperator(near, matrix.n_threads)
-    kept = c + KEPT * BLOCK
-    columns = min(kept + NEW * BLOCK, A.n - 1)
+    kept = c + KEPT * NARROW_BLOCK
+    columns = min(kept + NEW * NARROW_BLOCK, A.n - 1)
     basis = Basis(A.n, rng, centred=True, reserve=columns, n_threads=A.n_threads)
-    space = Space(basis, min(BLOCK, A.n - 1), BLOCK, columns, kept)
+    space = Space(basis, min(NARROW_BLOCK, A.n - 1), NARROW_BLOCK, columns, kept)
     left = expenses.budget.seconds - expenses.seconds
     spent = Expenses(SolverBudget(MOST_STEPS, None, near.seconds, left), None)
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
@@ -170,4 +136,4 @@ def near_start(
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
     top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))
-    return NearStart(basis.vectors(judge.ritz.Y[:, :k]), theta, top)
+    return basis.vectors(judge.ritz.Y[:, :k]), theta, top

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.protocol import NormPass
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.vectors import with_ones
 from .basis import without_means
@@ -20,9 +19,8 @@ from .task import KernelMatrix
 
 __all__ = ["CentredProducts", "InFloat32", "MomentOperator", "Operator"]
 
-
-MOST_SPREAD = 16.0
-"""Sum of squares over that of the centred matrix, up to which row means need not be known to measure the norm."""
+ROUNDED = 1e-12
+"""Rounding of the square of a norm, over that: where it is more, the norm is measured again about better means."""
 
 
 class Operator:
@@ -83,28 +81,6 @@ class Operator:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class MeasuredNorm:
-    """Frobenius norms from one pass over the values.
-
-    Attributes
-    ----------
-    centred : float
-        |Kc|_F.
-    square_error : float
-        Bound on the rounding of its square.
-    whole : float
-        Bound on |K|_F.
-    cancelled : bool
-        The row means were too inaccurate: another pass would give a better norm.
-    """
-
-    centred: float
-    square_error: float
-    whole: float
-    cancelled: bool
-
-
 class CentredProducts(Operator):
     """H K V with the mean of each column removed; V is orthogonal to ones, so H K V = H K H V."""
 
@@ -118,28 +94,24 @@ class CentredProducts(Operator):
         self.row_means = np.empty(0)
         """Of K; empty until a pass has brought the row sums."""
         self.grand_mean = 0.0
-        self.norm: MeasuredNorm | None = None
-        self.estimated_norm: float | None = None
-        """|Kc|_F from float32, for planning only."""
+        self.norm: float | None = None
+        """About |Kc|_F, to plan by: from float32, or from float64."""
+        self.norm_bound: float | None = None
+        """At least |Kc|_F: with its rounding, and that of the entries."""
+        self.whole = np.inf
+        """Bound on |K|_F."""
+        self.norm_wanting = True
+        """The norm has not been measured in float64, or not accurately."""
         self._means_in_float64 = False
-        if matrix.measured is not None:
-            self._begin(matrix.measured, matrix.about)
-
-    def _begin(self, measured: NormPass, about: float) -> None:
-        self.row_means, self.grand_mean = np.full(self.n, about), about
-        self._set_norm(measured.row_sums, measured.centred_square)
-        assert self.norm is not None
-        self.estimated_norm = self.norm.centred
-        if measured.centred_square > MOST_SPREAD * self.norm.centred**2:
-            self.norm = None  # a pass that knows the means will lose less
 
     # passes ----------------------------------------------------------------------------------------------------
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where wanted) of the same tiles."""
         product = self.matrix.product
-        if self.measures and self.norm_wanting and len(self.row_means) and product.gives_norm:
-            Y, sums, square, _ = product.pass_with_norm(X, self.row_means, self.grand_mean)
+        if self.measures and self.norm_wanting and product.gives_norm:
+            means = self.row_means if len(self.row_means) else np.zeros(self.n)
+            Y, sums, square, _ = product.pass_with_norm(X, means, self.grand_mean)
             self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(square))
         elif not self._means_in_float64:
             Y = product.matmat(with_ones(X))
@@ -157,9 +129,9 @@ class CentredProducts(Operator):
         assert product is not None
         first = len(self.row_means) == 0
         U = (with_ones(X) if first else X).astype(np.float32, order="C")
-        if measures and self.estimated_norm is None and not first and product.gives_norm:
+        if measures and self.norm is None and not first and product.gives_norm:
             Y, _, square, _ = product.pass_with_norm(U, self.row_means, self.grand_mean)
-            self.estimated_norm = float(np.sqrt(max(float(square), 0.0)))
+            self.norm = float(np.sqrt(max(float(square), 0.0)))
         else:
             Y = product.matmat(U)
         del U
@@ -184,7 +156,8 @@ class CentredProducts(Operator):
         f = (rounding_factor(n) + 8) u |K| / sqrt(n), and what is taken off by 2 n (2 |a| f + f^2).
         """
         n = self.n
-        a = sums / n - self.row_means - self.row_means.mean() + self.grand_mean
+        before = self.row_means if len(self.row_means) else np.zeros(n)
+        a = sums / n - before - before.mean() + self.grand_mean
         off = 2 * n * float(np.sum((a - a.mean()) ** 2)) + (n * float(a.mean())) ** 2
         means_were_exact = self._means_in_float64
         self._set_means(sums)
@@ -202,27 +175,17 @@ class CentredProducts(Operator):
             + (2 * np.sqrt(squares) + entry) * entry
             + 2 * n * (2 * size + mean) * mean
         )
-        cancelled = not means_were_exact and error > 1e-3 * square
-        self.norm = MeasuredNorm(float(np.sqrt(square)), float(error), whole, bool(cancelled))
+        self.norm, self.whole = float(np.sqrt(square)), whole
+        self.norm_bound = float(np.sqrt(square + error)) + n * self.matrix.entry_error
+        self.norm_wanting = bool(not means_were_exact and error > ROUNDED * square)
 
     # bounds on the matrix -------------------------------------------------------------------------------------
 
     @property
-    def norm_wanting(self) -> bool:
-        """The norm has not been measured, or not accurately."""
-        return self.norm is None or self.norm.cancelled
-
-    @property
-    def norm_within_reach(self) -> bool:
-        return self.norm_wanting and self.matrix.product.gives_norm
-
-    @property
     def size(self) -> float:
         """Bound on |K|_F: measured, or the trace of a semidefinite matrix; infinite where neither is known."""
-        candidates = [np.inf if self.norm is None else self.norm.whole]
-        if self.matrix.positive_semidefinite and self.matrix.trace is not None:
-            candidates.append(self.matrix.trace)
-        return min(candidates)
+        known = self.matrix.positive_semidefinite and self.matrix.trace is not None
+        return min(self.whole, self.matrix.trace or 0.0) if known else self.whole
 
     def estimated_size(self, theta: np.ndarray) -> float:
         """An estimate of |K|_F from its mean and the Ritz values, where no bound is known."""
@@ -257,13 +220,6 @@ class CentredProducts(Operator):
         error += self.n * self.matrix.entry_error + rounding_factor(self.n) * UNIT * abs(self.matrix.trace)
         return self.matrix.trace - self.n * self.grand_mean, error
 
-    @property
-    def norm_bound(self) -> float | None:
-        """Upper bound on |Kc|_F from the computed one: its rounding, and that of the entries."""
-        if self.norm is None:
-            return None
-        return float(np.sqrt(self.norm.centred**2 + self.norm.square_error)) + self.n * self.matrix.entry_error
-
     def info(self, columns: int) -> MatrixInfo:
         return MatrixInfo(self.trace if self.matrix.positive_semidefinite else None, self.norm_bound)
 
@@ -277,7 +233,7 @@ class CentredProducts(Operator):
         trace = None
         if self.matrix.positive_semidefinite and self.matrix.trace is not None and len(self.row_means):
             trace = self.matrix.trace - self.n * self.grand_mean
-        return trace, self.estimated_norm if self.norm is None else self.norm.centred
+        return trace, self.norm
 
 
 class InFloat32(Operator):

@@ -26,16 +26,10 @@ import numpy as np
 from ..base.rounding import UNIT, rounding_factor
 from ..products.rates import RATE
 from .basis import Space, inner
-from .beyond import (
-    deterministic_bound,
-    exploration_bound,
-    failure_of_attempt,
-    formed_bound,
-    lanczos_steps,
-)
+from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, formed_bound, lanczos_steps
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered, projection, random_columns
+from .filtered import COLUMNS, MOST, NARROWEST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts, MomentOperator
 from .random_start import GaussianStart, separated_bound
 from .rest import Rest
@@ -56,17 +50,10 @@ __all__ = [
     "gap_behind",
 ]
 
-OF_START, OF_EXPLORATIONS = 0.4, 0.6
-"""Shares of the probability of failure: of a random first block, or of the filters that take its place; and of all
-explorations at all of their stops."""
-SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
-"""Of the last wanted eigenvalue: bounds on the rest that a proof may aim at."""
-ABOVE = (0.8, 0.5)
-"""Of the width that an interval may have: bounds above the last wanted eigenvalue, where that is smaller than this."""
+BELOW = 0.9
+"""Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
 GROWTH = 1.5
 """Factor by which a basis has to have grown before another factorisation is tried."""
-NARROWEST = 0.01
-"""Of a gap, relative to the last wanted eigenvalue: what lies in it must be found, or be proved not to be there."""
 FOLLOWING = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
@@ -83,6 +70,8 @@ class Proof:
     """One way to bound what a basis has not found."""
 
     free = certain = True
+    tried_at = 0
+    """Columns when it was carried out last."""
 
     def price(self, run: Certifier) -> float:
         """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible."""
@@ -147,7 +136,6 @@ class Proofs:
                 continue
             if proof.free:
                 self.cheapest = proof
-                run.wait(seconds)
                 break
             run.expenses.seconds += seconds
             other = proof.certificate(run)
@@ -181,13 +169,15 @@ class Proofs:
 
 
 def sufficient_bound(run: Certifier) -> float:
-    """The largest of a few bounds on the rest that make the intervals narrow enough; 0: none."""
+    """About the largest bound on the rest that makes the intervals narrow enough; 0: none."""
     theta, c, tol = run.ritz.theta, run.c, run.target.tol
-    last, width = float(theta[c - 1]), tol * float(theta[0])
-    below = [mu for mu in (x * last for x in SHARES) if run.predicted_width(mu) <= 0.5 * tol]
-    # what may be beyond the last wanted eigenvalue widens its interval, by less than it may; no gap bounds its angle
-    above = [mu for mu in (last + share * width for share in ABOVE) if run.predicted_width(mu) <= 0.9 * tol]
-    return next(iter([*above, *below] if width > last else [*below, *above]), 0.0)
+    last = float(theta[c - 1])
+    if tol * float(theta[0]) > last:
+        # what is beyond the last wanted eigenvalue may widen its interval, by less than tol; no gap bounds its angle
+        above = run.bound_for(0.9 * tol)
+        if above > last:
+            return above
+    return max(min(run.bound_for(0.5 * tol), BELOW * last), 0.0)
 
 
 class Gap(NamedTuple):
@@ -223,13 +213,13 @@ class Sums(Proof):
     def price(self, run: Certifier) -> float:
         """Each new column lowers them by at most about the smallest guard value, and by less than those before it."""
         theta, c, b, values = run.ritz.theta, run.c, run.space.block, run.eigenvalues()
-        guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), 0.9 * float(theta[c - 1])
+        guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), BELOW * float(theta[c - 1])
         room = max(min(run.space.columns, run.A.n - 1) - len(theta), 0)
         further = np.minimum(np.maximum(values[len(theta) :], 0.0), guard)
         further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        columns = max(2.0 * low[0], run.columns_until(enough)) if len(low) else np.inf
+        columns = 2.0 * low[0] if len(low) else np.inf
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
@@ -333,7 +323,7 @@ class Exploration(Proof):
         if self.first is None or self.steps < 1 or run.A.lowest is None:
             return None
         largest = max(run.basis.largest_beyond(self.first), 0.0)
-        if self.steps >= 2 and largest > max(self.wanted, 0.9 * run.ritz.theta[run.c - 1]):
+        if self.steps >= 2 and largest > max(self.wanted, BELOW * run.ritz.theta[run.c - 1]):
             self.first = None  # it had been missed, and is in the space now: look again beyond it
             return None
         error = run.A.error(run.basis.size)
@@ -368,9 +358,8 @@ class Filter(Proof):
         theta, squares, c, n = run.ritz.theta, np.maximum(run.ritz.squares, 0.0), run.c, run.A.n
         distance, width = self.near.distance()[0], run.target.tol * float(theta[0])
         failure = failure_of_attempt(self.failure, self.attempts)
-        known = {"n": n, "distance": distance, "failure": failure}
         values = np.append(theta, self.top)  # behind all of them
-        aim = cheapest_aim(values, np.append(squares, 0.0), c, 0.9 * width, **known, column_price=0.0)
+        aim = cheapest_aim(values, np.append(squares, 0.0), c, 0.9 * width, n=n, distance=distance, failure=failure)
         if aim is None:  # what is beyond may be larger than the last wanted eigenvalue, by less than an interval
             wanted = float(theta[c - 1]) + 0.5 * width - distance
             top = max(self.top, float(theta[c - 1]))
@@ -390,24 +379,24 @@ class Filter(Proof):
         if aim is None:
             return None
         (distance, size), V = self.near.distance(), basis.vectors(run.ritz.Y[:, : aim.columns])
-        project = projection(V, threads)
         inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(aim.columns)))
         inexact += 4.0 * np.sqrt(aim.columns + 1.0) * rounding_factor(n) * UNIT
-        found = filtered(
-            lambda U: project(self.near.product.matmat(U)),
-            project(random_columns(n, basis.rng)),
-            (-distance, aim.top),
-            wanted=aim.wanted,
+        bound, columns, _ = filtered_beyond(
+            self.near.product.matmat,
+            V,
+            aim,
+            -distance,
             error=(4.0 * rounding_factor(n) * UNIT + 2.0 * inexact) * size,
             failure=failure_of_attempt(self.failure, self.attempts),
-            most_steps=int(SLACK * aim.steps) + 1,
+            rng=basis.rng,
+            n_threads=threads,
         )
         self.attempts += 1
-        if found.bound > aim.wanted:
-            self.found = found.columns
+        if bound > aim.wanted:
+            self.found = columns
             return None
-        bound = Bound(found.bound + distance, "filter", self.failure)
-        return ritz_certificate(run.block.leading(aim.columns), run.c, run.info(), bound)
+        outside = Bound(bound + distance, "filter", self.failure)
+        return ritz_certificate(run.block.leading(aim.columns), run.c, run.info(), outside)
 
     def next_block(self, run: Certifier) -> np.ndarray | None:
         found, self.found = self.found, None
@@ -418,9 +407,6 @@ class Factorisation(Proof):
     """Of the kernel matrix beyond the first few Ritz vectors, or beyond all of them."""
 
     free = False
-
-    def __init__(self) -> None:
-        self.tried_at = 0
 
     def _gap(self, run: Certifier) -> tuple[int, float] | None:
         """(Ritz vectors, bound beyond them) that leave intervals narrow; None where there are none."""
@@ -438,10 +424,6 @@ class Factorisation(Proof):
         if A.matrix.entries is None or rest_bytes(A.n, columns) > spare:
             return np.inf
         return factorising_seconds(A.n, columns, budget.pass_seconds)
-
-    def is_cheap(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget) -> bool:
-        """Whether it costs less than a run from a random block, which takes some times the passes of an exploration."""
-        return self.passes_for(A, c, space, budget) <= 3 * EXPLORING_PASSES
 
     def passes_for(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget) -> float:
         """Passes that take as long; infinite where it does not fit."""
@@ -478,9 +460,6 @@ class FormedMatrix(Proof):
     """Of a second moment that is small enough to be formed."""
 
     free = False
-
-    def __init__(self) -> None:
-        self.tried_at = 0
 
     def price(self, run: Certifier) -> float:
         A = run.A

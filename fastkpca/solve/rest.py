@@ -16,10 +16,10 @@ from math import frexp
 import numpy as np
 
 from ..base import parallel
-from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
-from ..products.factorisation import is_positive_definite
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.weighted import Entries
 from .basis import symmetric
+from .beyond import is_below
 from .certificate import NO_BOUND, Bound
 
 __all__ = ["Rest"]
@@ -58,9 +58,8 @@ class Rest:
     def factorised_bound(self, wanted: float) -> Bound:
         """``wanted``, where that is proved to be a bound; else none.
 
-        Success of the factorisation proves P A P <= t I up to its backward error (``factorisation_error``), with u of
-        float32. Entries that are stored in float32 err by u times their size: in a unit near ``wanted``, in which those
-        that are not far below it are neither too small nor too large for float32.
+        By a factorisation in float32 (``beyond.is_below``). Entries that are stored err by u times their size: in a
+        unit near ``wanted``, in which those that are not far below it are neither too small nor too large.
         """
         n, unit = len(self.V), 2.0 ** frexp(wanted)[1]
         S = np.empty((n, n), dtype=np.float32, order="F")  # -P A P, the lower triangle
@@ -76,9 +75,6 @@ class Rest:
             return squares if I == J else 2.0 * squares
 
         squares = sum(parallel.run(task, len(bands), n_threads=self.entries.n_threads, stage="rest"))
-        largest = float(np.abs(S.diagonal()).max()) * unit
         stored = 1.01 * UNIT32 * (float(np.sqrt(squares)) + wanted)
-        t = wanted - factorisation_error(n, UNIT32) * (wanted + largest) - stored - self.error
-        S.flat[:: n + 1] += np.float32(t / unit)
-        proved = t > 0.0 and is_positive_definite(S)
+        proved = is_below(S, wanted / unit, (stored + self.error) / unit)
         return Bound(wanted, "cholesky") if proved else NO_BOUND

@@ -54,7 +54,8 @@ __all__ = [
 ]
 
 FEWEST = 512
-SMALLEST = 1e-200
+"""Rows drawn at least; more are multiples of it."""
+SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 """Residuals are divided by, and what is below this may overflow."""
 KERNEL_FLOPS = 100.0
 """Of a kernel value and its scaling, beside the product of features."""

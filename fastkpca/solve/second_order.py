@@ -108,7 +108,8 @@ RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 UNEVEN = 1.15
 """Times the error of rows that matter alike: about that of real ones, which is .9 to 1.3 times as large
 (``benchmarks/speed/loose.py``)."""
-RARE = 1e-9  # probability below which no row is drawn: random numbers are multiples of 2^-53
+RARE = float(np.sqrt(UNIT))
+"""Probability below which no row is drawn: random numbers are multiples of 2^-53."""
 
 
 @dataclass(frozen=True)
@@ -301,7 +302,8 @@ def sampling(
     k, norm = len(theta), leading.norm.mu
     c, vectors = min(c, k), vectors[:, :k]
     # the error in other directions may grow with the gap, but stay below it
-    expected = _expected_error(row_weights(vectors[:, :c], residual), residual, count, _logarithm(c, failure), norm)
+    sizes, n = (np.full((1, 1), norm), norm, np.full((1, 1), norm)), len(residual)
+    expected = float(expected_error(np.array([min(count, n)]), n, c, float(residual.sum()), sizes, failure)[0, 0])
     scale = max(min(max(expected, 1e-3 * norm), norm), 1e-12 * float(theta[:1].sum()))
     squares = 1.0 / (1.0 + np.abs(theta[:c, None] - theta) / scale)
     weights = row_weights(vectors * np.sqrt(squares.max(axis=0, initial=0.0)), residual)
@@ -398,13 +400,13 @@ def expected_error(
     size, norm, bound = sizes
     bound = np.maximum(bound, 1e-280)
     rates, ell = RATES[::2], _logarithm(c, failure)
-    variance, root = norm * size * (c / n) * (n - counts) / counts, np.sqrt(c * trace) / counts
+    variance, root = norm * size * (c / n) * (n - counts) / counts, np.sqrt(max(c * trace, 1e-280)) / counts
     b = np.broadcast_to(bound, (len(bound), len(counts)))
     for _ in range(5):  # beta, from nu downwards
         reach = root * np.sqrt(b)
         z = (rates * np.sqrt(b / bound)[..., None]).clip(max=0.95)
         errors = z * _phi(z) * (variance / reach)[..., None] + ell * reach[..., None] / z
-        error = UNEVEN * errors.min(axis=-1)
+        error = UNEVEN * np.maximum(errors.min(axis=-1), 0.0)
         b = np.minimum(b, size + error)
     return np.asarray(error)
 
@@ -453,19 +455,6 @@ def _phi(z: np.ndarray) -> np.ndarray:
     """(-log(1 - z) - z) / z^2, or for small z a little more, for that cancels."""
     large = np.maximum(z, 1e-3)
     return np.where(z < 1e-3, 0.5 + z / 3.0 + z * z, (-np.log1p(-large) - large) / large**2)
-
-
-def _expected_error(weights: np.ndarray, residual: np.ndarray, count: int, ell: float, norm: float) -> float:
-    """Of v' R v, if |y_i|^2 is in proportion to r_i, as far as nu^2 allows."""
-    p = inclusion(weights, count)
-    open_ = (p > 0) & (p < 1)
-    if not open_.any() or not norm > 0.0:
-        return 0.0
-    p, w = p[open_], weights[open_]
-    variance = norm * norm / float(residual.sum()) * float(((1.0 - p) / p * w * w).sum())
-    z = RATES[RATES < 1.0]
-    rates = z / (float((w / p).max()) * np.sqrt(norm))
-    return float((rates * _phi(z) * variance + ell / rates).min())
 
 
 def _variance(

@@ -9,16 +9,14 @@ outside of it, which the norm of the matrix gives, or else a factorisation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from math import acosh, ceil, frexp, inf, log, sqrt
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
-from ..products.factorisation import is_positive_definite
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.rates import RATE
-from .beyond import frobenius_bound
+from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
 __all__ = ["SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
@@ -26,16 +24,14 @@ __all__ = ["SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
 FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
 half, by tiles, takes less time (benchmarks/speed/small.py)."""
-SPREAD = 1.5
-"""Times the columns of the block, the number of eigenvalues that may share the trace: its square over |A|_F^2."""
 GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
 RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 MOST_PRODUCTS = 32
 """Of the matrix with the block: more take as long as LAPACK."""
-FACTOR = 1e9
-"""By which columns may come to differ in length before they are made orthonormal again."""
+SHORTEST = sqrt(UNIT)
+"""Length of a column over that of the longest, from which on they are made orthonormal again."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +88,6 @@ def pairs_of_small(
     # of the images: that of their sums, three times because of the means, and that of the entries
     rounding = 3.0 * product_error(n, block, norm, entry_error, passes=1)
     if not (norm > 0.0 and 2.0 * rounding <= tol * whole):
-        return None
-    trace = float(K.trace()) - (0.0 if means is None else float(means.sum()))
-    if not (trace / whole) ** 2 <= SPREAD * block:
         return None
     unit = 2.0 ** frexp(norm)[1]
     single = _rounded(K, means, unit)
@@ -154,10 +147,11 @@ def _search(
 
     Ritz pairs are those of float32, with B, until these should be good enough, then those of float64, with K.
     """
-    Y = B @ _draws()[: len(B) * _block_size(c)].reshape(len(B), -1)
+    draws = np.random.default_rng(0).random((len(B), _block_size(c)), dtype=np.float32)
+    Y = B @ (draws - np.float32(0.5))
     done, exactly = 1, False
     while done < MOST_PRODUCTS:
-        pairs = _ritz_pairs(K, means, Y) if exactly else _single_pairs(B, Y)
+        pairs = _ritz_pairs(K, Y, means is not None) if exactly else _ritz_pairs(B, Y, centred=False)
         done += 1
         if pairs is None:
             break
@@ -183,36 +177,22 @@ def _search(
     return None, done
 
 
-@cache
-def _draws() -> np.ndarray:
-    """Numbers for the first block of any search: to draw them takes as long as a product."""
-    draws = np.random.default_rng(0).random(SMALL * SMALL // 11, dtype=np.float32) - np.float32(0.5)
-    draws.flags.writeable = False
-    return draws
+def _ritz_pairs(A: np.ndarray, Y: np.ndarray, centred: bool) -> _Pairs | None:
+    """Those of the span of Y, in the type of A; None where its columns are dependent.
 
-
-def _single_pairs(B: np.ndarray, Y: np.ndarray) -> _Pairs | None:
-    Q = _orthonormal(Y)
+    ``centred``: columns and images are to be orthogonal to ones, in float64.
+    """
+    Q = _orthonormal(Y, centred)
+    if Q is not None and A.dtype == np.float64:  # twice: up to rounding
+        Q = _orthonormal(Q, centred)
     if Q is None:
         return None
-    Q = Q.astype(np.float32)
-    Y = B @ Q
-    theta, S = _eigen((Q.T @ Y).astype(np.float64))
-    S = S.astype(np.float32)
-    return theta, Q @ S, Y @ S
-
-
-def _ritz_pairs(K: np.ndarray, means: np.ndarray | None, Y: np.ndarray) -> _Pairs | None:
-    """Those of the span of Y; None where its columns are dependent."""
-    # twice: a basis that is orthonormal, and orthogonal to ones, up to rounding
-    once = _orthonormal(Y, means is not None)
-    Q = None if once is None else _orthonormal(once, means is not None)
-    if Q is None:
-        return None
-    W = K @ Q
-    if means is not None:
+    Q = Q.astype(A.dtype, copy=False)
+    W = A @ Q
+    if centred:
         _centre(W)
-    theta, S = _eigen(Q.T @ W)
+    theta, S = _eigen((Q.T @ W).astype(np.float64, copy=False))
+    S = S.astype(A.dtype, copy=False)
     return theta, Q @ S, W @ S
 
 
@@ -243,8 +223,8 @@ def _degree(theta: np.ndarray, c: int, gain: float) -> float:
 
 
 def _most(theta: np.ndarray) -> int:
-    """The largest degree by which columns come to differ in length by no more than ``FACTOR``; at least 1."""
-    return max(1, int(log(2.0 * FACTOR) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
+    """The largest degree by which columns come to differ in length by no more than ``SHORTEST`` says; at least 1."""
+    return max(1, int(log(2.0 / SHORTEST) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
 
 
 def _beyond(theta: np.ndarray) -> float:
@@ -297,17 +277,12 @@ def _factorised_bound(
 
         P A P = A - V Z' - Z V'.
 
-    Success proves it up to the backward error of the factorisation; the sums in float32 err by u times the sizes of
-    their terms. Overwrites B.
+    The sums in float32 err by u times the sizes of their terms. Overwrites B.
     """
-    n, m = V.shape
+    m = V.shape[1]
     Z = (images - V * (0.5 * theta)) * scale
     size = float(np.linalg.norm(B)) + 2.0 * sqrt(m) * float(np.linalg.norm(Z))
     single = [np.asfortranarray(x, dtype=np.float32) for x in (V, Z)]
     S = blas.ssyr2k(1.0, *single, beta=-1.0, c=B.T, overwrite_c=1).T  # the lower triangle, row by row
-    below = factorisation_error(n, UNIT32) * (wanted + float(np.abs(S.diagonal()).max()))
-    below += 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size + entries
-    if not wanted > below:
-        return NO_BOUND
-    S.flat[:: n + 1] += np.float32(wanted - below)
-    return Bound(wanted, "cholesky") if is_positive_definite(S) else NO_BOUND
+    error = 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size + entries
+    return Bound(wanted, "cholesky") if is_below(S, wanted, error) else NO_BOUND

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.protocol import NormPass, Summation
+from ..base.protocol import Summation
 from ..products.weighted import Entries
 
 __all__ = ["KernelMatrix", "NearMatrix", "SolverBudget", "SolverTarget"]
@@ -113,10 +113,6 @@ class KernelMatrix:
         Allows bounds from the entries of the matrix beyond the basis.
     n_threads : int
         Of the products with the basis; the matrix's own know theirs.
-    measured : NormPass, optional
-        Of ``product``, about one number for all row means: that of a pass which has been made already.
-    about : float
-        That number.
     near : NearMatrix, optional
         To search with, and to bound the rest by, where few values are not near zero; K is semidefinite then.
     """
@@ -128,8 +124,6 @@ class KernelMatrix:
     entry_error: float = 0.0
     entries: Entries | None = None
     n_threads: int = 1
-    measured: NormPass | None = None
-    about: float = 0.0
     near: NearMatrix | None = None
 
     @property

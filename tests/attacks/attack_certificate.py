@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-import zlib
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ import reference
 from attack_cases import clustered_matrix
 from data import rows
 from dense_products import DenseProduct, centered, entries_of, median_distance
+from tally import Tally, report, rounds
 
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
 from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
@@ -195,47 +196,25 @@ def attack_cluster(rng):
 
 def main():
     options = command.options(__doc__, problems=2000, clusters=500, largest=1500, seed=0, first=0, minutes=np.inf)
-    print(f"numpy {np.__version__}; seeds: [crc32('certificate'), {options.seed}, case]")
-    found: dict[str, list] = {}
-    begun = time.perf_counter()
-    for case in range(options.first, options.first + options.problems):
-        if time.perf_counter() - begun > 60 * options.minutes:
-            print(f"out of time at problem {case}")
-            break
-        if case % 100 == 0:
-            print(f"problem {case}, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
-        rng = np.random.default_rng([zlib.crc32(b"certificate"), options.seed, case])
+    print(f"numpy {np.__version__}; seeds: [crc32(part), {options.seed}, case]")
+    tallies, begun = defaultdict(Tally), time.perf_counter()
+    for case, rng in rounds("certificate", options, options.problems, begun + 60 * options.minutes):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for route, name, far, certificate, error, size, tol in attack_one(rng, options.largest):
-                found.setdefault(route, []).append((certificate, far, error, size, tol))
-                if far > (1e-10 if route == "angles" else REFERENCE) or np.isnan(far):
-                    form = f"{certificate.outside.form if certificate.outside else route}, {certificate.bound_kind}"
-                    print(f"MISSED case {case} {route}: {name} tol={tol:.1e} outside by {far:.2e} ({form})")
-    for route, cases in found.items():
-        far = np.array([f for _, f, *_ in cases])
-        limit = 1e-10 if route == "angles" else REFERENCE
-        print(f"{route}: {len(cases)} problems, {int(np.sum(~(far <= limit)))} outside, worst {far.max():.1e}")
-        if route in ("features", "krylov"):
-            width = np.array([w.width / s for w, _, _, s, _ in cases])
-            error = np.array([e / s for _, _, e, s, _ in cases])
-            tol = np.array([t for *_, t in cases])
-            known = np.isfinite(width) & (error > 1e-13)
-            done = width <= tol
-            kinds = [w.bound_kind for w, *_ in cases]
-            print(
-                f"   width / true error: median {np.median(width[known] / error[known]):.3g} (errors above 1e-13); "
-                f"of those within tol {np.median((width / error)[known & done]) if np.any(known & done) else 0:.3g}; "
-                f"within tol {np.mean(done):.0%}; probabilistic {kinds.count('probabilistic')}"
-            )
-    missed = warned = 0
-    for case in range(options.clusters):
-        miss, warning = attack_cluster(np.random.default_rng([zlib.crc32(b"clusters"), options.seed, case]))
-        missed += miss
-        warned += warning
-        if miss:
+                form = f"{certificate.outside.form if certificate.outside else route}, {certificate.bound_kind}"
+                limit = 1e-10 if route == "angles" else REFERENCE
+                tallies[route].check(f"case {case} {route}: {name} tol={tol:.1e} ({form})", [(route, far - limit)])
+                if route in ("features", "krylov"):
+                    tallies[route].widths.append((certificate.width / size, error / size, tol))
+    report(tallies)
+    clusters = Counter()
+    for case, rng in rounds("clusters", options, options.clusters):
+        missed, warned = attack_cluster(rng)
+        clusters.update(missed=missed, warned=warned)
+        if missed:
             print(f"SILENT MISS in cluster case {case}")
-    print(f"clusters: {options.clusters} matrices, {missed} silent misses, {warned} warned")
+    print(f"clusters: {options.clusters} matrices, {dict(clusters)}")
     print(f"{time.perf_counter() - begun:.0f} s")
 
 

@@ -8,7 +8,6 @@ tests/solve/test_second_order.py runs a fraction; tests/support/second_order_cas
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,26 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import command
 import second_order_cases as cases
-
-
-def attack_samples(problems, failure, seed):
-    """Family by family; the share of the worst."""
-    worst = 0.0
-    for i, (name, family) in enumerate(cases.FAMILIES.items()):
-        started, misses, widths = time.perf_counter(), 0, []
-        for case in range(problems):
-            rng = np.random.default_rng([seed, i, case])
-            missed, width = cases.sampled_misses(rng, family(rng), failure)
-            misses += missed
-            widths.append(width)
-        worst = max(worst, misses / problems)
-        print(
-            f"{name:14} {problems} problems, failure {failure:g}: {misses} missed ({100 * misses / problems:.3f} %), "
-            f"median width {np.median(widths):.2f} of first order, gained {np.mean(np.array(widths) < 1):.0%}, "
-            f"{time.perf_counter() - started:.0f} s",
-            flush=True,
-        )
-    return worst
+from tally import Shares
 
 
 def attack_passes(problems, seed):
@@ -60,9 +40,12 @@ def attack_passes(problems, seed):
 def main():
     given = command.options(__doc__, problems=20000, passes=2000, failure=0.05, seed=0)
     missed = attack_passes(given.passes, given.seed)
-    worst = attack_samples(given.problems // len(cases.FAMILIES), given.failure, given.seed)
-    if missed or worst > given.failure:
-        sys.exit(f"{missed} passes miss; the sampled intervals fail with probability {worst:.3g}")
+    shares = Shares(given.seed)
+    for i, (name, family) in enumerate(cases.FAMILIES.items()):
+        attack = lambda rng, _, f=family: cases.sampled_misses(rng, f(rng), given.failure)  # noqa: E731
+        shares.take(name, given.problems // len(cases.FAMILIES), i, attack)
+    if missed or shares.worst > given.failure:
+        sys.exit(f"{missed} passes miss; the sampled intervals fail with probability {shares.worst:.3g}")
 
 
 if __name__ == "__main__":

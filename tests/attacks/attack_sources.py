@@ -22,20 +22,18 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import command
 import source_cases as cases
+from tally import rounds
 
 
 def main():
     options = command.options(__doc__, cases=3000, largest=2000, seed=0, first=0, minutes=np.inf)
     outcomes, broken = defaultdict(Counter), 0
-    begun = time.perf_counter()
-    for number in range(options.first, options.first + options.cases):
-        if time.perf_counter() - begun > 60 * options.minutes:
-            print(f"out of time at case {number}")
-            break
+    deadline = time.perf_counter() + 60 * options.minutes
+    for number, rng in rounds("sources", options, options.cases, deadline):
         faulthandler.dump_traceback_later(600, exit=True)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                outcome, text = cases.case(np.random.default_rng([options.seed, number]), folder, options.largest)
+                outcome, text = cases.case(rng, folder, options.largest)
                 outcomes[" ".join(text.split()[:1])][outcome] += 1
             except Exception:
                 broken += 1

@@ -1,17 +1,17 @@
 """Attack on the model file: truncated, altered and re-signed files of every kind of model.
 
-    python tests/attacks/fuzz_model_files.py [--mutants 120000] [--seed 0] [--only NAME]
+    python tests/attacks/fuzz_model_files.py [--mutants 120000] [--seed 0] [--only NAME] [--keep FOLDER]
 
 Each mutant without a new checksum must be refused. Each one with a new checksum (so that only what the file says can be
 wrong) must be refused, or give a model that is finite and projects rows; never another exception, a plugin that was
 imported, memory far beyond the size of the file, or a load that takes long. Exits with 1 if one does otherwise.
+``--keep``: where those that do are written.
 
 "out of range": loaded, and says by a ValueError that the kernel's values overflow on the rows it is then given.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import hashlib
 import json
@@ -28,6 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 
 import fastkpca as fk
 from fastkpca.errors import ModelFileError
@@ -387,12 +390,7 @@ def judge(path: Path, data: bytes, rows: np.ndarray, allowed: Any, unsigned: boo
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutants", type=int, default=120_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--keep", default="", help="folder for the mutants that fail")
-    options = parser.parse_args()
+    options = command.options(__doc__, mutants=120_000, seed=0, only="", keep="")
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(options.seed)
     total: Counter = Counter()

@@ -11,7 +11,6 @@ ours that are left over must end by themselves: how long the last one lasted is 
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -19,9 +18,13 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 
 import fastkpca as fk
 
@@ -135,13 +138,7 @@ def child(name: str, threads: int, interrupts: int, scale: float) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--interrupts", type=int, default=200)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--only", nargs="+", default=[""])
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--child", nargs=2, default=None)
-    options = parser.parse_args()
+    options = command.options(__doc__, interrupts=200, threads=[1, 2], only=[""], scale=1.0, child=[])
     if options.child:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         child(options.child[0], int(options.child[1]), options.interrupts, options.scale)
@@ -151,8 +148,8 @@ def main() -> int:
     status = 0
     for name in [x for x in NAMES if any(word in x for word in options.only)]:
         for threads in options.threads:
-            command = [sys.executable, __file__, "--interrupts", str(options.interrupts), "--scale", str(options.scale)]
-            done = subprocess.run([*command, "--child", name, str(threads)], check=False)
+            again = [sys.executable, __file__, "--interrupts", str(options.interrupts), "--scale", str(options.scale)]
+            done = subprocess.run([*again, "--child", name, str(threads)], check=False)
             status |= done.returncode
     return status
 

@@ -18,16 +18,19 @@ used / limit should never pass 1.1. used / predicted far below one would mean th
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 
 ITERABLE, MEMMAP, CSR, SINGLE, WEIGHTS, CLUSTERS, MATRIX, FAR = (
     "blocks", "memmap", "CSR", "float32", "weights", "clusters", "matrix", "far cluster",
@@ -206,9 +209,9 @@ def one(number: int, factor: float, n_threads: int) -> dict:
 
 
 def ask(number: int, factor: float, n_threads: int, timeout: float = 600.0) -> dict:
-    command = [sys.executable, __file__, "--one", str(number), str(factor), str(n_threads)]
+    again = [sys.executable, __file__, "--one", str(number), str(factor), str(n_threads)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+        done = subprocess.run(again, capture_output=True, text=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired:
         return {"failed": f"more than {timeout:.0f} s"}
     if done.returncode:
@@ -217,12 +220,7 @@ def ask(number: int, factor: float, n_threads: int, timeout: float = 600.0) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one", nargs=3)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--factors", type=float, nargs="+", default=[1, 2, 8, 0.5, 0.1])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    options = parser.parse_args()
+    options = command.options(__doc__, one=[], only="", factors=[1.0, 2.0, 8.0, 0.5, 0.1], threads=[1, 2])
     if options.one:
         number, factor, n_threads = options.one
         print(json.dumps(one(int(number), float(factor), int(n_threads))))

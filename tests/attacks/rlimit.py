@@ -9,13 +9,16 @@ some, and calls ``kpca``. A result is right where its intervals overlap with tho
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import command
 
 ROUTES = {
     "dense": ("gaussian", 1500, 5, {"method": "dense", "sigma": 3.0, "c": 5}),
@@ -106,10 +109,7 @@ def right(found: dict, truth: dict) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limits", type=int, default=24)
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
+    options = command.options(__doc__, limits=24, only="")
     # from a megabyte to a gigabyte beyond what the process has; half of them where most calls begin to work
     half = options.limits // 2
     rooms = [int(1e6 * 1000 ** (i / max(1, half - 1))) for i in range(half)]

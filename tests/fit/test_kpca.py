@@ -17,6 +17,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.kernels.gaussian import median_distance
+from fastkpca.products.exact import ExactSummation
 
 ROUNDING = 1e-12
 
@@ -517,15 +518,23 @@ def test_passes_over_the_kernel_values_on_digits():
     assert np.abs(early.eigenvalues - exact[:10]).max() <= 1e-6 * exact[0]
 
 
-def test_passes_run_out():
+def test_passes_run_out(monkeypatch):
     X = reference.standardise(load_wine().data)
     asked = {"method": "krylov", "tol": 1e-8}
     # too little to hold the values, over which there would be more passes
     held = fk.plan(X, "gaussian", 3, sigma=0.3, **asked).chosen.memory
     asked["memory_limit"] = int(held) - 1
-    # an indefinite kernel needs a second pass for any upper end at all
-    with pytest.raises(fk.errors.NotConvergedError, match="no interval was reached") as caught:
-        fk.kpca(X, "tanh", 3, scale=0.02, max_passes=1, **asked)
+    # an indefinite kernel has no upper end at all without the norm, which one pass brings
+    with pytest.warns(CertificateWarning, match="after 1 pass the"):
+        model = fk.kpca(X, "tanh", 3, scale=0.02, max_passes=1, **asked)
+    exact = reference.eigh(reference.gram("tanh", X, scale=0.02))[0]
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= exact[:3]).all() and (exact[:3] <= high).all() and np.isfinite(high).all()
+    with monkeypatch.context() as patch:
+        never = property(lambda self: False, lambda self, value: None)
+        patch.setattr(ExactSummation, "gives_norm", never, raising=False)
+        with pytest.raises(fk.errors.NotConvergedError, match="no interval was reached") as caught:
+            fk.kpca(X, "tanh", 3, scale=0.02, max_passes=1, **asked)
     partial = caught.value.partial
     assert partial.score.shape == (len(X), 3)
     assert np.isinf(partial.eigenvalue_bounds).any()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import range_cases as cases
 from data import look
+from exact_kernels import exact_matrix
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, KernelParameterError, rounded_up
@@ -17,7 +18,7 @@ from fastkpca.solve import beyond, certificate
 
 def judged(X, name, p, kernel=None, **keywords):
     """A model, after its intervals were compared with longdouble arithmetic."""
-    K, relative = cases.exact_matrix(name, p, X.astype(np.longdouble))
+    K, relative = exact_matrix(name, p, X.astype(np.longdouble))
     case = cases.RangeCase(X, kernel or fk.get_kernel(name, **p), 2, 1e-6, K, relative * np.abs(K).max(), name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CertificateWarning)
@@ -49,7 +50,7 @@ def test_every_decade_gives_a_true_interval_or_a_reason(attack):
 def test_a_tiny_offset_of_a_polynomial(offset, method):
     X = np.random.default_rng(0).standard_normal((40, 3))
     judged(X, "polynomial", {"degree": 4, "scale": 1.0, "offset": offset}, method=method)
-    exact = cases.exact_matrix("polynomial", {"degree": 4, "scale": 1.0, "offset": offset}, X.astype(np.longdouble))[0]
+    exact = exact_matrix("polynomial", {"degree": 4, "scale": 1.0, "offset": offset}, X.astype(np.longdouble))[0]
     product = fk.gram(X, "polynomial", degree=4, offset=offset) @ np.ones(40)
     assert np.abs(product - exact.sum(axis=1)).max() <= 1e-12 * np.abs(exact).sum(axis=1).max()
 
@@ -97,7 +98,7 @@ def test_rational_quadratic_at_the_ends_of_the_range(alpha, length, size):
     X = size * np.random.default_rng(0).standard_normal((8, 20))
     p = {"alpha": alpha, "length_scale": length}
     judged(X, "rational_quadratic", p, method="dense")
-    exact = cases.exact_matrix("rational_quadratic", p, X.astype(np.longdouble))[0]
+    exact = exact_matrix("rational_quadratic", p, X.astype(np.longdouble))[0]
     values = fk.get_kernel("rational_quadratic", **p).block(X, X)
     assert np.abs(values - exact).max() <= 1e-12
 
@@ -153,8 +154,9 @@ def test_certificates_of_huge_numbers_say_that_nothing_is_known(size):
     found = certificate.feature_certificate(values, 2, certificate.FeatureSums(10, 6.5, size, 10.0))
     assert (found.angle_bounds == np.pi / 2).all() and (found.eigenvalue_bounds[:, 1] >= size).all()
     assert beyond.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
-    assert beyond.mu_frobenius(size, 1.0, 1.0, 0.0) == np.inf
     matrix = certificate.MatrixInfo((7.0, 1e-15), size)
+    known = certificate.RitzBlock(np.diag(values), np.eye(4), np.eye(4), 10, 1e-15)
+    assert beyond.frobenius_bound(known, matrix).mu == np.inf
 
     def certified(residual_gram):
         ritz = certificate.RitzBlock(np.diag(values), np.eye(4), residual_gram, 10, 1e-15)

@@ -5,8 +5,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from fastkpca.base import parallel
-from fastkpca.solve import basis as basis_module
 from fastkpca.solve.basis import Basis, without_means
 
 
@@ -99,16 +97,13 @@ def test_what_a_block_does_not_hold_of_images_is_counted():
     np.testing.assert_allclose(pairs.residual_gram, residuals.T @ residuals, atol=1e-13)
 
 
-def test_rows_of_many_columns_are_centred_and_stored_in_pieces_that_threads_share(monkeypatch):
-    pieces, run = [], parallel.run
-    monkeypatch.setattr(parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
+def test_rows_of_many_columns_are_centred_and_stored_with_the_same_bits_on_any_number_of_threads():
     X = np.random.default_rng(0).random((20_000, 48)) + 100.0
     for given in (X, X.astype(np.float32)):
         one, two = (without_means(given, k) for k in (1, 2))
         np.testing.assert_array_equal(one, two)
         assert one.flags.f_contiguous and one.dtype == np.float64
         np.testing.assert_allclose(one, given - given.mean(axis=0, dtype=np.longdouble), rtol=0, atol=1e-12)
-    assert pieces == [4] * 8
     bases = [Basis(len(X), np.random.default_rng(0), n_threads=k) for k in (1, 2)]
     for basis in bases:
         for columns in (slice(0, 24), slice(24, 48)):
@@ -120,11 +115,8 @@ def test_rows_of_many_columns_are_centred_and_stored_in_pieces_that_threads_shar
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("mean", [0.0, 1.0, 1e9])
 @pytest.mark.parametrize("scale", [1e-160, 1e-150, 1e-100, 1.0, 1e100])
-def test_a_block_is_orthonormal_to_rounding_after_one_round_too(monkeypatch, centred, mean, scale):
-    """A block of independent columns takes one round where the projection leaves most of it; nothing is lost."""
+def test_a_block_is_orthonormal_to_rounding_whatever_the_projection_leaves_of_it(centred, mean, scale):
     rng, n, b = np.random.default_rng(7), 4000, 6
-    rounds, known = [], basis_module._cholesky_qr
-    monkeypatch.setattr(basis_module, "_cholesky_qr", lambda *args: rounds.append(1) or known(*args))
     basis = Basis(n, rng, centred=centred)
     for block in range(4):
         given = rng.standard_normal((n, b)) + mean
@@ -133,9 +125,6 @@ def test_a_block_is_orthonormal_to_rounding_after_one_round_too(monkeypatch, cen
         X = basis.orthonormal(given * scale)
         everything = np.hstack([basis.Q, X, np.full((n, int(centred)), 1 / np.sqrt(n))])
         assert np.abs(everything.T @ everything - np.eye(everything.shape[1])).max() < 4e-15
-        if scale >= 1e-100 and mean == 0.0:
-            assert len(rounds) == 1 + (block == 2)
-        rounds.clear()
         basis.append(X, X.copy())
 
 

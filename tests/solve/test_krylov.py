@@ -33,7 +33,6 @@ def solve(
     matrix = KernelMatrix(product, single, trace, semidefinite, entry_error)
     target = SolverTarget(c, tol, fraction, failure)
     result = block_krylov(matrix, target, SolverBudget(max_passes, memory_limit), **options)
-    assert result.converged == (not result.message)
     if reference is None:
         reference = np.linalg.eigvalsh(centered(K))[::-1]
     bounds, k = result.certificate.eigenvalue_bounds, len(result.theta)
@@ -75,7 +74,7 @@ def test_passes_on_digits(digits, seed):
     assert error(four, reference) <= 1e-6
     for search in (False, True):
         result, _ = solve(K, 10, tol=1e-6, rng=seed, search=search, reference=reference)
-        assert result.converged and result.passes <= 5
+        assert not result.message and result.passes <= 5
         assert result.certificate.bound_kind == "guaranteed"
         assert result.certificate.width <= 1e-6 * result.theta[0]
         assert error(result, reference) <= 1e-6
@@ -86,16 +85,13 @@ def test_passes_on_digits(digits, seed):
 @pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
 def test_tolerance(cube, tol, search):
     result, reference = solve(cube, 8, tol=tol, search=search)
-    assert result.converged and not result.message
+    assert not result.message
     assert result.certificate.width <= tol * result.theta[0]
     assert error(result, reference) <= tol
     assert result.history[-1] == (result.passes, result.certificate.width / result.theta[0])
     Kc = centered(cube)
-    assert result.trace == pytest.approx(np.trace(Kc), rel=1e-12)
     np.testing.assert_allclose(result.row_means, cube.mean(axis=1), rtol=1e-13)
     assert result.grand_mean == pytest.approx(cube.mean(), rel=1e-13)
-    if result.norm is not None:
-        assert result.norm == pytest.approx(np.linalg.norm(Kc), rel=1e-10)
     # the angles, against the dense eigenvectors
     vectors = np.linalg.eigh(Kc)[1]
     certificate = result.certificate
@@ -111,7 +107,7 @@ def test_indefinite(search):
     X = np.random.default_rng(1).random((500, 5))
     K = np.tanh(3 * X @ X.T - 1)
     result, reference = solve(K, 6, semidefinite=False, search=search)
-    assert result.converged and result.certificate.outside.form == "frobenius"
+    assert not result.message and result.certificate.outside.form == "frobenius"
     assert reference[-1] < -1
     assert result.negative_end == pytest.approx(reference[-1], rel=1e-3)
     assert error(result, reference) <= 1e-6
@@ -128,7 +124,7 @@ def test_indefinite_without_a_norm_knows_nothing():
     K = np.tanh(np.random.default_rng(1).standard_normal((60, 60)))
     K = K + K.T
     result = block_krylov(KernelMatrix(NoNorm(K)), SolverTarget(3, failure=1e-6), SolverBudget(3))
-    assert not result.converged and result.message
+    assert result.message
     assert np.all(np.isinf(result.certificate.eigenvalue_bounds))
 
 
@@ -140,7 +136,7 @@ def test_multiplicity_above_the_block(block):
     K = (Q * np.concatenate([np.ones(8), 0.5 * np.exp(-0.02 * np.arange(n - 9))])) @ Q.T
     K = (K + K.T) / 2
     result, _ = solve(K, 8, block_size=block, max_passes=60, tol=1e-6)
-    assert result.converged and result.certificate.bound_kind == "guaranteed"
+    assert not result.message and result.certificate.bound_kind == "guaranteed"
     np.testing.assert_allclose(result.theta, np.ones(8), atol=1e-6)
     assert np.all(result.certificate.clusters == 0)
 
@@ -152,7 +148,7 @@ def test_start_orthogonal_to_the_wanted_vectors(cube, search):
     start = np.random.default_rng(0).standard_normal((len(cube), 20))
     start -= leading @ (leading.T @ start)
     result, reference = solve(cube, 4, start=start, block_size=20, search=search)
-    assert result.converged
+    assert not result.message
     assert error(result, reference) <= 1e-6
 
 
@@ -160,7 +156,7 @@ def test_start_orthogonal_to_the_wanted_vectors(cube, search):
 def test_memory_limit(cube, search):
     limit = basis_bytes(len(cube), 50, 14)
     result, reference = solve(cube, 10, tol=1e-8, block_size=14, memory_limit=limit, max_passes=40, search=search)
-    assert result.converged
+    assert not result.message
     assert error(result, reference) <= 1e-8
     with pytest.raises(ValueError, match=r"memory_limit of 1e\+04 bytes is too small for a basis; c = 10 in blocks of"):
         solve(cube, 10, memory_limit=1e4)
@@ -171,9 +167,9 @@ def test_memory_limit(cube, search):
 def test_fraction(cube, fraction, search):
     result, reference = solve(cube, 4, fraction=fraction, search=search)
     shares = np.cumsum(reference) / reference.sum()
-    assert result.converged
+    assert not result.message
     assert len(result.theta) == np.searchsorted(shares, fraction) + 1
-    assert result.certificate.eigenvalue_bounds[:, 0].sum() >= fraction * result.trace * (1 - 1e-12)
+    assert result.certificate.eigenvalue_bounds[:, 0].sum() >= fraction * np.trace(centered(cube)) * (1 - 1e-12)
 
 
 def test_nearly_constant_matrix_says_so():
@@ -182,7 +178,7 @@ def test_nearly_constant_matrix_says_so():
     K = gram("gaussian", X, sigma=1000 * median_distance(X))
     result, _ = solve(K, 3, tol=1e-10, search=True)
     assert "rounding in float64 alone" in result.message
-    assert not result.converged and result.passes < 20
+    assert result.passes < 20
     assert result.certificate.width <= 1e-4 * result.theta[0]
 
 
@@ -191,13 +187,13 @@ def test_flat_spectrum_is_probabilistic_and_labelled():
     X = np.random.default_rng(0).random((1200, 3))
     K = gram("gaussian", X, sigma=0.05)
     result, reference = solve(K, 10, tol=1e-4, max_passes=30, search=True)  # no warning: tol is met
-    assert result.converged and result.message == ""
+    assert result.message == ""
     assert result.certificate.bound_kind == "probabilistic"
     assert 0 < result.certificate.failure_probability <= 1e-6
     assert error(result, reference) <= 1e-4
     result, reference = solve(K, 10, tol=1e-4, max_passes=30, search=True, failure=0.0)
     assert "more passes" in result.message
-    assert result.certificate.bound_kind == "guaranteed" and not result.converged
+    assert result.certificate.bound_kind == "guaranteed"
     assert error(result, reference) <= 1e-4
 
 
@@ -205,7 +201,7 @@ def test_rank_deficient_and_whole_space():
     X = np.random.default_rng(3).standard_normal((40, 2))
     K = (X @ X.T + 1) ** 2
     result, reference = solve(K, 9)  # rank 5 after centring: the others are zero up to rounding
-    assert result.converged
+    assert not result.message
     assert error(result, reference) <= 1e-12
     result, reference = solve(K, 39)
     assert error(result, reference) <= 1e-12
@@ -218,7 +214,7 @@ def test_limit_on_passes_is_kept(cube):
         for search in (False, True):
             result, _ = solve(cube, 10, tol=1e-9, max_passes=limit, search=search)
             assert "max_passes" in result.message
-            assert result.passes <= limit and not result.converged
+            assert result.passes <= limit
 
 
 def test_same_seed_same_bits(cube):
@@ -274,7 +270,7 @@ def test_intervals_hold_where_each_pass_has_other_errors_in_its_entries(seed, fa
     matrix = KernelMatrix(product, None, float(np.trace(K)) - n * error, True, error)
     result = block_krylov(matrix, SolverTarget(c, tol, failure=1e-6), SolverBudget(20), rng=seed)
     lower, upper = result.certificate.eigenvalue_bounds.T
-    assert result.converged and (lower <= reference[:c]).all() and (reference[:c] <= upper).all()
+    assert not result.message and (lower <= reference[:c]).all() and (reference[:c] <= upper).all()
     # one pass errs by n e; what the certificate adds to it is a small multiple, however many columns there are
     assert result.certificate.rounding <= 3.0 * np.sqrt(result.passes) * n * error
 

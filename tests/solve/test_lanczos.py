@@ -1,4 +1,4 @@
-"""The search on a small operator: how often it looks at its Ritz values, and what it proves."""
+"""The search on a second moment that is an operator: what it proves, and with how many columns."""
 
 import numpy as np
 import pytest
@@ -7,50 +7,34 @@ from fastkpca.solve.moments import leading_pairs
 from fastkpca.solve.operators import MomentOperator
 from fastkpca.solve.task import SolverTarget
 
-
-def _operator(values):
-    return MomentOperator(
-        lambda U: values[:, None] * U,
-        len(values),
-        float(values.sum()),
-        float(np.linalg.norm(values)) * (1 + 1e-12),
-        1e-14 * float(values.max()),
-    )
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("fall", "most"), [(20.0, 200), (40.0, 400), (80.0, 640)])
-def test_a_long_recurrence(fall, most, seed):
-    """Where the traces, or random blocks, prove that nothing was missed."""
-    values = np.exp(-np.arange(2000.0) / fall)
-    found = leading_pairs(_operator(values), SolverTarget(10, 1e-6, failure=1e-6), rng=seed)
-    bounds = found.certificate.eigenvalue_bounds
-    assert len(bounds) >= 10 and (bounds[:10, 0] <= values[:10]).all() and (values[:10] <= bounds[:10, 1]).all()
-    assert np.ptp(bounds[:10], axis=1).max() <= 1e-6 and found.columns <= most
-
-
-def test_a_bound_that_does_not_fall_is_left_early():
-    """A tail that the traces cannot rule out: the search ends by another proof, not at its limit."""
-    values = np.concatenate([2.0 ** -np.arange(12.0), np.linspace(2.0**-13, 2.0**-14, 200)])
-    found = leading_pairs(_operator(values), SolverTarget(10, 1e-6, failure=1e-6))
-    bounds = found.certificate.eigenvalue_bounds[:10]
-    assert (bounds[:, 0] <= values[:10]).all() and (values[:10] <= bounds[:, 1]).all()
-    assert np.ptp(bounds, axis=1).max() <= 1e-6 and found.columns <= 120
+# name: (eigenvalues, how many are wanted, tol, columns at most)
+CASES = {
+    "falls by 20": (np.exp(-np.arange(2000.0) / 20.0), 10, 1e-6, 200),
+    "falls by 40": (np.exp(-np.arange(2000.0) / 40.0), 10, 1e-6, 400),
+    "falls by 80": (np.exp(-np.arange(2000.0) / 80.0), 10, 1e-6, 640),
+    # a tail that the traces cannot rule out: the search ends by another proof, not at its limit
+    "tail": (np.concatenate([2.0 ** -np.arange(12.0), np.linspace(2.0**-13, 2.0**-14, 200)]), 10, 1e-6, 120),
+    # a bound on the others has to be below tol there, and not below the last; and a residual is as small as it is
+    "below tol": (np.concatenate([10.0 ** -np.linspace(0.0, 14.0, 40), np.zeros(800)]), 34, 1e-10, 640),
+    # blocks lose their rank, random columns follow
+    "repeated": (np.repeat([1.0, 0.5, 1e-6, 1e-9], [3, 40, 200, 300]), 20, 1e-9, 640),
+}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_intervals_are_narrow_where_the_last_eigenvalues_are_far_below_tol(seed):
-    """A bound on the others has to be below tol there, and not below the last; and a residual is as small as it is."""
-    values = np.concatenate([10.0 ** -np.linspace(0.0, 14.0, 40), np.zeros(800)])
-    found = leading_pairs(_operator(values), SolverTarget(34, 1e-10, failure=1e-6), rng=seed)
-    bounds = found.certificate.eigenvalue_bounds[:34]
-    assert (bounds[:, 0] <= values[:34]).all() and (values[:34] <= bounds[:, 1]).all()
-    assert np.ptp(bounds, axis=1).max() <= 1e-10
+@pytest.mark.parametrize("name", CASES)
+def test_intervals_are_narrow_and_hold_after_few_products(name, seed):
+    values, c, tol, most = CASES[name]
+    columns = []
 
+    def product(U):
+        columns.append(U.shape[1])
+        return values[:, None] * U
 
-def test_columns_that_a_block_lost_are_counted():
-    """Repeated eigenvalues: blocks lose their rank, random columns follow, and intervals hold."""
-    values = np.repeat([1.0, 0.5, 1e-6, 1e-9], [3, 40, 200, 300])
-    found = leading_pairs(_operator(values), SolverTarget(20, 1e-9, failure=1e-6))
-    bounds = found.certificate.eigenvalue_bounds[:20]
-    assert (bounds[:, 0] <= values[:20]).all() and (values[:20] <= bounds[:, 1]).all()
+    norm = float(np.linalg.norm(values)) * (1 + 1e-12)
+    operator = MomentOperator(product, len(values), float(values.sum()), norm, 1e-14)
+    found = leading_pairs(operator, SolverTarget(c, tol, failure=1e-6), rng=seed)
+    low, high = found.certificate.eigenvalue_bounds[:c].T
+    assert len(low) == c and (low <= values[:c]).all() and (values[:c] <= high).all()
+    assert (high - low).max() <= tol or name == "repeated"
+    assert sum(columns) <= most

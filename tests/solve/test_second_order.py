@@ -153,7 +153,7 @@ def test_inclusion():
         assert (so.inclusion(weights, count) == [1, 1, 1, 1, 1, 0]).all()
     assert (so.inclusion(np.zeros(3), 2) == 0).all()
     rare = so.inclusion(np.array([1.0, 1.0, 1e-300]), 1)
-    assert 0 < rare[2] <= 1e-8  # never so rare that no random number means it
+    assert 0 < rare[2] <= 2e-8  # never so rare that no random number means it
 
 
 @pytest.mark.parametrize("count", [197, 200])

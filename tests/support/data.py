@@ -58,6 +58,28 @@ def unkind_rows(rng, n, d):
     return np.ascontiguousarray(X)
 
 
+def weights_of(rng, n):
+    """Weights of some kind: whole ones with zeros, real ones, of any size, one that outweighs all."""
+    kind = str(rng.choice(["whole", "real", "extreme", "one dominates", "single", "tiny", "huge"]))
+    if kind == "whole":
+        w = rng.integers(0, 5, n).astype(rng.choice([np.int64, np.float64, np.uint8]))
+    elif kind == "real":
+        w = rng.random(n) * (rng.random(n) < 0.9) + 0.01
+    elif kind == "extreme":
+        w = 10.0 ** rng.uniform(-12, 12, n)
+    elif kind == "one dominates":
+        w = rng.random(n)
+        w[rng.integers(n)] = 10.0 ** rng.uniform(3, 12)
+    elif kind == "single":
+        w = (rng.random(n) * 3).astype(np.float32)
+    else:
+        w = (rng.random(n) + 0.1) * (1e-12 if kind == "tiny" else 1e12)
+        if kind == "tiny":
+            w[:3] = 1.5
+    w[:3] = np.maximum(w[:3], 1)  # the sum has to be above one, and the first shard to have rows
+    return w, kind
+
+
 def look(X, shift=True):
     """(rows, summary) as ``kpca`` sees them."""
     return summarize(Rows(X), shift=shift, randomness=Randomness(0))

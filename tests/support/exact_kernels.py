@@ -32,7 +32,7 @@ class Multiple:
 
 
 def exact_matrix(name, p, X, Y=None, arithmetic=Long):
-    """(k(x_i, y_j) of a kernel by its name, error of an entry over the largest); differences where these are enough."""
+    """(k(x_i, y_j) of a kernel by its name, error of an entry over the largest); of differences where it is one."""
 
     def number(x):
         return arithmetic.numbers([x])[0]
@@ -40,17 +40,18 @@ def exact_matrix(name, p, X, Y=None, arithmetic=Long):
     A = arithmetic.numbers(X)
     B = A if Y is None else arithmetic.numbers(Y)
     d, unit = A.shape[1], arithmetic.unit
-    differences = (x[:, None] - y[None, :] for x, y in zip(A.T, B.T, strict=True))
+    widths = arithmetic.numbers(np.broadcast_to(p.get("sigma", p.get("length_scale", 1.0)), d))
+    differences = ((x[:, None] - y[None, :]) / w for x, y, w in zip(A.T, B.T, widths, strict=True))
     if name == "laplacian":
-        return arithmetic.exp(-sum(map(abs, differences)) / number(p["length_scale"])), unit * (d + 8)
+        return arithmetic.exp(-sum(map(abs, differences))), unit * (d + 8)
     if name == "gaussian":
-        return arithmetic.exp(-sum(x * x for x in differences) / (2 * number(p["sigma"]) ** 2)), unit * (d + 8)
+        return arithmetic.exp(-sum(x * x for x in differences) / 2), unit * (d + 8)
     if name == "matern":
-        r = arithmetic.sqrt(sum(x * x for x in differences)) / number(p["length_scale"])
+        r = arithmetic.sqrt(sum(x * x for x in differences))
         return _matern(p["nu"], r, arithmetic), 64 * unit * (d + 8)
     if name == "rational_quadratic":
         alpha = number(p["alpha"])
-        z = sum(x * x for x in differences) / (2 * alpha * number(p["length_scale"]) ** 2)
+        z = sum(x * x for x in differences) / (2 * alpha)
         return arithmetic.exp(-alpha * arithmetic.log1p(z)), unit * (d + 16)
     inner = A @ B.T
     if name == "cosine":
@@ -65,6 +66,36 @@ def exact_matrix(name, p, X, Y=None, arithmetic=Long):
             return argument ** p["degree"], unit * (d + p["degree"] + 4) * p["degree"]
     size = abs(number(p["scale"])) * abs(inner).max() + abs(number(p["offset"]))
     return arithmetic.tanh(argument), unit * ((d + 4) * min(size, number(1e4)) + 8)
+
+
+def exact_values(kernel, X, Y=None, centred=False, arithmetic=Long):
+    """(k(x_i, y_j), bound on their errors) of a kernel object, or a sum, a product or a multiple of such.
+
+    ``centred``: only what is left after centring counts, of the rows with themselves.
+    """
+    name, p, unit = type(kernel).__name__, kernel.get_parameters(), arithmetic.unit
+
+    def largest(K):
+        return abs(K).max()
+
+    if name == "ScaledKernel":
+        K, error = exact_values(kernel.kernel, X, Y, centred, arithmetic)
+        return arithmetic.numbers([kernel.factor])[0] * K, kernel.factor * error
+    if name in ("SumKernel", "ProductKernel"):
+        parts = [exact_values(x, X, Y, centred and name == "SumKernel", arithmetic) for x in kernel.parts]
+        K, error = parts[0]
+        for more, other in parts[1:]:
+            if name == "SumKernel":
+                K, error = K + more, error + other
+            else:
+                K, error = K * more, error * largest(more) + other * largest(K) + error * other
+        return K, error + unit * largest(K)
+    A = arithmetic.numbers(X)
+    if name == "Linear" and centred:
+        A = A - A.sum(axis=0) / len(A)
+    named = {"RationalQuadratic": "rational_quadratic"}.get(name, name.lower())
+    K, relative = exact_matrix(named, p, A, Y, arithmetic)
+    return K, relative * largest(K)
 
 
 def _matern(nu, r, arithmetic):

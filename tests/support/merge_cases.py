@@ -15,8 +15,8 @@ from pathlib import Path
 import attack_cases as cases
 import mpmath
 import numpy as np
-from data import rows
-from exact_kernels import Long, Multiple, exact_matrix
+from data import rows, weights_of
+from exact_kernels import Multiple, exact_values
 
 import fastkpca as fk
 
@@ -38,41 +38,11 @@ class Union:
 # Exact kernel values ---------------------------------------------------------------------------------------------
 
 
-def _most(K):
-    return float(abs(K).max())
-
-
-def values_long(kernel, X, centred=True, arithmetic=Long):
-    """(k(x_i, x_j), bound on their errors); ``centred``: only what is left after centring counts."""
-    A, unit = arithmetic.numbers(X), arithmetic.unit
-    name, p = type(kernel).__name__, kernel.get_parameters()
-
-    if name == "ScaledKernel":
-        K, error = values_long(kernel.kernel, X, centred, arithmetic)
-        return arithmetic.numbers([kernel.factor])[0] * K, kernel.factor * error
-    if name in ("SumKernel", "ProductKernel"):
-        centred = centred and name == "SumKernel"
-        K, error = values_long(kernel.parts[0], X, centred, arithmetic)
-        for part in kernel.parts[1:]:
-            more, other = values_long(part, X, centred, arithmetic)
-            if name == "SumKernel":
-                K, error = K + more, error + other
-            else:
-                error = error * _most(more) + other * _most(K) + error * other
-                K = K * more
-        return K, error + unit * _most(K)
-    if name == "Linear" and centred:
-        A = A - A.sum(axis=0) / len(A)
-    named = {"RationalQuadratic": "rational_quadratic"}.get(name, name.lower())
-    K, relative = exact_matrix(named, p, A, arithmetic=arithmetic)
-    return K, relative * _most(K)
-
-
 def exact_spectrum(kernel, X, w):
     """The reference of a few rows by mpmath, where extended precision is not enough: weights of very unequal size."""
     with mpmath.workdps(60):
         present = w > 0
-        K, _ = values_long(kernel, X[present], arithmetic=Multiple)
+        K, _ = exact_values(kernel, X[present], centred=True, arithmetic=Multiple)
         w = Multiple.numbers(w[present])
         total = w.sum()
         means = K @ w / total
@@ -89,7 +59,7 @@ def exact_spectrum(kernel, X, w):
         trace_error=2 * cases.UNIT * abs(trace),
         size=size,
         norm_K=norm,
-        largest=_most(K),
+        largest=float(abs(K).max()),
         error=2 * cases.UNIT * size,
     )
 
@@ -98,8 +68,8 @@ def reference(kernel, X, w):
     """By mpmath for so few rows that it takes less than a second."""
     if len(X) <= 24:
         return exact_spectrum(kernel, X, w)
-    K, error = values_long(kernel, X)
-    return cases.spectrum(K, error, w)
+    K, error = exact_values(kernel, X, centred=True)
+    return cases.spectrum(K, float(error), w)
 
 
 # Problems ----------------------------------------------------------------------------------------------------------
@@ -175,28 +145,6 @@ def cut(rng, n):
         first = int(rng.choice([2, n - k + 1])) if n - k + 1 > 2 else 2
         inner = np.arange(first, min(n, first + k - 1))
     return [0, *inner.tolist(), n]
-
-
-def weights_of(rng, n):
-    """Weights of some kind: whole ones with zeros, real ones, of any size, one that outweighs all."""
-    kind = str(rng.choice(["whole", "real", "extreme", "one dominates", "single", "tiny", "huge"]))
-    if kind == "whole":
-        w = rng.integers(0, 5, n).astype(rng.choice([np.int64, np.float64, np.uint8]))
-    elif kind == "real":
-        w = rng.random(n) * (rng.random(n) < 0.9) + 0.01
-    elif kind == "extreme":
-        w = 10.0 ** rng.uniform(-12, 12, n)
-    elif kind == "one dominates":
-        w = rng.random(n)
-        w[rng.integers(n)] = 10.0 ** rng.uniform(3, 12)
-    elif kind == "single":
-        w = (rng.random(n) * 3).astype(np.float32)
-    else:
-        w = (rng.random(n) + 0.1) * (1e-12 if kind == "tiny" else 1e12)
-        if kind == "tiny":
-            w[:3] = 1.5
-    w[:3] = np.maximum(w[:3], 1)  # the sum has to be above one, and the first shard to have rows
-    return w, kind
 
 
 def union(rng, largest=1500, *, weighted=None, contrib=True):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 from attack_cases import MAPS, UNIT, quiet
-from exact_kernels import LONG_UNIT, exact_matrix
+from exact_kernels import LONG_UNIT, exact_values
 from reference import center
 
 import fastkpca as fk
@@ -62,7 +62,7 @@ def _near(rng, value, decades=3.0):
 
 
 def _part(rng, size, small, names):
-    """(kernel, its name, parameters) of one built-in or contrib kernel for rows of this size."""
+    """A built-in or contrib kernel for rows of this size."""
     name = str(rng.choice(names))
     p = {}
     if name == "gaussian":
@@ -84,28 +84,21 @@ def _part(rng, size, small, names):
                 p["offset"] = 10.0 ** (rng.uniform(-330, -290) * 2 / p["degree"])
         elif rng.random() < 0.5:
             p = {"scale": -p["scale"] if rng.random() < 0.3 else p["scale"], "offset": float(rng.uniform(-2, 2))}
-    return fk.get_kernel(name, **p), name, p
+    return fk.get_kernel(name, **p)
 
 
 def _combined(rng, size, small, names, X):
     """(kernel, longdouble matrix, error of its entries) of one kernel or a combination."""
-    kernel, name, p = _part(rng, size, small, names)
-    K, relative = exact_matrix(name, p, X)
-    error = relative * np.abs(K).max()
+    kernel = _part(rng, size, small, names)
     for _ in range(2 if rng.random() < 0.3 else 0):
         u = rng.random()
         if u < 0.35:
-            factor = _near(rng, 1 / max(np.abs(K).max(), Long("1e-4000")), 30.0)
-            kernel, K, error = factor * kernel, Long(factor) * K, Long(factor) * error
-            continue
-        other, name, p = _part(rng, size, small, names)
-        E, relative = exact_matrix(name, p, X)
-        more, most = relative * np.abs(E).max(), np.abs(E).max()
-        if u < 0.7:
-            kernel, K, error = kernel + other, K + E, error + more + LONG_UNIT * (np.abs(K).max() + most)
+            largest = np.abs(exact_values(kernel, X)[0]).max()
+            kernel = _near(rng, 1 / max(largest, Long("1e-4000")), 30.0) * kernel
         else:
-            error = error * (most + more) + np.abs(K).max() * (more + LONG_UNIT * most)
-            kernel, K = kernel * other, K * E
+            other = _part(rng, size, small, names)
+            kernel = kernel + other if u < 0.7 else kernel * other
+    K, error = exact_values(kernel, X)
     return kernel, K, error + 2 * LONG_UNIT * np.abs(K).max()
 
 

@@ -20,6 +20,27 @@ def rounds(label, options, count, deadline=np.inf):
         yield case, np.random.default_rng([zlib.crc32(label.encode()), options.seed, case])
 
 
+class Shares:
+    """Of several families of problems: how many bounds that may fail do."""
+
+    def __init__(self, seed):
+        self.seed, self.worst = seed, 0.0
+
+    def take(self, name, count, number, attack):
+        """``attack(rng, case)``: (whether a bound is missed; whether one may fail, or its ratio to what it bounds)."""
+        begun = time.perf_counter()
+        found = [attack(np.random.default_rng([self.seed, number, case]), case) for case in range(count)]
+        missed, bounds = np.array(found, dtype=float).reshape(-1, 2).T
+        bounds = bounds[bounds > 0]
+        share, seconds = missed.sum() / max(len(bounds), 1), time.perf_counter() - begun
+        self.worst = max(self.worst, share)
+        print(
+            f"{name:28} {len(bounds)} of {count} may fail, {missed.sum():.0f} missed ({share:.3%}), "
+            f"median {np.median(bounds) if len(bounds) else 0:.2f}, {seconds:.0f} s",
+            flush=True,
+        )
+
+
 class Tally:
     """Of one kind: answers, refusals, and promises with how far they were missed."""
 
@@ -56,7 +77,8 @@ class Tally:
         print(f"{label}: {self.answered} answered, {self.refused.total()} refused, {dict(self.broken)} broken")
         if self.widths:
             width, error, tol = np.array(self.widths).T
-            ratio = np.median((width / error)[error > 1e-13]) if (error > 1e-13).any() else 0.0
+            known = np.isfinite(width) & (error > 1e-13)
+            ratio = np.median((width / error)[known]) if known.any() else 0.0
             print(f"   width / true error: median {ratio:.3g} (errors > 1e-13); within tol {np.mean(width <= tol):.0%}")
         for what, count in self.checks.items():
             print(f"   {what}: {count} checks, {self.broken[what]} broken, worst excess {self.worst[what]:.1e}")

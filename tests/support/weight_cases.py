@@ -7,25 +7,11 @@ import warnings
 
 import attack_spe as spe
 import numpy as np
+from data import weights_of
 
 import fastkpca as fk
 
 exact_spe = spe.exact_spe
-
-
-def weights_of(rng, n):
-    """Whole with zeros, small, huge, of very unequal size, or one that outweighs all; their sum is above one."""
-    kind = str(rng.choice(["whole", "real", "small", "huge", "unequal", "one"]))
-    w = {
-        "whole": lambda: rng.integers(0, 6, n).astype(float),
-        "real": lambda: rng.random(n),
-        "small": lambda: rng.random(n) * 3.0 / n,
-        "huge": lambda: rng.random(n) * 1e12,
-        "unequal": lambda: 10.0 ** rng.uniform(-8, 8, n),
-        "one": lambda: np.where(np.arange(n) == rng.integers(n), 1e6, rng.random(n)),
-    }[kind]()
-    w[:3] = np.maximum(w[:3], 1.0)
-    return w, kind
 
 
 def attacked(rng):

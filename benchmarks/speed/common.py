@@ -7,6 +7,7 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before numpy loads its BLAS
 
+import json
 import platform
 import resource
 import statistics
@@ -80,3 +81,24 @@ def in_fresh_process(script: str, *arguments: str) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return done.stdout
+
+
+class Worker:
+    """A version in a process of its own, which answers each question with a line of JSON: ``script --serve``."""
+
+    def __init__(self, python: str, script: str):
+        self.process = subprocess.Popen(
+            [python, script, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self, *asked: Any) -> Any:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()

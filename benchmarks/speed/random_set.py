@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import subprocess
 import sys
 import time
 import warnings
@@ -61,21 +60,6 @@ def serve() -> None:
         print(json.dumps(answer), flush=True)
 
 
-class Worker:
-    """A version in a process of its own."""
-
-    def __init__(self, python: str):
-        self.process = subprocess.Popen(
-            [python, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def __call__(self, *asked: Any) -> dict[str, Any]:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(asked) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-
 def drawn(options: argparse.Namespace) -> Any:
     """The problems that are not too long, with their numbers."""
     i = found = 0
@@ -111,8 +95,8 @@ def main() -> None:
         serve()
         return
     common.header("Random problems, processor seconds")
-    new = Worker(sys.executable)
-    old = Worker(options.against) if options.against else None
+    new = common.Worker(sys.executable, __file__)
+    old = common.Worker(options.against, __file__) if options.against else None
     ratios: list[float] = []
     off: list[float] = []
     looser: list[float] = []

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import warnings
+from typing import Any
 
 import common
 import numpy as np
@@ -23,27 +23,26 @@ import problems
 import fastkpca as fk
 
 
-def serve(seed: int, fits: int) -> None:
-    """A line for each fit: eigenvalues and intervals."""
+def run(seed: int, i: int) -> dict[str, Any]:
+    """Eigenvalues and intervals of this process's version."""
+    problem = problems.problem(seed, i, 5000)
+    try:
+        model = fk.kpca(problem.X, n_threads=1, **problem.options)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {str(error)[:120]}"}
+    return {
+        "values": model.eigenvalues.tolist(),
+        "bounds": model.eigenvalue_bounds.tolist(),
+        "ran": model.plan.chosen.label,
+        "kind": model.bound_kind,
+    }
+
+
+def serve() -> None:
+    """Answer one line for each that comes: seed, number."""
     warnings.simplefilter("ignore")
-    for i in range(fits):
-        problem = problems.problem(seed, i, 5000)
-        try:
-            model = fk.kpca(problem.X, n_threads=1, **problem.options)
-        except Exception as error:
-            print(json.dumps({"error": f"{type(error).__name__}: {str(error)[:120]}"}), flush=True)
-            continue
-        print(
-            json.dumps(
-                {
-                    "values": model.eigenvalues.tolist(),
-                    "bounds": model.eigenvalue_bounds.tolist(),
-                    "ran": model.plan.chosen.label,
-                    "kind": model.bound_kind,
-                }
-            ),
-            flush=True,
-        )
+    for line in sys.stdin:
+        print(json.dumps(run(*json.loads(line))), flush=True)
 
 
 def compare(problem: problems.Problem, new: dict, old: dict) -> tuple[str, bool, float]:
@@ -73,19 +72,14 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.seed, options.fits)
+        serve()
         return
     common.header("Reference fits")
-    asked = [__file__, "--serve", "--seed", str(options.seed), "--fits", str(options.fits)]
-    new, old = (
-        subprocess.Popen([python, *asked], stdout=subprocess.PIPE, text=True)
-        for python in (sys.executable, options.against)
-    )
-    assert new.stdout is not None and old.stdout is not None
+    new, old = (common.Worker(python, __file__) for python in (sys.executable, options.against))
     held, ratios = 0, []
     for i in range(options.fits):
         problem = problems.problem(options.seed, i, 5000)
-        text, contains, ratio = compare(problem, json.loads(new.stdout.readline()), json.loads(old.stdout.readline()))
+        text, contains, ratio = compare(problem, new(options.seed, i), old(options.seed, i))
         held += contains
         ratios.append(ratio)
         print(f"{i:>3} {problem} {text}, ratio {ratio:.2g}", flush=True)

@@ -8,18 +8,16 @@ two distributions share one, and near matches in the error.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import PluginError, UnknownMethodError
-from .checks import check_flag, check_name
-from .plugins import Entry, Group, Table, warn_about
+from .checks import check_name
+from .plugins import Entry, Group, Table
 
 __all__ = ["get_method", "list_methods"]
 
 GROUP = "fastkpca.methods"
-BUILTINS: Mapping[str, Entry] = {}
 
 
 def _check(thing: Any, who: str, value: str) -> None:
@@ -27,7 +25,12 @@ def _check(thing: Any, who: str, value: str) -> None:
         raise PluginError(f"{who}: {value!r} is {thing!r}; an entry point names a function or class to call")
 
 
-_METHODS = Group(GROUP, "method", BUILTINS, UnknownMethodError, _check)
+def _inspect(entry: Entry) -> dict[str, Any]:
+    doc = (inspect.getdoc(_METHODS.load(entry)) or "").partition("\n")[0]
+    return {"capabilities": (doc,) if doc else ()}
+
+
+_METHODS = Group(GROUP, "method", {}, UnknownMethodError, _check, _inspect)
 
 
 def get_method(name: str) -> Callable[..., Any]:
@@ -78,17 +81,4 @@ def list_methods(load: bool = False) -> Table:
     PluginWarning
         A distribution claims an impossible name; it is left out.
     """
-    check_flag(load, "load")
-    plugins, problems = _METHODS.plugins(fresh=True)
-    warn_about(problems)
-    entries = [*_METHODS.builtin_entries(), *plugins]
-    return Table(map(_inspected, entries) if load else entries)
-
-
-def _inspected(entry: Entry) -> Entry:
-    try:
-        method = _METHODS.load(entry)
-    except PluginError as error:
-        return replace(entry, state="failed", error=str(error))
-    doc = (inspect.getdoc(method) or "").partition("\n")[0]
-    return replace(entry, state="loaded", capabilities=(doc,) if doc else ())
+    return _METHODS.listing(load)

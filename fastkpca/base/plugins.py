@@ -13,15 +13,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
 from ..errors import PluginError, PluginWarning, warn_caller
+from .checks import check_flag
 from .near import did_you_mean
 
-__all__ = ["DISABLE", "DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized", "plugins_disabled", "warn_about"]
+__all__ = ["DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized"]
 
 DISTRIBUTION = "fastkpca"
 DISABLE = "FASTKPCA_DISABLE_PLUGINS"
@@ -38,8 +40,8 @@ class Entry:
     value : str
         "module:attribute", as in the entry point.
     distribution, version, summary : str
-        Of the distribution that brings it; the summary is of the thing itself where that is fastkpca's own, or a kernel
-        that is loaded and says in its docstring what it is.
+        Of the distribution that brings it; the summary is of the thing itself where that is fastkpca's own, or was
+        loaded for the listing and says in its docstring what it is.
     aliases : tuple of str
         Other names that mean the same.
     state : str
@@ -79,11 +81,6 @@ def plugins_disabled() -> bool:
     return os.environ.get(DISABLE, "").strip().lower() not in ("", "0", "false", "no")
 
 
-def warn_about(problems: Sequence[str]) -> None:
-    for problem in problems:
-        warn_caller(problem, PluginWarning)
-
-
 def normalized(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()  # PEP 503
 
@@ -113,6 +110,8 @@ class Group:
         Raised for a name that nobody brings.
     check : callable (thing, who, value)
         Raises PluginError for something that is not of this kind.
+    inspect : callable (entry)
+        Loads what an entry names, and returns the fields of the entry that a listing shows of it.
     elsewhere : mapping of str to str
         What other libraries call them, in small letters -> how it is asked for here, for the text of an error.
     """
@@ -124,14 +123,14 @@ class Group:
         table: Mapping[str, Entry],
         unknown: type[Exception],
         check: Callable[[Any, str, str], None],
+        inspect: Callable[[Entry], dict[str, Any]],
         elsewhere: Mapping[str, str] | None = None,
     ):
         self.name, self.kind, self.table = name, kind, table
         self.reserved = {key: entry for entry in table.values() for key in (entry.name, *entry.aliases)}
-        self.loaded: dict[Entry, Any] = {}
         # scanning every distribution takes milliseconds, so it is done once per search path
         self.scanned: dict[tuple[str, ...], tuple[tuple[Entry, ...], tuple[str, ...]]] = {}
-        self._unknown_error, self._check = unknown, check
+        self._unknown_error, self._check, self._inspect = unknown, check, inspect
         self._elsewhere = elsewhere or {}
 
     # What is installed
@@ -172,12 +171,24 @@ class Group:
             self.scanned[path] = self.read(metadata.entry_points(group=self.name))
         return self.scanned[path]
 
-    def builtin_entries(self) -> list[Entry]:
-        """fastkpca's own, with the version that is installed."""
+    def listing(self, load: bool, session: Iterable[Entry] = ()) -> Table:
+        """Every name; with ``load`` also what each is, or, where its import fails, why."""
+        check_flag(load, "load")
         version = metadata.version(DISTRIBUTION)
-        return [
-            Entry(e.name, e.value, e.distribution, version, e.summary, e.aliases, e.target) for e in self.table.values()
-        ]
+        plugins, problems = self.plugins(fresh=True)
+        for problem in problems:
+            warn_caller(problem, PluginWarning)
+        entries = [*(replace(entry, version=version) for entry in self.table.values()), *plugins, *session]
+        return Table(map(self._inspected, entries) if load else entries)
+
+    def _inspected(self, entry: Entry) -> Entry:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a listing is not the place for what an import has to say
+                return replace(entry, state="loaded", **self._inspect(entry))
+        except (Exception, SystemExit) as error:
+            text = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+            return replace(entry, state="failed", error=text)
 
     # Which entry a name means
 
@@ -219,7 +230,8 @@ class Group:
             return self.find(name, self.plugins()[0], session)
         except self._unknown_error:
             plugins, problems = self.plugins(fresh=True)
-            warn_about(problems)
+            for problem in problems:
+                warn_caller(problem, PluginWarning)
             return self.find(name, plugins, session)
 
     def _unknown(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> str:
@@ -241,69 +253,45 @@ class Group:
 
     def load(self, entry: Entry) -> Any:
         """Import what an entry names, and refuse a plugin that is not what this group holds."""
-        if entry in self.loaded:
-            return self.loaded[entry]
         point = metadata.EntryPoint(entry.name, entry.value, self.name)
         if entry.distribution == DISTRIBUTION:
+            return point.load()
+        who = self.who(entry)
+        try:
             thing = point.load()
-        else:
-            who = self.who(entry)
-            try:
-                thing = point.load()
-            except (Exception, SystemExit) as error:
-                raise PluginError(
-                    f"{who} cannot be imported from {entry.value!r}: {type(error).__name__}: {error}; "
-                    "reinstall it, or report this to its authors"
-                ) from error
-            self._check(thing, who, entry.value)
-        self.loaded[entry] = thing
+        except (Exception, SystemExit) as error:
+            raise PluginError(
+                f"{who} cannot be imported from {entry.value!r}: {type(error).__name__}: {error}; "
+                "reinstall it, or report this to its authors"
+            ) from error
+        self._check(thing, who, entry.value)
         return thing
 
     def who(self, entry: Entry) -> str:
         return f"{self.kind} {entry.name!r} of distribution {entry.release}"
 
 
-class Table(Sequence[Entry]):
+class Table(tuple[Entry, ...]):
     """The rows of a listing: a sequence of entries that prints as a table."""
-
-    def __init__(self, entries: Iterable[Entry]):
-        self._entries = tuple(entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._entries[index]
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
 
     @property
     def names(self) -> list[str]:
         """How each row is asked for: the bare name, or "distribution:name" where two distributions share it."""
-        bare = [entry.name for entry in self._entries]
-        return [e.qualified if bare.count(e.name) > 1 and e.target is None else e.name for e in self._entries]
+        bare = [entry.name for entry in self]
+        return [e.qualified if bare.count(e.name) > 1 and e.target is None else e.name for e in self]
 
     def __repr__(self) -> str:
-        heads: tuple[str, ...] = ("name", "aliases", "distribution", "version", "summary")
-        rows: list[tuple[str, ...]] = [
-            (name, ", ".join(e.aliases), e.distribution, e.version, e.summary)
-            for name, e in zip(self.names, self._entries)
-        ]
-        if any(e.state != "not loaded" for e in self._entries):
-            heads = (*heads, "state", "parameters", "capabilities")
-            rows = [
-                (
-                    *row,
-                    e.state,
-                    ", ".join(f"{k}={v!r}" for k, v in (e.parameters or {}).items()),
-                    e.error if e.state == "failed" else ", ".join(e.capabilities),
-                )
-                for row, e in zip(rows, self._entries)
-            ]
-        rows = [tuple(" ".join(cell.split()) for cell in row) for row in rows]
-        widths = [max(map(len, column)) for column in zip(heads, *rows)]
+        heads = ["name", "aliases", "distribution", "version", "summary"]
+        if any(e.state != "not loaded" for e in self):
+            heads += ["state", "parameters", "capabilities"]
+        lines = [heads, []]
+        for name, e in zip(self.names, self):
+            parameters = ", ".join(f"{k}={v!r}" for k, v in (e.parameters or {}).items())
+            last = e.error or ", ".join(e.capabilities)
+            cells = name, ", ".join(e.aliases), e.distribution, e.version, e.summary, e.state, parameters, last
+            lines.append([" ".join(cell.split()) for cell in cells[: len(heads)]])
+        widths = [max(len(line[i]) for line in lines if line) for i in range(len(heads))]
         # errors may be long: the last column is not what the rule's length hangs on
         widths[-1] = min(widths[-1], 60)
-        lines = [heads, tuple("-" * width for width in widths), *rows]
+        lines[1] = ["-" * width for width in widths]
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

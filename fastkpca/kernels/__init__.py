@@ -9,10 +9,9 @@ Nothing here fits or solves, and of the rows it reads a sample.
 
 ==================  ==================================================================================
 ``registry``        names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
-``contract``        what a kernel, a map and a product promise: each promise once
+``contract``        what users declare of a kernel, held against its values on some rows
 ``stored``          kernels in model files
-``guard``           stands between the core and kernels from outside; ``guarded_offers``: their maps and products
-``sampling``        the promises of a kernel from outside, checked on a few rows
+``guard``           stands between the core and kernels, maps and products from outside
 ``watch``           calls into code from outside, named where they fail
 ``given``           the kernel that a user gave, and names that other libraries use
 ``adapters``        functions on tiles, and objects with ``block``, as kernels

@@ -1,15 +1,14 @@
-"""Between the core and kernels from outside: errors name the plugin, and each claim is checked once.
+"""Between the core and kernels from outside: errors name the plugin, and what comes back is looked at.
 
 ``guarded(kernel)`` is the kernel itself for fastkpca's own. For any other it is a ``Guard`` around it, which
 
 - hands tiles on read-only, and checks the shape and type of what comes back (and a row, a column and the diagonal of
   each tile for NaN and infinity);
 - turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes;
-- checks the claims once for each public call, when the parameters are resolved (``sampling``): a tile of at most
-  64 x 64 values for symmetry, diagonal, translation and semidefiniteness, at most as many rows for a feature map, one
-  row of exact values for each direction of a product.
+- holds the values on one tile of at most 64 rows against what users declare beside a function: symmetry, semidefinite
+  or not, translation. Once for each public call, when the parameters are resolved.
 
-Kernels without ``entry_error`` are held to 1e-6 of their largest value, others to what they claim.
+What authors promise beyond that (diagonals, feature maps, products, bounds) is for ``fastkpca.testing`` to check.
 """
 
 from __future__ import annotations
@@ -23,19 +22,22 @@ from typing import Any
 import numpy as np
 
 from ..base.plugins import DISTRIBUTION
-from ..base.protocol import Cost, FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
+from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..base.rounding import EPS, UNIT
 from ..errors import PluginError
 from ..rows.view import Rows
 from . import contract
-from .guarded_offers import GuardedMap, GuardedSummation
 from .registry import origin
-from .sampling import SampledClaims
-from .watch import Proxy, Watch, is_bound, read_only
+from .watch import Proxy, Watch
 
-__all__ = ["LEAST_TOL", "Guard", "guarded", "naming"]
+__all__ = ["Guard", "guarded", "naming"]
 
-LEAST_TOL = 2.0**-53
-"""The tolerance at which kernels from outside are asked for maps that leave nothing out."""
+SAMPLE_ROWS = 64
+"""Of the tile on which declarations are checked, at most."""
+ROWS_PER_SAMPLE = 15
+"""Rows for each of the tile's: two tiles are then less than 1 % of the values of an exact product."""
+UNKNOWN = 1e-6
+"""Error of a kernel value, over the largest, that is allowed for where the kernel states none."""
 
 
 def guarded(kernel: Kernel) -> Kernel:
@@ -60,11 +62,16 @@ def naming(kernel: Kernel) -> Iterator[None]:
         raise
 
 
+def _is_bound(value: Any, limit: float = np.inf) -> bool:
+    """Whether the value is a finite number from 0 to ``limit``."""
+    return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= limit
+
+
 class Guard(Proxy, Kernel):
     """A kernel from outside, as the core sees it."""
 
     def __init__(self, kernel: Kernel, watch: Watch):
-        self.__dict__.update(_inner=kernel, _watch=watch, _claims=None)
+        self.__dict__.update(_inner=kernel, _watch=watch)
 
     def __reduce__(self) -> tuple:
         return Guard, (self._inner, self._watch)
@@ -76,7 +83,7 @@ class Guard(Proxy, Kernel):
         return hash(self._inner)
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
-        return self  # whatever it is made of, its claims are about the whole
+        return self  # whatever it is made of, its declarations are about the whole
 
     def unguarded(self) -> Kernel:
         """The kernel itself."""
@@ -85,31 +92,24 @@ class Guard(Proxy, Kernel):
     # What it computes
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        Y = read_only(Y)
         K = self._array("block", (len(X), len(Y)), X, Y)
-        if K.size and not _looks_finite(K) and not np.isfinite(K).all():
-            row, column = np.argwhere(~np.isfinite(K))[0]
-            observed = f"returned {K[row, column]} (first at row {row}, column {column} of the tile)"
+        if K.size and not _looks_finite(K):
             needed = (
                 "kernel values are finite: look for a division by zero where x = y, the root of a number that rounding "
                 "made negative, and for overflow (there X on a smaller scale, or other parameters, help)"
             )
-            self._refuse("block", (X, Y), observed, needed)
+            self._hold_finite("block", K, (X, Y), needed)
         return K
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        if self._inherits("diagonal"):
-            return Kernel.diagonal(self, X)
         values = self._array("diagonal", (len(X),), X)
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values)))
-            self._refuse("diagonal", (X,), f"returned {values[row]} (first at row {row})", "k(x, x) is finite")
+        self._hold_finite("diagonal", values, (X,), "k(x, x) is finite")
         return values
 
     def _bound(self, method: str, *arguments: Any) -> float | None:
         bound = self._call(method, *arguments)
-        if bound is not None and not is_bound(bound):
-            self._refuse(method, (), f"returned {bound!r}", "a finite bound, or None, is due")
+        if bound is not None and not _is_bound(bound):
+            self._refuse(method, (), f"returned {bound!r}; a finite bound, or None, is due")
         return None if bound is None else float(bound)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
@@ -118,58 +118,50 @@ class Guard(Proxy, Kernel):
     def value_bound(self, data: Summary) -> float | None:
         return self._bound("value_bound", data)
 
-    def fixed_point_width(self) -> float | None:
-        width = self._call("fixed_point_width")
-        if width is not None and not (is_bound(width) and width > 0):
-            self._refuse("fixed_point_width", (), f"returned {width!r}", "a positive number, or None, is due")
-        return width
-
-    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray | None:
-        tiles = tuple(map(read_only, (X, Y, K)))
-        weights = self._call("gradient_weights", *tiles)
-        return None if weights is None else self._watch.array(self._inner, "gradient_weights", weights, K.shape, *tiles)
-
-    def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
-        if self._inherits("gradient_sums"):
-            return Kernel.gradient_sums(self, X, Y, K, steps)
-        tiles = tuple(map(read_only, (X, Y, K, steps)))
-        sums = self._call("gradient_sums", *tiles)
-
-        def checked(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
-            shape = (len(X), A.shape[1], X.shape[1])
-            return self._watch.array(self._inner, "gradient_sums", sums(R, A), shape, *tiles)
-
-        return checked
-
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         # what fastkpca's own code refuses is the user's to mend
+        bind = self._inner.bind
         ours = type(self._inner).bind.__module__.partition(".")[0] == DISTRIBUTION
-        bound, rows = self._inner.bind(X, Y) if ours else self._call("bind", X, Y)
+        bound, rows = bind(X, Y) if ours else self._watch.call(self._inner, "bind", bind, X, Y)
         return self if bound is self._inner else Guard(bound, self._watch), rows
 
     def resolve(self, data: Summary) -> Kernel:
         resolved = self._call("resolve", data)
         if not isinstance(resolved, Kernel):
-            self._refuse("resolve", (), f"returned {resolved!r}", "a kernel is due")
+            self._refuse("resolve", (), f"returned {resolved!r}; a kernel is due")
         guard = Guard(resolved, self._watch)
-        guard._claims_on(data)
+        guard._hold_declarations(data)
         return guard
 
-    def _claims_on(self, data: Summary) -> SampledClaims:
-        if self._claims is None:
-            self.__dict__["_claims"] = SampledClaims(self, self._watch, data)
-        return self._claims
+    def _hold_declarations(self, data: Summary) -> None:
+        """On a few random rows: what they show is wrong, but what they do not show may still be wrong."""
+        size = min(max(2, min(SAMPLE_ROWS, data.n_samples // ROWS_PER_SAMPLE)), len(data.sample))
+        index = np.random.default_rng(0).choice(len(data.sample), size, replace=False)
+        S = np.ascontiguousarray(data.sample[index])
+        K = self.block(S, S)
+        largest = float(np.abs(K).max(initial=0.0))
+        stated = self.entry_error(data, np.dtype(np.float64))
+        error = UNKNOWN * largest if stated is None else stated + 8 * EPS * largest
+        faults = [contract.block_is_symmetric(K, error)]
+        if self.positive_semidefinite:
+            faults.append(contract.block_is_semidefinite(K, len(S) * (error + 4 * EPS * largest)))
+        if self.translation is not None and len(S) > 1:
+            shift = float(np.sqrt(np.mean(S * S))) or 1.0
+            away = self.block(S + shift, S + shift)
+            allowed = 2 * error + UNKNOWN * max(largest, float(np.abs(away).max()))
+            faults.append(contract.shift_changes_nothing(K, away, self.translation, shift, allowed))
+        for fault in filter(None, faults):
+            self._refuse("block", (S, S), fault)
 
     # What it offers
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         # tol = 0 asks for maps that leave nothing out: the author of a truncated map may divide by tol
-        offers = self._offers("feature_maps", data, tol if tol > 0.0 else LEAST_TOL, max_features)
-        return [self._map_offer(offer, data) for offer in offers if tol > 0.0 or offer.cost.residual == 0.0]
+        offers = self._offers("feature_maps", data, tol if tol > 0.0 else UNIT, max_features)
+        return [self._map_offer(offer) for offer in offers if tol > 0.0 or offer.cost.residual == 0.0]
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
-        offers = self._offers("summations", data_x, data_y, tol)
-        return [self._summation_offer(offer, data_x, data_y, tol) for offer in offers]
+        return [self._summation_offer(offer, tol) for offer in self._offers("summations", data_x, data_y, tol)]
 
     def _offers(self, method: str, *arguments: Any) -> list[Offer]:
         offered = self._call(method, *arguments)
@@ -177,22 +169,19 @@ class Guard(Proxy, Kernel):
         offers = self._watch.call(self._inner, method, list, offered) if np.iterable(offered) else [offered]
         for offer in offers:
             if not (isinstance(offer, Offer) and isinstance(offer.cost, Cost) and callable(offer.build)):
-                self._refuse(method, (), f"returned {offer!r}", "a sequence of Offer is due")
+                self._refuse(method, (), f"returned {offer!r}; a sequence of Offer is due")
         return offers
 
-    def _map_offer(self, offer: Offer, data: Summary) -> Offer:
+    def _map_offer(self, offer: Offer) -> Offer:
         def build(*arguments: Any) -> FeatureMap:
             label = f"feature_maps()[{offer.name!r}].build"
-            made = self._watch.call(self._inner, label, offer.build, *arguments)
-            feature_map = self._guarded_map(made, label)
-            self._claims_on(data).hold_map(feature_map, owner=made)
-            return feature_map
+            return self._guarded_map(self._watch.call(self._inner, label, offer.build, *arguments), label)
 
         return replace(offer, build=build)
 
     def _guarded_map(self, feature_map: Any, label: str) -> FeatureMap:
         if not isinstance(feature_map, FeatureMap):
-            self._refuse(label, (), f"returned {feature_map!r}", "a FeatureMap is due")
+            self._refuse(label, (), f"returned {feature_map!r}; a FeatureMap is due")
         if type(feature_map).__module__.startswith("fastkpca."):
             return feature_map
         return GuardedMap(feature_map, self._watch, self.thread_safe)
@@ -201,23 +190,19 @@ class Guard(Proxy, Kernel):
         made = self._call("feature_map_from_state", header, arrays)
         return self._guarded_map(made, "feature_map_from_state")
 
-    def _summation_offer(self, offer: Offer, data_x: Summary, data_y: Summary, tol: float | None) -> Offer:
+    def _summation_offer(self, offer: Offer, tol: float | None) -> Offer:
         def build(X: Rows, Y: Rows | None = None) -> Summation:
             label = f"summations()[{offer.name!r}].build"
             made = self._watch.call(self._inner, label, offer.build, X, Y)
             if not isinstance(made, Summation):
-                self._refuse(label, (), f"returned {made!r}", "a Summation is due")
+                self._refuse(label, (), f"returned {made!r}; a Summation is due")
             shape = (len(X), len(X if Y is None else Y))
             if tuple(made.shape) != shape:
-                self._refuse(label, (), f"has shape {made.shape}", f"shape {shape} is due")
-            if tol is None:  # of values without a known bound, no error is too large to be rounding
-                limit = contract.exact_product_error(self, (data_x, data_y), np.inf)
-                needed = f"without a tol at most {limit:.2g} is due: the rounding of an exact product"
-            else:
-                limit, needed = tol, f"at most {tol:g} was asked for"
-            if not is_bound(made.error_bound, limit):
-                self._refuse(label, (), f"has error_bound {made.error_bound!r}", needed)
-            return GuardedSummation(made, self._watch, self, self._claims_on(data_x).error, X, Y)
+                self._refuse(label, (), f"has shape {made.shape}; shape {shape} is due")
+            if not _is_bound(made.error_bound, np.inf if tol is None else tol):
+                needed = "a finite bound is due" if tol is None else f"at most {tol:g} was asked for"
+                self._refuse(label, (), f"has error_bound {made.error_bound!r}; {needed}")
+            return GuardedSummation(made, self._watch)
 
         return replace(offer, build=build)
 
@@ -230,28 +215,14 @@ def _declaration(name: str, allowed: tuple) -> property:
         value = self._watch.call(self._inner, name, getattr, self._inner, name)
         value = value.item() if isinstance(value, np.generic) else value
         if not any(type(value) is type(x) and value == x for x in allowed):
-            self._refuse(name, (), f"is {value!r}", f"it must be one of {allowed}")
+            self._refuse(name, (), f"is {value!r}; it must be one of {allowed}")
         return value
 
     return property(read)
 
 
-DECLARATIONS = {
-    **dict.fromkeys(
-        (
-            "positive_semidefinite",
-            "thread_safe",
-            "by_number",
-            "takes_objects",
-            "is_linear",
-            "scales_rows",
-            "scales_columns",
-        ),
-        (False, True),
-    ),
-    "translation": (None, "kernel", "centered"),
-}
-for _name, _allowed in DECLARATIONS.items():
+_FLAGS = {name: (False, True) for name, value in vars(Kernel).items() if isinstance(value, bool)}
+for _name, _allowed in (_FLAGS | {"translation": (None, "kernel", "centered")}).items():
     setattr(Guard, _name, _declaration(_name, _allowed))
 
 
@@ -260,3 +231,67 @@ def _looks_finite(K: np.ndarray) -> bool:
     row, column, diagonal = K[0], K[:, 0], K.diagonal()
     with np.errstate(over="ignore", invalid="ignore"):  # then all of it is looked at
         return isfinite(row.dot(row) + column.dot(column) + diagonal.dot(diagonal))
+
+
+class GuardedMap(Proxy, FeatureMap):
+    """A feature map of a class from outside."""
+
+    thread_safe = True  # where the map and the kernel are
+
+    def __init__(self, feature_map: FeatureMap, watch: Watch, kernel_is_safe: bool):
+        self.__dict__.update(_inner=feature_map, _watch=watch)
+        self.__dict__.update(thread_safe=bool(feature_map.thread_safe) and kernel_is_safe)
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        return self._array("features", (len(X), self.n_features), X)
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        residual = self._array("residual", (len(X),), X, Phi)
+        if not (residual >= 0).all():
+            row = int(np.argmin(residual >= 0))
+            fault = f"returned {residual[row]} (first at row {row}); it is never negative: an upper bound"
+            self._refuse("residual", (X,), fault)
+        return residual
+
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        return self._array("outside_error", (len(X),), X)
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        return self._array("accumulate", (self.n_features, U.shape[1]), X, U)
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self._array("apply", (len(X), C.shape[1]), X, C)
+
+    def new_moments(self) -> Moments:
+        made = self._call("new_moments")
+        return Moments(self) if type(made) is Moments else made
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        # what it raises is about the user's rows
+        widened = self._inner.widened(kernel, data, radius)
+        return self if widened is self._inner else GuardedMap(widened, self._watch, self.thread_safe)
+
+
+class GuardedSummation(Proxy, Summation):
+    """A product from outside."""
+
+    gives_norm = False  # nothing looks at a norm from outside
+
+    def __init__(self, summation: Summation, watch: Watch):
+        self.__dict__.update(_inner=summation, _watch=watch)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._inner, name, value)
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._product("matmat", U, self.shape[0])
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._product("rmatmat", U, self.shape[1])
+
+    def _product(self, method: str, U: np.ndarray, n: int) -> np.ndarray:
+        U = np.ascontiguousarray(U, dtype=np.float64)
+        product = self._array(method, (n, U.shape[1]), U)
+        if not np.isfinite(product.sum()) and np.isfinite(U).all():
+            self._hold_finite(method, product, (U,), "products with finite numbers are finite")
+        return product

@@ -6,18 +6,15 @@ what a class has to fulfil, objects and functions in the place of a name, and wh
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from inspect import signature
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.checks import check_flag
 from ..base.near import did_you_mean
-from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table, warn_about
+from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table
 from ..base.protocol import API_VERSION, Kernel
 from ..errors import PluginError, UnknownKernelError
 from .adapters import CallableKernel, ObjectKernel
@@ -89,7 +86,18 @@ _ELSEWHERE = {
 }
 """Names of kernels in MATLAB (and its toolboxes), R and scikit-learn that are no misspellings of ours."""
 
-KERNELS = Group(GROUP, "kernel", BUILTINS, UnknownKernelError, _check_plugin, _ELSEWHERE)
+
+def _inspect(entry: KernelEntry) -> dict[str, Any]:
+    kernel = make(entry, {})
+    doc = "" if entry.distribution == DISTRIBUTION else (vars(type(kernel)).get("__doc__") or "").strip()
+    return {
+        "summary": doc.partition("\n")[0] if doc and entry.target is None else entry.summary,
+        "parameters": kernel.get_parameters(),
+        "capabilities": _capabilities(kernel),
+    }
+
+
+KERNELS = Group(GROUP, "kernel", BUILTINS, UnknownKernelError, _check_plugin, _inspect, _ELSEWHERE)
 
 
 def make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
@@ -97,18 +105,16 @@ def make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
     if entry.target is not None:
         return _from_object(entry.target, parameters)
     cls = KERNELS.load(entry)
+    if entry.distribution == DISTRIBUTION:
+        return cls(**parameters)
+    call = f"{cls.__name__}({', '.join(parameters)})"
     try:
         return cls(**parameters)
     except (TypeError, ValueError) as error:  # about the parameters: the user's to mend
-        if entry.distribution != DISTRIBUTION:
-            error.add_note(f"raised by {KERNELS.who(entry)}, {cls.__name__}({', '.join(parameters)})")
+        error.add_note(f"raised by {KERNELS.who(entry)}, {call}")
         raise
     except Exception as error:
-        if entry.distribution == DISTRIBUTION:
-            raise
-        raise PluginError(
-            f"{KERNELS.who(entry)}: {cls.__name__}({', '.join(parameters)}) raised {type(error).__name__}: {error}"
-        ) from error
+        raise PluginError(f"{KERNELS.who(entry)}: {call} raised {type(error).__name__}: {error}") from error
 
 
 def _kind(thing: Any) -> str:
@@ -149,27 +155,18 @@ def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
             )
         return thing
     if kind == "class":
-        declared = _declared_beside(thing, parameters)
         try:
-            made = thing(**{name: value for name, value in parameters.items() if name not in declared})
+            made = thing(**parameters)
         except Exception as error:  # the user's own code: the type stays what it was
-            error.add_note(f"raised by the constructor of the kernel class {thing.__qualname__}")
+            error.add_note(
+                f"raised by the constructor of the kernel class {thing.__qualname__}; what is declared of a kernel "
+                "(positive_semidefinite and so on) is an attribute of the class, or stands beside an object of it"
+            )
             raise
-        return made if isinstance(made, Kernel) else ObjectKernel(object=made, **declared)
+        return made if isinstance(made, Kernel) else ObjectKernel(object=made)
     if kind == "object":
         return _declare(ObjectKernel, thing, parameters)
     return _declare(CallableKernel, thing, parameters)
-
-
-def _declared_beside(cls: type, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Those of the parameters that declare something of a class's objects, and are none of its constructor's."""
-    found = {name: value for name, value in parameters.items() if name in ObjectKernel.parameters}
-    if not found or issubclass(cls, Kernel):
-        return {}
-    taken = signature(cls).parameters.values()
-    if any(x.kind is x.VAR_KEYWORD for x in taken):
-        return {}
-    return {name: value for name, value in found.items() if name not in {x.name for x in taken} | {ObjectKernel.slot}}
 
 
 def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameters: dict[str, Any]) -> Kernel:
@@ -187,18 +184,8 @@ def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameter
 
 # What the user calls --------------------------------------------------------------------------------------------
 
-_session: dict[str, KernelEntry] = {}
-_session_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # not on Windows; a child must not inherit it from a thread that it does not have
-    os.register_at_fork(
-        before=_session_lock.acquire, after_in_parent=_session_lock.release, after_in_child=_session_lock.release
-    )
-
-
-def session_entries() -> dict[str, KernelEntry]:
-    """What is registered in this session now, by name."""
-    with _session_lock:
-        return dict(_session)
+SESSION: dict[str, KernelEntry] = {}
+"""What is registered in this session, by name."""
 
 
 def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **parameters: Any) -> Kernel:
@@ -240,30 +227,18 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
     """
     if not isinstance(kernel, str):
         return _from_object(kernel, parameters)
-    return make(KERNELS.lookup(kernel, session_entries()), parameters)
+    return make(KERNELS.lookup(kernel, SESSION), parameters)
 
 
-class _Registration:
-    """What ``register_kernel`` returns: as a context manager it takes the name back on leaving."""
-
-    def __init__(self, entry: KernelEntry, before: KernelEntry | None):
-        self._entry, self._before = entry, before
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        name = self._entry.name
-        with _session_lock:
-            if _session.get(name) is not self._entry:
-                return  # overwritten since: not ours to take back
-            if self._before is None:
-                del _session[name]
-            else:
-                _session[name] = self._before
+def _take_back(entry: KernelEntry, before: KernelEntry | None) -> None:
+    if SESSION.get(entry.name) is entry:  # else overwritten since: not ours to take back
+        if before is None:
+            del SESSION[entry.name]
+        else:
+            SESSION[entry.name] = before
 
 
-def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registration:
+def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> ExitStack:
     """Make a kernel known by name for this session, or for a ``with`` block.
 
     Parameters
@@ -296,19 +271,20 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registr
     _kind(kernel)
     doc = (getattr(kernel, "__doc__", None) or "").strip().partition("\n")[0]
     entry = KernelEntry(name, repr(kernel), _SESSION, summary=doc, target=kernel)
-    with _session_lock:
-        before = _session.get(name)
-        if not overwrite:
-            holders = [e.distribution for e in KERNELS.plugins()[0] if e.name == name]
-            if before is not None:
-                holders.append("this session")
-            if holders:
-                raise ValueError(
-                    f"the kernel name {name!r} is in use by {', '.join(holders)}; "
-                    "choose another name, or pass overwrite=True"
-                )
-        _session[name] = entry
-    return _Registration(entry, before)
+    before = SESSION.get(name)
+    if not overwrite:
+        holders = [e.distribution for e in KERNELS.plugins()[0] if e.name == name] + ["this session"] * (
+            before is not None
+        )
+        if holders:
+            raise ValueError(
+                f"the kernel name {name!r} is in use by {', '.join(holders)}; "
+                "choose another name, or pass overwrite=True"
+            )
+    SESSION[name] = entry
+    registration = ExitStack()
+    registration.callback(_take_back, entry, before)
+    return registration
 
 
 def list_kernels(load: bool = False) -> KernelTable:
@@ -332,35 +308,7 @@ def list_kernels(load: bool = False) -> KernelTable:
     PluginWarning
         A distribution claims a reserved or impossible name; it is left out.
     """
-    check_flag(load, "load")
-    plugins, problems = KERNELS.plugins(fresh=True)
-    warn_about(problems)
-    entries = [*KERNELS.builtin_entries(), *plugins, *session_entries().values()]
-    return KernelTable(map(_inspected if load else _described, entries))
-
-
-def _described(entry: Entry) -> Entry:
-    """The entry with what its kernel says of itself, where that is loaded, and not what all of its distribution is."""
-    cls = None if entry.distribution == DISTRIBUTION else KERNELS.loaded.get(entry)
-    doc = "" if cls is None else (cls.__dict__.get("__doc__") or "").strip().partition("\n")[0]
-    return replace(entry, summary=doc) if doc else entry
-
-
-def _inspected(entry: Entry) -> Entry:
-    """The entry with the declarations of its kernel, or with the error of its import."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a listing is not the place for what an import has to say
-            kernel = make(entry, {})
-            return replace(
-                _described(entry),
-                state="loaded",
-                parameters=kernel.get_parameters(),
-                capabilities=_capabilities(kernel),
-            )
-    except (Exception, SystemExit) as error:
-        text = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-        return replace(entry, state="failed", error=text)
+    return KERNELS.listing(load, list(SESSION.values()))
 
 
 def _capabilities(kernel: Kernel) -> tuple[str, ...]:
@@ -379,16 +327,13 @@ def _capabilities(kernel: Kernel) -> tuple[str, ...]:
 
 
 def installed_entries(cls: type) -> list[KernelEntry]:
-    """What other distributions call a class that is loaded: by its own module, or by one that passes it on."""
-    loaded = [entry for entry, thing in list(KERNELS.loaded.items()) if thing is cls]
-    return loaded + [entry for entry in KERNELS.plugins()[0] if _names(entry, cls)]
+    """What other distributions call a class: by its own module, or by one that passes it on."""
 
+    def names(entry: KernelEntry) -> bool:
+        module, _, attribute = entry.value.partition(":")
+        return vars(sys.modules.get(module, object)).get(attribute) is cls
 
-def _names(entry: KernelEntry, cls: type) -> bool:
-    module, _, attribute = entry.value.partition(":")
-    if attribute != cls.__qualname__:
-        return False
-    return module == cls.__module__ or vars(sys.modules.get(module, object)).get(attribute) is cls
+    return [entry for entry in KERNELS.plugins()[0] if names(entry)]
 
 
 # Where a kernel came from -----------------------------------------------------------------------------------------
@@ -411,7 +356,7 @@ def origin(kernel: Kernel) -> Origin | None:
     elif cls.__module__.partition(".")[0] == DISTRIBUTION:
         return None
     label = f"{cls.__module__}.{getattr(cls, '__qualname__', cls)}"
-    for entry in session_entries().values():
+    for entry in list(SESSION.values()):
         if entry.target is kernel or entry.target is cls or entry.target is getattr(kernel, "wrapped", kernel):
             return Origin(f"kernel {entry.name!r} registered in this session ({label})", False)
     entries = installed_entries(cls)

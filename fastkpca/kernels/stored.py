@@ -16,7 +16,7 @@ from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
 from .adapters import CallableKernel, ObjectKernel
 from .columns import ColumnKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
-from .registry import BUILTINS, GROUP, KERNELS, installed_entries, make, session_entries
+from .registry import BUILTINS, GROUP, KERNELS, SESSION, installed_entries, make
 
 __all__ = ["kernel_from_state", "kernel_state"]
 
@@ -56,7 +56,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     for entry in BUILTINS.values():
         if entry.value == path:
             return {"name": entry.name, "parameters": kernel.get_parameters()}
-    for entry in session_entries().values():
+    for entry in list(SESSION.values()):
         if entry.target is cls:
             return {"name": entry.name, "parameters": kernel.get_parameters()}
         if entry.target is kernel:
@@ -179,7 +179,7 @@ def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
 def _allowed_entry(record: Record, name: str, version: str, allowed: bool | frozenset[str]) -> Entry:
     shown = repr(name[:100])
     try:
-        entry = KERNELS.lookup(name, session_entries())
+        entry = KERNELS.lookup(name, SESSION)
     except UnknownKernelError as error:
         distribution, colon, _ = name.rpartition(":")
         release = f"{distribution} {version}".rstrip()

@@ -12,18 +12,14 @@ from ..errors import KernelContractError, KernelParameterError, PluginError
 from .adapters import CallableKernel, ObjectKernel
 from .registry import Origin
 
-__all__ = ["Proxy", "Watch", "is_bound", "read_only"]
+__all__ = ["Proxy", "Watch"]
 
 
-def is_bound(value: Any, limit: float = np.inf) -> bool:
-    """Whether the value is a finite number from 0 to ``limit``."""
-    return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= limit
-
-
-def read_only(X: np.ndarray) -> np.ndarray:
-    X = X.view()
-    X.flags.writeable = False
-    return X
+def _read_only(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
 
 
 def _shapes(arguments: Sequence[Any]) -> str:
@@ -57,20 +53,6 @@ class Watch:
     def text(self, owner: Any, method: str, arguments: Sequence[Any]) -> str:
         return f"{self.origin.who}: {type(owner).__name__}.{method}{_shapes(arguments)}"
 
-    def refuse(self, owner: Any, method: str, arguments: Sequence[Any], observed: str, needed: str) -> NoReturn:
-        raise KernelContractError(f"{self.text(owner, method, arguments)} {observed}; {needed}")
-
-    def array(self, owner: Any, method: str, result: Any, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
-        """The result of a call, as an array of this shape and at least the precision of the first argument."""
-        values = np.asarray(result)
-        dtype = arguments[0].dtype
-        if values.dtype.kind != "f" or values.dtype.itemsize < dtype.itemsize:
-            self.refuse(owner, method, arguments, f"returned {values.dtype} values", f"real numbers, {dtype}, are due")
-        if values.shape != shape:
-            self.refuse(owner, method, arguments, f"returned shape {values.shape}", f"shape {shape} is due")
-        # a bound that comes in float64 is not rounded to float32
-        return values.astype(dtype, copy=False) if values.ndim == 2 else values
-
 
 class Proxy:
     """Stands in for an object from outside: a member that the subclass does not define is read from that object.
@@ -96,18 +78,27 @@ class Proxy:
         return repr(self._inner)
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        return self._watch.call(self._inner, method, getattr(self._inner, method), *arguments, **options)
+        function = getattr(self._inner, method)
+        return self._watch.call(self._inner, method, function, *map(_read_only, arguments), **options)
 
-    def _array(self, method: str, shape: tuple[int, ...], X: np.ndarray, *others: Any) -> np.ndarray:
-        X = read_only(X)
-        return self._watch.array(self._inner, method, self._call(method, X, *others), shape, X, *others)
+    def _array(self, method: str, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
+        """The result of a call, as an array of this shape and at least the precision of the first argument."""
+        values = np.asarray(self._call(method, *arguments))
+        dtype = arguments[0].dtype
+        if values.dtype.kind != "f" or values.dtype.itemsize < dtype.itemsize:
+            self._refuse(method, arguments, f"returned {values.dtype} values; real numbers, {dtype}, are due")
+        if values.shape != shape:
+            self._refuse(method, arguments, f"returned shape {values.shape}; shape {shape} is due")
+        # a bound that comes in float64 is not rounded to float32
+        return values.astype(dtype, copy=False) if values.ndim == 2 else values
 
-    def _refuse(self, method: str, arguments: Sequence[Any], observed: str, needed: str) -> NoReturn:
-        self._watch.refuse(self._inner, method, arguments, observed, needed)
+    def _hold_finite(self, method: str, values: np.ndarray, arguments: Sequence[Any], needed: str) -> None:
+        for place in np.argwhere(~np.isfinite(values))[:1]:
+            where = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), place))
+            self._refuse(method, arguments, f"returned {values[tuple(place)]} (first at {where}); {needed}")
 
-    def _inherits(self, method: str) -> bool:
-        """Whether the object has the protocol's own method, which then runs on the stand-in's methods."""
-        return vars(type(self).__bases__[-1])[method] is getattr(type(self._inner), method)
+    def _refuse(self, method: str, arguments: Sequence[Any], fault: str) -> NoReturn:
+        raise KernelContractError(f"{self._watch.text(self._inner, method, arguments)} {fault}")
 
 
 def _method(name: str) -> Callable[..., Any]:

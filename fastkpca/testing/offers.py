@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..base.protocol import FeatureMap, Moments, Offer, Summary, Summation
-from ..base.rounding import EPS
-from ..kernels import contract
-from ..kernels.guard import LEAST_TOL
+from ..base.rounding import EPS, UNIT
+from ..kernels.contract import negative_eigenvalue
 from .cases import (
     NOT_OFFERED,
     OUTSIDE,
@@ -19,7 +18,6 @@ from .cases import (
     Case,
     Fault,
     agree,
-    hold,
     map_offers,
     need,
     on_cases,
@@ -27,12 +25,15 @@ from .cases import (
     summarized,
 )
 
+EXACT = 1e-10
+"""Error of a product of few terms, over the largest kernel value, that still counts as rounding."""
+
 
 @on_cases
 def check_feature_map_offers(case: Case) -> str | None:
     """``feature_maps`` answers for any positive ``tol`` and any ``max_features``, with maps of no more features."""
     offered: list[Offer] = []
-    for tol in (LEAST_TOL, *TOLERANCES):
+    for tol in (UNIT, *TOLERANCES):
         for most in (1, 3000):
             try:
                 offered += (offers := list(map_offers(case, tol, most)))
@@ -61,9 +62,34 @@ def check_feature_map_residual(case: Case, phi: FeatureMap, tol: float) -> None:
     need(np.isfinite(Phi).all() and np.isfinite(residual).all(), "features or residual are not finite")
     need((residual >= 0).all(), f"residual is {residual.min():.3g}; it is never negative")
     agree(phi.residual(S, Phi), residual, 1e-12 * float(np.trace(K)), "residual with and without Phi")
-    at = f" (at tol={tol:g})"
-    hold(contract.features_stay_below_kernel(phi, Phi, K, case.error()), at)
-    hold(contract.residual_is_an_upper_bound(phi, Phi, residual, K.diagonal(), case.error()), at)
+    _map_keeps_below(phi, Phi, residual, K, case.error(), f"at tol={tol:g}")
+
+
+def _rounding(phi: FeatureMap) -> float:
+    """Relative error of phi.phi by rounding."""
+    return 2.1 * phi.rounding + 2 * EPS * max(1, phi.n_features)
+
+
+def _map_keeps_below(
+    phi: FeatureMap, Phi: np.ndarray, residual: np.ndarray, K: np.ndarray, error: float, at: str
+) -> None:
+    """K - Phi Phi' is semidefinite up to the defect, and its diagonal at most the residual."""
+    n, squares = len(K), np.einsum("ij,ij->i", Phi, Phi)
+    noise = n * error + _rounding(phi) * float(squares.sum()) + phi.defect_norm(n, float(np.trace(K)))
+    lowest = negative_eigenvalue(K - Phi @ Phi.T, noise)
+    need(
+        lowest == 0.0,
+        f"features makes K - Phi Phi' have the eigenvalue {lowest:.3g} on {n} rows (allowed: {-noise:.2g}); the "
+        f"residual is negative: the map exceeds the kernel ({at})",
+    )
+    left = K.diagonal() - squares
+    gap = left - residual - _rounding(phi) * squares - error - phi.defect
+    i = int(gap.argmax())
+    need(
+        gap[i] <= 0.0,
+        f"residual is {residual[i]:.6g} where k(x, x) - |phi(x)|^2 is {left[i]:.6g} (row {i}); it is no upper bound, "
+        f"and must be one ({at})",
+    )
 
 
 @on_maps_of(*TOLERANCES)
@@ -72,37 +98,61 @@ def check_feature_map_outside(case: Case, phi: FeatureMap, tol: float) -> str | 
 
     A map with ``anywhere = True`` is widened to any rows: ``residual`` and ``defect`` hold for them too.
     """
-    far, n = case.farther_out, OUTSIDE
+    far = case.farther_out
     if far is None:
         return NOT_OFFERED
-    at = f" (at tol={tol:g})"
-    K, error = far.K, far.error()
-    hold(contract.outside_error_covers_the_rest(phi, far.X[:n], far.X[n:], K[:n, n:], error), at)
+    _outside_error_covers_the_rest(phi, far, tol)
     try:
         wide = phi.widened(case.kernel, far.data, case.data.radius)
     except ValueError:
         return None  # it holds for rows like those of the fit, and says so
-    at = (
-        f" (rows up to {far.data.radius:.3g} from the origin, which anywhere or widened says it holds for; tol={tol:g})"
-    )
+    at = f"rows up to {far.data.radius:.3g} from the origin, which anywhere or widened says it holds for; tol={tol:g}"
     Phi = wide.features(far.X)
-    hold(contract.features_stay_below_kernel(wide, Phi, K, error), at)
-    residual = wide.residual(far.X, Phi)
-    hold(contract.residual_is_an_upper_bound(wide, Phi, residual, K.diagonal(), error), at)
+    _map_keeps_below(wide, Phi, wide.residual(far.X, Phi), far.K, far.error(), at)
     return None
+
+
+def _outside_error_covers_the_rest(phi: FeatureMap, far: Case, tol: float) -> None:
+    """|k(x, y) - phi(x).phi(y)| <= sqrt(r(x) r(y)) + defect + outside_error(x), with the residual r.
+
+    The rows x lie outside the region of the fit, the rows y are of the fit. The square root is Cauchy-Schwarz for the
+    semidefinite part of what the map leaves out.
+    """
+    outside, inside, K = far.X[:OUTSIDE], far.X[OUTSIDE:], far.K[:OUTSIDE, OUTSIDE:]
+    Phi_x, Phi_y = phi.features(outside), phi.features(inside)
+    residuals = phi.residual(outside, Phi_x), phi.residual(inside, Phi_y)
+    r_x, r_y = (np.maximum(residual, 0.0) + phi.defect for residual in residuals)
+    sizes = np.outer(np.linalg.norm(Phi_x, axis=1), np.linalg.norm(Phi_y, axis=1))
+    stated = np.asarray(phi.outside_error(outside), dtype=np.float64)
+    rest = np.sqrt(np.outer(r_x, r_y)) + phi.defect + _rounding(phi) * sizes + far.error()
+    off = np.abs(K - Phi_x @ Phi_y.T)
+    gap = off - rest - stated[:, None]
+    i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+    need(
+        gap[i, j] <= 0.0,
+        f"outside_error is {stated[i]:.3g} where k(x, y) - phi(x).phi(y) is {off[i, j]:.3g}, of which residual and "
+        f"defect explain {rest[i, j]:.3g}; |x| is {np.linalg.norm(outside[i]):.3g}, and y is a row of the fit; it "
+        f"bounds the rest for every row outside of the region of the fit (at tol={tol:g})",
+    )
 
 
 @on_maps_of(*TOLERANCES)
 def check_feature_map_products(case: Case, phi: FeatureMap, tol: float) -> None:
-    """``accumulate`` and ``apply`` are Phi' U and Phi C; features of a tile do not depend on its other rows."""
+    """``accumulate`` and ``apply`` are Phi' U and Phi C; features of a tile do not depend on its other rows.
+
+    Products may be with features that err by the defect, as those of transforms do: by f where 2 |f| |phi| is the
+    defect of an entry of K. Of m rows, |F|_2 is then at most sqrt(m) defect / (2 |phi|).
+    """
     S, rng = case.map_rows, np.random.default_rng(6)
     Phi = phi.features(S)
-    before = Phi.copy()
+    before, longest = Phi.copy(), float(np.linalg.norm(Phi, axis=1).max(initial=0.0))
+    defect = phi.defect * np.sqrt(len(S)) / (2 * longest or np.inf)
+    allowed = 16 * _rounding(phi) * float(np.linalg.norm(Phi)) + defect
     for columns in (1, 4):
         U, C = rng.standard_normal((len(S), columns)), rng.standard_normal((phi.n_features, columns))
-        for finding in contract.map_products_are_of_features(phi, S, Phi, U, C):
-            hold(finding)
-    error = 4 * contract.map_rounding(phi) * float(np.linalg.norm(Phi))
+        agree(phi.apply(S, C), Phi @ C, allowed * (float(np.linalg.norm(C)) + 1), "apply and Phi C")
+        agree(phi.accumulate(S, U), Phi.T @ U, allowed * (float(np.linalg.norm(U)) + 1), "accumulate and Phi' U")
+    error = 4 * _rounding(phi) * float(np.linalg.norm(Phi))
     agree(phi.features(S[5:20].copy()), Phi[5:20], error, "features of part of the rows")
     Phi[...] = np.pi
     need(np.array_equal(phi.features(S), before), "overwriting what features returned changes later features")
@@ -127,7 +177,7 @@ def check_moments(case: Case, phi: FeatureMap, tol: float) -> None:
 
 def _moments_are_of_features(moments: Moments, phi: FeatureMap, S: np.ndarray, weights: np.ndarray, how: str) -> None:
     Phi, count, residual = phi.features(S), weights.sum(), float(weights @ phi.residual(S))
-    rounding = 64 * contract.map_rounding(phi)
+    rounding = 64 * _rounding(phi)
     mean = weights @ Phi / count
     second = ((Phi - mean) * weights[:, None]).T @ (Phi - mean)
     size = float((weights[:, None] * Phi**2).sum())
@@ -186,13 +236,26 @@ def check_summation_bound(case: Case) -> str | None:
     for S, K, data_y, tol in _summations(case):
         result = None
         if tol is None:
-            limit = contract.exact_product_error(case.kernel, (case.data, data_y), case.largest)
+            limit = _exact_product_error(case, data_y)
             asked = f"; without a tol at most {limit:.2g} is due: the rounding of an exact product"
         else:
             limit, asked = tol, f", at most {tol:g} was asked for"
         need(0 <= S.error_bound <= limit, f"error_bound is {S.error_bound:.3g}{asked}")
         _keeps_its_bound(S.matmat, S, case, K, "matmat")
     return result
+
+
+def _exact_product_error(case: Case, data_y: Summary) -> float:
+    """The largest ``error_bound`` that a product may state where no ``tol`` was given: its error is rounding alone.
+
+    (1e-10 + 8 n u) times the largest kernel value, where n is the number of terms in a sum, and twice the kernel's
+    ``entry_error``.
+    """
+    kernel, sides = case.kernel, (case.data, data_y)
+    errors = [kernel.entry_error(data, np.dtype(np.float64)) or 0.0 for data in sides]
+    values = [kernel.value_bound(data) for data in sides]
+    size = max(case.largest if value is None else value for value in values)
+    return (EXACT + 4 * max(data.n_samples for data in sides) * EPS) * size + 2 * max(errors)
 
 
 def _keeps_its_bound(product: Any, S: Summation, case: Case, K: np.ndarray, name: str) -> None:
@@ -205,10 +268,15 @@ def _keeps_its_bound(product: Any, S: Summation, case: Case, K: np.ndarray, name
     need(np.array_equal(U, kept), f"{name} changes its input")
     need(values.shape == (len(K), U.shape[1]), f"{name} returns shape {values.shape} for {U.shape}")
     need(np.isfinite(values).all(), f"{name} is not finite")
-    finding = contract.product_keeps_its_bound(
-        values, K @ U, np.abs(K) @ np.abs(U), U, bound=S.error_bound, error=case.error()
+    sizes = (m + 8) * EPS * (np.abs(K) @ np.abs(U))
+    allowed = (S.error_bound + case.error()) * np.abs(U).sum(axis=0) + sizes
+    off = np.abs(values - K @ U)
+    i, k = np.unravel_index(int((off - allowed).argmax()), off.shape)
+    need(
+        off[i, k] <= allowed[i, k],
+        f"{name} of {type(S).__name__} is off by {off[i, k]:.3g} in row {i}, column {k}, beyond its error_bound "
+        f"{S.error_bound:.3g}, which allows {allowed[i, k]:.3g}; a product keeps the error_bound that it states",
     )
-    need(not finding.broken, f"{name} of {type(S).__name__} {finding.observed}; {finding.needed}")
     one = np.asarray(product(np.ascontiguousarray(U[:, 1:2])))
     same = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
     need((np.abs(one - values[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")

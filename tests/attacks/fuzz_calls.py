@@ -581,7 +581,7 @@ def run(
                 broken.append(f"{name}, seed {seed}, call {i}: {text}")
                 if len(broken) <= show:
                     print(broken[-1], flush=True)
-    registry._session.clear()  # what calls of register_kernel left
+    registry.SESSION.clear()  # what calls of register_kernel left
     return outcomes, broken
 
 

@@ -13,6 +13,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from fake_plugins import SCALED
 from places import ROOT
 
 import fastkpca as fk
@@ -594,20 +595,11 @@ def test_nothing_large_is_made_of_what_a_header_says(models, tmp_path):
 
 # Kernels of other distributions ------------------------------------------------------------------------------------
 
-SOURCE = """
-class Product(Kernel):
-    api_version = 1
-    positive_semidefinite = True
-    parameters = {"scale": 1.0}
-    def block(self, X, Y):
-        return self.scale * (X @ Y.T)
-"""
-
 
 @pytest.fixture
 def plugin(tmp_path, plugins):
     """A distribution acme-kernels 1.0 with the kernel "product" in the module acme_files, and a model file of it."""
-    plugins("acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE})
+    plugins("acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SCALED})
     X = np.random.default_rng(0).standard_normal((30, 3))
     fk.save(fk.kpca(X, "product", 2, scale=2.0), tmp_path / "m")
     fk.save(fk.kpca(X, fk.get_kernel("product") + fk.get_kernel("linear"), 2), tmp_path / "sum")
@@ -623,7 +615,6 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
     for name in ("m", "sum"):
         for allowed in (False, [], ["other"], "other:product", ["acme-kernels:other"]):
             sys.modules.pop("acme_files", None)
-            registry.KERNELS.loaded.clear()
             with pytest.raises(ModelFileError, match=r"'product' of the distribution acme-kernels 1.0 .*allows") as e:
                 fk.load(plugin / name, plugins=allowed)
             assert "plugins=['acme-kernels:product']" in str(e.value)
@@ -638,7 +629,6 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
 def test_a_bare_name_needs_permission_too(plugin):
     rewritten(plugin / "m", lambda h, a: h["kernel"].update(name="product"))
     sys.modules.pop("acme_files", None)
-    registry.KERNELS.loaded.clear()
     with pytest.raises(ModelFileError, match="allows"):
         fk.load(plugin / "m")
     assert "acme_files" not in sys.modules
@@ -671,7 +661,6 @@ def test_a_plugin_refuses_parameters(plugin):
 def test_a_broken_plugin_is_not_the_file(plugin):
     (plugin / "acme_files.py").write_text("raise OSError('broken')")
     sys.modules.pop("acme_files", None)
-    registry.KERNELS.loaded.clear()
     with pytest.raises(PluginError, match="cannot be imported"):
         fk.load(plugin / "m", plugins=True)
 

@@ -1,4 +1,4 @@
-"""LAPACK's largest eigenpairs: by bisection where these are few, in little more than the matrix."""
+"""LAPACK's largest eigenpairs: by inverse iteration where these are not most, in little more than the matrix."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def test_pairs_of_any_spectrum_are_accurate(name, diagonal, attack):
         size = np.abs(values).max() * np.sqrt(n)
         assert np.abs(found - np.linalg.eigvalsh(A)[::-1][:c]).max() <= 4e-15 * size
         assert np.linalg.norm(A @ vectors - vectors * found) <= 4e-14 * size
-        assert np.linalg.norm(vectors.T @ vectors - np.eye(c)) <= 2e-13 * np.sqrt(n)
+        assert np.linalg.norm(vectors.T @ vectors - np.eye(c)) <= 4e-14 * np.sqrt(n)
 
 
-@pytest.mark.parametrize("c", [40, 120])
+@pytest.mark.parametrize("c", [40, 200])
 def test_vectors_are_the_only_large_array_beside_the_matrix(c):
     n = 500
     A = np.random.default_rng(0).standard_normal((n, n))

@@ -238,7 +238,7 @@ def test_what_registered_names_mean_goes_before_what_others_call_them():
     try:
         assert fk.get_kernel("cubic") is not None
     finally:
-        registry._session.pop("cubic")
+        registry.SESSION.pop("cubic")
 
 
 @pytest.mark.parametrize(

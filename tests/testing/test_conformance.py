@@ -12,13 +12,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from good_kernels import Good, GoodMap, GoodProduct, Plain
 from kernel_rows import OF_THEIR_OWN, own_rows
-from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
 import fastkpca as fk
 from fastkpca import testing
-from fastkpca.kernels import Cost, FeatureMap, Kernel, KernelParameterError, Moments, Offer, Summation
+from fastkpca.kernels import Cost, FeatureMap, Kernel, KernelParameterError, Moments, Offer
 from fastkpca.maps.fourier import FourierMap
 from fastkpca.testing import CHECKS, ConformanceError, check_declarations, check_kernel, parametrize_with_kernel_checks
 
@@ -67,85 +67,6 @@ def product_of_rows(X, Y):
 
 
 # A kernel that offers everything ------------------------------------------------------------------------------------
-
-
-class GoodMap(FeatureMap):
-    def __init__(self, points, sigma):
-        self.points, self.sigma = np.ascontiguousarray(points), sigma
-        K = np.exp(-cdist(self.points, self.points, "sqeuclidean") / (2 * sigma**2))
-        self.factor = np.linalg.cholesky(K + 1e-9 * np.eye(len(K)))
-        self.n_features = len(K)
-        self.rounding = 1e-9
-
-    def features(self, X):
-        K = np.exp(-cdist(self.points, X, "sqeuclidean") / (2 * self.sigma**2))
-        return solve_triangular(self.factor, K, lower=True).T
-
-    def residual(self, X, Phi=None):
-        Phi = self.features(X) if Phi is None else Phi
-        return np.maximum(1.0 - np.einsum("ij,ij->i", Phi, Phi), 0.0) + 1e-12
-
-    def state(self):
-        return {"map": "good", "sigma": self.sigma}, {"points": self.points}
-
-
-class GoodProduct(Summation):
-    error_bound = 1e-13
-
-    def __init__(self, sigma, X, Y=None):
-        self.K = np.exp(-cdist(X.all(), (X if Y is None else Y).all(), "sqeuclidean") / (2 * sigma**2))
-        self.symmetric = Y is None
-        self.shape = self.K.shape
-
-    def matmat(self, U):
-        return self.K @ U
-
-    def rmatmat(self, U):
-        return self.K.T @ U
-
-
-class Good(Kernel):
-    """exp(-|x - y|^2 / (2 sigma^2)), with a feature map, a product and everything else of its own."""
-
-    api_version = 1
-    positive_semidefinite = True
-    translation = "kernel"
-    parameters = {"sigma": None}
-    aliases = {"width": ("sigma", float)}
-    map_class = GoodMap
-    product_class = GoodProduct
-
-    def __init_subclass__(cls, version=1, **options):
-        super().__init_subclass__(**options)
-        if version is not None:
-            cls.api_version = version
-
-    def resolve(self, data):
-        return self if self.sigma is not None else type(self)(sigma=max(1.5, 0.5 * data.radius))
-
-    def block(self, X, Y):
-        return np.exp(-cdist(X, Y, "sqeuclidean") / (2 * self.sigma**2)).astype(X.dtype)
-
-    def diagonal(self, X):
-        return np.ones(len(X))
-
-    def entry_error(self, data, dtype):
-        return (data.n_features + 8) * float(np.finfo(dtype).eps) + 2.5e-16 * data.radius / self.sigma
-
-    def compiled_tile(self):
-        return "gaussian", {"sigma": self.sigma}
-
-    def feature_maps(self, data, tol, max_features):
-        offer = Offer("good", Cost(30, residual=tol), lambda sample: self.map_class(sample[:30], self.sigma))
-        return [offer] if max_features >= 30 else []
-
-    def feature_map_from_state(self, header, arrays):
-        return self.map_class(arrays["points"], header["sigma"])
-
-    def summations(self, data_x, data_y, tol):
-        if tol is not None and tol < 1e-13:
-            return ()
-        return [Offer("good", Cost(0), lambda X, Y=None: self.product_class(self.sigma, X, Y))]
 
 
 class GoodWithGradient(Good):
@@ -286,32 +207,20 @@ class Overflows(Good):
             return np.exp(-cdist(X, Y, "sqeuclidean") / (2 * np.float64(self.sigma) ** 2)).astype(X.dtype)
 
 
-class NotSemidefinite(Good):
+class NotSemidefinite(Plain):
     """exp(-d^3) is not positive semidefinite."""
 
     def block(self, X, Y):
         return np.exp(-((cdist(X, Y) / self.sigma) ** 3)).astype(X.dtype)
 
-    def compiled_tile(self):
-        return None
 
-    feature_maps = Kernel.feature_maps
-    summations = Kernel.summations
-
-
-class NotInvariant(Good):
+class NotInvariant(Plain):
     def block(self, X, Y):
         weight = [1 / (1 + np.einsum("ij,ij->i", A, A)) for A in (X.astype(float), Y.astype(float))]
         return (super().block(X, Y) * np.outer(*weight)).astype(X.dtype)
 
     def diagonal(self, X):
         return (1 / (1 + np.einsum("ij,ij->i", X, X))) ** 2
-
-    def compiled_tile(self):
-        return None
-
-    feature_maps = Kernel.feature_maps
-    summations = Kernel.summations
 
 
 class BoldError(Good):

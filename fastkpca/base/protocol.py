@@ -792,6 +792,10 @@ class OperatorMoments(Moments):
     def operator(self) -> OperatorMoments | None:
         return self
 
+    def compressed(self, n_threads: int) -> Any:
+        """`maps.toeplitz.Compressed`: the centred second moment in few directions; None where it needs too many."""
+        return None
+
 
 class NormPass(NamedTuple):
     """What one pass over the values of a symmetric kernel matrix gives.

@@ -11,6 +11,7 @@ rows and the protocol. Nothing here chooses a map, solves for eigenvalues, or kn
 ``pivots``            randomly pivoted Cholesky, for any positive semidefinite kernel: the map
 ``choosing``          the same: how pivots are chosen; ``probe`` how many a tolerance needs
 ``fourier``           Fourier features on a periodic box, whose second moment is never formed
+``compressed``        the few directions that a box of rows has among them
 ``toeplitz``          the second moment and its products, axis by axis
 ``transforms``        sums of waves from and to points
 ``passes``            a pass over all rows with any map

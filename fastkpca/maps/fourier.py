@@ -29,7 +29,7 @@ import scipy  # scipy.fft is loaded where it is used first
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
-from . import transforms
+from . import compressed, transforms
 from .monomial import same_columns
 from .toeplitz import DENSE, DENSE_LINE, FFT_FLOPS, ToeplitzMoments, product_flops, product_rounding
 
@@ -407,6 +407,10 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
     # two threads may make them at the same time
     waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
+    functions, size = [2.0 * m + 1.0 for m in half], float(D)
+    if d > 1 and compressed.LEAST <= D:
+        functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
+        size = min(size, prod(functions))
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(
@@ -416,8 +420,8 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + waves,
         residual=tol,
         moment_flops=row,
-        product_flops=product_flops(half),
-        moment_size=float(D),
+        product_flops=product_flops(functions, [4 * m + 1 for m in half]),
+        moment_size=size,
         rounding=rounding,
     )
     box = data.box

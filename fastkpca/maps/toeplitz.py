@@ -9,9 +9,10 @@ with it is a matrix product for each axis, or a fast Fourier transform where an 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import reduce
 from math import log2, prod, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
@@ -21,8 +22,9 @@ from ..base.caching import cached_property
 from ..base.protocol import BLAS_FLOPS, Moments, OperatorMoments
 from ..base.rounding import UNIT, rounding_factor
 from . import transforms
+from .compressed import LEAST, Directions, directions
 
-__all__ = ["DENSE", "DENSE_LINE", "ToeplitzMoments", "product_flops", "product_rounding"]
+__all__ = ["DENSE", "DENSE_LINE", "Compressed", "ToeplitzMoments", "product_flops", "product_rounding"]
 
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
@@ -31,8 +33,23 @@ DENSE_LINE, FLAT = 1024, 8e-3
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
 BY_FFT = 80
 """Waves of an axis from which on a fast Fourier transform takes less time than a product with their values."""
+DIRECTIONS_SHARE = 0.3
+"""Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 FFT_FLOPS = 3.5
 """Of a transform: for each number and logarithm of their count."""
+
+
+class Compressed(NamedTuple):
+    """A centred second moment in some of its directions."""
+
+    size: int
+    product: Callable[[np.ndarray], np.ndarray]
+    """Of it with columns (size, k)."""
+    product_error: float
+    lift: Callable[[np.ndarray], np.ndarray]
+    """(size, c) in these directions -> (D, c) among all features."""
+    left_out: float
+    """Bound on the trace of the moment in all other directions."""
 
 
 class ToeplitzMoments(OperatorMoments):
@@ -144,51 +161,78 @@ class ToeplitzMoments(OperatorMoments):
         # |t_j|^2 + |t_-j|^2 is twice the sum of the squares of both waves
         pairs = [np.concatenate([line, line[1:]]) for line in self.map.weights_of_pairs]
         square = float(np.sum(self._exact_count() ** 2 * reduce(np.multiply.outer, pairs)))
-        b, product = float(total @ total), float(total @ self._uncentred(total[:, None], 1)[:, 0])
+        b, product = float(total @ total), float(total @ self._uncentred(total[:, None], 1, self._axes)[:, 0])
         rounding = 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
         return sqrt(max(square - 2.0 * product / n + (b / n) ** 2, 0.0) + rounding)
 
-    @cached_property
-    def _axes(self) -> list[np.ndarray | None]:
-        """Values of an axis's features on the grid, (points, waves), over the root of its size; None where there are
-        many."""
+    def _waves(self) -> list[np.ndarray]:
+        """Values of an axis's features on the grid, (points, waves), over the root of its size."""
         made = []
         for m, n, root in zip(self.map.half, self.map.grid, self.map.roots):
             phases = np.arange(n)[:, None] * np.arange(m + 1) % n * (2.0 * np.pi / n)
-            waves = np.hstack([np.cos(phases), np.sin(phases[:, 1:])])
-            made.append(waves * (root / sqrt(n)) if len(root) < BY_FFT else None)
+            made.append(np.hstack([np.cos(phases), np.sin(phases[:, 1:])]) * (root / sqrt(n)))
         return made
 
-    def _uncentred(self, C: np.ndarray, n_threads: int) -> np.ndarray:
-        """S T S times each column."""
-        symbol, d, result = self.symbol, len(self.map.waves), np.empty((C.shape[1], len(C)))
-        parts = parallel.columns(len(result), len(result) * product_flops(self.map.half))
+    @cached_property
+    def _axes(self) -> list[np.ndarray | None]:
+        """The same; None where there are many."""
+        many = [len(root) >= BY_FFT for root in self.map.roots]
+        return [None] * len(many) if all(many) else [None if x else waves for x, waves in zip(many, self._waves())]
+
+    def compressed(self, n_threads: int) -> Compressed | None:
+        """The centred second moment in few directions; None where too many are needed."""
+        whole = self.map
+        if len(whole.half) == 1 or whole.n_features < LEAST:  # of one axis FFTs are as fast
+            return None
+        few = directions(whole.roots, whole._inside, DIRECTIONS_SHARE * whole.tail)
+        if few is None:
+            return None
+        total, axes = few.lowered(self.total), [waves @ basis for waves, basis in zip(self._waves(), few.bases)]
+
+        def product(U: np.ndarray) -> np.ndarray:
+            return self._uncentred(U, n_threads, axes, few) - np.outer(total, total @ U / max(self.count, 1e-300))
+
+        error = self.product_error * 2.0  # F Q is rounded, too
+        return Compressed(len(few.places), product, error, few.lift, self.count * few.left_out)
+
+    def _uncentred(
+        self, C: np.ndarray, n_threads: int, axes: Sequence[np.ndarray | None], few: Directions | None = None
+    ) -> np.ndarray:
+        """S T S times each column, of all features or in a ``few`` directions; ``axes``: their values on the grid."""
+        symbol, d, result = self.symbol, len(self.map.waves), np.zeros((C.shape[1], len(C)))
+        sizes = self.map.waves if few is None else few.sizes
+        parts = parallel.columns(len(result), len(result) * product_flops(sizes, symbol.shape))
         step = max(1, transforms.CACHED // symbol.size)
 
         def task(i: int) -> None:
             for start in range(parts[i].start, parts[i].stop, step):
                 some = slice(start, min(start + step, parts[i].stop))
-                values = C.T[some].reshape(-1, *self.map.waves)
+                values = C.T[some]
+                if few is not None:
+                    values = np.zeros((len(values), prod(sizes)))
+                    values[:, few.places] = C.T[some]
+                values = values.reshape(-1, *sizes)
                 for axis in range(d, 0, -1):
-                    values = self._to_grid(values, axis)
+                    values = self._to_grid(values, axis, axes[axis - 1])
                 values *= symbol
                 for axis in range(1, d + 1):
-                    values = self._from_grid(values, axis)
-                result[some] = values.reshape(len(values), -1)
+                    values = self._from_grid(values, axis, axes[axis - 1])
+                images = values.reshape(len(values), -1)
+                result[some] = images if few is None else images[:, few.places]
 
         parallel.each(task, len(parts), n_threads=n_threads)
         return result.T
 
-    def _to_grid(self, values: np.ndarray, axis: int) -> np.ndarray:
-        waves, m, n = self._axes[axis - 1], self.map.half[axis - 1], self.map.grid[axis - 1]
+    def _to_grid(self, values: np.ndarray, axis: int, waves: np.ndarray | None) -> np.ndarray:
+        m, n = self.map.half[axis - 1], self.map.grid[axis - 1]
         if waves is not None:
             return transforms.along(waves, values, axis)
         cosines, sines = np.split(0.5 * values * self._root_along(axis), [m + 1], axis=axis)
         cosines[(slice(None),) * axis + (0,)] *= 2.0
         return _from_waves(cosines, sines, n, axis)
 
-    def _from_grid(self, values: np.ndarray, axis: int) -> np.ndarray:
-        waves, m = self._axes[axis - 1], self.map.half[axis - 1]
+    def _from_grid(self, values: np.ndarray, axis: int, waves: np.ndarray | None) -> np.ndarray:
+        m = self.map.half[axis - 1]
         if waves is not None:
             return transforms.along(waves.T, values, axis)
         first, rest, _ = np.split(scipy.fft.rfft(values, axis=axis), [1, m + 1], axis=axis)
@@ -201,7 +245,7 @@ class ToeplitzMoments(OperatorMoments):
 
     def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
         total = self.total
-        return self._uncentred(C, n_threads) - np.outer(total, total @ C / max(self.count, 1e-300))
+        return self._uncentred(C, n_threads, self._axes) - np.outer(total, total @ C / max(self.count, 1e-300))
 
     def dense(self) -> np.ndarray | None:
         """The centred second moment where it is small, or a flat one on a line; None else."""
@@ -213,10 +257,10 @@ class ToeplitzMoments(OperatorMoments):
         return self.form() if self.trace**2 >= FLAT * D**1.5 * self.norm**2 else None
 
 
-def product_flops(half: tuple[int, ...]) -> float:
-    """Of a product of the second moment with a column."""
-    waves, grid, flops = [2 * m + 1 for m in half], [4 * m + 1 for m in half], 0.0
-    for c in range(len(half)):
+def product_flops(waves: Sequence[float], grid: Sequence[float]) -> float:
+    """Of a product of the second moment with a column, with so many functions and points by axis."""
+    flops = 0.0
+    for c in range(len(grid)):
         lines = prod(waves[:c]) * prod(grid[c + 1 :])
         by_fft = FFT_FLOPS * grid[c] * log2(grid[c])
         flops += 2.0 * lines * (by_fft if waves[c] >= BY_FFT else BLAS_FLOPS * 2.0 * waves[c] * grid[c])

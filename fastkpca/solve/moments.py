@@ -6,15 +6,15 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..base.lapack import largest_eigenpairs
-from ..base.protocol import Moments
+from ..base.protocol import Moments, OperatorMoments
 from ..base.room import DEFAULT_MEMORY
 from .basis import Basis, Space
-from .certificate import Certificate
+from .certificate import Certificate, cluster_labels
 from .costs import MOST_COLUMNS, Expenses
 from .eigen import Certifier, grow
 from .operators import MomentOperator
@@ -128,20 +128,60 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
-    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, failure)
-    A = MomentOperator(
-        lambda X: operator.matmat(X, n_threads),
-        D,
-        moments.trace,
-        operator.norm,
-        operator.product_error,
-        operator.indefinite,
-        operator.form,
-        moments.residual_trace,
-        n_threads,
-    )
-    pairs = leading_pairs(A, target, memory_limit=memory_limit, rng=rng)
+    # up to two searches follow one another
+    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
+    pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None
+    if pairs is None:
+        A = MomentOperator(
+            lambda X: operator.matmat(X, n_threads),
+            D,
+            moments.trace,
+            operator.norm,
+            operator.product_error,
+            operator.indefinite,
+            operator.form,
+            moments.residual_trace,
+            n_threads,
+        )
+        pairs = leading_pairs(A, target, memory_limit=memory_limit, rng=rng)
+    if pairs.certificate.failure_probability:  # any of them may have been the one that failed
+        pairs = replace(pairs, certificate=replace(pairs.certificate, failure_probability=failure))
     return pairs.values, pairs.vectors, pairs
+
+
+def _compressed_pairs(
+    moments: OperatorMoments,
+    target: SolverTarget,
+    memory_limit: float | None,
+    rng: np.random.Generator | int,
+    n_threads: int,
+) -> LeadingPairs | None:
+    """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
+    too inaccurate."""
+    small = moments.compressed(n_threads)
+    if small is None or 4 * target.c > small.size:
+        return None
+    norm = moments.norm
+    if not small.left_out <= target.tol * norm:  # nor of the largest eigenvalue
+        return None
+    operator = MomentOperator(
+        small.product,
+        small.size,
+        moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
+        norm,
+        small.product_error,
+        moments.indefinite,
+        lambda: small.product(np.eye(small.size)),
+        n_threads=n_threads,
+    )
+    pairs = leading_pairs(operator, replace(target, tol=0.5 * target.tol), memory_limit=memory_limit, rng=rng)
+    bounds = pairs.certificate.eigenvalue_bounds + np.array([0.0, small.left_out])
+    if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
+        return None
+    # |C21|^2 <= |C11| |C22| for a semidefinite C
+    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite
+    certificate = replace(pairs.certificate, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds))
+    return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 
 
 @dataclass(frozen=True)

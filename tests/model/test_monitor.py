@@ -190,7 +190,6 @@ def test_rows_near_the_mean_of_large_ones(seed):
 @pytest.mark.parametrize("tol", [1e-5, 1e-8])
 def test_rows_around_the_box_of_fourier_features(d, tol):
     """From there the periodic images of the training rows are nearer than from inside."""
-    pytest.importorskip("finufft")
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (40, d))
     X[:20] = np.abs(X[:20]) ** 0.05
@@ -256,7 +255,6 @@ def test_types_threads_files_and_progress(tmp_path):
 
 
 def test_fourier_features():
-    pytest.importorskip("finufft")
     X, new = rows(400, 2), rows(50, 2, seed=3)
     model = fit(X, "gaussian", 6, {"sigma": 0.5, "features": "fourier", "tol": 1e-9})
     t2, spe = reference("gaussian", {"sigma": 0.5}, X, new, 6)

@@ -469,8 +469,6 @@ def test_pickles_that_hold_the_rows_twice_are_loaded():
 
 @pytest.mark.parametrize("features", ["monomial", "pivots", "fourier"])
 def test_models_with_each_feature_map_can_be_pickled(features):
-    if features == "fourier":
-        pytest.importorskip("finufft")
     kernel = ("polynomial", {"degree": 2}) if features == "monomial" else ("gaussian", {"sigma": 2.0})
     X = IRIS[:, :2]
     model = fk.kpca(X, kernel[0], 2, features=features, tol=1e-3, **kernel[1])

@@ -1,0 +1,114 @@
+"""The second moment of Fourier features in the few directions that a box of rows has.
+
+Modes belong to the whole period, and rows fill only a box of it. Along an axis with features phi(x), 2 M + 1 of them,
+the functions v.phi(x) of an orthonormal basis v_a (right singular vectors of phi on the box's interval, Slepian's
+functions for these weights) fall to nothing there one after the other, and so do their products over the axes: some
+hundreds of ten thousand. With Q these products' directions, C the centred second moment and C11 = Q' C Q,
+
+    lambda_i(C11) <= lambda_i(C) <= lambda_i(C11) + tr C22,      tr C22 <= N tau
+
+(Cauchy's interlacing; Aronszajn's inequality, as C is semidefinite), tau the sum, over the products left out, of the
+largest values of their squares on the box.
+
+The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
+of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
+polynomial is nowhere larger than 1 / cos(pi / 8) times its largest value at 4 q Chebyshev nodes (Ehlich, Zeller 1964).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import cos, lgamma, log, pi, prod
+
+import numpy as np
+
+from ..base.rounding import UNIT
+from .transforms import along, waves_at
+
+__all__ = ["LEAST", "MOST", "Directions", "directions", "expected_functions"]
+
+LEAST, MOST = 600, 60_000
+"""Features from which on fewer directions are looked for, and directions that are kept, at most."""
+
+
+class Directions:
+    """Products of functions of the axes.
+
+    Parameters
+    ----------
+    bases : list of ndarray (2 M_c + 1, r_c)
+        Orthonormal combinations of an axis's features.
+    places : ndarray (k,)
+        Numbers of the products that are kept.
+    left_out : float
+        Bound on the sum of the squares of the others, for a row of the box.
+    """
+
+    def __init__(self, bases: list[np.ndarray], places: np.ndarray, left_out: float):
+        self.bases, self.places, self.left_out = bases, places, left_out
+        self.sizes = tuple(basis.shape[1] for basis in bases)
+
+    def lift(self, V: np.ndarray) -> np.ndarray:
+        """(k, c) in these directions -> (D, c) among all features."""
+        parts = np.zeros((V.shape[1], prod(self.sizes)))
+        parts[:, self.places] = V.T
+        parts = parts.reshape(-1, *self.sizes)
+        for axis, basis in enumerate(self.bases, 1):
+            parts = along(basis, parts, axis)
+        return parts.reshape(len(parts), -1).T
+
+    def lowered(self, v: np.ndarray) -> np.ndarray:
+        """Q' v for a vector of all features."""
+        part = v.reshape(1, *(len(basis) for basis in self.bases))
+        for axis, basis in enumerate(self.bases, 1):
+            part = along(basis.T, part, axis)
+        return np.asarray(part.ravel()[self.places])
+
+
+def expected_functions(reach: float) -> float:
+    """About how many an axis has, with this M times the half-length of the box, at tolerances near 1e-6."""
+    return 2.0 / pi * reach + 7.0
+
+
+def directions(roots: list[np.ndarray], inside: np.ndarray, tau: float) -> Directions | None:
+    """As few as leave at most ``tau`` a row; None where these are too many.
+
+    Parameters
+    ----------
+    roots : list of ndarray (2 M_c + 1,)
+        What the waves of an axis are multiplied by.
+    inside : ndarray (d,)
+        Half-lengths of the box, in phases.
+    tau : float
+    """
+    if prod(expected_functions(len(root) // 2 * float(r)) for root, r in zip(roots, inside)) > 8.0 * MOST:
+        return None
+    axes = [_functions(root, float(r)) for root, r in zip(roots, inside, strict=True)]
+    squares = reduce(np.multiply.outer, [largest**2 for _, largest in axes])
+    order = np.argsort(squares, axis=None)
+    sums = np.cumsum(squares.ravel()[order])
+    left = int(np.searchsorted(sums, tau, side="right"))
+    if not 0 < len(order) - left <= MOST:
+        return None
+    numbers = np.unravel_index(np.sort(order[left:]), squares.shape)
+    sizes = tuple(int(number.max()) + 1 for number in numbers)
+    bases = [basis[:, :size] for (basis, _), size in zip(axes, sizes)]
+    return Directions(
+        bases, np.ravel_multi_index(numbers, sizes), float(sums[left - 1]) * (1.0 + 1e-9) if left else 0.0
+    )
+
+
+def _functions(root: np.ndarray, r: float) -> tuple[np.ndarray, np.ndarray]:
+    """All functions of an axis, orthonormal (2 M + 1, 2 M + 1), and bounds on their absolute values, falling."""
+    m, order = len(root) // 2, 8
+    largest_anywhere = float(np.linalg.norm(root[: m + 1]))  # of a unit vector: (sum_m w_m)^(1/2)
+    reach = log(max(m * r / 2.0, 1e-300))
+    while log(2.0) + order * reach - lgamma(order + 1.0) > log(UNIT):
+        order += 2
+    nodes = r * np.cos(pi * (2.0 * np.arange(4 * order) + 1.0) / (8.0 * order))
+    values = waves_at(nodes, m) * root
+    basis = np.linalg.svd(values, full_matrices=len(values) < len(root))[2].T
+    left = UNIT * largest_anywhere
+    largest = (np.abs(values @ basis).max(axis=0) + left + 1e-14 * largest_anywhere) / cos(pi / 8.0) + left
+    falling = np.argsort(-largest, kind="stable")
+    return basis[:, falling], largest[falling]

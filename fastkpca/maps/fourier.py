@@ -42,7 +42,7 @@ __all__ = [
 
 LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
-TILE = 1 << 16
+TILE = 1 << 15
 """Rows of a tile: what a transform costs beside its rows is paid once a tile."""
 COLUMNS = 10
 """Of scores: their transforms share what is to be done for a row."""

@@ -83,9 +83,14 @@ function Phi = features(map, X, kernel)
     case 'pivots'
       Phi = (map.factor \ gram(kernel, map.pivots, X))';
     case 'waves'
-      T = 2 * pi * ((X - map.centre) ./ map.period) * map.modes';
-      middle = (size(T, 2) + 1) / 2;
-      Phi = sqrt(2 * map.weights) .* [sin(T(:, 1:middle-1)), ones(n, 1) / sqrt(2), cos(T(:, middle+1:end))];
+      Phi = repmat(sqrt(map.weights), n, 1);
+      for i = 1:size(X, 2)                  % a cosine of each axis, or a sine where the mode is negative
+        T = 2 * pi * ((X(:, i) - map.centre(i)) / map.period(i)) * map.modes(:, i)';
+        h = cos(T);
+        sines = map.modes(:, i)' < 0;
+        h(:, sines) = -sin(T(:, sines));
+        Phi = Phi .* h;
+      end
       Phi(any(X < map.low | X > map.high, 2), :) = 0;
     case 'scaled'
       Phi = sqrt(map.factor) * features(map.parts{1}, X, kernel);

@@ -698,8 +698,8 @@ class Moments:
             C[:i, i] = C[i, :i]
         return C
 
-    def matmat(self, C: np.ndarray) -> np.ndarray:
-        """Centred second moment times C (D, k)."""
+    def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        """Centred second moment times C (D, k); the same bits at any number of threads."""
         return self.dense() @ C
 
     def operator(self) -> OperatorMoments | None:
@@ -747,15 +747,8 @@ class OperatorMoments(Moments):
     def operator(self) -> OperatorMoments | None:
         return self
 
-    def compressed(self) -> Any:
-        """The centred second moment in few directions.
-
-        Returns
-        -------
-        `maps.compressed.Compressed` or None
-            Products with it; a function that turns vectors (k, c) of these directions into (D, c); bounds. None where
-            too many directions are needed.
-        """
+    def compressed(self, n_threads: int) -> Any:
+        """`maps.toeplitz.Compressed`: the centred second moment in few directions; None where it needs too many."""
         return None
 
 

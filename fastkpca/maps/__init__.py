@@ -11,9 +11,9 @@ rows and the protocol. Nothing here chooses a map, solves for eigenvalues, or kn
 ``pivots``            randomly pivoted Cholesky, for any positive semidefinite kernel: the map
 ``choosing``          the same: how pivots are chosen; ``probe`` how many a tolerance needs
 ``fourier``           Fourier features on a periodic box, whose second moment is never formed
-``compressed``        its second moment in the few directions that a box of rows has
-``toeplitz``          its products, from fast Fourier transforms
-``transforms``        fast Fourier transforms from and to points
+``compressed``        the few directions that a box of rows has among them
+``toeplitz``          the second moment and its products, axis by axis
+``transforms``        sums of waves from and to points
 ``passes``            a pass over all rows with any map
 ``draws``             random rows that a pass draws by their residuals
 ``uncentred``         second moments about zero, from centred ones

@@ -251,8 +251,8 @@ class _ScaledMoments(OperatorMoments):
         second = self._of_part.dense()
         return None if second is None else self._factor * second
 
-    def matmat(self, C: np.ndarray) -> np.ndarray:
-        return self._factor * self._of_part.matmat(C)
+    def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        return self._factor * self._of_part.matmat(C, n_threads)
 
     def operator(self) -> OperatorMoments | None:
         return None if self._of_part.operator() is None else self

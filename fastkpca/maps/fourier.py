@@ -5,9 +5,10 @@ With k_per(s) = sum_n k(s + n L) = sum_m w_m exp(2 pi i m.s / L), w_m >= 0 (Pois
 
     k = Phi Phi'  +  (modes left out: semidefinite, diagonal tau)  -  (images: at most ``defect`` an entry).
 
-The features of a pair +-m are sqrt(2 w_m) cos and sin; D is the number of modes. Their uncentred second moment is
-S T S with S = diag(sqrt w) and T the Toeplitz matrix of t_j = sum_i exp(-2 pi i j.x_i / L), |j_c| <= 2 M_c: one
-non-uniform FFT of ones holds the whole data set, and a product with it is two ordinary FFTs, whatever N is (the
+A mode weighs a product over the axes. The features are the products of sqrt(2 w_m) cos(2 pi m x / L), sqrt(w_0), and
+sqrt(2 w_m) sin(2 pi m x / L) over the axes; D is the number of modes. Their uncentred second moment is S T S with S the
+diagonal matrix of the roots and T made of the sums of such products with up to 2 M waves an axis: one non-uniform
+transform of ones holds the whole data set, and a product with the moment takes the same time whatever N is (the
 equispaced Fourier representation of P. Greengard, M. Rachh and A. Barnett, 2022).
 
 A *new* row can lie anywhere. Within ``margin`` of the box of the data the nearest image of a data point is still
@@ -17,36 +18,32 @@ as 0 there. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import reduce
-from math import ceil, erfc, exp, expm1, inf, log, pi, prod, sqrt
+from math import ceil, erfc, exp, expm1, log, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
+import scipy  # scipy.fft is loaded where it is used first
 
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import compressed, transforms
 from .monomial import same_columns
-from .toeplitz import DENSE, DENSE_LINE, ToeplitzMoments, lines_of, product_rounding
+from .toeplitz import DENSE, DENSE_LINE, FFT_FLOPS, ToeplitzMoments, product_flops, product_rounding
 
 __all__ = [
-    "BoxModes",
     "FourierMap",
     "fourier_offers",
-    "gaussian_box_modes",
     "gaussian_fourier_map",
     "gaussian_images",
 ]
 
 LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
-FFT_FLOPS, DIRECTION_FLOPS = 5.0, 350.0
-"""Of a product with a column: for each number of its transform and logarithm of their count; and for each direction
-that stands for many modes."""
-LEAST_TILE, LARGEST_TILE = 1 << 14, 1 << 20
+TILE = 1 << 15
+"""Rows of a tile: what a transform costs beside its rows is paid once a tile."""
 COLUMNS = 10
 """Of scores: their transforms share what is to be done for a row."""
 BEYOND = 1e-4
@@ -55,13 +52,12 @@ two rows of the box and their images, whose error is then far below any toleranc
 SHARE = 0.1
 """Of the tolerance, for the modes left out, and as much for the error of the transforms: few more of both, and room for
 a first eigenvalue that a few rows of a flat spectrum overrate."""
-KRYLOV_COLUMNS, LITTLE = 100, 0.05
-"""Of an iteration, whose products' errors add up, about; and the share of the tolerance that such errors may take
-without a closer look at them."""
+KRYLOV_COLUMNS = 100
+"""Of an iteration, whose products' errors add up, about."""
 
 
 class FourierMap(FeatureMap):
-    """sqrt(2 w_m) cos(2 pi m.(x - centre) / L) and sin, over half of the modes of a centred box.
+    """Products over the axes of sqrt(2 w_m) cos(2 pi m (x - centre) / L) and sin, for the modes of a centred box.
 
     Parameters
     ----------
@@ -69,8 +65,8 @@ class FourierMap(FeatureMap):
         Smallest and largest coordinates of the rows for which ``defect`` holds.
     margin : ndarray (d,)
         How far outside the box a new row still counts; the period is the box's side plus twice this, by axis.
-    weights : ndarray (2 M_1 + 1, ..., 2 M_d + 1)
-        w_m, symmetric under m -> -m, non-negative.
+    lines : list of ndarray (M_c + 1,)
+        w_m for 0 <= m <= M_c by axis, non-negative: a mode weighs their product, and as much as with -m for m.
     tail : float
         Upper bound on the sum of the weights left out.
     images : float
@@ -82,12 +78,13 @@ class FourierMap(FeatureMap):
     """
 
     kind = "fourier"
+    tile_rows = TILE
 
     def __init__(
         self,
         box: np.ndarray,
         margin: np.ndarray,
-        weights: np.ndarray,
+        lines: Sequence[np.ndarray],
         *,
         tail: float,
         images: float,
@@ -96,40 +93,42 @@ class FourierMap(FeatureMap):
     ):
         self.box = np.array(box, dtype=np.float64)
         self.margin = np.array(margin, dtype=np.float64)
-        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
+        self.lines = [np.array(line, dtype=np.float64) for line in lines]
         self.tail, self.images, self.beyond, self.eps = float(tail), float(images), float(beyond), float(eps)
         self.transform_eps = self.eps
-        self.half = tuple(n // 2 for n in self.weights.shape)
-        self.n_features = self.weights.size
+        self.half = tuple(len(line) - 1 for line in self.lines)
+        self.waves = tuple(2 * m + 1 for m in self.half)
+        self.grid = tuple(scipy.fft.next_fast_len(4 * m + 1, real=True) for m in self.half)
+        self.n_features = prod(self.waves)
         self.centre = self.box.mean(axis=0)
         self.period = (self.box[1] - self.box[0]) + 2.0 * self.margin
         # the phase of the box's own rim, with room for its rounding: what lies so little outside does no harm
         self._inside = pi * (self.box[1] - self.box[0]) / self.period * (1.0 + 1e-12) + 1e-14
-        self._half_root = np.sqrt(self.weights[self.half[0] :])
-        total = float(self.weights.sum())
-        axes = range(self.weights.ndim)
-        self._lines = [self.weights.sum(axis=tuple(e for e in axes if e != c)) for c in axes]
-        # the moment's own: |S E S|_F^2 = sum_j |e_j|^2 (w * w)_j for the errors e of t, and (w * w)_j add up to
-        # (sum w)^2, so S T S errs by sum w times the weighted root mean square of e, and with its mean three times that
-        doubled = tuple(2 * m for m in self.half)
-        rim = max(float(line[0] / line.max()) for line, _ in lines_of(self.weights, self.half))
-        self.transform_error = 3.01 * total * transforms.error_bound(doubled, self.eps, _safety(rim, self.eps))
+        self._doubled = [np.concatenate([line[:1], 2.0 * line[1:]]) for line in self.lines]  # -m counts with m
+        self.roots = [np.sqrt(np.concatenate([line, line[1:]])) for line in self._doubled]
+        self.root = reduce(np.multiply.outer, self.roots)
+        self.total = prod(float(line.sum()) for line in self._doubled)
+        # the moment's own: with the errors e of t_j = sum_i exp(-i j.x_i) it errs by a matrix of the squared Frobenius
+        # norm sum_j |e_j|^2 (w * w)_j, and (w * w)_j add up to (sum w)^2, so by sum w times the weighted root mean
+        # square of e, and with its mean three times that
+        self.transform_error = 3.01 * self.total * transforms.error_bound(tuple(2 * m for m in self.half), self.eps)
         self.defect = self.images + self.transform_error
-        self._kept_nodes: dict[int, transforms.Nodes] = {}
+        self._known: dict[tuple[bool, int, int], transforms.Nodes] = {}
         self.rounding = (4.0 * pi * sum(self.half) + 64.0) * UNIT
-        # half of the work of a tile in the transform's grid, which costs as much whatever the rows
-        grid = prod(2 * (4 * m + 1) for m in self.half)
-        self.tile_rows = 1 << (min(max(grid // 2, LEAST_TILE), LARGEST_TILE).bit_length() - 1)
 
-    def _moment_nodes(self, n: int) -> transforms.Nodes:
-        """For sums of all products of two waves over about n rows of the box; kept for other tiles."""
-        size = transforms.about(max(n, LEAST_TILE // 2))
-        if size not in self._kept_nodes:
-            doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
-            modes = transforms.mean_modes(lines)
-            nodes = transforms.nodes_inside(doubled, self.eps, self._inside, modes=modes, n=size)
-            self._kept_nodes.setdefault(size, nodes)
-        return self._kept_nodes[size]
+    def _nodes(self, P: np.ndarray, k: int = 1, *, pairs: bool = False) -> transforms.Nodes:
+        """For k columns at the points P, of waves or (``pairs``) of all products of two; kept for other tiles of about
+        as many rows of the box."""
+        n, inside = max(P.shape[1], 1), bool((np.abs(P) <= self._inside[:, None]).all())
+        key = pairs, k, 1 << (n - 1).bit_length()
+        if inside and key in self._known:
+            return self._known[key]
+        half, lines = self.half, self._doubled
+        if pairs:
+            half, lines = tuple(2 * m for m in half), self.weights_of_pairs
+        ends = np.stack([-self._inside, self._inside] if inside else [P.min(axis=1), P.max(axis=1)])
+        nodes = transforms.Nodes(half, self.eps, ends, key[2], k, transforms.mean_modes(lines))
+        return self._known.setdefault(key, nodes) if inside else nodes
 
     def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
@@ -144,38 +143,18 @@ class FourierMap(FeatureMap):
         P *= (2.0 * pi / self.period)[:, None]
         return np.clip(P, -pi, pi, out=P), near
 
-    # A real vector u of D numbers stands for the Hermitian one c with c_j = (u_j + i u_(-j)) / sqrt 2 for modes j
-    # after the middle one in lexicographic order, and c_0 = u_0: an isometry.
-
-    def _pack(self, U: np.ndarray) -> np.ndarray:
-        """(D, k) -> Hermitian half spectra (k, M_1 + 1, ...)."""
-        middle, rest = self.n_features // 2, self.weights[0].size // 2
-        c = np.empty((U.shape[1], middle + 1 + rest), dtype=np.complex128)
-        c[:, rest] = U[middle]
-        c.real[:, rest + 1 :] = sqrt(0.5) * U[middle + 1 :].T
-        c.imag[:, rest + 1 :] = sqrt(0.5) * U[:middle][::-1].T
-        c[:, :rest] = np.conj(c[:, 2 * rest : rest : -1])
-        return c.reshape((len(c), *self._half_root.shape))
-
-    def _unpack(self, c: np.ndarray) -> np.ndarray:
-        """The inverse of ``_pack``: (D, k), column-major."""
-        middle, rest = self.n_features // 2, self.weights[0].size // 2
-        c = c.reshape(len(c), -1)
-        U = np.empty((len(c), self.n_features))
-        U[:, middle] = c[:, rest].real
-        U[:, middle + 1 :] = sqrt(2.0) * c.real[:, rest + 1 :]
-        U[:, :middle] = sqrt(2.0) * c.imag[:, :rest:-1]
-        return U.T
+    @property
+    def weights_of_pairs(self) -> list[np.ndarray]:
+        """(w * w)_j for 0 <= j <= 2 M by axis, those of -j counted with j."""
+        both = [np.convolve(x, x)[len(x) - 1 :] for x in (np.hstack([line[:0:-1], line]) for line in self.lines)]
+        return [np.concatenate([line[:1], 2.0 * line[1:]]) for line in both]
 
     def features(self, X: np.ndarray) -> np.ndarray:
         P, near = self._points(X)
-        phases = np.zeros((P.shape[1], 1))
-        for c, m in enumerate(self.half):
-            step = P[c, :, None] * np.arange(-m, m + 1.0)
-            phases = (phases[:, :, None] + step[:, None, :]).reshape(P.shape[1], -1)
-        middle = self.n_features // 2
-        Phi = np.sqrt(2.0 * self.weights.ravel()) * np.hstack([np.sin(phases[:, :middle]), np.cos(phases[:, middle:])])
-        Phi[:, middle] *= sqrt(0.5)
+        Phi = np.ones((P.shape[1], 1))
+        for p, m, root in zip(P, self.half, self.roots):
+            waves = transforms.waves_at(p, m) * root
+            Phi = (Phi[:, :, None] * waves[:, None, :]).reshape(len(waves), Phi.shape[1] * waves.shape[1])
         if near is not None:
             Phi[~near] = 0.0
         return Phi.astype(np.asarray(X).dtype, copy=False)
@@ -184,52 +163,51 @@ class FourierMap(FeatureMap):
         residual = np.full(len(X), self.tail)
         near = self._points(X)[1]
         if near is not None:
-            residual[~near] = self.tail + float(self.weights.sum()) * (1.0 + 1e-12)
+            residual[~near] = self.tail + self.total * (1.0 + 1e-12)
         return residual
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
         P, near = self._points(X)
         if near is not None:
             U = np.where(near[:, None], U, 0.0)
-        return self._unpack(transforms.type1(P, U, self.half, self.eps, self._lines) * self._half_root)
+        sums = transforms.type1(P, np.asarray(U, dtype=np.float64), self._nodes(P, U.shape[1]))
+        return (sums * self.root).reshape(len(sums), -1).T
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
         return self.applied(C)(X)
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         C = np.asarray(C, dtype=np.float64)
-        sizes = np.linalg.norm(C, axis=0) * sqrt(self.weights.sum())
-        spectra = self._pack(C) * self._half_root
-        modes = transforms.modes_of(spectra, self.half, sizes)
-
-        known: dict[int, transforms.Nodes] = {}  # goes to other processes with the function, as a cache would not
+        coefficients = self._coefficients(C)
 
         def values(X: np.ndarray) -> np.ndarray:
+            if 8 * len(X) * self.n_features <= transforms.CACHED:  # of few rows a sum of waves is the faster way
+                return self.features(X) @ C
             P, near = self._points(X)
-            # rows of the box share the waves at nodes
-            inside = P.size > 0 and bool((np.abs(P) <= self._inside[:, None]).all())
-            n = transforms.about(len(X))
-            if inside and n not in known:
-                known[n] = transforms.nodes_inside(self.half, self.eps, self._inside, len(spectra), modes, n)
-            nodes = known[n] if inside else None
-            values = transforms.type2(P, spectra, self.half, self.eps, modes, nodes)
+            values = transforms.type2(P, coefficients, self._nodes(P, len(coefficients)))
             if near is not None:
                 values[~near] = 0.0
             return values
 
         return values
 
+    def _coefficients(self, C: np.ndarray) -> np.ndarray:
+        """Of the waves, (k, 2 M_1 + 1, ...), for those of the features, (D, k)."""
+        return np.asarray(C, dtype=np.float64).T.reshape(C.shape[1], *self.waves) * self.root
+
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        # the derivative of a wave is the wave times i times its frequency: a transform for each axis
-        spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
-        first = np.arange(self.half[0] + 1.0)
-        modes = [first, *(np.arange(-m, m + 1.0) for m in self.half[1:])]
-        frequencies = np.meshgrid(*modes, indexing="ij")
-        along = [2j * pi / side * spectra * mode for side, mode in zip(self.period, frequencies)]
+        along = []
+        for axis, (side, m) in enumerate(zip(self.period, self.half)):
+            # the derivative of sin(m x) is m cos(m x), that of cos(m x) -m sin(m x)
+            cosines, sines = np.split(np.moveaxis(self._coefficients(C), axis + 1, -1), [m + 1], axis=-1)
+            rates = 2.0 * pi / side * np.arange(m + 1.0)
+            turned = np.concatenate([0.0 * cosines[..., :1], rates[1:] * sines, -rates[1:] * cosines[..., 1:]], axis=-1)
+            along.append(np.moveaxis(turned, -1, axis + 1))
 
         def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
-            values = np.stack([transforms.type2(P, spectrum, self.half, self.eps) for spectrum in along], axis=2)
+            nodes = self._nodes(P, C.shape[1])
+            values = np.stack([transforms.type2(P, coefficients, nodes) for coefficients in along], axis=2)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -255,11 +233,11 @@ class FourierMap(FeatureMap):
         return self
 
     def formula(self) -> dict[str, Any]:
-        grids = np.meshgrid(*(np.arange(-m, m + 1.0) for m in self.half), indexing="ij")
+        modes = [np.concatenate([np.arange(m + 1.0), -np.arange(1.0, m + 1.0)]) for m in self.half]  # sines: -m
         return {
             "kind": "waves",
-            "modes": np.stack([grid.ravel() for grid in grids], axis=1),
-            "weights": self.weights.ravel()[None, :],
+            "modes": np.stack([grid.ravel() for grid in np.meshgrid(*modes, indexing="ij")], axis=1),
+            "weights": self.root.reshape(1, -1) ** 2,
             "centre": self.centre[None, :],
             "period": self.period[None, :],
             "low": (self.box[0] - self.margin)[None, :],
@@ -269,11 +247,11 @@ class FourierMap(FeatureMap):
     @classmethod
     def stored_size(cls, record: Record, n_columns: int) -> int:
         same_columns(record, record.array("box", (2, None)).shape[1], n_columns)
-        return int(record.array("weights", (None,) * n_columns).size)
+        return prod(2 * len(record.array(name, (None,))) - 1 for name in _names_of_lines(n_columns))
 
     def is_of_gaussian(self, sigma: float) -> bool:
         # no number of it is sigma itself, but its weights add up to k(0) = 1 but for tail and images
-        left = abs(float(self.weights.sum()) + self.tail - 1.0)
+        left = abs(self.total + self.tail - 1.0)
         return left <= 2.0 * self.images + self.tail + 1e-9
 
     def new_moments(self) -> ToeplitzMoments:
@@ -281,43 +259,40 @@ class FourierMap(FeatureMap):
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header = {"map": self.kind, "tail": self.tail, "images": self.images, "beyond": self.beyond, "eps": self.eps}
-        return header, {"box": self.box, "margin": self.margin, "weights": self.weights}
+        lines = dict(zip(_names_of_lines(len(self.lines)), self.lines))
+        return header, {"box": self.box, "margin": self.margin} | lines
+
+    def __reduce__(self) -> tuple:
+        return type(self).from_state, self.state()
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> FourierMap:
         record = Record(header, arrays, "the Fourier feature map")
         record.keys(("map", "tail", "images", "beyond", "eps"))
-        record.names(("box", "margin", "weights"))
         box = record.array("box", (2, None))
         d = box.shape[1]
-        margin, weights = record.array("margin", (d,), least=0.0), record.array("weights", (None,) * d, least=0.0)
         if not (1 <= d <= 3 and (box[1] >= box[0]).all()):
             raise record.refuse(f"its box has {d} sides, or one of negative length")
-        if any(n % 2 == 0 for n in weights.shape) or not (weights == np.flip(weights)).all():
-            raise record.refuse(f"its weights of shape {weights.shape} are not symmetric about a middle one")
+        record.names(("box", "margin", *_names_of_lines(d)))
+        margin = record.array("margin", (d,), least=0.0)
+        lines = [record.array(name, (None,), least=0.0) for name in _names_of_lines(d)]
+        if not all(len(line) for line in lines):
+            raise record.refuse("it has no modes along an axis")
         with np.errstate(over="ignore"):
             period = box[1] - box[0] + 2.0 * margin
-            if not ((period > 1e-300).all() and np.isfinite(period).all() and np.isfinite(weights.sum())):
+            if not ((period > 1e-300).all() and np.isfinite(period).all() and np.isfinite(prod(map(np.sum, lines)))):
                 raise record.refuse("its period is zero or infinite, or its weights overflow")
         return cls(
             box,
             margin,
-            weights,
+            lines,
             **{name: record.number(name, least=0.0) for name in ("tail", "images", "beyond")},
             eps=record.number("eps", above=0.0, most=1.0),
         )
 
 
-def gaussian_modes(period: float, sigma: float, tail: float) -> tuple[np.ndarray, float]:
-    """Weights w_m, |m| <= M, of the periodic Gaussian and a bound on the sum of the others, at most ``tail``.
-
-    w_m = sqrt(2 pi) sigma / L exp(-2 (pi sigma m / L)^2); beyond M they fall faster than the geometric series of the
-    first ratio.
-    """
-    a, scale = _mode_weights(period, sigma)
-    last, left = _last_mode(period, sigma, tail)
-    m = np.arange(-last, last + 1.0)
-    return scale * np.exp(-a * m * m), left
+def _names_of_lines(d: int) -> list[str]:
+    return [f"weights{c}" for c in range(d)]
 
 
 def _mode_weights(period: float, sigma: float) -> tuple[float, float]:
@@ -341,48 +316,6 @@ def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
     return last, beyond(last)
 
 
-@dataclass(frozen=True)
-class BoxModes:
-    """Weights of the Gaussian's modes on a periodic box, and the weight of the modes left out.
-
-    Attributes
-    ----------
-    axes : list of ndarray
-        Weights by axis; a mode of the box weighs their product.
-    total : float
-        Their sum over the box.
-    tail : float
-        Bound on the sum of the weights left out.
-    exponent : float
-        The largest -log of a weight, which a weight's rounding grows with.
-    """
-
-    axes: list[np.ndarray]
-    total: float
-    tail: float
-    exponent: float
-
-    @property
-    def half(self) -> tuple[int, ...]:
-        """M by axis."""
-        return tuple(len(weights) // 2 for weights in self.axes)
-
-    def weights(self) -> np.ndarray:
-        """One for each mode of the box."""
-        return reduce(np.multiply.outer, self.axes)
-
-
-def gaussian_box_modes(periods: np.ndarray, sigma: float, tail: float) -> BoxModes:
-    """The modes of a box with these periods, at most ``tail`` left out along each axis."""
-    axes = [gaussian_modes(period, sigma, tail) for period in periods]
-    sums = [float(weights.sum()) for weights, _ in axes]
-    left = 0.0
-    for c, (_, left_c) in enumerate(axes):
-        left += left_c * prod(sums[e] + axes[e][1] for e in range(len(axes)) if e != c)
-    exponent = max(log(1.0 / max(float(weights.min()), 1e-300)) for weights, _ in axes)
-    return BoxModes([weights for weights, _ in axes], prod(sums), left, exponent)
-
-
 def gaussian_images(reach: float, period: float, sigma: float) -> float:
     """Bound on sum_(n != 0) g(s + n L) for |s| <= reach < L, one coordinate."""
     gap = max(period - reach, 0.0)
@@ -399,17 +332,9 @@ def _margin(d: int) -> float:
     return sqrt(2.0 * log(4.0 * d / BEYOND))
 
 
-def _safety(rim: float, eps: float) -> float | None:
-    """Of the errors of t where (w * w)_j weighs them: the weights that meet at the rim of t are ``rim`` of the largest,
-    squared."""
-    return transforms.WEIGHTED_SAFETY if rim**2 <= eps else None
-
-
-def _eps_for(rim: float, tol: float, d: int) -> float:
+def _eps_for(tol: float) -> float:
     """The accuracy to ask of the transforms, so that they take ``SHARE`` of tol."""
-    share = SHARE / 3.01 * tol
-    eps = transforms.eps_for(share, d, transforms.WEIGHTED_SAFETY)
-    return eps if _safety(rim, eps) else transforms.eps_for(share, d)
+    return transforms.eps_for(SHARE / 3.01 * tol)
 
 
 def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMap:
@@ -419,68 +344,39 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     d = len(sides)
     margin = np.full(d, _margin(d) * sigma)
     periods = sides + 2.0 * margin
-    modes = gaussian_box_modes(periods, sigma, SHARE * tol / d)
+    lines, left = [], []
+    for period in periods:
+        a, scale = _mode_weights(period, sigma)
+        last, beyond = _last_mode(period, sigma, SHARE * tol / d)
+        lines.append(scale * np.exp(-a * np.arange(last + 1.0) ** 2))
+        left.append(beyond)
+    sums = [float(line[0] + 2.0 * line[1:].sum()) for line in lines]
+    tail = sum(left[c] * prod(sums[e] + left[e] for e in range(d) if e != c) for c in range(d))
     images = prod(1.0 + gaussian_images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
     images = max(images, 0.0) + 4.0 * d * UNIT  # the product above rounds where its second terms are small
     # weights: rounding of the exponent, at most a m^2 <= log(1 / tail), of exp, and of their product
-    images += d * (6.0 * modes.exponent + 16.0) * UNIT * modes.total
+    exponent = max(log(1.0 / max(float(line[-1]), 1e-300)) for line in lines)
+    images += d * (6.0 * exponent + 16.0) * UNIT * prod(sums)
     # outside by more than the margin: k itself, against 0; inside it the images, a margin away
     outside = prod(1.0 + gaussian_images(r + m, p, sigma) for r, m, p in zip(sides, margin, periods)) - 1.0
     return FourierMap(
         box,
         margin,
-        modes.weights(),
-        tail=(modes.tail + 8.0 * UNIT) * (1.0 + 1e-12),
+        lines,
+        tail=(tail + 8.0 * UNIT) * (1.0 + 1e-12),
         images=images,
         beyond=max(outside, exp(-0.5 * (margin.min() / sigma) ** 2)) + images,
-        eps=_eps_for(max(float(weights[0] / weights.max()) for weights in modes.axes), tol, d),
+        eps=_eps_for(tol),
     )
 
 
-def _sizes(data: Summary, sigma: float, tol: float) -> tuple[tuple[int, ...], float] | None:
-    """M by axis of ``gaussian_fourier_map``, and the weight at the rim over the largest; None where M would be far too
-    large."""
-    sides = data.box[1] - data.box[0]
+def _half(data: Summary, sigma: float, tol: float) -> tuple[int, ...] | None:
+    """M by axis of ``gaussian_fourier_map``; None where M would be far too large."""
     d = data.n_features
-    periods = (sides + 2.0 * _margin(d) * sigma).tolist()
+    periods = (data.box[1] - data.box[0] + 2.0 * _margin(d) * sigma).tolist()
     if not prod(period / sigma for period in periods) < 16 * LARGEST:
         return None
-    half = tuple(_last_mode(period, sigma, SHARE * tol / d)[0] for period in periods)
-    return half, max(exp(-_mode_weights(period, sigma)[0] * m**2) for period, m in zip(periods, half))
-
-
-def _expected_rounding(data: Summary, half: tuple[int, ...], periods: np.ndarray, sigma: float, enough: float) -> float:
-    """About the error of an eigenvalue by that of products, over the number of rows; of ``enough`` or less a bound.
-
-    The symbol's mean square is the square of the number of rows times the cells of its grid and the share of all pairs
-    of rows that have a cell in common.
-    """
-    cells = [4 * m + 1 for m in half]
-    heaviest = prod(_mode_weights(period, sigma)[1] for period in periods)
-
-    def rounding(pairs: float) -> float:
-        mean = sqrt(max(prod(cells) * pairs, 1.0))
-        error = product_rounding(prod(cells) * 2.0 ** len(cells), inf, mean, heaviest, 1.0, 1.0)
-        return 3.0 * sqrt(KRYLOV_COLUMNS) * error
-
-    most = rounding(1.0)
-    if most <= enough:
-        return most
-    places = ((data.sample - data.box[0]) * (np.array(cells) / periods)).astype(np.intp)
-    counts = np.unique(np.ravel_multi_index(tuple(places.T), cells, mode="clip"), return_counts=True)[1].astype(float)
-    others = max(len(places) - 1, 1)
-    return rounding(float(counts @ (counts - 1.0)) / (len(places) * others))
-
-
-def _expected_product(half: tuple[int, ...], reaches: list[float]) -> tuple[float, float]:
-    """Flops of a product of the second moment with a column, and its order: of fewer directions, where these do."""
-    d, D, grid = len(half), prod(2 * m + 1 for m in half), float(prod(4 * m + 1 for m in half))
-    if D >= compressed.LEAST.get(d, inf):
-        directions = compressed.expected_directions(reaches)
-        if directions <= (1.0 if d < 3 else 0.6) * compressed.MOST[d]:
-            size = directions if d < 3 else 2.0 * directions  # as measured
-            return DIRECTION_FLOPS * directions, size
-    return FFT_FLOPS * grid * log(grid + 2.0), float(D)
+    return tuple(_last_mode(period, sigma, SHARE * tol / d)[0] for period in periods)
 
 
 def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
@@ -488,19 +384,20 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     d = data.n_features
     if d > 3 or not 0.0 < tol < 1.0:
         return []
-    sizes = _sizes(data, sigma, tol)
-    if sizes is None:
+    half = _half(data, sigma, tol)
+    if half is None:
         return []
-    half, rim = sizes
     D = prod(2 * m + 1 for m in half)
-    eps = _eps_for(rim, tol, d)
-    rounding = 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps, _safety(rim, eps))
+    eps = _eps_for(tol)
+    rounding = 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps)
     if D > LARGEST or rounding > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
     sides = data.box[1] - data.box[0]
     periods = sides + 2.0 * _margin(d) * sigma
-    rounding += _expected_rounding(data, half, periods, sigma, LITTLE * tol)
+    # of an iteration's products, whose errors add up. The symbol's root mean square is at most that of equal rows
+    heaviest = prod(_mode_weights(period, sigma)[1] for period in periods)
+    rounding += 3.0 * sqrt(KRYLOV_COLUMNS) * product_rounding(half, 1.0, sqrt(grid), heaviest, 1.0)
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
@@ -510,7 +407,10 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
     # two threads may make them at the same time
     waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
-    product, size = _expected_product(half, [m * r for m, r in zip(half, reach)])
+    functions, size = [2.0 * m + 1.0 for m in half], float(D)
+    if d > 1 and compressed.LEAST <= D:
+        functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
+        size = min(size, prod(functions))
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(
@@ -520,7 +420,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + waves,
         residual=tol,
         moment_flops=row,
-        product_flops=product,
+        product_flops=product_flops(functions, [4 * m + 1 for m in half]),
         moment_size=size,
         rounding=rounding,
     )

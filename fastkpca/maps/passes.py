@@ -38,8 +38,6 @@ TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 WORTH_A_TASK = 1 << 11
 PRODUCT_ENTRIES = 1 << 16
 """Numbers of rows and results together of a tile whose features are formed a few rows at a time."""
-LARGE_TILE = 1 << 16
-"""Rows of a tile of a fast transform, at most, where the map does not ask for more."""
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:
@@ -48,15 +46,8 @@ def map_tile_rows(feature_map: FeatureMap) -> int:
 
 
 def pass_tile_rows(feature_map: FeatureMap, n: int) -> int:
-    """Rows of a tile in a pass over n rows.
-
-    What a transform costs beside its rows is paid once a tile: equal tiles, four of them or a few times four.
-    """
-    step = map_tile_rows(feature_map)
-    if feature_map.tile_rows is None or n < step:
-        return parallel.even_rows(n, step)
-    count = 4 * -(-n // (4 * max(step, LARGE_TILE))) if n >= 4 * step else 1 + (2 * n >= 3 * step)
-    return 64 * -(-n // (64 * count))
+    """Rows of a tile in a pass over n rows."""
+    return parallel.even_rows(n, map_tile_rows(feature_map))
 
 
 def product_tile_rows(feature_map: FeatureMap, n: int, columns: int) -> int:

@@ -1,32 +1,60 @@
-"""The second moment of Fourier features: S T S with the Toeplitz matrix T of t_j = sum_i exp(-2 pi i j.x_i / L)."""
+"""The second moment of Fourier features: S T S with the matrix T of sums of products of two waves.
+
+Along an axis a product of two waves with m and m' is a sum of waves with m + m' and |m - m'|, so T follows from the
+sums t_b over the rows of all waves with m <= 2 M. On a grid of more than 4 M points an axis the symbol, their
+trigonometric polynomial sum_j exp(i j x) sum_i exp(-i j x_i), is a weight that integrates such products exactly:
+T = F' diag(symbol) F, with F the waves on the grid over the root of its size. F is a product over the axes: to multiply
+with it is a matrix product for each axis, or a fast Fourier transform where an axis has many waves.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import reduce
-from math import inf, log2, sqrt
-from typing import Any
+from math import log2, prod, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
+from ..base import parallel
 from ..base.caching import cached_property
-from ..base.protocol import Moments, OperatorMoments
-from ..base.rounding import UNIT
-from . import compressed, transforms
+from ..base.protocol import BLAS_FLOPS, Moments, OperatorMoments
+from ..base.rounding import UNIT, rounding_factor
+from . import transforms
+from .compressed import LEAST, Directions, directions
 
-__all__ = ["DENSE", "DENSE_LINE", "ToeplitzMoments", "lines_of", "product_rounding"]
+__all__ = ["DENSE", "DENSE_LINE", "Compressed", "ToeplitzMoments", "product_flops", "product_rounding"]
 
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
 DENSE_LINE, FLAT = 1024, 8e-3
 """The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
+BY_FFT = 80
+"""Waves of an axis from which on a fast Fourier transform takes less time than a product with their values (measured
+for 27 to 600 of them, on two and three axes)."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
+FFT_FLOPS = 3.5
+"""Of a transform: for each number and logarithm of their count."""
+
+
+class Compressed(NamedTuple):
+    """A centred second moment in some of its directions."""
+
+    size: int
+    product: Callable[[np.ndarray], np.ndarray]
+    """Of it with columns (size, k)."""
+    product_error: float
+    lift: Callable[[np.ndarray], np.ndarray]
+    """(size, c) in these directions -> (D, c) among all features."""
+    left_out: float
+    """Bound on the trace of the moment in all other directions."""
 
 
 class ToeplitzMoments(OperatorMoments):
-    """Second moment of Fourier features, held as t_j for |j_c| <= 2 M_c: memory and products don't depend on N.
+    """Second moment of Fourier features, held as the sums t_b: memory and products don't depend on N.
 
     ``product_error`` is about rounding alone: the error of t itself is in the map's ``defect``.
     """
@@ -35,16 +63,13 @@ class ToeplitzMoments(OperatorMoments):
         self.map: Any = feature_map
         self.count = 0.0
         self.residual_trace = 0.0
-        self._doubled = tuple(2 * m for m in feature_map.half)
-        shape = (self._doubled[0] + 1, *[2 * m + 1 for m in self._doubled[1:]])
-        self._sums = np.zeros(shape, dtype=np.complex128)
+        self._sums = np.zeros(tuple(4 * m + 1 for m in feature_map.half))
         self._forget()
 
     def _forget(self) -> None:
         """What follows from the sums: they change."""
         self._symbol: np.ndarray | None = None
         self._total: np.ndarray | None = None
-        self._square_sum: float | None = None
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
         P, _ = self.map._points(X)
@@ -53,9 +78,8 @@ class ToeplitzMoments(OperatorMoments):
                 "rows lie outside the box for which this Fourier map was made, where its features are right only "
                 "against rows inside; make a map for all the rows"
             )
-        U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        nodes = self.map._moment_nodes(len(X))
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, nodes=nodes)[0]
+        U = np.ones((len(X), 1)) if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
+        self._sums += transforms.type1(P, U, self.map._nodes(P, pairs=True))[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
@@ -70,12 +94,11 @@ class ToeplitzMoments(OperatorMoments):
         return self
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        header = {"count": self.count, "residual_trace": self.residual_trace}
-        return header, {"real": self._sums.real.copy(), "imag": self._sums.imag.copy()}
+        return {"count": self.count, "residual_trace": self.residual_trace}, {"sums": self._sums.copy()}
 
     def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> ToeplitzMoments:
         self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
-        sums = arrays["real"] + 1j * arrays["imag"]
+        sums = np.array(arrays["sums"], dtype=np.float64)
         if sums.shape != self._sums.shape:
             raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
         self._sums = sums
@@ -84,24 +107,26 @@ class ToeplitzMoments(OperatorMoments):
 
     @property
     def symbol(self) -> np.ndarray:
-        """sum_j t_j exp(i j x) on a grid of x: real, as t is Hermitian."""
+        """On the grid of ``map.grid``."""
         if self._symbol is None:
-            shape = tuple(scipy.fft.next_fast_len(2 * m + 1, real=True) for m in self._doubled)
-            self._symbol = _values(self._exact_count()[None], shape)[0]
+            values = self._exact_count()
+            for axis, n in enumerate(self.map.grid):
+                cosines, sines = np.split(values, [values.shape[axis] // 2 + 1], axis=axis)
+                values = _from_waves(cosines, sines, n, axis)
+            self._symbol = values
         return self._symbol
 
     @property
     def total(self) -> np.ndarray:
         """Phi'1."""
         if self._total is None:
-            centre = tuple(slice(m, 3 * m + 1) for m in self.map.half[1:])
-            sums = self._exact_count()[(slice(0, self.map.half[0] + 1), *centre)] * self.map._half_root
-            self._total = self.map._unpack(sums[None])[:, 0]
+            few = [np.concatenate([np.arange(m + 1), np.arange(2 * m + 1, 3 * m + 1)]) for m in self.map.half]
+            self._total = (self._exact_count()[np.ix_(*few)] * self.map.root).ravel()
         return self._total
 
     def _exact_count(self) -> np.ndarray:
         """t with t_0 as it is known: the trace of the computed operator is then the one below."""
-        self._sums[(0, *self._doubled[1:])] = self.count
+        self._sums[(0,) * self._sums.ndim] = self.count
         return self._sums
 
     @property
@@ -111,96 +136,117 @@ class ToeplitzMoments(OperatorMoments):
     @property
     def trace(self) -> float:
         b = float(self.total @ self.total)
-        return self.count * float(self.map.weights.sum()) - b / max(self.count, 1e-300)
+        return self.count * self.map.total - b / max(self.count, 1e-300)
 
     @property
     def product_error(self) -> float:
-        """Of two FFTs: each is off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, 24.1).
-
-        With F unitary, w the weights and s the symbol, that is multiplied by at most |S F' diag(s)| |S|: by
-        max |s| max w; and by (mean s^2 sum w max w)^(1/2), as the first factor's Frobenius norm is
-        (mean s^2 sum w)^(1/2). The latter is less where the rows crowd, and the symbol peaks. The symbol itself comes
-        from a third FFT, whose errors are as large at one point as at another (the model of ``rounding_factor``).
-        """
-        symbol, total, weights = self.symbol, self.total, self.map.weights
-        largest = max(float(symbol.max()), -float(symbol.min()))
-        mean = sqrt(2.0 * self._sum_of_squares())  # root mean square, or more
+        symbol, total, whole = self.symbol, self.total, self.map
+        mean, root = float(np.abs(symbol).mean()), float(np.linalg.norm(symbol)) / sqrt(symbol.size)
         square = float(total @ total) / max(self.count, 1e-300)
-        return product_rounding(symbol.size, largest, mean, float(weights.max()), float(weights.sum()), square)
+        heaviest = prod(float(line.max()) for line in whole.lines)
+        return product_rounding(whole.half, mean * whole.total, root, heaviest, square)
 
     @property
     def indefinite(self) -> float:
         """How far below zero an eigenvalue of the computed operator may lie: the transform's error, and rounding."""
         return self.count * self.map.transform_error + self.product_error
 
-    def _sum_of_squares(self) -> float:
-        """Of all |t_j| with j_1 >= 0."""
-        if self._square_sum is None:
-            sums = self._exact_count()
-            self._square_sum = float(np.vdot(sums, sums).real)
-        return self._square_sum
-
     @property
     def norm(self) -> float:
         """Upper bound on the Frobenius norm of the centred moment.
 
-        |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
+        With t_j = sum_i exp(-i j x_i) and the weights w of the modes, |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and
+        |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
-        total, n, symbol = self.total, max(self.count, 1e-300), self.symbol
-        b, square = float(total @ total), self._norm_square()
-        values = _values(self.map._pack(total[:, None]) * self.map._half_root, symbol.shape)[0]
-        product = float(np.vdot(values * symbol, values)) / symbol.size  # total' S T S total
-        rounding = 128.0 * log2(symbol.size) * UNIT * self._sum_of_squares() * float(np.sum(self.map.weights**2))
-        rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
-        centred = square - 2.0 * product / n + (b / n) ** 2
-        return sqrt(max(centred, 0.0) + rounding)
+        total, n = self.total, max(self.count, 1e-300)
+        # |t_j|^2 + |t_-j|^2 is twice the sum of the squares of both waves
+        pairs = [np.concatenate([line, line[1:]]) for line in self.map.weights_of_pairs]
+        square = float(np.sum(self._exact_count() ** 2 * reduce(np.multiply.outer, pairs)))
+        b, product = float(total @ total), float(total @ self._uncentred(total[:, None], 1, self._axes)[:, 0])
+        rounding = 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
+        return sqrt(max(square - 2.0 * product / n + (b / n) ** 2, 0.0) + rounding)
 
-    def _norm_square(self) -> float:
-        """|S T S|_F^2."""
-        shape = self.symbol.shape
-        w = scipy.fft.rfftn(self.map.weights, shape)
-        pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), shape))
-        middle = [n // 2 for n in shape]
-        around = tuple(slice(k - m, k + m + 1) for k, m in zip(middle, self._doubled))
-        pairs = pairs[around][self._doubled[0] :]
-        squares = self._sums.real**2 + self._sums.imag**2
-        both = np.full((len(squares), *[1] * (squares.ndim - 1)), 2.0)
-        both[0] = 1.0
-        return float(np.sum(both * squares * pairs))
-
-    def _uncentred(self, C: np.ndarray) -> np.ndarray:
-        symbol = self.symbol
-        columns = max(1, (1 << 22) // symbol.size)
-        result = np.empty((C.shape[1], len(C)))
-        for start in range(0, C.shape[1], columns):
-            part = slice(start, start + columns)
-            values = _values(self.map._pack(C[:, part]) * self.map._half_root, symbol.shape)
-            values *= symbol
-            spectra = _modes(values, self.map.half)
-            result[part] = self.map._unpack(spectra * self.map._half_root).T
-        return result.T
-
-    def matmat(self, C: np.ndarray) -> np.ndarray:
-        total = self.total
-        return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
-
-    def compressed(self) -> compressed.Compressed | None:
-        whole = self.map
-        if whole.n_features < compressed.LEAST.get(len(whole.half), inf) or self._product_weights is None:
-            return None
-        tau = DIRECTIONS_SHARE * whole.tail
-        lines, sums = self._product_weights, self._exact_count()
-        return compressed.compressed_moment(
-            sums, self.count, lines, whole._inside, tau, whole._unpack, lambda: self.symbol
-        )
+    def _waves(self) -> list[np.ndarray]:
+        """Values of an axis's features on the grid, (points, waves), over the root of its size."""
+        made = []
+        for m, n, root in zip(self.map.half, self.map.grid, self.map.roots):
+            phases = np.arange(n)[:, None] * np.arange(m + 1) % n * (2.0 * np.pi / n)
+            made.append(np.hstack([np.cos(phases), np.sin(phases[:, 1:])]) * (root / sqrt(n)))
+        return made
 
     @cached_property
-    def _product_weights(self) -> list[np.ndarray] | None:
-        """Weights by axis where a mode's weight is their product."""
-        lines = [line for line, _ in lines_of(self.map.weights, self.map.half)]
-        lines[1:] = [line / line[m] for line, m in zip(lines[1:], self.map.half[1:])]
-        rest = np.abs(reduce(np.multiply.outer, lines) / self.map.weights - 1.0).max()
-        return lines if rest <= 1e-12 else None
+    def _axes(self) -> list[np.ndarray | None]:
+        """The same; None where there are many."""
+        many = [len(root) >= BY_FFT for root in self.map.roots]
+        return [None] * len(many) if all(many) else [None if x else waves for x, waves in zip(many, self._waves())]
+
+    def compressed(self, n_threads: int) -> Compressed | None:
+        """The centred second moment in few directions; None where too many are needed."""
+        whole = self.map
+        if len(whole.half) == 1 or whole.n_features < LEAST:  # of one axis FFTs are as fast
+            return None
+        few = directions(whole.roots, whole._inside, DIRECTIONS_SHARE * whole.tail)
+        if few is None:
+            return None
+        total, axes = few.lowered(self.total), [waves @ basis for waves, basis in zip(self._waves(), few.bases)]
+
+        def product(U: np.ndarray) -> np.ndarray:
+            return self._uncentred(U, n_threads, axes, few) - np.outer(total, total @ U / max(self.count, 1e-300))
+
+        error = self.product_error * 2.0  # F Q is rounded, too
+        return Compressed(len(few.places), product, error, few.lift, self.count * few.left_out)
+
+    def _uncentred(
+        self, C: np.ndarray, n_threads: int, axes: Sequence[np.ndarray | None], few: Directions | None = None
+    ) -> np.ndarray:
+        """S T S times each column, of all features or in a ``few`` directions; ``axes``: their values on the grid."""
+        symbol, d, result = self.symbol, len(self.map.waves), np.zeros((C.shape[1], len(C)))
+        sizes = self.map.waves if few is None else few.sizes
+        parts = parallel.columns(len(result), len(result) * product_flops(sizes, symbol.shape))
+        step = max(1, transforms.CACHED // symbol.size)
+
+        def task(i: int) -> None:
+            for start in range(parts[i].start, parts[i].stop, step):
+                some = slice(start, min(start + step, parts[i].stop))
+                values = C.T[some]
+                if few is not None:
+                    values = np.zeros((len(values), prod(sizes)))
+                    values[:, few.places] = C.T[some]
+                values = values.reshape(-1, *sizes)
+                for axis in range(d, 0, -1):
+                    values = self._to_grid(values, axis, axes[axis - 1])
+                values *= symbol
+                for axis in range(1, d + 1):
+                    values = self._from_grid(values, axis, axes[axis - 1])
+                images = values.reshape(len(values), -1)
+                result[some] = images if few is None else images[:, few.places]
+
+        parallel.each(task, len(parts), n_threads=n_threads)
+        return result.T
+
+    def _to_grid(self, values: np.ndarray, axis: int, waves: np.ndarray | None) -> np.ndarray:
+        m, n = self.map.half[axis - 1], self.map.grid[axis - 1]
+        if waves is not None:
+            return transforms.along(waves, values, axis)
+        cosines, sines = np.split(0.5 * values * self._root_along(axis), [m + 1], axis=axis)
+        cosines[(slice(None),) * axis + (0,)] *= 2.0
+        return _from_waves(cosines, sines, n, axis)
+
+    def _from_grid(self, values: np.ndarray, axis: int, waves: np.ndarray | None) -> np.ndarray:
+        m = self.map.half[axis - 1]
+        if waves is not None:
+            return transforms.along(waves.T, values, axis)
+        first, rest, _ = np.split(scipy.fft.rfft(values, axis=axis), [1, m + 1], axis=axis)
+        return np.concatenate([first.real, rest.real, -rest.imag], axis=axis) * self._root_along(axis)
+
+    def _root_along(self, axis: int) -> np.ndarray:
+        """What waves along an axis are multiplied by, as the numbers that come after are."""
+        root = self.map.roots[axis - 1] / sqrt(self.map.grid[axis - 1])
+        return np.asarray(root.reshape(-1, *[1] * (len(self.map.grid) - axis)))
+
+    def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        total = self.total
+        return self._uncentred(C, n_threads, self._axes) - np.outer(total, total @ C / max(self.count, 1e-300))
 
     def dense(self) -> np.ndarray | None:
         """The centred second moment where it is small, or a flat one on a line; None else."""
@@ -212,39 +258,35 @@ class ToeplitzMoments(OperatorMoments):
         return self.form() if self.trace**2 >= FLAT * D**1.5 * self.norm**2 else None
 
 
-def product_rounding(points: float, largest: float, mean: float, heaviest: float, total: float, square: float) -> float:
-    """As ``ToeplitzMoments.product_error`` explains, for a symbol of so many points, its largest absolute value and its
-    root ``mean`` square; the heaviest weight and their sum; and the square of the mean's norm times the count."""
-    logarithm, size = log2(points), min(largest * heaviest, mean * sqrt(total * heaviest))
-    return UNIT * ((8.0 * logarithm + 32.0) * size + (4.0 * logarithm + 16.0) * mean * heaviest + 64.0 * square)
+def product_flops(waves: Sequence[float], grid: Sequence[float]) -> float:
+    """Of a product of the second moment with a column, with so many functions and points by axis."""
+    flops = 0.0
+    for c in range(len(grid)):
+        lines = prod(waves[:c]) * prod(grid[c + 1 :])
+        by_fft = FFT_FLOPS * grid[c] * log2(grid[c])
+        flops += 2.0 * lines * (by_fft if waves[c] >= BY_FFT else BLAS_FLOPS * 2.0 * waves[c] * grid[c])
+    return flops + 4.0 * prod(grid)
 
 
-def lines_of(chosen: np.ndarray, half: tuple[int, ...]) -> list[tuple[np.ndarray, int]]:
-    """The axes of a centred box, each with its middle."""
-    return [
-        (chosen[tuple(slice(None) if e == c else m for e, m in enumerate(half))], half[c]) for c in range(len(half))
-    ]
+def product_rounding(half: tuple[int, ...], mean: float, root: float, heaviest: float, square: float) -> float:
+    """Bound on the rounding of a product with a unit column.
+
+    ``mean`` is that of the symbol's absolute values times the sum of the weights w, ``root`` its root mean square,
+    ``heaviest`` the largest weight, ``square`` that of the mean's norm times the count.
+
+    On the grid unit vectors have values of at most (F F')_gg^(1/2), g a point, and so have those that |F| gives for
+    their absolute values; N (F F')_gg is sum w for N points. An error of a share e in these, before or after they are
+    multiplied with the symbol s, is one of at most e sum_g |s_g| (F F')_gg = e ``mean``. The symbol comes from FFTs,
+    which err by 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, 24.1), at one point as at another (the
+    model of ``rounding_factor``): in the product that is multiplied by |F|^2, the largest weight.
+    """
+    share = 16.0 + sum(rounding_factor(4 * m + 1) + 3.0 * rounding_factor(2 * m + 1) for m in half)
+    logarithm = sum(log2(4 * m + 1) for m in half)
+    return UNIT * (share * mean + (4.0 * logarithm + 32.0) * root * heaviest + 64.0 * square)
 
 
-def _values(spectra: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """sum_m c_m exp(2 pi i m p / n) on the grid ``shape``, real, for Hermitian half spectra (k, M_1 + 1, ...)."""
-    part = spectra
-    for axis in range(part.ndim - 1, 1, -1):  # axis by axis, so that lines of zeros are not transformed
-        n, m = shape[axis - 1], part.shape[axis] // 2
-        padded = np.zeros((*part.shape[:axis], n, *part.shape[axis + 1 :]), dtype=np.complex128)
-        before = (slice(None),) * axis
-        padded[(*before, slice(0, m + 1))] = part[(*before, slice(m, None))]
-        padded[(*before, slice(n - m, n))] = part[(*before, slice(0, m))]
-        part = scipy.fft.ifft(padded, axis=axis, norm="forward", overwrite_x=True)
-    return scipy.fft.irfft(part, shape[0], axis=1, norm="forward")
-
-
-def _modes(values: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
-    """The half spectrum |m_c| <= M_c of real values on a grid (k, n_1, ...): the inverse of ``_values``."""
-    part = scipy.fft.rfft(values, axis=1, norm="forward")[:, : half[0] + 1]
-    for axis in range(2, part.ndim):
-        n, m = part.shape[axis], half[axis - 1]
-        part = scipy.fft.fft(part, axis=axis, norm="forward")
-        before = (slice(None),) * axis
-        part = np.concatenate([part[(*before, slice(n - m, n))], part[(*before, slice(0, m + 1))]], axis=axis)
-    return part
+def _from_waves(cosines: np.ndarray, sines: np.ndarray, n: int, axis: int) -> np.ndarray:
+    """c_0 + 2 sum_m (c_m cos(m x) + s_m sin(m x)) at n points x from 0 on."""
+    spectrum = cosines.astype(np.complex128)
+    spectrum.imag[(slice(None),) * axis + (slice(1, None),)] = -sines
+    return scipy.fft.irfft(spectrum, n, axis=axis, norm="forward")

@@ -23,33 +23,6 @@ def about_zero(moments: Moments) -> Moments:
     return _AboutZero(moments)
 
 
-class _RankOneMore:
-    """C + m m' for an operator C: norms and errors add."""
-
-    def __init__(self, operator: OperatorMoments, m: np.ndarray, n_features: int):
-        self._operator, self._m, self.n_features = operator, m, n_features
-        self._square = float(m @ m) * (1.0 + 4.0 * rounding_factor(len(m)) * UNIT)
-
-    @property
-    def trace(self) -> float:
-        return self._operator.trace + self._square
-
-    @property
-    def norm(self) -> float:
-        return self._operator.norm + self._square
-
-    @property
-    def product_error(self) -> float:
-        return self._operator.product_error + (4.0 * rounding_factor(len(self._m)) + 8.0) * UNIT * self._square
-
-    @property
-    def indefinite(self) -> float:
-        return self._operator.indefinite
-
-    def matmat(self, C: np.ndarray) -> np.ndarray:
-        return self._operator.matmat(C) + np.multiply.outer(self._m, self._m @ C)
-
-
 class _AboutZero(OperatorMoments):
     """Read only: rows are added to the moments that it is made of."""
 
@@ -73,21 +46,27 @@ class _AboutZero(OperatorMoments):
     def operator(self) -> OperatorMoments | None:
         return None if self._moments.operator() is None else self
 
-    def _sum(self) -> _RankOneMore:
+    @property
+    def _centred(self) -> OperatorMoments:
         operator = self._moments.operator()
         assert operator is not None
-        return _RankOneMore(operator, self._root, self.map.n_features)
+        return operator
 
-    def matmat(self, C: np.ndarray) -> np.ndarray:
-        return self._moments.matmat(C) + np.multiply.outer(self._root, self._root @ C)
+    @property
+    def _square(self) -> float:
+        """Of the norm of what is added, or more."""
+        return float(self._root @ self._root) * (1.0 + 4.0 * rounding_factor(len(self._root)) * UNIT)
+
+    def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        return self._moments.matmat(C, n_threads) + np.multiply.outer(self._root, self._root @ C)
 
     @property
     def norm(self) -> float:
-        return self._sum().norm
+        return self._centred.norm + self._square
 
     @property
     def product_error(self) -> float:
-        return self._sum().product_error
+        return self._centred.product_error + (4.0 * rounding_factor(len(self._root)) + 8.0) * UNIT * self._square
 
     @property
     def indefinite(self) -> float:

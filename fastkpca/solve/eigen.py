@@ -338,7 +338,19 @@ class Certifier(Judge):
         values, c, m = self.eigenvalues(), self.c, self.basis.size
         hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = max(hope, float(values[m])) if len(values) > m else hope
-        return min(hope, BELOW * max(float(self.ritz.theta[c - 1]), 0.0))
+        return max(min(hope, BELOW * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
+
+    def _least_rest(self) -> float:
+        """The largest eigenvalue that has not been found is no smaller: the sum of squares of all such over their sum.
+
+        A flat spectrum has many of them, and the Ritz values behind those wanted say nothing of it.
+        """
+        info, theta = self.info(), np.maximum(self.ritz.theta, 0.0)
+        if info.trace is None or info.norm is None:
+            return 0.0
+        trace, square = info.trace[0] - float(theta.sum()), info.norm**2 - float(theta @ theta)
+        # what is more than the square of the sum is rounding
+        return square / trace if trace > info.trace[1] and 0.0 < square <= trace**2 else 0.0
 
     def info(self) -> MatrixInfo:
         return self.A.info(self.basis.size)

@@ -103,7 +103,7 @@ def leading_axes(
     pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None
     if pairs is None:
         A = MomentOperator(
-            operator.matmat,
+            lambda X: operator.matmat(X, n_threads),
             D,
             moments.trace,
             operator.norm,
@@ -128,21 +128,20 @@ def _compressed_pairs(
 ) -> LeadingPairs | None:
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
-    small = moments.compressed()
+    small = moments.compressed(n_threads)
     if small is None or 4 * target.c > small.size:
         return None
     norm = moments.norm
     if not small.left_out <= target.tol * norm:  # nor of the largest eigenvalue
         return None
-    product = small.product(n_threads)
     operator = MomentOperator(
-        product.matmat,
+        small.product,
         small.size,
         moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
         norm,
-        product.error,
+        small.product_error,
         moments.indefinite,
-        product.matrix,
+        lambda: small.product(np.eye(small.size)),
         n_threads=n_threads,
     )
     pairs = leading_pairs(operator, replace(target, tol=0.5 * target.tol), memory_limit=memory_limit, rng=rng)

@@ -86,14 +86,13 @@ def long_features(feature_map: Any, name: str, parameters: dict[str, Any], X: np
     P, near = (X - feature_map.centre.astype(LONG)) * (2 * pi / feature_map.period.astype(LONG)), None
     low, high = feature_map.box[0] - feature_map.margin, feature_map.box[1] + feature_map.margin
     near = ((low <= X) & (high >= X)).all(axis=1)
-    phases = np.zeros((len(P), 1), dtype=LONG)
-    for c, m in enumerate(feature_map.half):
-        step = P[:, c, None] * np.arange(-m, m + 1.0)
-        phases = (phases[:, :, None] + step[:, None, :]).reshape(len(P), -1)
-    middle = feature_map.n_features // 2
-    Phi = np.sqrt(2 * feature_map.weights.ravel().astype(LONG))
-    Phi = Phi * np.hstack([np.sin(phases[:, :middle]), np.cos(phases[:, middle:])])
-    Phi[:, middle] *= np.sqrt(LONG(0.5))
+    Phi = np.ones((len(P), 1), dtype=LONG)
+    for c, line in enumerate(feature_map.lines):
+        phases = P[:, c, None] * np.arange(float(len(line)))
+        roots = np.sqrt(2 * line.astype(LONG))
+        waves = np.hstack([roots * np.cos(phases), roots[1:] * np.sin(phases[:, 1:])])
+        waves[:, 0] *= np.sqrt(LONG(0.5))
+        Phi = (Phi[:, :, None] * waves[:, None, :]).reshape(len(P), -1)
     Phi[~near] = 0
     return Phi
 

@@ -59,8 +59,6 @@ def test_images_of_rows_lead_back_to_them(route, start):
 @pytest.mark.parametrize("route", [*ROUTES, {"features": "fourier", "tol": 1e-4}], ids=str)
 def test_what_is_found_is_a_minimum(route):
     """Against scipy's minimiser on |phi(x) - P|^2 written out with the training rows."""
-    if route.get("features") == "fourier":
-        pytest.importorskip("finufft")
     from scipy.optimize import minimize
 
     X, sigma = curve(250, noise=0.1), 0.6
@@ -365,7 +363,6 @@ def test_nothing_moves_beyond_max_iter_without_a_warning():
 
 def test_no_start_in_sight_is_said():
     """Fourier features hold no rows, and the mean of a wide ring is far from all of it."""
-    pytest.importorskip("finufft")
     t = np.linspace(0, 2 * np.pi, 600, endpoint=False)
     X = np.column_stack([np.cos(t), np.sin(t)])
     model = fit(X, "gaussian", 8, sigma=0.05, features="fourier")

@@ -53,8 +53,6 @@ def data(seed=0):
 
 
 def fit(route, X, w=None, **more):
-    if "fourier" in route or "grid" in route:
-        pytest.importorskip("finufft")
     kernel, parameters, options = ROUTES[route]
     c = 2 if kernel == "linear" else C
     with warnings.catch_warnings():

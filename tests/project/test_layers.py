@@ -35,7 +35,6 @@ FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
 EXTRAS = {
-    "maps.transforms": {"finufft"},
     "base.progress": {"tqdm"},
     "model.selection": {"pandas"},
     "rows.foreign": {"pyarrow"},

@@ -62,7 +62,7 @@ def promised(model):
     map = getattr(model.projector, "map", None)
     if not isinstance(map, FourierMap):
         return 0.0
-    return map.eps * np.sqrt(map.weights.sum()) * np.linalg.norm(model.projector.axes, axis=0).max()
+    return map.eps * np.sqrt(map.total) * np.linalg.norm(model.projector.axes, axis=0).max()
 
 
 def same(a, b, scores=False):

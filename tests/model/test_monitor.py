@@ -156,8 +156,6 @@ MEANS = rows(60, 2), rows(20, 2, seed=5)  # free of the mean; and column means t
     ],
 )
 def test_intervals_where_more_than_the_kernel_errs(rows_and_new, name, parameters, options, widest):
-    if "fourier" in options.values() or "grid" in options.values():
-        pytest.importorskip("finufft")
     X, new = rows_and_new
     model = fit(X, name, min(2, X.shape[1]), parameters | options)
     spe, interval = fk.kpca_spe(model, new.astype(np.float64), bounds=True)

@@ -19,7 +19,7 @@ from ..products.rates import RATE
 from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
-__all__ = ["SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
+__all__ = ["SMALL", "SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
 
 FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
@@ -162,10 +162,12 @@ def _search(
             break
         # intervals are about 2 |R|^2 / (gap / 2) wide
         wanted = sqrt((0.25 if exactly else 0.1) * tol * first * gap)
+        if exactly and tol < sqrt(UNIT):  # vectors err by |R| / gap: of so small a tol by no more than this either
+            wanted = min(wanted, sqrt(UNIT) * gap)
         if exactly and size <= wanted:
             return pairs, done
         # scores as good as float32 gives them, for a product or two more; and what it does not give, float64 corrects
-        goal = wanted if exactly else max(min(wanted, RESIDUAL * first), 1e-2 * RESIDUAL * first)
+        goal = wanted if exactly else RESIDUAL * first
         needed = _degree(theta, c, min(size / goal, 1.0 / RESIDUAL))
         if not done + needed <= MOST_PRODUCTS:
             break

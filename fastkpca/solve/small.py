@@ -9,6 +9,7 @@ outside of it, which the norm of the matrix gives, or else a factorisation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import acosh, ceil, frexp, inf, log, sqrt
 
 import numpy as np
@@ -147,8 +148,7 @@ def _search(
 
     Ritz pairs are those of float32, with B, until these should be good enough, then those of float64, with K.
     """
-    draws = np.random.default_rng(0).random((len(B), _block_size(c)), dtype=np.float32)
-    Y = B @ (draws - np.float32(0.5))
+    Y = B @ _draws()[: len(B) * _block_size(c)].reshape(len(B), -1)
     done, exactly = 1, False
     while done < MOST_PRODUCTS:
         pairs = _ritz_pairs(K, Y, means is not None) if exactly else _ritz_pairs(B, Y, centred=False)
@@ -177,6 +177,14 @@ def _search(
         done += degree - 1
         exactly = exactly or needed <= degree
     return None, done
+
+
+@cache
+def _draws() -> np.ndarray:
+    """Numbers for the first block of any search: to draw them takes as long as a product."""
+    draws = np.random.default_rng(0).random(SMALL * SMALL // 11, dtype=np.float32) - np.float32(0.5)
+    draws.flags.writeable = False
+    return draws
 
 
 def _ritz_pairs(A: np.ndarray, Y: np.ndarray, centred: bool) -> _Pairs | None:

@@ -114,10 +114,15 @@ def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -
 
     A map of some more features may need less, as they are added up in fewer tasks: all count as much as fewer do.
     """
-    sizes = {min(D, most) for most in (SMALL_MAP, MANY_TASKS, D)}
-    adding = max(x * x * _accumulators(-(-n // task_rows_for(x, n, d, distributed=distributed))) for x in sizes)
+    adding = max(_adding(min(D, most), n, d, distributed) for most in (SMALL_MAP, MANY_TASKS, D))
     solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
     return 8.0 * max(adding, D * D * solving) + 8.0 * D * 3.0 * min(k + 1, D)
+
+
+@lru_cache  # of the fewest and of the many features, the largest map is looked for among
+def _adding(D: int, n: int, d: int, distributed: bool) -> int:
+    """Numbers in all accumulators of D x D."""
+    return D * D * _accumulators(-(-n // task_rows_for(D, n, d, distributed=distributed)))
 
 
 def _choice_bytes(D: float, rows: float, d: int) -> float:

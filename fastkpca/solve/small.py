@@ -30,7 +30,7 @@ GUARDS = 6
 RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 MOST_PRODUCTS = 64
-"""Of the matrix with the block: more take as long as LAPACK, of some 350 to 500 rows; mostly a tenth to a half do."""
+"""Of the matrix with the block; mostly a tenth to a half of them do."""
 SHORTEST = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
@@ -61,6 +61,11 @@ def seconds_of_small(n: int, c: int) -> float:
     """Predicted seconds: of a quarter of the products, and of a factorisation, in float32, which is twice as fast."""
     products = MOST_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
     return products + float(n) ** 3 / (3.0 * RATE.factorisations)
+
+
+def _most_products(n: int, c: int) -> int:
+    """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long."""
+    return min(MOST_PRODUCTS, 2 * n // _block_size(c))
 
 
 def _block_size(c: int) -> int:
@@ -149,8 +154,8 @@ def _search(
     Ritz pairs are those of float32, with B, until these should be good enough, then those of float64, with K.
     """
     Y = B @ _draws()[: len(B) * _block_size(c)].reshape(len(B), -1)
-    done, exactly = 1, False
-    while done < MOST_PRODUCTS:
+    done, exactly, most = 1, False, _most_products(len(B), c)
+    while done < most:
         pairs = _ritz_pairs(K, Y, means is not None) if exactly else _ritz_pairs(B, Y, centred=False)
         done += 1
         if pairs is None:
@@ -169,7 +174,7 @@ def _search(
         # scores as good as float32 gives them, for a product or two more; and what it does not give, float64 corrects
         goal = wanted if exactly else RESIDUAL * first
         needed = _degree(theta, c, min(size / goal, 1.0 / RESIDUAL))
-        if not done + needed <= MOST_PRODUCTS:
+        if not done + needed <= most:
             break
         degree = min(max(1, ceil(needed)), _most(theta))
         scale = unit if exactly else 1.0

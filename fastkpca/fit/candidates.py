@@ -370,7 +370,7 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )
-    return [_krylov_candidate(problem, look, exact if way.name == "exact" else way, near) for way in ways]
+    return [candidate if way.name == "exact" else _krylov_candidate(problem, look, way, near) for way in ways]
 
 
 def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:

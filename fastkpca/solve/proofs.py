@@ -432,10 +432,11 @@ class Factorisation(Proof):
             return np.inf
         return factorising_seconds(A.n, columns, budget.pass_seconds)
 
-    def passes_for(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget) -> float:
-        """Passes that take as long; infinite where it does not fit."""
-        columns = c + EXPLORING_PASSES * space.block
-        each = budget.pass_seconds + step_seconds(A.n, columns, space.block) + look_seconds(columns)
+    def passes_for(self, A: CentredProducts, c: int, space: Space, budget: SolverBudget, block: int) -> float:
+        """Passes of ``block`` columns that take as long; infinite where it does not fit."""
+        columns = c + EXPLORING_PASSES * block
+        product = budget.pass_seconds * block / space.block
+        each = product + step_seconds(A.n, columns, block) + look_seconds(columns)
         return self._seconds(A, c + space.block, space, budget) / each
 
     def price(self, run: Certifier) -> float:

@@ -24,6 +24,7 @@ from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
+from .start import first_block
 
 __all__ = ["Products", "kernel_matrix", "solve_by_krylov", "widths"]
 
@@ -72,12 +73,17 @@ def solve_by_krylov(
     products = _products(problem, way, given if given.distributed and present is None else rows, rows, block)
     products = _with_near(problem, way, products, rows)
     matrix, coordinates = kernel_matrix(problem, products, rows, exact=way.name == "exact" and products.near is None)
+    start = None
+    if products.near is None:
+        left = budget.memory - way.memory
+        start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
         reached = block_krylov(
             matrix,
             SolverTarget(wanted, target.tol, fraction, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
+            start=start,
             block_size=block,
             rng=problem.rng,
             progress=budget.report,

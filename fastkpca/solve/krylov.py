@@ -197,8 +197,9 @@ def _first_block(start: np.ndarray | None, space: Space) -> np.ndarray:
 def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarget, expenses: Expenses) -> Search:
     single = InFloat32(A)
     judge = Search(single, space, target, expenses)
-    passes = Factorisation().passes_for(A, target.c, space, expenses.budget)
-    # less than a run from a random block, which takes some times the passes of an exploration
+    # a run from a random block takes some times the passes of an exploration, in blocks that are wider
+    wide = _random_block(space, target, expenses.budget.passes)
+    passes = Factorisation().passes_for(A, target.c, space, expenses.budget, wide)
     judge.factorises = passes <= 3 * EXPLORING_PASSES
     grow(single, space.basis.orthonormal(X), space, judge, expenses)
     return judge

@@ -113,10 +113,15 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
     most = MAX_FEATURES
     if name == "auto" and target.method != "features":
         most = min(most, _features_within(most_seconds, n))
+    offers = [x for x in kernel.feature_maps(problem.data, 0.0, most) if x.cost.residual == 0.0]
+    offers = [x for x in offers if name in ("auto", x.name)]
+    if target.free:
+        offers = [x for x in offers if _feature_seconds(problem, x, look) <= most_seconds]
+    if target.free and not (offers or look.level):
+        return []
     hold = components_held(problem, look)
     largest = _largest_map(problem, hold, 0.0, most, pivots=False)
-    offers = [x for x in kernel.feature_maps(problem.data, 0.0, largest) if x.cost.residual == 0.0]
-    offers = [x for x in offers if name in ("auto", x.name)]
+    offers = [x for x in offers if x.cost.moment_flops is not None or x.cost.n_features <= largest]
     if offers and target.forced:
         pass  # nothing could follow a map that misses tol
     elif look.level and (look.share(1) > 0.0 or target.method == "features"):
@@ -341,8 +346,9 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     if named and not look.level:
         return []  # the error that they may have follows from the largest eigenvalue
     exact = _exact_products(problem)
-    near = _near_offer(problem, look, _krylov_candidate(problem, look, exact, None).seconds)
-    candidate = _krylov_candidate(problem, look, exact, near)
+    candidate = _krylov_candidate(problem, look, exact, None)
+    near = _near_offer(problem, look, candidate.seconds)
+    candidate = candidate if near is None else _krylov_candidate(problem, look, exact, near)
     if not named:
         free = replace(exact, setup=0.0, once=0.0)
         worth = target.products == "auto" and look.share(1) > 0.0 and data.n_samples > SMALL
@@ -378,9 +384,9 @@ def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
     return problem.kernel.coarse(problem.data, target.tol)
 
 
-def least_krylov_seconds() -> float:
+def least_krylov_seconds(look: Look) -> float:
     """Below which no run of block Krylov comes."""
-    return _calls(1.0)
+    return _calls(1.0 if look.level else FEWEST_PASSES - LAST)
 
 
 def _calls(passes: float) -> float:

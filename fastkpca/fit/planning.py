@@ -68,7 +68,7 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates, lapack)
         seconds = further_seconds(kernel, data, look, beside=beside)
-        if not (_may_change(problem, candidates, look) and _is_worth(seconds, candidates, look)):
+        if not (_is_worth(seconds, candidates, look) and _may_change(problem, candidates, look)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
@@ -84,7 +84,7 @@ def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candida
 
 def _krylov(problem: Problem, look: Look, others: list[Candidate], lapack: list[Candidate]) -> list[Candidate]:
     method = problem.target.method
-    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds()):
+    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds(look)):
         return krylov_candidates(problem, look, _best_seconds(others))
     return []
 
@@ -134,7 +134,7 @@ def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
     dense = next((x for x in candidates if x.method == "dense"), None) or dense_candidate(problem)
     otherwise = _lapack_instead(dense) if best.method != "dense" else ""
     known = _known(candidates, look)
-    candidates = [replace(x, guessed=not any(x is y for y in known)) for x in candidates]
+    candidates = [x if any(x is y for y in known) else replace(x, guessed=True) for x in candidates]
     return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 
 
@@ -180,7 +180,7 @@ def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[
     if method != "auto" and not others:
         reason = "asked for"
     elif not others:
-        reason = "the only route that fits"
+        reason = "no other route fits that could take less"
     else:
         second = min(others, key=lambda x: x.seconds)
         seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))

@@ -121,8 +121,9 @@ def fit_ridge(
     origin = (sample.min(axis=0) + sample.max(axis=0)) / 2.0  # copies move it no more than weights do, nor the unit
     unit = float(np.abs(sample - origin).max())
     if unit > 0.0:
-        unit *= median_distance(np.unique(np.round((sample - origin) / unit, 9), axis=0))
         sample = (sample - origin) / unit
+        median = median_distance(sample[np.unique(_near(sample, sample, NEAR**2).argmax(axis=1))])
+        sample, unit = sample / median, unit * median
         kept, copy_of = np.unique(_near(sample, sample).argmax(axis=1), return_inverse=True)
     else:
         kept = few[:1]
@@ -141,10 +142,10 @@ def fit_ridge(
     return replace(found, origin=origin, unit=unit, size=size)
 
 
-def _near(Z: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which scores are near which others, in units of the median distance: (m, k)."""
+def _near(Z: np.ndarray, others: np.ndarray, reach: float = NEAR) -> np.ndarray:
+    """Which scores are no farther than ``reach`` from which others, and rounding: (m, k)."""
     squares = np.einsum("ij,ij->i", Z, Z)[:, None] + np.einsum("ij,ij->i", others, others)
-    return squares - 2.0 * (Z @ others.T) <= NEAR**2 + 8.0 * EPS * squares
+    return squares - 2.0 * (Z @ others.T) <= reach**2 + 8.0 * EPS * squares
 
 
 def _over_tiles(rows: Rows, of: Callable[[int, int], Any], join: Callable[[Any, Any], Any], n_threads: int) -> Any:

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._core import tiles as _tiles
 from ..base import parallel
+from ..base.caching import cached_property
 from ..base.protocol import Kernel, NormPass, Summation
 from ..rows.view import Rows
 from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_tiles

@@ -48,6 +48,7 @@ from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
+from ..solve.small import SMALL
 from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
@@ -59,8 +60,9 @@ rule out feature maps, whose components are as exact, in a tenth of the time for
 WIDE = 1e-6
 """Width of an interval, over the largest eigenvalue, from which on tol=0 warns."""
 EXTRA_COMPONENTS = 5
-"""Computed beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
-last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
+"""Computed beyond those asked for, where tol=0 and no matrix of so few rows is held whole. The error of a component is
+about the root of its eigenvalue's, and the last ones are the least converged: with these, scores agree with LAPACK's to
+1e-8 instead of 5e-7, in no more passes."""
 WITHOUT_MAP = ("sigmoid", "tanh", "precomputed")
 """Kernels that ``partial_fit`` is not for."""
 
@@ -517,7 +519,7 @@ class KernelPCA(KernelTransformer):
             return None, 0.0
         number = None if self._number is None else min(n, self._number)
         route = self._route()
-        if self.tol == 0 and number is not None and route != "dense":
+        if self.tol == 0 and number is not None and route != "dense" and n > SMALL:
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
         seed = self._seed()

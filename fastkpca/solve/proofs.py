@@ -210,6 +210,9 @@ def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
 class Sums(Proof):
     """What the trace of a semidefinite matrix, and the norm of any, leave beside the Ritz values."""
 
+    last: tuple[int, float] | None = None
+    """Columns and the bound at the last look."""
+
     def price(self, run: Certifier) -> float:
         """Each new column lowers them by at most about the smallest guard value, and by less than those before it."""
         theta, c, b, values = run.ritz.theta, run.c, run.space.block, run.eigenvalues()
@@ -220,6 +223,10 @@ class Sums(Proof):
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
         columns = 2.0 * low[0] if len(low) else np.inf
+        bound, (size, before) = float(hoped[0]), self.last or (0, np.inf)
+        self.last = len(theta), bound
+        if size < len(theta) and before < np.inf and bound > enough:
+            columns = max(columns, (bound - enough) / max((before - bound) / (len(theta) - size), 1e-300))
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:

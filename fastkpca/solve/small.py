@@ -9,6 +9,7 @@ outside of it, which the norm of the matrix gives, or else a factorisation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import acosh, ceil, frexp, inf, log, sqrt
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..products.rates import RATE
 from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
-__all__ = ["SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
+__all__ = ["SMALL", "SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
 
 FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
@@ -28,8 +29,8 @@ GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
 RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
-MOST_PRODUCTS = 32
-"""Of the matrix with the block: more take as long as LAPACK."""
+MOST_PRODUCTS = 64
+"""Of the matrix with the block: more take as long as LAPACK, of some 350 to 500 rows; mostly a tenth to a half do."""
 SHORTEST = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
@@ -57,8 +58,8 @@ def may_be_enough(n: int, c: int) -> bool:
 
 
 def seconds_of_small(n: int, c: int) -> float:
-    """Predicted seconds: of half of the products, and of a factorisation, both in float32."""
-    products = MOST_PRODUCTS / 2.0 * 2.0 * float(n) ** 2 * _block_size(c) / RATE.products
+    """Predicted seconds: of a quarter of the products, and of a factorisation, in float32, which is twice as fast."""
+    products = MOST_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
     return products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
 
@@ -147,8 +148,7 @@ def _search(
 
     Ritz pairs are those of float32, with B, until these should be good enough, then those of float64, with K.
     """
-    draws = np.random.default_rng(0).random((len(B), _block_size(c)), dtype=np.float32)
-    Y = B @ (draws - np.float32(0.5))
+    Y = B @ _draws()[: len(B) * _block_size(c)].reshape(len(B), -1)
     done, exactly = 1, False
     while done < MOST_PRODUCTS:
         pairs = _ritz_pairs(K, Y, means is not None) if exactly else _ritz_pairs(B, Y, centred=False)
@@ -162,10 +162,12 @@ def _search(
             break
         # intervals are about 2 |R|^2 / (gap / 2) wide
         wanted = sqrt((0.25 if exactly else 0.1) * tol * first * gap)
+        if exactly and tol < sqrt(UNIT):  # vectors err by |R| / gap: of so small a tol by no more than this either
+            wanted = min(wanted, sqrt(UNIT) * gap)
         if exactly and size <= wanted:
             return pairs, done
         # scores as good as float32 gives them, for a product or two more; and what it does not give, float64 corrects
-        goal = wanted if exactly else max(min(wanted, RESIDUAL * first), 1e-2 * RESIDUAL * first)
+        goal = wanted if exactly else RESIDUAL * first
         needed = _degree(theta, c, min(size / goal, 1.0 / RESIDUAL))
         if not done + needed <= MOST_PRODUCTS:
             break
@@ -175,6 +177,14 @@ def _search(
         done += degree - 1
         exactly = exactly or needed <= degree
     return None, done
+
+
+@cache
+def _draws() -> np.ndarray:
+    """Numbers for the first block of any search: to draw them takes as long as a product."""
+    draws = np.random.default_rng(0).random(SMALL * SMALL // 11, dtype=np.float32) - np.float32(0.5)
+    draws.flags.writeable = False
+    return draws
 
 
 def _ritz_pairs(A: np.ndarray, Y: np.ndarray, centred: bool) -> _Pairs | None:

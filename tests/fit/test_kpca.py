@@ -594,7 +594,7 @@ def test_a_kernel_that_is_not_thread_safe_is_called_from_one_thread():
     assert set(callers) == {threading.get_ident()}
 
 
-@pytest.mark.parametrize(("products", "sigma"), [("grid", 0.15), ("grid", 1.0), ("clusters", 0.07), ("clusters", 0.1)])
+@pytest.mark.parametrize(("products", "sigma"), [("grid", 0.15), ("grid", 1.0), ("clusters", 0.05), ("clusters", 0.1)])
 @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
 def test_approximate_products_keep_the_tolerance(products, tol, sigma):
     """Their error enters the certificate by the square root of the columns, and must not use tol up; flat and steep."""

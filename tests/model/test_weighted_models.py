@@ -246,7 +246,9 @@ def test_precomputed_matrices(method, tmp_path):
         np.testing.assert_allclose(found[0], same[0], rtol=1e-6, atol=1e-9)
         Z = fk.kpca_project(model, mine)
         signs = np.sign(np.sum(Z * fk.kpca_project(other, theirs), axis=0))
-        back = fk.kpca_preimage(model, Z, train=X), fk.kpca_preimage(other, Z * signs, train=copies)
+        # two neighbours of the penalties that are tried may do equally well: a solver's error then chooses
+        alpha = None if method == "dense" else 1e-3
+        back = (fk.kpca_preimage(m, z, train=A, alpha=alpha) for m, z, A in ((model, Z, X), (other, Z * signs, copies)))
         np.testing.assert_allclose(*back, atol=2e-3 * np.ptp(X))
 
 

@@ -8,8 +8,8 @@ from instruction_sets import each_instruction_set
 
 import fastkpca as fk
 from fastkpca._core import tiles
-from fastkpca.base.protocol import Kernel
 from fastkpca.errors import PluginError
+from fastkpca.kernels import Kernel
 from fastkpca.products.exact import ExactSummation, kept_bytes
 from fastkpca.rows.view import Rows
 
@@ -371,11 +371,9 @@ def test_values_that_are_kept_serve_a_search_in_float32(name, n):
     assert size >= n * (n + 1) / 2
     U = np.eye(n)[:, ::40]
     assert np.abs(exact.matmat(U) - K[:, ::40]).max() <= 4e-14 * np.abs(K).max()
-    relative, about = search.search_error
-    error = relative * np.linalg.norm((K - about)[:, ::40], axis=0) + 4e-14 * np.abs(K).max()
-    assert (np.linalg.norm(search.matmat(U) - K[:, ::40], axis=0) <= error + 1e-7 * abs(about)).all()
-    np.testing.assert_allclose(exact.measured.row_sums, K.sum(axis=1), rtol=1e-11, atol=1e-12 * np.abs(K).sum())
-    np.testing.assert_allclose(exact.measured.centred_square, np.sum((K - exact.about) ** 2), rtol=1e-9, atol=1e-13)
+    # about their mean, values and vectors are rounded once each, and a sum in float32 is of no more terms than a tile
+    error = 5e-5 * np.linalg.norm((K - K.mean())[:, ::40], axis=0) + 1e-6 * abs(K.mean())
+    assert (np.linalg.norm(search.matmat(U) - K[:, ::40], axis=0) <= error).all()
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e19, 1e27])

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from ..base import parallel
-from ..base.protocol import Summation
+from ..base.protocol import Kernel, Summation
 from ..base.rounding import EPS
 from ..model.plan import Candidate
+from ..products.blocks import checked_block
 from ..products.exact import ExactSummation
 from ..products.near import NearSummation, WithSums
 from ..products.operators import GramOperator
@@ -24,12 +26,15 @@ from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
-from .start import first_block
 
 __all__ = ["Products", "kernel_matrix", "solve_by_krylov", "widths"]
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
+
+
+STARTING = 8
+"""Rows for each column of a first block: 4 and 16 take as long (``peers.py``)."""
 
 
 class Products(NamedTuple):
@@ -72,12 +77,10 @@ def solve_by_krylov(
     block = default_block_size(n, wanted, held=held)
     products = _products(problem, way, given if given.distributed and present is None else rows, rows, block)
     products = _with_near(problem, way, products, rows)
-    matrix, coordinates = kernel_matrix(problem, products, rows, exact=way.name == "exact" and products.near is None)
-    start = None
-    if products.near is None:
-        left = budget.memory - way.memory
-        start = first_block(problem, rows, coordinates, block, way.room.pass_seconds, left)
+    exact = way.name == "exact" and products.near is None
+    matrix, coordinates = kernel_matrix(problem, products, rows, exact=exact)
     with parallel.blas_threads():
+        start = _start(kernel, rows, coordinates, block, problem) if exact and not rows.distributed else None
         fraction = None if target.n_components else target.c
         reached = block_krylov(
             matrix,
@@ -99,6 +102,28 @@ def solve_by_krylov(
     info = _info(way, reached, product_error, matrix_in_memory)
     info |= negative_end(reached.negative_end, kernel)
     return _solution(problem, reached, coordinates, present, (total, size, slack), info)
+
+
+def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, problem: Problem) -> np.ndarray | None:
+    """A first block, in the solver's coordinates: the leading vectors of a few rows, extended to all (Nystroem).
+
+    It is some passes ahead of a random one, for a fraction of what a pass takes. None of values that are not finite,
+    which a product names.
+    """
+    n = rows.n_samples
+    some = Rows(rows.take(np.sort(problem.rng.choice(n, min(STARTING * block, n), replace=False))))
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = np.array(checked_block(kernel, some.all(), some.all()), dtype=np.float64)
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1)[:, None]
+    if not np.isfinite(K).all():
+        return None
+    theta, V = scipy.linalg.eigh(K, subset_by_index=[max(len(K) - block, 0), len(K) - 1])
+    V = V[:, theta > EPS * len(K) * np.abs(theta).max()]
+    start = coordinates.block(ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads).matmat(V[:, ::-1]))
+    start -= start.mean(axis=0)
+    norms = np.linalg.norm(start, axis=0)
+    return start[:, norms > 0.0] / norms[norms > 0.0]
 
 
 def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bool) -> tuple[KernelMatrix, Coordinates]:

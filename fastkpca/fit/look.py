@@ -93,6 +93,21 @@ class Look:
         spread = s * float(self.shares[half : s - 1].mean()) if s > 8 else 0.0
         return np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n), spread / n
 
+    def resolved(self, n: int) -> tuple[np.ndarray, float]:
+        """``spectrum``, with one value, their mean, for those that so few rows do not tell apart.
+
+        A sample of s rows spreads m equal ones from (1 - sqrt(m / s))^2 to (1 + sqrt(m / s))^2 of themselves, about
+        (Marchenko and Pastur): no gap lies between them.
+        """
+        (values, beyond), s, i = self.spectrum(n), len(self.shares), 0
+        while i < len(values):
+            root = np.sqrt(np.arange(1, len(values) - i + 1) / s)
+            apart = np.flatnonzero(values[i] * (1.0 - root) ** 2 > values[i:] * (1.0 + root) ** 2)
+            stop = i + int(apart[0]) if len(apart) else len(values)
+            values[i:stop] = values[i:stop].mean()
+            i = stop
+        return values, beyond
+
 
 NOTHING_SEEN = Look(np.zeros(1), None)
 

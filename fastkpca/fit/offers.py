@@ -148,7 +148,7 @@ def _cheapest_count(problem: Problem, look: Look, residual: float) -> Counted | 
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
     prices, c = prices_of(problem), (target.n_components or 0) if takes_rows else 0
-    k, (shares, beyond) = c + MORE_VECTORS, look.spectrum(n)
+    k, (shares, beyond) = c + MORE_VECTORS, look.resolved(n)
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of_samples / 4.0 or 0.5
     fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0

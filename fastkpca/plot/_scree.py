@@ -144,8 +144,10 @@ def _population(ax: Any, model: KPCAModel, uncertainty: Uncertainty, c: int) -> 
         label = f"reached by permuted columns in {100 * (1 - uncertainty.level):.3g} %"
         handles += ax.plot(number[: len(chance)], chance, linestyle="--", color=GREY, linewidth=1.2, label=label)
         top, bottom = max(top, float(chance.max())), min(bottom, float(chance.min()))
-    before = ax.get_ylim()
-    ax.set_ylim(min(before[0], bottom / 1.15), max(before[1], 1.15 * top))
+    # not around what matplotlib 3.8 takes for the limits of such lines on a logarithmic axis
+    bounds = model.eigenvalue_bounds[:c]
+    bottom, top = min(bottom, max(float(bounds.min()), reach[0])), max(top, float(bounds.max()))
+    ax.set_ylim(bottom / 1.15, 1.15 * top)
     return handles
 
 

@@ -18,6 +18,7 @@ from ..products.exact import ExactSummation
 from ..products.near import NearSummation, WithSums
 from ..products.operators import GramOperator
 from ..products.rates import is_compiled
+from ..products.vectors import centre
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
 from ..solve.costs import default_block_size
@@ -114,8 +115,7 @@ def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, pro
     some = Rows(rows.take(np.sort(problem.rng.choice(n, min(STARTING * block, n), replace=False))))
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.array(checked_block(kernel, some.all(), some.all()), dtype=np.float64)
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1)[:, None]
+        centre(K)
     if not np.isfinite(K).all():
         return None
     theta, V = scipy.linalg.eigh(K, subset_by_index=[max(len(K) - block, 0), len(K) - 1])

@@ -20,6 +20,7 @@ import scipy.special
 from ..base import parallel
 from ..base.checks import check_count, check_rng, is_number
 from ..base.protocol import Kernel
+from ..products.vectors import centre
 from .bootstrap import GROUPS, Sample, Statistics, resampled, score_pass
 from .projector import NewRows
 from .result import KPCAModel, check_model
@@ -335,8 +336,7 @@ def _tested(
 def _leading_shares(kernel: Kernel, X: np.ndarray, k: int, center: bool) -> np.ndarray:
     K = np.array(kernel.block(X, X), dtype=np.float64)
     if center:
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1, keepdims=True)
+        centre(K)
     trace = float(np.trace(K))
     if not trace > 0.0:
         return np.zeros(k)

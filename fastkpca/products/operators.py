@@ -21,6 +21,7 @@ from ..rows.values import check_weights
 from ..rows.view import Rows
 from .blocks import TILE, checked_block
 from .exact import ExactSummation
+from .vectors import centre
 
 __all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
 
@@ -374,8 +375,7 @@ class CenteredGramOperator(_RealOperator):
 
     def _dense(self) -> np.ndarray:
         K = self.gram._dense()
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1)[:, None]
+        centre(K)
         return K
 
     def trace(self) -> float:

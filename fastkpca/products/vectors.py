@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 __all__ = [
+    "centre",
     "columns_of",
     "row_sums",
     "signs",
     "with_ones",
 ]
+
+
+def centre(K: np.ndarray) -> None:
+    """Take the means of its columns from a Gram matrix, in place, then those of its rows."""
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
 
 
 def columns_of(U: np.ndarray, n: int, *, finite: bool = True) -> np.ndarray:

@@ -46,6 +46,7 @@ from ..model.project import kpca_project
 from ..model.result import KPCAModel, leading
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
+from ..products.vectors import centre
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
 from ..solve.small import SMALL
@@ -681,8 +682,7 @@ def _spectrum(kernel: Kernel, X: Any, n_threads: int) -> np.ndarray:
     """All eigenvalues of the centred kernel matrix, ascending."""
     kernel, X = guarded(kernel).bind(X)
     K = gram_matrix(kernel, Rows(X), n_threads=parallel.threads_for(kernel, n_threads))
-    K -= K.mean(axis=0)
-    K -= K.mean(axis=1)[:, None]
+    centre(K)
     spectrum: np.ndarray = scipy.linalg.eigvalsh(K, overwrite_a=True)
     return spectrum
 

@@ -16,9 +16,10 @@ from math import sqrt
 import numpy as np
 import scipy  # scipy.sparse, scipy.spatial and scipy.special are loaded where they are used first
 
+from .._core import sparse
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
-from ..base.rounding import UNIT, rounding_factor
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from .rates import RATE
 from .vectors import columns_of
 
@@ -31,6 +32,8 @@ LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
 PEAK_BYTES = 56.0
 """Of a value while the matrix is put together; in the end it takes 12."""
+ROUNDED_DOWN = 1.0 - 2.0 * UNIT32
+"""Factor of a value before it is rounded to float32: what is left out of it has no negative entry, either."""
 PANEL = 1 << 19
 """Values of a task."""
 VALUE_SECONDS, ROW_SECONDS = 3.4e-9, 2e-7
@@ -49,34 +52,35 @@ class NearSummation(Summation):
 
     Parameters
     ----------
-    upper : sparse array (n, n), compressed rows
-        The values above the diagonal, on which there is 1.
+    matrix : sparse array (n, n), compressed rows
+        B.
     order : ndarray (n,)
         Row i of the matrix is the given row order[i]: rows that are near lie near each other in memory.
     """
 
-    def __init__(self, upper: scipy.sparse.csr_array, order: np.ndarray):
-        self.shape, self._order = upper.shape, order
-        n, lower = len(order), upper.T.tocsr()
-        ends = upper.indptr + lower.indptr.astype(np.int64)
-        self.count = n + int(ends[-1])
-        bounds = np.unique(np.r_[0, np.searchsorted(ends, np.arange(0, ends[-1], PANEL)), n])
-        self._panels = [slice(first, end) for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist())]
-        self._parts = [[_rows(half, panel) for half in (lower, upper)] for panel in self._panels]
+    def __init__(self, matrix: scipy.sparse.csr_array, order: np.ndarray):
+        self.shape, self.count, self._order = matrix.shape, matrix.nnz, order
+        self._starts, self._values = matrix.indptr.astype(np.intp), matrix.data
+        self._columns = matrix.indices.astype(np.int32, copy=False)
+        ends = np.searchsorted(self._starts, np.arange(0, self.count, PANEL))
+        self._bounds = np.unique(np.append(ends, len(order))).tolist()
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """B U, shape (n, k)."""
-        U = columns_of(U, len(self._order))[self._order]
+        n, bounds = len(self._order), self._bounds
+        U = columns_of(U, n)
         product = np.empty_like(U)
+        for j in range(0, U.shape[1], sparse.COLUMNS):
+            some = U[self._order, j : j + sparse.COLUMNS]
+            k = some.shape[1]
+            wide = np.pad(some, ((0, 0), (0, sparse.COLUMNS - k)))
+            out = np.empty_like(wide)
 
-        def task(i: int) -> None:
-            panel = self._panels[i]
-            lower, upper = (half @ U for half in self._parts[i])
-            lower += upper
-            lower += U[panel]
-            product[self._order[panel]] = lower
+            def task(i: int) -> None:
+                sparse.product(self._starts, self._columns, self._values, wide, *bounds[i : i + 2], out)
 
-        parallel.each(task, len(self._parts), n_threads=self.n_threads)
+            parallel.each(task, len(bounds) - 1, n_threads=self.n_threads)
+            product[self._order, j : j + k] = out[:, :k]
         return product
 
     @property
@@ -137,20 +141,14 @@ def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:
     rows = np.ascontiguousarray(X[order])
     n, tree = len(rows), scipy.spatial.cKDTree(rows)
     pairs = tree.query_pairs(reach, output_type="ndarray")
-    values = np.empty(len(pairs))
+    values = np.ones(2 * len(pairs) + n, dtype=np.float32)
     step = parallel.tile_rows(rows.shape[1])
     for first in range(0, len(pairs), step):
         x, y = (rows[k] for k in pairs[first : first + step].T)
-        values[first : first + step] = np.exp(-0.5 * np.square((x - y) / sigma).sum(axis=1))
-    upper = scipy.sparse.csr_array((values, pairs.T.astype(np.int32)), shape=(n, n))
-    return NearSummation(upper, order)
-
-
-def _rows(matrix: scipy.sparse.csr_array, panel: slice) -> scipy.sparse.csr_array:
-    """These rows, of which nothing is copied but where they begin."""
-    starts = matrix.indptr[panel.start : panel.stop + 1]
-    values = slice(int(starts[0]), int(starts[-1]))
-    return scipy.sparse.csr_array(
-        (matrix.data[values], matrix.indices[values], starts - starts[0]),
-        shape=(panel.stop - panel.start, matrix.shape[1]),
-    )
+        values[first : first + len(x)] = np.exp(-0.5 * np.square((x - y) / sigma).sum(axis=1)) * ROUNDED_DOWN
+    values[len(pairs) : -n] = values[: len(pairs)]
+    i, j, own = *pairs.T.astype(np.int32), np.arange(n, dtype=np.int32)
+    places = np.concatenate([i, j, own]), np.concatenate([j, i, own])
+    matrix = scipy.sparse.coo_array((values, places), shape=(n, n))
+    matrix.has_canonical_format = True  # no place comes twice: nothing is to be sorted
+    return NearSummation(matrix.tocsr(), order)

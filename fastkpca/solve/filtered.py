@@ -46,7 +46,7 @@ __all__ = [
     "filtered_beyond",
 ]
 
-COLUMNS = 16
+COLUMNS = 8
 """Of the block: a sparse matrix is multiplied by these in the time that four take."""
 NARROWEST = 0.01
 """Of the last wanted eigenvalue: a gap is no narrower, and what lies in it must be found, or be proved not to be there.

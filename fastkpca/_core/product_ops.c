@@ -4,6 +4,8 @@
 
 #include "compiler.h"
 
+#include <stdint.h>
+
 /* Sums of FK_ROWS by FK_COLUMNS products stay in registers, of which AVX-512 has 32, the others 16. */
 #if defined(__AVX512F__)
 #define FK_WIDE 8
@@ -287,36 +289,7 @@ static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile
     }
 }
 
-/* As many vectors of sums as hide the latency of an addition: FK_CHAINS rows of B are added at once. */
-#define FK_CHAINS (FK_WIDE / 2)
-#define FK_PARTS (FK_SPARSE / FK_WIDE)
-
-FK_INLINE void add_row(float value, const double *row, wide *sum)
-{
-    FK_UNROLL for (int p = 0; p < FK_PARTS; p++)
-        sum[p] += (double)value * *(const wide_mem *)(row + p * FK_WIDE);
-}
-
-static void sparse(ptrdiff_t n, const ptrdiff_t *starts, const int32_t *columns, const float *values, const double *B,
-                   double *out)
-{
-    for (ptrdiff_t i = 0; i < n; i++) {
-        wide sum[FK_CHAINS][FK_PARTS] = {0};
-        ptrdiff_t e = starts[i];
-        for (; e + FK_CHAINS <= starts[i + 1]; e += FK_CHAINS)
-            FK_UNROLL for (int c = 0; c < FK_CHAINS; c++)
-                add_row(values[e + c], B + FK_SPARSE * (ptrdiff_t)columns[e + c], sum[c]);
-        for (; e < starts[i + 1]; e++)
-            add_row(values[e], B + FK_SPARSE * (ptrdiff_t)columns[e], sum[0]);
-        FK_UNROLL for (int p = 0; p < FK_PARTS; p++) {
-            FK_UNROLL for (int c = 1; c < FK_CHAINS; c++)
-                sum[0][p] += sum[c][p];
-            *(wide_mem *)(out + FK_SPARSE * i + p * FK_WIDE) = (wide_mem)sum[0][p];
-        }
-    }
-}
-
 const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {
     FK_TEXT(FK_ISA), FK_FEW, FK_FEW_SQUARES, FK_BEATS_BLAS,
-    add, add_square, centre, apply, multiply, solve, sparse,
+    add, add_square, centre, apply, multiply, solve,
 };

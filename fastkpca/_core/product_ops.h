@@ -7,13 +7,11 @@
 #ifndef FK_PRODUCT_OPS_H
 #define FK_PRODUCT_OPS_H
 #include <stddef.h>
-#include <stdint.h>
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_LENGTH 512 /* points whose products are summed before they are added to the others */
 #define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
 #define FK_FACTOR_BLOCK 32 /* features whose products are summed before they are subtracted from what is left */
-#define FK_SPARSE 8   /* columns that a sparse matrix is multiplied with at once */
 #define FK_STRIP 64   /* points that are solved for at once: their features stay in the second level of cache */
 
 typedef struct {
@@ -37,9 +35,6 @@ typedef struct {
     /* tile (features, n) becomes L^-1 tile, L (features, features) lower triangular, by substitution; right-looking in
        blocks of FK_FACTOR_BLOCK. strip: features times FK_STRIP numbers. */
     void (*solve)(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile, double *strip);
-    /* out (n, FK_SPARSE) = A B, row i of A with the values starts[i] to starts[i + 1], in these columns */
-    void (*sparse)(ptrdiff_t n, const ptrdiff_t *starts, const int32_t *columns, const float *values, const double *B,
-                   double *out);
 } fk_product_ops;
 
 extern const fk_product_ops fk_product_ops_baseline;

@@ -1,4 +1,4 @@
-"""Measure the rates that the plan's predictions rest on (fastkpca/products/rates.py, near.py); one thread, half a minute.
+"""Measure the rates that the plan's predictions rest on (fastkpca/products: rates.py, near.py); one thread.
 
 Prints each rate as it stands for this processor's instruction set beside what this machine does. The rates ship with
 the package: predictions are meant to rank routes, which they do as long as the ratios between rates are about right;

@@ -60,26 +60,28 @@ class NearSummation(Summation):
         self.shape, self.count, self._order = matrix.shape, matrix.nnz, order
         self._starts, self._values = matrix.indptr.astype(np.intp), matrix.data
         self._columns = matrix.indices.astype(np.int32, copy=False)
-        ends = np.searchsorted(self._starts, np.arange(0, self.count, parallel.WORTH_A_TASK // COLUMNS))
-        self._bounds = np.unique(np.append(ends, len(order))).tolist()
+        starts = np.searchsorted(self._starts, np.arange(0, self.count, parallel.WORTH_A_TASK // COLUMNS))
+        self._bounds = np.unique(np.append(starts, len(order))).tolist()
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """B U, shape (n, k)."""
-        n, bounds = len(self._order), self._bounds
-        U = columns_of(U, n)
+        U = columns_of(U, len(self._order))
         product = np.empty_like(U)
         for j in range(0, U.shape[1], COLUMNS):
             some = U[self._order, j : j + COLUMNS]
-            k = some.shape[1]
-            wide = np.pad(some, ((0, 0), (0, COLUMNS - k)))
-            out = np.empty_like(wide)
-
-            def task(i: int) -> None:
-                sparse_product(self._starts, self._columns, self._values, wide, *bounds[i : i + 2], out)
-
-            parallel.each(task, len(bounds) - 1, n_threads=self.n_threads)
-            product[self._order, j : j + k] = out[:, :k]
+            wide = np.pad(some, ((0, 0), (0, COLUMNS - some.shape[1])))
+            product[self._order, j : j + COLUMNS] = self._product(wide)[:, : some.shape[1]]
         return product
+
+    def _product(self, U: np.ndarray) -> np.ndarray:
+        """Of `COLUMNS`, rows in the matrix's own order."""
+        out, ends = np.empty_like(U), self._bounds
+
+        def task(i: int) -> None:
+            sparse_product(self._starts, self._columns, self._values, U, ends[i], ends[i + 1], out)
+
+        parallel.each(task, len(ends) - 1, n_threads=self.n_threads)
+        return out
 
     @property
     def seconds(self) -> float:

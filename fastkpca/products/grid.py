@@ -1,15 +1,14 @@
 """Gaussian products on a grid of Chebyshev nodes: spread, translate, interpolate.
 
 K^ = L_x (T_1 x ... x T_d) L_y': row i of L holds the Lagrange values of point i at the nodes of its own box, and T_c
-the Gaussian between the nodes of axis c, or F F' with a cosine and a sine of each frequency of its Fourier series
-where that is the smaller work. K^ is linear, its transpose is the same product the other way round, and for one set of
-rows it is symmetric and positive semidefinite. Errors and costs: ``grid_plan``.
+the Gaussian between the nodes of axis c, which is the same for any two boxes that are as far apart, and nothing where
+they are far. K^ is linear, its transpose is the same product the other way round, and for one set of rows it is
+symmetric and, but for rounding, positive semidefinite. Errors and costs: ``grid_plan``.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import ceil, prod
+from math import prod
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.room import DEFAULT_MEMORY
 from ..rows.view import Rows
 from .expansion import TwoSidedSummation, joint_box
-from .grid_plan import GridPlan, plan_grid, series_weights
+from .grid_plan import GridPlan, plan_grid
 from .rates import RATE
 from .vectors import columns_of
 
@@ -70,78 +69,38 @@ def interpolate(grid: Grid, points: Points, nodal: np.ndarray, n_threads: int = 
     return V
 
 
-def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, n_threads: int) -> np.ndarray:
-    """The matrix (new, old) applied along an axis of an array; tasks by shape alone."""
-    before, old, after = prod(A.shape[:axis]), A.shape[axis], prod(A.shape[axis + 1 :])
-    new = len(matrix)
-    shape = (*A.shape[:axis], new, *A.shape[axis + 1 :])
-    A = A.reshape(before, old, after)
-    result = np.empty((before, new, after))
-    flops = 2.0 * before * old * new * after
-    wanted = (
-        2 * ceil(flops / (4.0 * parallel.WORTH_A_TASK)) if flops > parallel.WORTH_A_TASK else 1
-    )  # even: equal shares
-    step, pieces = -(-before // wanted), 1
-    if after == 1:
-        turned = np.ascontiguousarray(matrix.T)
+def _translate(A: np.ndarray, band: np.ndarray, axis: int, n_threads: int) -> np.ndarray:
+    """The Gaussian applied along an axis of an array; ``band`` (q, boxes in reach times q): of the nodes of one box."""
+    q = len(band)
+    before, nodes, after = prod(A.shape[:axis]), A.shape[axis], prod(A.shape[axis + 1 :])
+    count, reach = nodes // q, band.shape[1] // (2 * q)
+    flat, result = A.reshape(before, nodes, after), np.empty((before, nodes, after))
+    # tasks by shape alone
+    parts = parallel.columns(before, flat.size * float(band.shape[1]) / count, most=before)
 
-        def task(i: int) -> None:
-            part = slice(i * step, (i + 1) * step)
-            np.matmul(A[part, :, 0], turned, out=result[part, :, 0])
+    def task(i: int) -> None:
+        box, part = i // len(parts), parts[i % len(parts)]
+        low, high = max(box - reach, 0), min(box + reach + 1, count)
+        matrix = band[:, (low - box + reach) * q : (high - box + reach) * q]
+        values, own = flat[part, low * q : high * q], slice(box * q, (box + 1) * q)
+        if after == 1:
+            np.matmul(values[:, :, 0], matrix.T, out=result[part, own, 0])
+        else:
+            np.matmul(matrix, values, out=result[part, own])
 
-    elif before >= wanted:
-
-        def task(i: int) -> None:
-            part = slice(i * step, (i + 1) * step)
-            np.matmul(matrix, A[part], out=result[part])
-
-    else:
-        width = -(-after // -(-wanted // before))
-        pieces = -(-after // width)
-
-        def task(i: int) -> None:
-            b, j = divmod(i, pieces)
-            part = slice(j * width, (j + 1) * width)
-            np.matmul(matrix, A[b, :, part], out=result[b, :, part])
-
-    parallel.each(task, -(-before // step) * pieces, n_threads=n_threads)
-    return result.reshape(shape)
+    parallel.each(task, count * len(parts), n_threads=n_threads)
+    return result.reshape(A.shape)
 
 
-def _factors(grid: Grid, plan: GridPlan, sigma: float) -> list[tuple[np.ndarray, bool]]:
-    """For each axis (T, False), the Gaussian between its nodes, or (F', True) with T = F F'."""
-    factors = []
-    for c, series in enumerate(plan.series):
-        nodes = grid.nodes(c) / sigma
-        if series is None:
-            gaps = nodes[:, None] - nodes
-            factors.append((np.exp(-0.5 * gaps * gaps), False))
-            continue
-        frequency, weight = series_weights(*series)
-        angle = frequency[:, None] * (nodes - nodes[len(nodes) // 2])
-        root = np.sqrt(weight)[:, None]
-        factors.append((np.concatenate([root * np.cos(angle), root[1:] * np.sin(angle[1:])]), True))
-    return factors
-
-
-def _steps(shape: tuple[int, ...], factors: list[tuple[np.ndarray, bool]]) -> list[tuple[np.ndarray, int, int]]:
-    """(matrix, axis, nodal values after it) of one translation of one column: into the smaller spaces, and back."""
-    sizes = list(shape)
-    steps = []
-
-    def step(matrix: np.ndarray, axis: int) -> None:
-        sizes[axis] = len(matrix)
-        steps.append((matrix, axis, prod(sizes)))
-
-    low_rank = [c for c, (_, factored) in enumerate(factors) if factored]
-    for c in reversed(low_rank):
-        step(factors[c][0], c)
-    for c, (matrix, factored) in enumerate(factors):
-        if not factored:
-            step(matrix, c)
-    for c in low_rank:
-        step(np.ascontiguousarray(factors[c][0].T), c)
-    return steps
+def _bands(plan: GridPlan, sigma: float) -> list[np.ndarray]:
+    """For each axis the Gaussian between the nodes of a box and those of the boxes in reach, (q, (2 reach + 1) q)."""
+    bands = []
+    for c, reach in enumerate(plan.reaches):
+        # relative to the first box: far from the origin nothing is lost
+        nodes = Grid([0.0], [plan.side[c] / sigma], [2 * reach + 1], [plan.orders[c]]).nodes(0)
+        own = nodes[reach * plan.orders[c] : (reach + 1) * plan.orders[c]]
+        bands.append(np.exp(-0.5 * np.square(own[:, None] - nodes)))
+    return bands
 
 
 class GridSummation(TwoSidedSummation):
@@ -180,11 +139,8 @@ class GridSummation(TwoSidedSummation):
         self.n_threads = n_threads
         self.grid = Grid(plan.low, plan.side, plan.counts, plan.orders)
         self._set_sides(rows_x, rows_y)
-        # nodes relative to the first box: far from the origin nothing is lost
-        factors = _factors(Grid(np.zeros(len(plan.low)), plan.side, plan.counts, plan.orders), plan, sigma)
-        self._steps = _steps(self.grid.shape, factors)
-        sizes = [plan.nodes, *(x[2] for x in self._steps)]
-        self._columns = int(max(1, min(_COLUMNS_TOGETHER, memory_limit // (8 * max(map(sum, pairwise(sizes)))))))
+        self._bands = _bands(plan, sigma)
+        self._columns = int(max(1, min(_COLUMNS_TOGETHER, memory_limit // (16 * plan.nodes))))
 
     def _prepared(self, rows: Rows) -> Points:
         points = self.grid.sort(rows.all())
@@ -210,8 +166,8 @@ class GridSummation(TwoSidedSummation):
 
     def _product(self, U: np.ndarray, targets: Points, sources: Points) -> np.ndarray:
         nodal = spread(self.grid, sources, U, self.n_threads)
-        for matrix, axis, _ in self._steps:
-            nodal = _multiply_axis(nodal, matrix, axis + 1, self.n_threads)
+        for axis, band in enumerate(self._bands, 1):
+            nodal = _translate(nodal, band, axis, self.n_threads)
         return interpolate(self.grid, targets, nodal, self.n_threads)
 
 

@@ -12,10 +12,9 @@ T_(q + j) by -T_(q - j), so D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|, and |J_m(2 z)
 the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1), whose first term is
 attained for even q.
 
-**Translation.** Between the nodes of an axis stands either g itself (``series`` None) or its Fourier series of period
-P, sum_m w_m cos(2 pi m t / P), w_m > 0, cut off after m = m_0. Then what is interpolated is the series: the mean above
-is a finite sum over its frequencies, and g minus the series is bounded by the neighbouring periods and the weights cut
-off. Both matrices are positive semidefinite, so the whole of the approximated kernel matrix is.
+**Translation.** Between the nodes of an axis stands g itself. Values beyond `_REACH` are left out: less than a unit
+roundoff over 128 each, and interpolation on both sides makes at most eight times that of them (the Lebesgue constant of
+16 nodes is 2.8). Up to rounding the approximated kernel matrix is positive semidefinite.
 
 **d axes.** |prod g_c - prod (g_c + e_c)| <= prod (1 + |e_c|) - 1, for |g_c| <= 1; attained where all the e_c are.
 """
@@ -24,20 +23,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, erfc, expm1, log1p, pi, prod, sqrt
+from math import ceil, expm1, log, log1p, prod, sqrt
 
 import numpy as np
 from scipy.special import gammaln
 
-from .._core.boxes import MOST_AXES, MOST_NODES, chebyshev_nodes
+from .._core.boxes import MOST_AXES, MOST_NODES
 from ..base.rounding import UNIT
 
-__all__ = ["GridPlan", "axis_error", "plan_grid", "rounding", "series_weights"]
+__all__ = ["GridPlan", "axis_error", "plan_grid", "rounding"]
 
 _SLACK = 1.0 + 1e-9
 """Factor on a bound, for its own rounding, and for that of the nodes that it is about."""
-_SERIES_SHARE = 0.05
-"""Of an axis's tolerance, for what a Fourier series leaves out, and as much for the neighbouring periods."""
+_REACH = sqrt(2.0 * log(128.0 / UNIT))
+"""Where the Gaussian of an axis ends, in units of sigma."""
 _ORDERS = np.arange(1, MOST_NODES + 1)
 _LARGEST_SIDE = 6.0
 """Of a box, in units of sigma."""
@@ -54,7 +53,8 @@ class GridPlan:
     low, side : tuple of d floats
         In the data's units.
     counts, orders : tuple of d ints
-    series : tuple of d (period in units of sigma, m_0), or None where g itself stands between the nodes
+    reaches : tuple of d ints
+        Boxes on either side whose nodes are within `_REACH` of those of one.
     error_bound : float
         On every entry of the kernel matrix, rounding included.
     point, more, once, once_nodes : float
@@ -66,7 +66,7 @@ class GridPlan:
     side: tuple[float, ...]
     counts: tuple[int, ...]
     orders: tuple[int, ...]
-    series: tuple[tuple[float, int] | None, ...]
+    reaches: tuple[int, ...]
     error_bound: float
     point: float
     more: float
@@ -121,85 +121,13 @@ def _sides(error: float) -> np.ndarray:
     return side
 
 
-@lru_cache(maxsize=64)
-def _lebesgue(order: int) -> float:
-    """Bound on sum_k |l_k(x)| over [-1, 1]: at the ends for these nodes (Ehlich and Zeller 1966)."""
-    z = chebyshev_nodes(order)
-    gaps = z[:, None] - z
-    np.fill_diagonal(gaps, 1.0)
-    ratio = (1.0 - z) / gaps
-    np.fill_diagonal(ratio, 1.0)
-    return float(np.abs(ratio.prod(axis=1)).sum()) * _SLACK
-
-
-def series_weights(period: float, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies w_m = 2 pi m / period, m = 0..last, and the weights of cos(w_m t) in the periodic Gaussian."""
-    frequency = 2.0 * pi / period * np.arange(last + 1)
-    weight = 2.0 * sqrt(2.0 * pi) / period * np.exp(-0.5 * frequency**2)
-    weight[0] /= 2.0
-    return frequency, weight
-
-
-def _series(extent: float, error: float) -> tuple[float, int]:
-    """(period, m_0) of a series for |t| <= extent, aliasing and truncation each within their share of the error."""
-    period = extent + sqrt(2.0 * np.log(1.1 / (_SERIES_SHARE * error)))
-    # sum over m > m_0 of w_m <= integral from m_0: erfc(2 pi m_0 / (period sqrt 2))
-    low, high = 0.0, 40.0
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if erfc(middle / sqrt(2.0)) > _SERIES_SHARE * error else (low, middle)
-    return period, ceil(high * period / (2.0 * pi))
-
-
-def axis_error(extent: float, side: float, order: int, series: tuple[float, int] | None) -> float:
-    """Bound on |g(x - y) - approximation| for x and y in an interval of this length, cut into boxes of this side."""
-    if series is None:
-        return float(_mean_errors(np.array([order]), np.array([side]))[0])
-    period, last = series
-    frequency, weight = series_weights(period, last)
-    x = frequency * side / 4.0
-    with np.errstate(divide="ignore", over="ignore"):
-        first = np.exp(order * np.log(x) - gammaln(order + 1.0))
-        # sum over m > q of x^m / m!, by a geometric series
-        rest = np.where(x < order + 2.0, first * x / (order + 1.0) / (1.0 - np.minimum(x / (order + 2.0), 0.999)), 1e3)
-    one = np.minimum(2.0 * first + 4.0 * rest, 1.0 + _lebesgue(order))
-    interpolation = float(np.sum(weight * (2.0 * one + one * one)))
-    n = np.arange(1, 50)
-    aliasing = float(np.sum(np.exp(-0.5 * (n * period - extent) ** 2) + np.exp(-0.5 * (n * period + extent) ** 2)))
-    truncation = erfc(2.0 * pi * last / (period * sqrt(2.0)))
-    return (interpolation + aliasing + truncation) * _SLACK
-
-
-def _factored(series: tuple[float, int], nodes: int) -> bool:
-    """Whether an axis goes through its Fourier series: it costs two smaller products, but shrinks the others'."""
-    return 2 * series[1] + 1 < 0.7 * nodes
-
-
-def _ranks(shape: list[int], series: list[tuple[float, int]]) -> list[int]:
-    """Columns of the factor of each axis; 0 for a matrix between all its nodes."""
-    return [2 * x[1] + 1 if _factored(x, m) else 0 for x, m in zip(series, shape, strict=True)]
-
-
-def _entries(shape: list[int], ranks: list[int]) -> int:
-    """Of all translation matrices."""
-    return sum(m * (r or m) for m, r in zip(shape, ranks, strict=True))
-
-
-def _translation(shape: list[int], ranks: list[int]) -> float:
-    """Flops of one translation; rank 0 stands for a matrix between all the nodes of an axis."""
-    flops, sizes = 0.0, list(shape)
-    for c in reversed(range(len(shape))):
-        rest = prod(sizes[:c] + sizes[c + 1 :])
-        if ranks[c]:
-            flops += 4.0 * rest * sizes[c] * ranks[c]  # there and back
-            sizes[c] = ranks[c]
-        else:
-            flops += 2.0 * rest * sizes[c] ** 2
-    return flops
+def _reach(extent: float, count: int) -> int:
+    """Boxes on either side, where an axis of this length is cut into so many."""
+    return min(count - 1, ceil(_REACH * count / extent))
 
 
 def _cheapest_boxes(
-    fewest: np.ndarray, series: list[tuple[float, int]], points: float, most_nodes: float
+    extent: np.ndarray, fewest: np.ndarray, points: float, most_nodes: float
 ) -> tuple[list[int], list[int]] | None:
     """(counts, orders) by axis of the cheapest grid; ``fewest`` (d, orders) are the boxes that each order needs."""
     best: tuple[float, list[int], list[int]] | None = None
@@ -210,10 +138,9 @@ def _cheapest_boxes(
         for last in {orders[-1], *(p for p in (4, 8, 16) if abs(p - orders[-1]) <= 4)}:
             counts[-1] = max(1, ceil(fewest[-1, last - 1]))
             orders[-1] = last
-            shape = [n * q for n, q in zip(counts, orders, strict=True)]
-            if prod(shape) + _entries(shape, _ranks(shape, series)) > most_nodes:
+            if prod(counts) * prod(orders) > most_nodes:
                 continue
-            point, _, once, _ = _predict(counts, orders, series, points)
+            point, _, once, _ = _predict(extent, counts, orders, points)
             cost = point * points + once
             if best is None or cost < best[0]:
                 best = cost, list(counts), list(orders)
@@ -244,46 +171,40 @@ def plan_grid(
     share = expm1(log1p(tol - floor) / d) if tol > floor else 0.0
     if share <= floor / 2:
         return None
-    sides = _sides((0.98 - 2.0 * _SERIES_SHARE) * share)
-    fewest = extent[:, None] / sides  # (d, orders)
+    fewest = extent[:, None] / _sides(0.99 * share)  # (d, orders)
     if prod(fewest.min(axis=1).clip(1.0) * 2.0) > most_nodes:
         return None
-    series = [_series(float(x), share) for x in extent]
-    boxes = _cheapest_boxes(fewest, series, points, most_nodes)
+    boxes = _cheapest_boxes(extent, fewest, points, most_nodes)
     if boxes is None:
         return None
     counts, orders = boxes
-    side = [float(x) / n for x, n in zip(extent, counts, strict=True)]
-    chosen = [x if _factored(x, n * q) else None for x, n, q in zip(series, counts, orders, strict=True)]
-    errors = [axis_error(float(extent[c]), side[c], orders[c], chosen[c]) for c in range(d)]
-    for c in range(d):
-        while errors[c] > share and orders[c] < MOST_NODES:  # the sum over frequencies exceeds the mean it stands for
-            orders[c] += 1
-            errors[c] = axis_error(float(extent[c]), side[c], orders[c], chosen[c])
-    bound = expm1(sum(log1p(e) for e in errors)) + floor
-    if bound > tol:
-        return None
-    width = [x * sigma for x in side]
-    predicted = _predict(counts, orders, series, points)
+    side = extent / counts
+    bound = expm1(sum(log1p(axis_error(x, q)) for x, q in zip(side, orders, strict=True))) + floor
+    reaches = tuple(map(_reach, extent, counts))
+    predicted = _predict(extent, counts, orders, points)
     return GridPlan(
-        tuple(map(float, low)), tuple(map(float, width)), tuple(counts), tuple(orders), tuple(chosen), bound, *predicted
+        tuple(map(float, low)), tuple(side * sigma), tuple(counts), tuple(orders), reaches, bound, *predicted
     )
 
 
+def axis_error(side: float, order: int) -> float:
+    """Bound on |g(x - y) - its interpolation| for x and y in boxes of this side."""
+    return float(_mean_errors(np.array([order]), np.array([side]))[0])
+
+
 def _predict(
-    counts: list[int], orders: list[int], series: list[tuple[float, int]], points: float
+    extent: np.ndarray, counts: list[int], orders: list[int], points: float
 ) -> tuple[float, float, float, float]:
     """(``point``, ``more``, ``once``, ``once_nodes``) of a plan.
 
     Nanoseconds measured on one thread, on the loops of _core/box_ops.c with 8-entry vectors and scipy's dgemm.
     """
-    d = len(counts)
-    shape = [n * q for n, q in zip(counts, orders, strict=True)]
-    ranks = _ranks(shape, series)
+    d, nodes = len(counts), float(prod(counts) * prod(orders))
+    widths = [(2 * _reach(x, n) + 1) * q for x, n, q in zip(extent, counts, orders, strict=True)]
     vectors = prod(orders[:-1]) * (0.5 if orders[-1] <= 4 else 1.0 if orders[-1] <= 8 else 2.0)
     # boxes of fewer points than a group of four pay for four
     per_box = points / max(1.0, prod(counts))
     values = 0.36 * vectors * (1.0 if per_box > 16 else min(4.0, 1.0 + 3.0 / max(1.0, per_box)))
-    nodes = 0.035 * _translation(shape, ranks) + 4.0 * prod(shape) + 8.0 * _entries(shape, ranks)
+    translation = nodes * (4.0 + 0.07 * sum(widths)) + 3e3 * sum(counts)
     # rows are sorted once
-    return 4.0 + 2.0 * d + values, 2.0 + values, 3e5 + 14.0 * points + nodes, nodes
+    return 4.0 + 2.0 * d + values, 2.0 + values, 3e5 + 14.0 * points + translation, translation

@@ -81,7 +81,8 @@ def solve_by_krylov(
     exact = way.name == "exact" and products.near is None
     matrix, coordinates = kernel_matrix(problem, products, rows, exact=exact)
     with parallel.blas_threads():
-        start = _start(kernel, rows, coordinates, block, problem) if exact and not rows.distributed else None
+        starts = (exact or (products.near is None and way.room.proved)) and not rows.distributed
+        start = _start(kernel, rows, coordinates, block, problem) if starts else None
         fraction = None if target.n_components else target.c
         reached = block_krylov(
             matrix,

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 WORTH_ASKING = 3e-3
-"""Seconds of exact tiles below which the kernel is not asked what it offers: that takes up to a few milliseconds."""
+"""Seconds of a product below which the kernel is not asked what else it offers: that takes up to a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ def products_for(
     if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_ASKING):
         for offer in kernel.summations(data_x, data_y, rest):
             ways.append(_way(offer, data_x, data_y, columns))
-            if offer.name == name:  # those that follow take milliseconds to plan
+            # those that follow take milliseconds to plan
+            if offer.name == name or (name == "auto" and ways[-1].once <= WORTH_ASKING):
                 break
     if name == "auto":
         return ways

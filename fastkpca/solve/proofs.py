@@ -270,8 +270,10 @@ class RandomStart(Proof):
         if self.steps < 2:
             return None
         upper = self._upper(run)
-        outside = separated_bound(upper, run.block, self.failure)
-        found = run.certificate_with(outside).tightened(upper)
+        # what bounds the rest beyond some of the first vectors does so beyond them all, and the others add nothing
+        block = run.block.leading(max(len(upper), run.c + 1))
+        found = ritz_certificate(block, run.c, run.info(), separated_bound(upper, block, self.failure))
+        found = found.tightened(upper)
         return replace(found, failure_probability=self.failure) if np.isfinite(found.width) else None
 
 

@@ -8,7 +8,6 @@ which conjugate gradients see (K^(1/2) W K^(1/2) + lambda I): never the square o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,14 +17,12 @@ import numpy as np
 from fastkpca.base.rounding import EPS
 from fastkpca.methods import conjugate_gradients
 
-from ..kernels.parameters import FARTHEST
-
 __all__ = ["Logit", "check_scale", "fit_logit", "lift_through"]
 
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Function = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-LARGEST = math.sqrt(FARTHEST)
+LARGEST = 1e50
 """Of kernel values and of the penalty, and of what they are divided by: their products stay within float64."""
 
 

@@ -26,7 +26,7 @@ from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Certifier, Judge, Search, grow, relative_width
 from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Sums
+from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Searched, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["SPARE", "KrylovResult", "block_krylov"]
@@ -143,7 +143,9 @@ def block_krylov(
     X = _first_block(start, space) if known.size == 0 else start
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
-        X = None if searched.flat else searched.columns()
+        upper = searched.upper_ends()
+        proofs.append(Searched(upper))
+        X = None if searched.flat else searched.columns(upper)
         history, known = searched.history, searched.ritz.theta
         del searched.space, searched.basis
     else:
@@ -215,7 +217,7 @@ def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
 def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
     """The first exact pass measures the norm where the trace alone will not do."""
     semidefinite = A.matrix.positive_semidefinite and A.matrix.trace is not None
-    if searched is None or not semidefinite:
+    if searched is None or not semidefinite or A.norm_bound is not None:
         A.measures = not semidefinite
         return
     trace, theta = A.expected_sums()[0], searched.ritz.theta

@@ -43,7 +43,7 @@ from ..fit.merge import kpca_update
 from ..kernels import guarded
 from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
-from ..model.result import KPCAModel, leading
+from ..model.result import KPCAModel, leading, widest_interval
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
@@ -547,9 +547,10 @@ class KernelPCA(KernelTransformer):
                     f"n_components=None asks for every component of {n} rows: {error}. n_components=10, say, needs "
                     "neither the matrix nor all of its eigenvectors"
                 ) from error
-        if self.tol == 0 and self.max_features is None and self._width(model) > WIDE:
+        width = widest_interval(model, self._number)
+        if self.tol == 0 and self.max_features is None and width > WIDE:
             warn_caller(
-                f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
+                f"the widest interval around an eigenvalue is {width:.2g} of the largest one (tol=0 asks "
                 "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "
                 "what is wide enough",
                 CertificateWarning,
@@ -573,11 +574,6 @@ class KernelPCA(KernelTransformer):
                 f"the first call of partial_fit got {X.shape[0]} sample(s) for n_components={self.n_components}; give "
                 "it as many as there are components, two at least, best some thousands that span the range"
             )
-
-    def _width(self, model: KPCAModel) -> float:
-        """Of the widest interval around an eigenvalue that was asked for, over the largest one."""
-        low, high = model.eigenvalue_bounds[: self._number].T
-        return float(np.max(high - low) / model.eigenvalues[0])
 
     def _refuse_negative(self, model: KPCAModel | None, X: Any, kernel: Kernel, wanted: int) -> None:
         """Raise ValueError, as scikit-learn does, where eigenvalues among those wanted are negative beyond rounding."""

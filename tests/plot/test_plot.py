@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import fastkpca as fk
 from fastkpca import plot
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -107,8 +107,8 @@ def test_axes_of_the_caller_and_saving(points, tmp_path):
 
     ax = Figure().add_subplot()
     assert plot.scores(points, ax=ax) is ax
-    for suffix in ("png", "pdf", "svg"):
-        plot.save(plot.scores(points, np.arange(60) % 3), tmp_path / f"x.{suffix}")
+    for suffix in ("png", "pdf"):
+        plot.save(ax, tmp_path / f"x.{suffix}")
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000
     content = (tmp_path / "x.pdf").read_bytes()  # letters stay letters
     assert b"/FontFile2" in content and b"/Type3" not in content
@@ -116,7 +116,7 @@ def test_axes_of_the_caller_and_saving(points, tmp_path):
         plot.save(ax, tmp_path / "x.png")
     with pytest.raises(ValueError, match="xyz"):
         plot.save(ax, tmp_path / "y.xyz")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.pdf", "x.png", "x.svg"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.pdf", "x.png"]
 
 
 def test_wrong_shapes(points):
@@ -176,8 +176,9 @@ def test_other_components_and_three_of_them(points):
 
 
 def test_many_points_are_one_picture_in_a_vector_file(tmp_path):
-    plot.save(plot.scores(np.random.default_rng(0).standard_normal((100_000, 2))), tmp_path / "x.svg")
-    assert (tmp_path / "x.svg").stat().st_size < 2_000_000 and b"<image" in (tmp_path / "x.svg").read_bytes()
+    points = np.random.default_rng(0).standard_normal((30_000, 2))
+    plot.save(plot.scores(points, density=False), tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").stat().st_size < 1_000_000 and b"<image" in (tmp_path / "x.svg").read_bytes()
 
 
 def test_very_many_rows_are_counted_in_cells():
@@ -272,7 +273,6 @@ def test_style_is_passed_on(points):
 
 def test_estimators_are_drawn_as_their_models():
     pytest.importorskip("sklearn")
-    import fastkpca as fk
     from fastkpca.sklearn import KernelPCA
 
     X = np.random.default_rng(0).standard_normal((80, 2))
@@ -305,18 +305,13 @@ def test_without_matplotlib(points, monkeypatch):
         plot.scores(points)
 
 
-def test_pyplot_is_left_alone():
-    code = """
-import sys, numpy as np, fastkpca as fk
-from fastkpca import cli, plot
-assert 'matplotlib' not in sys.modules
-X = np.random.default_rng(0).standard_normal((80, 2))
-m = fk.kpca(X, "gaussian", 4, sigma=1.0, method="krylov")
-plot.scores(m, np.arange(80) % 3), plot.scree(m), plot.contours(m, component=[0, 1]), plot.convergence(m)
-plot.accuracy([m]), plot.candidates(m)
-assert 'matplotlib.pyplot' not in sys.modules
-"""
-    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+def test_pyplot_is_left_alone(monkeypatch):
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    X = np.random.default_rng(0).standard_normal((80, 2))
+    m = fk.kpca(X, "gaussian", 4, sigma=1.0, method="krylov")
+    plot.scores(m, np.arange(80) % 3), plot.scree(m), plot.contours(m, component=[0, 1]), plot.convergence(m)
+    plot.accuracy([m]), plot.candidates(m)
+    assert "matplotlib.pyplot" not in sys.modules
 
 
 def test_an_ellipse_holds_its_share_of_a_normal_class():

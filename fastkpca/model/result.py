@@ -24,6 +24,7 @@ from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
 from .projector import Projector
+from .reading import SPECTRUM
 
 __all__ = ["BY_COMPONENT", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
 
@@ -81,11 +82,8 @@ PLAIN = (
     "_left_out",
 )
 """What the header of a model's file has as it is."""
-SPECTRUM = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters")
-"""The model's own arrays with an entry for each component: its files hold them, and ``reading.read_spectrum`` checks
-them there."""
 BY_COMPONENT = (*SPECTRUM, "latent", "explained")
-"""These, and those that are computed from them."""
+"""What has an entry for each component: what the model holds, and what is computed from that."""
 ARRAYS = (*SPECTRUM, "shift", "scale")
 """What the arrays of a model's file are, beside those of the projector, the moments and the limits."""
 

@@ -60,8 +60,8 @@ def test_one_component_and_few_or_many_labels(points):
     assert ax.get_xlabel() == "row" and ax.get_ylabel() == "PC1"
     assert list(legend(plot.scores(points, np.arange(60) % 4 * 1.0))) == ["0", "1", "2", "3"]
     assert list(legend(plot.scores(points, np.arange(60) % 2 == 0))) == ["0", "1"]
-    many = plot.scores(points, [f"{i:03}" for i in range(60)])
-    assert list(legend(many)) == ["60 labels, coloured in their order"]
+    for labels in ([f"{i:03}" for i in range(60)], np.arange(60).astype("m8[s]")):
+        assert list(legend(plot.scores(points, labels))) == ["60 labels, coloured in their order"]
 
 
 @pytest.mark.parametrize("classes", [3, 10, 15, 26])
@@ -297,7 +297,7 @@ def test_more_classes_than_colours_are_told_by_their_marks():
 def test_times_and_words_that_are_times():
     points = np.random.default_rng(0).standard_normal((40, 2))
     days = np.arange("2026-03-01", "2026-04-10", dtype="datetime64[D]")
-    for given in (days, days.astype(str)):
+    for given in (days.astype(str), days.astype(object), list(days.astype("M8[ns]"))):
         ax = plot.scores(points, given, label_name="day")
         ax.figure.draw_without_rendering()
         (bar,) = [x for x in ax.figure.axes if x is not ax]

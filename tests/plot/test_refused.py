@@ -169,8 +169,28 @@ IMPORTANCE = [
 ]
 
 
+TYPES = [
+    (lambda: plot.scree(model(), uncertainty=3), TypeError, "uncertainty is of type int; give what kpca_uncertainty"),
+    (lambda: plot.accuracy(None), TypeError, "models is None; give a list of models"),
+    (lambda: plot.accuracy([model()], [0.0, 0.0]), ValueError, "reference has shape"),
+    (lambda: plot.accuracy([model()], tol=[-1.0]), ValueError, "tol is -1; give one positive number"),
+    (lambda: plot.contours(model(), P, resolution=10**9), ValueError, r"resolution is 1000000000; .* at most"),
+    (lambda: plot.contours(model(), P, levels=10**9), ValueError, r"levels is 1000000000; .* 256 at most"),
+    (lambda: plot.contours(model(), P, cmap="grass"), ValueError, "cmap is 'grass'; give a name"),
+    (lambda: plot.contours(model(), P, component=True), ValueError, "no component True"),
+    (lambda: plot.scores(model(), np.ma.masked_equal(CLASSES, 0)), ValueError, "labels are missing .* row 0"),
+    (lambda: plot.scores(model(), label_name=3), TypeError, "label_name is 3; give text"),
+    (lambda: plot.scores(P * 1j), TypeError, "scores is an array of the type complex128"),
+    (lambda: plot.monitor(LIMITS, [1j]), TypeError, "t2 is an array of the type complex128"),
+    (lambda: plot.monitor(LIMITS, [1.0], x=[1j]), TypeError, "x is an array of the type complex128"),
+    (lambda: plot.monitor(LIMITS, [1.0], x=["a", "b"]), ValueError, "x has shape .2,.; give one .* 1 rows"),
+    (lambda: plot.monitor(LIMITS, [1.0], x=[np.datetime64("NaT")]), ValueError, "x misses the value of row 0;"),
+    (lambda: plot.save(plot.scree(model()), "never.abc"), ValueError, "no format that matplotlib writes"),
+]
+
+
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
-@pytest.mark.parametrize(("call", "error", "text"), [*SCORES, *CHARTS, *SCREE, *CONTOURS, *RUNS, *IMPORTANCE])
+@pytest.mark.parametrize(("call", "error", "text"), [*SCORES, *CHARTS, *SCREE, *CONTOURS, *RUNS, *IMPORTANCE, *TYPES])
 def test_what_cannot_be_drawn_is_refused_in_words(call, error, text):
     with pytest.raises(error, match=text):
         call()

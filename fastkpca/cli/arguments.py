@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NoReturn
 
 from ..base.checks import check_count, check_memory_limit, is_number
 from ..base.near import did_you_mean
 
-__all__ = ["DEFAULT_COMPONENTS", "EXAMPLES", "KERNEL_PARAMETERS", "PICTURES", "parser_of"]
+__all__ = ["DEFAULT_COMPONENTS", "EXAMPLES", "KERNEL_PARAMETERS", "PICTURES", "parser_of_all"]
 
 DEFAULT_COMPONENTS = 5
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
@@ -22,6 +22,28 @@ class Parser(argparse.ArgumentParser):
         options |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
         super().__init__(**options)
         self.commands: dict[str, Parser] = {}
+        self.subparsers: Any = None
+
+    def add(
+        self,
+        name: str,
+        summary: str,
+        *places: str,
+        force: str = "overwrite existing files",
+        quiet: str = "no progress, no notes, no summary",
+    ) -> Parser:
+        """A command, its examples, and the arguments that stand without an option; what every command has, and what
+        these two do where it writes files, and says something beside its result."""
+        description = f"{summary[0].upper()}{summary[1:]}."
+        command: Parser = self.subparsers.add_parser(name, help=summary, description=description, epilog=EXAMPLES[name])
+        for place in places:
+            command.add_argument(place.lower(), metavar=place)
+        debug = "show the whole traceback of an error"
+        for option, text in (("--force", force), ("--quiet", quiet), ("--debug", debug)):
+            if text:
+                command.add_argument(option, action="store_true", help=text)
+        self.commands[name] = command
+        return command
 
     def parse_all(self, arguments: list[str]) -> argparse.Namespace:
         """The options; what is not known is an error of the command that it was given to, which knows near matches."""
@@ -195,40 +217,16 @@ EXAMPLES = {
 }
 
 
-def parser_of(runs: Mapping[str, Callable[[argparse.Namespace], int | None]]) -> Parser:
-    """The parser of all commands; ``runs``: what runs each, by its name."""
+def parser_of_all() -> Parser:
+    """The parser of all commands; ``command`` of what it returns is the name of the one that was given."""
     parser = Parser(
         prog="fastkpca",
         description="Fast kernel principal component analysis with certified eigenvalues.",
         epilog=EXAMPLES[""],
     )
     parser.add_argument("--version", action="version", version=f"fastkpca {metadata.version('fastkpca')}")
-    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
-
-    def add(
-        name: str,
-        summary: str,
-        *places: str,
-        force: str = "overwrite existing files",
-        quiet: str = "no progress, no notes, no summary",
-    ) -> Parser:
-        """A command, its examples, and the arguments that stand without an option; what every command has, and what
-        these two do where it writes files, and says something beside its result."""
-        command: Parser = commands.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=EXAMPLES[name]
-        )
-        for place in places:
-            command.add_argument(place.lower(), metavar=place)
-        for option, text in (
-            ("--force", force),
-            ("--quiet", quiet),
-            ("--debug", "show the whole traceback of an error"),
-        ):
-            if text:
-                command.add_argument(option, action="store_true", help=text)
-        command.set_defaults(run=runs[name])
-        parser.commands[name] = command
-        return command
+    parser.subparsers = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    add = parser.add
 
     fit = add("fit", "fit a model to the rows of a file", "FILE")
     _add_fit(fit)

@@ -20,7 +20,7 @@ from reference import gram
 import fastkpca as fk
 from fastkpca import cli
 from fastkpca.cli import arguments as parsing
-from fastkpca.cli import commands, console, demo
+from fastkpca.cli import console, demo
 from fastkpca.rows import tables
 
 SIGMA = 1.5
@@ -845,7 +845,7 @@ def test_every_command_has_examples_that_parse(run):
         for line in text.splitlines()[1:]:
             call = line.split("|")[-1].split("  fastkpca ")[-1].split("fastkpca ")[-1].split("      ")[0].split(">")[0]
             if "COMMAND" not in call:
-                parsing.parser_of(commands.RUNS).parse_all(shlex.split(call))
+                parsing.parser_of_all().parse_all(shlex.split(call))
 
 
 def test_standardize(run, here, X):

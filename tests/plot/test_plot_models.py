@@ -362,7 +362,7 @@ def test_candidates_of_real_plans_fit(X, model):
 
 
 def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
-    choice = fk.kpca_select(X[:60], "gaussian", [1, 2])
+    choice = fk.kpca_select(X[:60], "gaussian", [1, 2], folds=2)
     ax = plot.selection(choice)
     assert ax.get_xlabel() == "sigma" and "pre-images" in ax.get_ylabel() and "smaller" in ax.get_ylabel()
     assert [x.get_text() for x in ax.get_legend().get_texts()] == ["c = 1", "c = 2", "best", "choice"]
@@ -384,7 +384,7 @@ def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
 def test_selection_of_other_measures_kernels_and_one_kernel(X):
     X = X[:40]
     grids = {"polynomial": {"degree": [2, 3]}, "gaussian": {"sigma": [1.0, 2.0]}, "linear": {}}
-    choice = fk.kpca_select(X, grids, [1, 2])
+    choice = fk.kpca_select(X, grids, [1, 2], folds=2)
     ax = plot.selection(choice, measure="stability")
     assert "larger is better" in ax.get_ylabel() and ax.get_xlabel() == "sigma or degree"
     labels = {x.get_text() for x in ax.get_legend().get_texts()}
@@ -399,11 +399,12 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     assert set(level.get_ydata()) == {choice.columns["stability"][-1]}
     fits(ax)
     # two parameters that vary, in one class among others: by the number of components
-    ax = plot.selection(fk.kpca_select(X, {"polynomial": {"degree": [2, 3], "offset": [0.5, 1]}, "linear": {}}, [1, 2]))
+    grids = {"polynomial": {"degree": [2, 3], "offset": [0.5, 1]}, "linear": {}}
+    ax = plot.selection(fk.kpca_select(X, grids, [1, 2], folds=2))
     assert ax.get_xlabel() == "number of components" and len(ax.containers) == 5
     # too many lines: the best of each class at each place
     grids = {"gaussian": {"sigma": [1.0, 2.0, 4.0]}, "laplacian": {"length_scale": [1.0, 2.0]}, "linear": {}}
-    many = fk.kpca_select(X[:, [0, 1, 2, 0, 1, 2]], grids, [1, 2, 3, 4])
+    many = fk.kpca_select(X[:, [0, 1, 2, 0, 1, 2]], grids, [1, 2, 3, 4], folds=2)
     ax = plot.selection(many)
     labels = [x.get_text() for x in ax.get_legend().get_texts()]
     assert sorted(labels) == [

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from dataclasses import fields
@@ -158,6 +159,16 @@ def test_the_benchmarks_name_their_scripts_and_the_pictures_of_the_readme_are_th
     assert len(pictures) == 3 and all((ROOT / path).is_file() for path in pictures)
     drawn = (ROOT / "docs" / "draw_pictures.py").read_text("utf-8")
     assert all(f'"{Path(path).name}"' in drawn for path in pictures)
+
+
+def test_a_page_takes_what_the_commands_asked_for_print(tmp_path):
+    page = tmp_path / "page.md"
+    tables = ["<!-- compare.py --help: begin -->\nold", "<!-- size.py: begin -->\nkept"]
+    page.write_text("".join(f"before\n{table}\n<!-- end -->\n" for table in tables))
+    subprocess.run([sys.executable, ROOT / "benchmarks" / "page.py", page, "compare"], check=True, capture_output=True)
+    first, second, rest = page.read_text().split("<!-- end -->\n")
+    assert first.startswith("before\n<!-- compare.py --help: begin -->\nusage: compare.py") and "old" not in first
+    assert (second, rest) == (f"before\n{tables[1]}\n", "")
 
 
 def test_the_check_of_links_finds_what_is_wrong(tmp_path):

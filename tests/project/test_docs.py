@@ -163,11 +163,11 @@ def test_the_benchmarks_name_their_scripts_and_the_pictures_of_the_readme_are_th
 
 def test_a_page_takes_what_the_commands_asked_for_print(tmp_path):
     page = tmp_path / "page.md"
-    tables = ["<!-- compare.py --help: begin -->\nold", "<!-- size.py: begin -->\nkept"]
+    tables = ["<!-- compare.py --help: begin -->\nof last year", "<!-- size.py: begin -->\nkept"]
     page.write_text("".join(f"before\n{table}\n<!-- end -->\n" for table in tables))
     subprocess.run([sys.executable, ROOT / "benchmarks" / "page.py", page, "compare"], check=True, capture_output=True)
     first, second, rest = page.read_text().split("<!-- end -->\n")
-    assert first.startswith("before\n<!-- compare.py --help: begin -->\nusage: compare.py") and "old" not in first
+    assert first.startswith("before\n<!-- compare.py --help: begin -->\nusage: compare.py") and "last year" not in first
     assert (second, rest) == (f"before\n{tables[1]}\n", "")
 
 

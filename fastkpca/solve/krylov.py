@@ -3,10 +3,11 @@
 The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
 with several columns each, and the whole Krylov space is kept.
 
-1. *Search*, where products in float32 are offered: only the subspace is taken from it.
+1. *Search*, where products in float32 are offered, from the first block that the caller gives, or a random one: only
+   the subspace is taken from it.
 2. *Passes in float64*, first on the best Ritz vectors of the search together with their residuals, so that the pass
-   both confirms the vectors and extends the space; where the spectrum is flat, or nothing was searched, from a random
-   block, wider and from the beginning.
+   both confirms the vectors and extends the space. Where nothing was searched they begin with that first block; where
+   the spectrum is flat, or there is no other start, with a wide random block, from which `RandomStart` has a bound.
 
 Of a narrow kernel the search is on a coarse matrix of the few values that are not near zero (``near``).
 """
@@ -140,7 +141,7 @@ def block_krylov(
         if found is not None:
             start, known, top = found
             proofs.append(Filter(matrix.near, top, share))
-    X = _first_block(start, space) if known.size == 0 else start
+    X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
         upper = searched.upper_ends()

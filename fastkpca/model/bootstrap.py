@@ -15,8 +15,6 @@ __all__ = ["GROUPS", "Sample", "Statistics", "Sums", "resampled", "score_pass"]
 
 GROUPS = 1024
 """Up to so many rows are drawn one by one; more are put into so many groups at random, and groups are drawn."""
-TASK_ROWS = 1 << 14
-"""Rows of a task: each has the sums of all groups."""
 
 
 class Sums(NamedTuple):
@@ -78,12 +76,12 @@ def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
     rows, kernel, projector = given.rows, given.kernel, model.projector
     counts = np.ones(rows.n_samples, dtype=np.intp) if rows.weights is None else np.ceil(rows.weights).astype(np.intp)
     copies = int(counts.sum())
-    groups, step = min(copies, GROUPS), min(projector.tile_rows, TASK_ROWS)
+    groups, span = min(copies, GROUPS), rows.step
     first = np.concatenate([[0], np.cumsum(counts)]) if copies <= GROUPS else None
     del counts
 
     def task(rows: Rows, i: int) -> Sums:
-        begin, end = i * TASK_ROWS, min(rows.n_samples, (i + 1) * TASK_ROWS)
+        begin, end = i * span, min(rows.n_samples, (i + 1) * span)
         w = rows.tile_weights(begin, end)
         w = np.ones(end - begin) if w is None else w
         counts = np.ceil(w).astype(np.intp)
@@ -95,16 +93,16 @@ def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
         else:
             group = first[begin] + np.arange(ends[-1])
         total = Sums.zeros(groups, k)
-        for start in range(0, end - begin, step):
+        for start in range(0, end - begin, projector.tile_rows):
             parallel.checkpoint()
-            stop = min(end - begin, start + step)
+            stop = min(end - begin, start + projector.tile_rows)
             tile = NewRows(kernel, Rows(rows.tile(begin + start, begin + stop)), np.dtype(np.float64))
             errors = projector.squared_errors(model, tile, None, 1, None, False)
             row = np.repeat(np.arange(stop - start), counts[start:stop])
             total.add(errors, share[start:stop], row, group[ends[start] : ends[stop]])
         return total
 
-    return Pass("uncertainty", task, TASK_ROWS, Sums.plus, alone=not kernel.thread_safe)
+    return Pass("uncertainty", task, span, Sums.plus, alone=not kernel.thread_safe)
 
 
 class Statistics(NamedTuple):

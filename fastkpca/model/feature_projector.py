@@ -39,6 +39,10 @@ class FeatureProjector(Projector):
     coeff = None
     weights = None
 
+    def __reduce__(self) -> tuple:
+        """Without what is computed once and kept."""
+        return FeatureProjector, (self.map, self.axes, self.mean)
+
     @property
     def n_components(self) -> int:
         return int(self.axes.shape[1])

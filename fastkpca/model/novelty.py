@@ -34,8 +34,8 @@ __all__ = [
     "t_squared",
 ]
 
-AWAY, NEAR_CEILING = 1e3, 0.5
-"""Ranges of the columns that a row is away from all others; the share of its SPE from which on a limit is too near."""
+NEAR_CEILING = 0.5
+"""Share of the SPE of a row far from all others, from which on a limit is too near it."""
 
 
 def kpca_t2(
@@ -434,9 +434,10 @@ def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
     return scale * variance / (2.0 * mean) * _chi_squared_quantile(confidence, 2.0 * mean**2 / variance)
 
 
-def share_of_ceiling(model: KPCAModel, limit: float, low: np.ndarray, high: np.ndarray) -> float:
-    """What part ``limit`` is of the SPE of a row far from all others, which is as large as any where a kernel has one
-    value there; 0 where it has not. ``low``, ``high``: ranges of the columns of ordinary rows."""
+def share_of_ceiling(model: KPCAModel, limit: float) -> float:
+    """What part ``limit`` is of the SPE of a row far from all others under the Gaussian kernel, which is as large as
+    any: its image has length 1, and is at right angles to mean and components. 0 for other kernels."""
     if model.kernel.fixed_point_width() is None:
         return 0.0
-    return limit / float(kpca_spe(model, (high + AWAY * (high - low))[None])[0])
+    along, square = model.projector.of_the_mean()
+    return limit / (1.0 + square - float(along @ along))

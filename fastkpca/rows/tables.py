@@ -21,6 +21,7 @@ from .convert import as_rows
 from .foreign import file_source
 from .selection import ColumnSelection, Table, column_keys, column_label
 from .textfiles import TextFile
+from .values import not_finite
 from .view import Rows
 
 __all__ = ["Table", "faults", "only", "read", "without_missing"]
@@ -149,14 +150,9 @@ def _loaded(X: Any) -> np.ndarray:
 
 def faults(table: Table) -> tuple[str, int]:
     """Which columns hold values that are no finite numbers, and in how many rows; how many columns do not."""
-    counts: np.ndarray | int = 0
-    rows = as_rows(table.X)
-    for _, tile in rows.shifted(np.zeros(rows.n_features)).tiles(rows.step):
-        counts = counts + np.count_nonzero(~np.isfinite(tile), axis=0)
-    bad = np.flatnonzero(counts)
-    how_many = np.atleast_1d(counts)
-    texts = [f"{table.label(i)}: {how_many[i]} row{'s' * int(how_many[i] > 1)}" for i in bad.tolist()]
-    return listed(texts, 8), rows.n_features - len(texts)
+    counts = not_finite(as_rows(table.X))[1].tolist()
+    texts = [f"{table.label(i)}: {count} row{'s' * (count > 1)}" for i, count in enumerate(counts) if count]
+    return listed(texts, 8), len(counts) - len(texts)
 
 
 def without_missing(table: Table, name: str, *, empty: bool = False) -> Table:

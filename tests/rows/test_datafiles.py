@@ -615,9 +615,10 @@ def test_faults_far_down_are_named(text, reader):
 
 def test_damaged_compression(text, reader):
     whole = gzip.compress(b"1,2\n" * 5000)
-    refused(text(whole[:-20], "x.csv.gz"), "cannot be decompressed")
-    refused(text(whole[:12], "x.csv.gz"), "cannot be decompressed")
-    refused(text(whole[:30] + b"\xff" * 8 + whole[38:], "x.csv.gz"), "cannot be decompressed|not a number|columns|text")
+    refused(text(whole[:-20], "x.csv.gz"), "cannot be read: ")
+    refused(text(whole[:12], "x.csv.gz"), "cannot be read: ")
+    refused(text(whole[:30] + b"\xff" * 8 + whole[38:], "x.csv.gz"), "cannot be read: |not a number|columns|text")
+    refused(text("a,b\n1,2\n".encode("utf-16") + b"\x00\xd8\n\0", "x.txt"), "cannot be read: .*utf-16")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])

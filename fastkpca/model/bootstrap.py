@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # scipy.sparse is loaded where it is used first
 
 from ..base import parallel
 from ..base.rounding import EPS
@@ -47,28 +48,21 @@ class Sums(NamedTuple):
         return cls(*(np.zeros(shape) for shape in shapes))
 
     def plus(self, other: Sums) -> Sums:
-        return Sums(*(a + b for a, b in zip(self, other)))
+        return Sums(*map(np.add, self, other))
 
     def add(self, errors: Any, share: np.ndarray, row: np.ndarray, group: np.ndarray) -> None:
         """Add copies of the rows of a tile (their numbers in it), each with its share of the row's weight."""
-        if not len(row):
-            return
-        order = np.argsort(group, kind="stable")
-        row, group = row[order], group[order]
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-        k = self.scores.shape[1]
-        w, z, beyond = share[row], errors.scores[row][:, :k], errors.scores[row][:, k:]
-        rest = errors.spe[row] + np.einsum("ij,ij->i", beyond, beyond)
-        weighted = w[:, None] * z
-        for array, values in (
-            (self.weight, w),
-            (self.scores, weighted),
-            (self.products, weighted[:, :, None] * z[:, None, :]),
-            (self.squares, w * (rest + np.einsum("ij,ij->i", z, z))),
-        ):
-            array[group[starts]] += np.add.reduceat(values, starts)
-        self.beside[...] += rest @ (weighted * z)
-        self.outside[...] += rest @ w
+        G, k = self.scores.shape
+        weights = scipy.sparse.csr_array((share[row], (group, row)), shape=(G, len(share)))
+        z, beyond = errors.scores[:, :k], errors.scores[:, k:]
+        rest = errors.spe + np.einsum("ij,ij->i", beyond, beyond)
+        total = weights.sum(axis=0)
+        self.weight[...] += weights.sum(axis=1)
+        self.scores[...] += weights @ z
+        self.products[...] += (weights @ (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)).reshape(G, k, k)
+        self.squares[...] += weights @ (rest + np.einsum("ij,ij->i", z, z))
+        self.beside[...] += (total * rest) @ z**2
+        self.outside[...] += total @ rest
 
 
 def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:

@@ -128,7 +128,8 @@ def kpca_preimage(
     """
     check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
     max_iter, tol = check_count(max_iter, "max_iter"), check_tol(tol)
-    _check_alpha(alpha)
+    if alpha is not None and not 0.0 < (as_float(alpha) or 0.0) < np.inf:
+        raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
     model = check_model(model)
     scores, dtype = _checked_scores(model, Z)
     kernel = guarded(model.kernel)
@@ -140,7 +141,10 @@ def kpca_preimage(
             result = linear_preimages(model, scores)
         elif method == "ridge":
             assert known is not None
-            result = _by_ridge(model, known, scores, alpha, threads, report)
+            regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=threads, progress=report)
+            result = regression.predict(scores, threads, report)
+            if not kernel.by_number:  # else these are rows beside a matrix, or of objects
+                result = model.in_units_of_rows(result)
         else:
             search = Search(model, kernel, known, _start(model, start, scores), tol, max_iter)
             result, warning = search.run(scores, threads, report)
@@ -234,13 +238,6 @@ def kpca_denoise(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-
-
-def _check_alpha(alpha: Any) -> None:
-    if alpha is None:
-        return
-    if not 0.0 < (as_float(alpha) or 0.0) < np.inf:
-        raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
 
 
 def _checked_scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
@@ -371,16 +368,3 @@ def linear_preimages(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     P = features.mean + Z @ features.duals.T
     M = features.map.features(np.eye(model.n_features))  # phi(x) = x M
     return model.in_units_of_rows(np.linalg.lstsq(M.T, P.T, rcond=None)[0].T)
-
-
-def _by_ridge(
-    model: KPCAModel,
-    known: Known,
-    Z: np.ndarray,
-    alpha: float | None,
-    n_threads: int,
-    progress: parallel.Progress | None,
-) -> np.ndarray:
-    regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
-    rows = regression.predict(Z, n_threads, progress)
-    return rows if known.rows.shift is None and model.kernel.by_number else model.in_units_of_rows(rows)

@@ -29,6 +29,7 @@ from .view import EXACT, refuse_not_finite
 
 __all__ = [
     "arrow_batches",
+    "arrow_types",
     "column_names",
     "file_source",
     "find_source",
@@ -125,14 +126,19 @@ def _part(X: Any, start: int, stop: int) -> Any:
 def _types(X: Any) -> Iterator[tuple[str, str, bool]]:
     """(name, type, whether it is numeric) of each column of a frame or an Arrow table."""
     if is_arrow(X):
-        for label, word in zip(X.schema.names, map(str, X.schema.types)):
-            yield label, word, word.startswith(("float", "double", "halffloat", "int", "uint", "bool"))
+        yield from arrow_types(X.schema)
         return
     for label, dtype in zip(X.columns, X.dtypes):
         # of pandas numpy's types and its own; a category reports the kind of object: its codes have no metric
         of_polars = callable(getattr(dtype, "is_numeric", None))
         numeric = dtype.is_numeric() or str(dtype) == "Boolean" if of_polars else getattr(dtype, "kind", "O") in "fiub"
         yield str(label), str(dtype), numeric
+
+
+def arrow_types(schema: Any) -> Iterator[tuple[str, str, bool]]:
+    """(name, type, whether it is numeric) of each column."""
+    for label, word in zip(schema.names, map(str, schema.types)):
+        yield label, word, word.startswith(("float", "double", "halffloat", "int", "uint", "bool"))
 
 
 def columns_of_words(X: Any) -> str:

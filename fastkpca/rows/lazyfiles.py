@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import DataFileError
 from .archives import data_file_errors
-from .foreign import arrow_batches
+from .foreign import arrow_batches, arrow_types
 from .sources import ChunkedSource, Source
 
 __all__ = ["Hdf5", "Parquet", "Zarr", "kind_of_folder"]
@@ -132,11 +132,8 @@ class Parquet:
 
     def not_numeric(self, columns: list[int]) -> list[tuple[int, str]]:
         """Which of these are no columns of real numbers, and what they are."""
-        import pyarrow.types as types
-
-        kinds = [(i, self._dataset.schema.types[i]) for i in columns]
-        numbers = (types.is_integer, types.is_floating, types.is_boolean)
-        return [(i, str(kind)) for i, kind in kinds if not any(is_(kind) for is_ in numbers)]
+        types = list(arrow_types(self._dataset.schema))
+        return [(i, types[i][1]) for i in columns if not types[i][2]]
 
     def rows(self, columns: list[int]) -> Callable[[], Iterator[Any]]:
         """Blocks of rows, from the first on each time that it is called."""

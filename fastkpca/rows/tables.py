@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ..errors import DataFileError
 from . import lazyfiles
-from .archives import Mat, Npz, data_file_errors, read_npy
+from .archives import Mat, Npz, data_file_errors
 from .collected import CollectedRows
 from .columns import listed
 from .convert import as_rows
@@ -99,7 +99,9 @@ def read(
     suffix = Path(path).suffix.lower()
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
-        return _from_array(read_npy(path), selection)
+        with data_file_errors(name, "cannot be read"):
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return _from_array(array, selection)
     if suffix in _NOT_TEXT:
         raise DataFileError(f"{name} is {_NOT_TEXT[suffix]}; {_READABLE}")
     if start.startswith(b"PK"):

@@ -25,6 +25,7 @@ from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .novelty import finite
+from .projector import scores_of
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
 from .rows import counted, float_type, new_rows
@@ -312,7 +313,7 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
         rows = Rows(model.projector.landmarks)
         if model.projector.grows_with_n:
             return _training(model, rows)
-    return Known(rows, model.projector.scores(kernel, rows, n_threads))
+    return Known(rows, scores_of(model.projector, kernel, rows, n_threads))
 
 
 def _training(model: KPCAModel, rows: Rows) -> Known:
@@ -336,7 +337,7 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     t mean + W (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
     """
     if kernel.translation != "kernel":
-        return model.projector.scores(kernel, rows, n_threads)
+        return scores_of(model.projector, kernel, rows, n_threads)
     products = model.projector.products(kernel, rows, n_threads)
     b, square = model.projector.of_the_mean()
     inside, along = products[:, :-1], products[:, -1]  # W' phi(x) and <phi(x), mean>

@@ -13,7 +13,7 @@ from ..base.room import DEFAULT_MEMORY
 from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
-from .projector import Projector
+from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import new_rows
 

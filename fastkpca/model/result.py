@@ -22,7 +22,7 @@ from . import reading
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
-from .projector import Projector
+from .reading import Projector
 
 __all__ = ["KPCAModel", "check_model", "leading", "load", "save"]
 

@@ -67,8 +67,7 @@ class Search:
 
         def task(i: int) -> tuple[int, int]:
             block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
-            with np.errstate(all="ignore"):  # a step too far is taken back
-                end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
+            end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
             result[block] = end.x
             return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
 
@@ -84,7 +83,7 @@ class Search:
             )
         return self.model.in_units_of_rows(result), "; ".join(warnings)
 
-    @np.errstate(over="ignore", invalid="ignore")  # a step to where values are not finite is not taken
+    @np.errstate(all="ignore")  # a step to where values are not finite is not taken
     def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
         """From the best of the starts of each point, and from the others where that fails."""
         target = self.target(z)

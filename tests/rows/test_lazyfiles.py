@@ -133,13 +133,6 @@ def test_an_hdf5_file_does_not_read_other_files(kind, tmp_path):
         tables.read(tmp_path / "x.h5", label_column=label)
 
 
-def test_scattered_columns_of_a_memory_map_are_not_loaded(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    table = tables.read(tmp_path / "x.npy", columns=["4", "1"])
-    assert isinstance(table.X, Source)
-    assert np.array_equal(fk.kpca(table.X, **MODEL).score, fk.kpca(X[:, [3, 0]], **MODEL).score)
-
-
 def refused(path, text, **options):
     with pytest.raises(DataFileError, match=text) as caught:
         tables.read(path, **options)

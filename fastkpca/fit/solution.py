@@ -10,8 +10,7 @@ import numpy as np
 from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..model.plan import Plan
-from ..model.projector import Projector
-from ..model.reading import OF_CERTIFICATE
+from ..model.reading import OF_CERTIFICATE, Projector
 from ..model.result import KPCAModel
 from ..model.sample_projector import SampleProjector
 from ..products.vectors import signs

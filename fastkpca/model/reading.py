@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from ..base.stored import Record, refusing
 from ..kernels import guarded
 from ..maps.stored import restored, stored_size
 from .feature_projector import FeatureProjector
-from .projector import Projector
 from .sample_projector import SampleProjector
 
 __all__ = [
     "OF_CERTIFICATE",
     "SPECTRUM",
+    "Projector",
     "read_info",
     "read_kind",
     "read_left_out",
@@ -30,6 +30,8 @@ __all__ = [
     "read_weights",
     "restore_map",
 ]
+
+Projector: TypeAlias = FeatureProjector | SampleProjector
 
 
 OF_CERTIFICATE = ("eigenvalue_bounds", "angle_bounds", "clusters")

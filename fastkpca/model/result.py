@@ -19,12 +19,10 @@ from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import Kernel, guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import reading
-from .feature_projector import FeatureProjector
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
-from .projector import Projector
-from .reading import SPECTRUM
+from .reading import SPECTRUM, Projector
 
 __all__ = ["BY_COMPONENT", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
 
@@ -229,15 +227,10 @@ class KPCAModel:
         if self.projector.coeff is not None:
             return self.projector.coeff
         coeff = self.score / self.eigenvalues
-        # columns sum to zero already, but for the error of a map's transforms divided by a small eigenvalue
-        if self.sample_weight is None:
-            coeff = coeff - coeff.mean(axis=0) if self.center else coeff
-        elif not self.center:
-            coeff = np.asarray(self.sample_weight, dtype=np.float64)[:, None] * coeff
-        else:
-            w = np.asarray(self.sample_weight, dtype=np.float64)[:, None]
-            coeff = w * (coeff - (w * coeff).sum(axis=0) / w.sum())
-        return coeff.astype(self.score.dtype, copy=False)
+        w = 1.0 if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)[:, None]
+        if self.center:  # columns sum to zero, but for the error of a map's transforms divided by a small eigenvalue
+            coeff = coeff - (w * coeff).sum(axis=0) / self.count
+        return (w * coeff).astype(self.score.dtype, copy=False)
 
     @cached_property
     def tsquared(self) -> np.ndarray:
@@ -299,14 +292,9 @@ class KPCAModel:
         return html_table("Kernel PCA", facts, heads, lines[:10], more)
 
     def __reduce__(self) -> tuple:
-        """For pickle and copy: a feature map becomes its state, and the plan loses the functions of its offers."""
-        parts = {x.name: vars(self)[x.name] for x in fields(self)} | {"plan": None}
-        projector: Any = self.projector
-        state = projector.map_state() if isinstance(projector, FeatureProjector) else None
-        if state is not None:
-            parts["projector"] = replace(projector, map=None)
-            parts["_moments"] = None if self._moments is None else self._moments.state()
-        return _unpickled, (parts, self.plan.state(), state)
+        """For pickle and copy: the plan loses the functions of its offers."""
+        parts = {x.name: vars(self)[x.name] for x in fields(self)}
+        return _unpickled, (parts | {"plan": None}, self.plan.state())
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
@@ -391,14 +379,7 @@ def _try(model: KPCAModel) -> None:
         raise ModelFileError("the model does not project rows to finite scores: its kernel, map and weights do not fit")
 
 
-def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]] | None) -> KPCAModel:
-    if state is not None:
-        projector = parts["projector"]
-        n_features = len(projector.axes)
-        feature_map = reading.restore_map(parts["kernel"], *state, n_features=n_features, n_columns=parts["n_features"])
-        parts["projector"] = replace(projector, map=feature_map)
-        if parts["_moments"] is not None:
-            parts["_moments"] = feature_map.new_moments().restore(*parts["_moments"])
+def _unpickled(parts: dict, plan: dict) -> KPCAModel:
     return KPCAModel(**parts | {"plan": Plan.from_state(plan)})
 
 

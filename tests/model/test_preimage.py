@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import attack_preimages as attack
 import numpy as np
 import pytest
 
@@ -257,18 +256,6 @@ def test_ridge_with_weights_of_all_sizes():
         model = fit(X, "gaussian", 2, sigma=2.0, sample_weight=weights)
         found = fk.kpca_preimage(model, fk.kpca_project(model, new), method="ridge")
         assert np.sqrt(np.mean((found - new) ** 2)) < 1.5 * mean_error
-
-
-@pytest.mark.parametrize("kernel", attack.KERNELS)
-def test_attacked_preimages(kernel):
-    """A few cases of tests/attacks/attack_preimages.py; a warning of numpy's is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", RuntimeWarning)
-        for number in range(2):
-            difference, error = attack.copies(np.random.default_rng([0, number]), kernel)
-            assert difference <= 1.0 and error <= 1.0
-            attack.sizes(np.random.default_rng([1, number]), kernel)
 
 
 def test_scores_and_rows_of_any_size():

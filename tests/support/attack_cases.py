@@ -184,16 +184,6 @@ def routes(given):
     return found
 
 
-@dataclass
-class Outcome:
-    """What one kpca call did."""
-
-    model: object = None
-    refused: str = ""
-    categories: tuple = ()
-    texts: str = ""
-
-
 def quiet(function, *arguments, **keywords):
     """(result, warnings), which must be of kinds that a fit may give."""
     with warnings.catch_warnings(record=True) as caught:
@@ -203,17 +193,6 @@ def quiet(function, *arguments, **keywords):
     if others:
         raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
     return result, caught
-
-
-def run(given, **keywords):
-    """Call kpca; a ValueError is a refusal, everything else unexpected propagates."""
-    options = {"tol": given.tol, "n_threads": 1} | keywords | given.parameters
-    try:
-        model, caught = quiet(fk.kpca, given.X, given.kernel, given.c, **options)
-    except ValueError as error:
-        return Outcome(refused=f"{type(error).__name__}: {error}")
-    texts = "\n".join(str(w.message) for w in caught)
-    return Outcome(model=model, categories=tuple(w.category for w in caught), texts=texts)
 
 
 def check_eigenvalues(model, exact):
@@ -278,25 +257,26 @@ def exact_count(given):
     return fewest, int(surely[0]) + 1 if len(surely) else len(share)
 
 
-def check_count(given, outcome):
+def check_count(given, model, caught):
     """As many components as asked for: never fewer unsaid; and for a fraction the exact number where nothing is said.
 
     A width of tol leaves room for one more than needed, where the sum is within c tol lambda_1 of the fraction.
     """
-    k = outcome.model.n_components
-    said = ComponentsWarning in outcome.categories
+    k = model.n_components
+    texts = "\n".join(str(w.message) for w in caught)
+    said = any(w.category is ComponentsWarning for w in caught)
     if isinstance(given.c, int):
         yield "count", float(k != given.c and not said)
         if said and k < len(given.reference.values):
             # "the other eigenvalues are ... (at most 1.2e-3)", rounded to two digits
             exact = given.reference
-            most = float(re.search(r"\(at most ([0-9.e+-]+)\)", outcome.texts).group(1))
+            most = float(re.search(r"\(at most ([0-9.e+-]+)\)", texts).group(1))
             rounding = 1e-12 * exact.norm_K + exact.error
             yield "what was left out", (float(exact.values[k]) - 1.06 * most - rounding) / exact.size
         return
     fewest, most = exact_count(given)
     yield "too few for the fraction", float(k < fewest and not said)
-    if not outcome.categories:
+    if not caught:
         exact = given.reference
         share = np.cumsum(exact.values)[:k]
         room = 2 * k * given.tol * exact.size
@@ -335,15 +315,16 @@ def every_route(rng, asked):
     exact, projected = given.reference, int(rng.integers(0, 12))
     for i, (label, keywords) in enumerate([] if exact.is_constant else routes(given)):
         yield label, given.name, None
-        outcome = run(given, **keywords)
-        if outcome.refused:
+        options = {"tol": given.tol, "n_threads": 1} | keywords | given.parameters
+        try:
+            model, caught = quiet(fk.kpca, given.X, given.kernel, given.c, **options)
+        except ValueError as error:
             # only what a route cannot do may be refused, and "auto" and "dense" can do everything
-            assert label not in ("auto", "dense"), outcome.refused
-            yield label, given.name, outcome.refused
+            assert label not in ("auto", "dense"), error
+            yield label, given.name, f"{type(error).__name__}: {error}"
             continue
-        model = outcome.model
         found = [*check_eigenvalues(model, exact), *check_trace(model, exact), *check_angles(model, exact)]
-        found += check_count(given, outcome)
+        found += check_count(given, model, caught)
         if i == projected:
             found += check_projection(given, model, asked.folder)
         yield label, given.name, found

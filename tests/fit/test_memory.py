@@ -12,6 +12,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import rlimit
 
 import fastkpca as fk
 from fastkpca.base.checks import Randomness
@@ -21,23 +22,7 @@ from fastkpca.rows.summary import summarize
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
 
-ROUTES = {
-    "dense": ("gaussian", 1500, 5, {"method": "dense", "sigma": 3.0, "c": 5}),
-    "krylov": ("gaussian", 6000, 5, {"method": "krylov", "sigma": 3.0, "c": 5, "tol": 1e-2}),
-    "monomial": ("polynomial", 50000, 10, {"features": "monomial", "degree": 3, "c": 5}),
-    "pivots": ("gaussian", 20000, 5, {"features": "pivots", "sigma": 5.0, "c": 5, "tol": 1e-3}),
-    "fourier": ("gaussian", 50000, 2, {"features": "fourier", "sigma": 0.5, "c": 5, "tol": 1e-4}),
-    "auto": ("gaussian", 5000, 4, {"sigma": 2.0, "c": 5, "tol": 1e-3}),
-}
-UNDER_LIMITS = {
-    "dense": ("gaussian", 1100, 5, {"method": "dense", "sigma": 3.0, "c": 3}),
-    "krylov": ("gaussian", 2500, 5, {"products": "exact", "sigma": 3.0, "c": 3, "tol": 1e-2}),
-    "grid": ("gaussian", 3000, 2, {"products": "grid", "sigma": 0.2, "c": 3, "tol": 1e-2}),
-    "monomial": ("polynomial", 8000, 10, {"features": "monomial", "degree": 3, "c": 3}),
-    "pivots": ("gaussian", 6000, 5, {"features": "pivots", "sigma": 5.0, "c": 3, "tol": 1e-2}),
-    "fourier": ("gaussian", 20000, 2, {"features": "fourier", "sigma": 0.5, "c": 3, "tol": 1e-3}),
-    "auto": ("gaussian", 3000, 4, {"sigma": 2.0, "c": 3, "tol": 1e-3}),
-}
+ROUTES = {name: rlimit.ROUTES[name] for name in ("dense", "krylov", "monomial", "pivots", "fourier", "auto")}
 IMPORTS = """
     import json, resource, sys, warnings
     import numpy as np
@@ -72,80 +57,18 @@ def run(code: str, *, setup: str = SETUP, **values) -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
-UNDER_A_LIMIT = """
-    import os, signal, time
-    del model
-    routes = {routes!r}
-    page = resource.getpagesize()
-
-    def child(route, room, threads, truth):
-        kernel, n, d, options = routes[route]
-        c = options.pop("c")
-        X = np.random.default_rng(0).standard_normal((n, d))
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * page
-        if room:
-            resource.setrlimit(resource.RLIMIT_AS, (used + int(room * 1e6),) * 2)
-        try:
-            model = fk.kpca(X, kernel, c, n_threads=threads, **options)
-            bounds, fine = model.eigenvalue_bounds, bool(np.isfinite(model.score).all())
-        except MemoryError:
-            return 2
-        except ValueError as error:
-            return 3 if "no route fits" in str(error) or "not possible" in str(error) else 4
-        if not room:
-            np.save(truth, bounds)
-            return 0
-        other = np.load(truth)
-        return 0 if fine and (bounds[:, 0] <= other[:, 1]).all() and (other[:, 0] <= bounds[:, 1]).all() else 5
-
-    def outcome(*args):
-        pid = os.fork()
-        if pid == 0:
-            code = 9
-            try:
-                code = child(*args)
-            finally:
-                os._exit(code)
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.002)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        return "hung"
-
-    found = dict()
-    for route in routes:
-        truth = f"{folder}/{{route}}.npy"
-        found[f"{{route}} 0 2"] = outcome(route, 0, 2, truth)
-        for room in {rooms!r}:
-            for threads in (1, 2):
-                found[f"{{route}} {{room}} {{threads}}"] = outcome(route, room, threads, truth)
-    print(json.dumps(found))
-"""
-
-
 @pytest.mark.slow
-def test_a_process_without_room_raises_and_does_not_die(tmp_path):
-    """RLIMIT_AS from next to nothing beyond what the process has (MB) to ample; attacks/rlimit.py has hundreds."""
-    rooms = [1, 100, 240, 300, 2000]
-    code = textwrap.dedent(IMPORTS) + textwrap.dedent(UNDER_A_LIMIT).format(
-        routes=UNDER_LIMITS, rooms=rooms, folder=str(tmp_path)
-    )
-    threads = os.environ | {"OPENBLAS_NUM_THREADS": "2"}  # each has its buffers and stack
-    command = [sys.executable, "-P", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=threads)
-    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    bad = {key: code for key, code in found.items() if code not in (0, 2, 3)}
-    assert not bad, bad
-    for route in UNDER_LIMITS:
-        assert found[f"{route} 0 2"] == 0
-        assert found[f"{route} 1 1"] == 2  # not enough for anything
-        assert found[f"{route} 2000 2"] == found[f"{route} 2000 1"] == 0
+@pytest.mark.parametrize("route", [*ROUTES, "grid"])
+def test_a_process_without_room_raises_and_does_not_die(route):
+    """RLIMIT_AS from next to nothing beyond what the process has to ample; attacks/rlimit.py has hundreds."""
+    rooms = [(int(room * 1e6), threads) for room in (1, 100, 240, 300, 2000) for threads in (1, 2)]
+    truth, *found = rlimit.runs(route, [(None, 2), *rooms], share=0.4)
+    words = "no route fits", "not possible"
+    for one in found:
+        refused = one["what"] == "ValueError" and any(word in one["text"] for word in words)
+        assert refused or one["what"] == "MemoryError" or (one["what"] == "result" and rlimit.right(one, truth)), one
+    assert found[0]["what"] == "MemoryError"  # not enough for anything
+    assert truth["what"] == found[-1]["what"] == found[-2]["what"] == "result"
 
 
 def test_the_command_line_runs_within_a_limit():

@@ -292,7 +292,9 @@ def test_declared_not_thread_safe_is_called_from_one_thread(plugins):
     product = fk.gram(large, "careful", sigma=1.0, n_threads=4) @ large
     np.testing.assert_allclose(product, expected, rtol=1e-10, atol=1e-10)
     for method in ("dense", "features", "krylov"):
-        assert fk.kpca(large, "careful", 2, tol=1e-2, method=method, n_threads=4).n_components == 2
+        model = fk.kpca(large, "careful", 2, tol=1e-2, method=method, n_threads=4)
+        assert fk.kpca_project(model, large, n_threads=4).shape == (1200, 2)
+    assert fk.features(large, "careful", tol=0.1, n_threads=4).moments().count == 1200
 
 
 # Listing ----------------------------------------------------------------------------------------------------------

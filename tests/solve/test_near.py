@@ -9,9 +9,7 @@ from reference import long_gaussian
 
 import fastkpca as fk
 from fastkpca.fit import candidates
-from fastkpca.products.exact import ExactSummation
-from fastkpca.products.near import WithSums, near_reach, near_summation
-from fastkpca.rows.view import Rows
+from fastkpca.products.near import near_reach, near_summation
 from fastkpca.solve import filtered as filtered_module
 from fastkpca.solve.filtered import COLUMNS, filter_steps, filtered
 
@@ -52,16 +50,6 @@ def test_coarse_matrix_leaves_out_no_more_than_it_says(kind, d):
         assert np.linalg.norm(root[:, None] * B * root, 2) <= norm
         assert distance <= ((K - B) @ weights).max() + 1e-10 * weights.sum()
     assert left_out
-
-
-def test_first_product_tells_sums():
-    rng = np.random.default_rng(0)
-    X, weights, U = rng.random((9, 3)), rng.random(9), rng.random((9, 2))
-    K, product = X @ X.T, WithSums(ExactSummation(fk.get_kernel("linear"), Rows(X)), weights)
-    assert not len(product.sums)
-    for _ in range(2):
-        np.testing.assert_allclose(product.matmat(U), K @ U)
-        np.testing.assert_allclose(product.sums, K @ weights)
 
 
 def spectrum(values, rng):

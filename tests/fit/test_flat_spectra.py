@@ -73,15 +73,14 @@ def test_no_run_is_left_where_lapack_does_not_fit(unsuspecting):
     assert info["method"] == "krylov" and "krylov_tried" not in info
 
 
-@pytest.mark.parametrize("n", [200, 600])
+@pytest.mark.parametrize("n", [200, 400])
 def test_distances_have_no_positive_eigenvalue(n):
     """Minus a Gram matrix, whose zeros rounding makes positive: no component, not one with a wide interval."""
     X = np.random.default_rng(4).standard_normal((n, 3))
     D = ((X[:, None] - X) ** 2).sum(axis=2)
-    for method in ("krylov", "dense", "auto"):
-        for distances in (D, np.sqrt(D)):
-            with pytest.raises(ValueError, match=r"no component of Precomputed.*-0\.5 \* D \*\* 2"):
-                fk.kpca(distances, "precomputed", 3, method=method)
+    for method, distances in (("krylov", D), ("dense", D), ("auto", D), ("auto", np.sqrt(D))):
+        with pytest.raises(ValueError, match=r"no component of Precomputed.*-0\.5 \* D \*\* 2"):
+            fk.kpca(distances, "precomputed", 3, method=method)
     model = fk.kpca(-0.5 * D, "precomputed", 3, method="krylov")
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() < 1e-6 * model.eigenvalues[0]
     np.testing.assert_allclose(model.eigenvalues, fk.pca(X, 3).eigenvalues, rtol=1e-6)

@@ -43,7 +43,7 @@ PEAKS = {
     for name, (kernel, n, d, given) in rlimit.ROUTES.items()
     if name in ("dense", "krylov", "monomial", "pivots", "fourier")
 }
-WIDE = {"c": 3, "method": "krylov", "tol": 1e-2, "max_passes": 3}
+WIDE = {"c": 3, "method": "krylov", "tol": 1e-2}
 PEAKS["wide rows"] = "gaussian", (3000, 2000), WIDE
 PEAKS["sparse rows"] = "gaussian", "sp.random(3000, 2000, 0.01, 'csr', random_state=0)", WIDE
 

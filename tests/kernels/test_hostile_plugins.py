@@ -304,7 +304,7 @@ def test_listing_with_load(plugins):
     for number, about in enumerate(CASES.values()):
         module = f"hostile_{number}"
         plugins(f"hostile-{number}", {f"bad{number}": f"{module}:Bad"}, {module: about.source})
-    own = source("Own", '"""Of Zeta.\n\nAnd more."""', "WithOffers") + "\n\n" + source("Silent", base="Own")
+    own = source("Own", '__doc__ = "Of Zeta.\\n\\nAnd more."', "WithOffers") + "\n\n" + source("Silent", base="Own")
     entries = {"own": "zeta_module:Own", "silent": "zeta_module:Silent"}
     plugins("zeta", entries, {"zeta_module": own}, "2.5", summary="Kernels of Zeta")
     rows = {row.name: row for row in fk.list_kernels(load=True)}

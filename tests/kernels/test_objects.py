@@ -72,8 +72,8 @@ def test_files_and_pickles_hold_the_objects(tmp_path, monkeypatch):
     with fk.register_kernel("pairs", shared_pairs):
         fk.save(model, tmp_path / "m.kpca")
         others = [fk.load(tmp_path / "m.kpca"), pickle.loads(pickle.dumps(model))]
-        monkeypatch.setattr(stored, "MOST_HEADER", 100)
-        with pytest.raises(ValueError, match="take .* MB, and a model file holds"):
+        with monkeypatch.context() as patch, pytest.raises(ValueError, match="take .* MB, and a model file holds"):
+            patch.setattr(stored, "MOST_HEADER", 100)
             fk.save(model, tmp_path / "n.kpca")
     for other in others:
         assert other.kernel.positive_semidefinite

@@ -104,6 +104,7 @@ def test_every_kernel_and_route_against_lapack(problem, name, method, which):
             assert any(w.category is ComponentsWarning for w in caught)
             assert exact[k] <= 1e-10 * lead
         bounds = model.eigenvalue_bounds
+        assert len(bounds) == len(model.angle_bounds) == len(model.clusters) == k
         assert (bounds[:, 0] <= exact[:k] + ROUNDING * lead).all()
         assert (exact[:k] <= bounds[:, 1] + ROUNDING * lead).all()
         width = (bounds[:, 1] - bounds[:, 0]).max() / lead

@@ -10,30 +10,15 @@ from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 
-def solve(
-    K,
-    c,
-    *,
-    semidefinite=True,
-    search=False,
-    reference=None,
-    fraction=None,
-    tol=1e-6,
-    failure=1e-6,
-    max_passes=20,
-    memory_limit=None,
-    entry_error=0.0,
-    **options,
-):
+def solve(K, c, *, search=False, fraction=None, tol=1e-6, failure=1e-6, max_passes=20, memory_limit=None, **options):
     """(result, reference eigenvalues); the interval is checked for every problem here."""
     product = DenseProduct(K)
     single = DenseProduct(K, np.float32) if search else None
     trace = options.pop("trace", float(np.trace(K)))
-    matrix = KernelMatrix(product, single, trace, semidefinite, entry_error)
+    matrix = KernelMatrix(product, single, trace, True)
     target = SolverTarget(c, tol, fraction, failure)
     result = block_krylov(matrix, target, SolverBudget(max_passes, memory_limit), **options)
-    if reference is None:
-        reference = np.linalg.eigvalsh(centered(K))[::-1]
+    reference = np.linalg.eigvalsh(centered(K))[::-1]
     bounds, k = result.certificate.eigenvalue_bounds, len(result.theta)
     rounding = 2e-15 * np.abs(reference).max()
     assert np.all(bounds[:, 0] <= reference[:k] + rounding)

@@ -158,7 +158,6 @@ def test_routes_agree_on_digits_and_predict_well():
 def test_iterations_that_stop_short_say_so_once():
     X, codes = sample(100, classes=2)
     options = {"sigma": 3.0, "regularization": 1e-6, "penalty": "norm", "method": "gram", "tol": 1e-12}
-    options["max_iterations"] = 100
     for fit, y in ((klda, codes), (kbda, codes == 0)):
         with pytest.warns(AccuracyWarning, match="relative residual") as raised:
             fit(X, y, **options)

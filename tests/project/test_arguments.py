@@ -274,23 +274,7 @@ OPERATOR = r"of type \w*LinearOperator; give an array"
         *((spe(x), ValueError, DIAGONAL) for x in ([1.0, np.nan, 1.0], np.ones(2), [1, [2], 3])),
         *((prior(x), (ValueError, TypeError), PRIOR) for x in ("uniform", [1, 2], [1, 1, 1j], [0, 1, 1], [HUGE, 1, 1])),
         (lambda: fk.save(MODEL, "a\0b"), ValueError, "zero byte"),
-        # plots and checks of kernels
-        (lambda: plot.scree(MODEL, uncertainty=3), TypeError, "uncertainty is of type int; give what kpca_uncertainty"),
-        (lambda: plot.accuracy(None), TypeError, "models is None; give a list of models"),
-        (lambda: plot.accuracy([MODEL], [0.0, 0.0]), ValueError, "reference has shape"),
-        (lambda: plot.accuracy([MODEL], tol=[-1.0]), ValueError, "tol is -1; give one positive number"),
-        (lambda: plot.contours(MODEL, X, resolution=10**9), ValueError, r"resolution is 1000000000; .* at most"),
-        (lambda: plot.contours(MODEL, X, levels=10**9), ValueError, r"levels is 1000000000; .* 256 at most"),
-        (lambda: plot.contours(MODEL, X, cmap="grass"), ValueError, "cmap is 'grass'; give a name"),
-        (lambda: plot.contours(MODEL, X, component=True), ValueError, "no component True"),
-        (lambda: plot.scores(MODEL, np.ma.masked_equal(Y, 0)), ValueError, "labels are missing .* row 0"),
-        (lambda: plot.scores(MODEL, label_name=3), TypeError, "label_name is 3; give text"),
-        (lambda: plot.scores(MODEL.score * 1j), TypeError, "scores is an array of the type complex128"),
-        (lambda: plot.monitor(limits(), [1j]), TypeError, "t2 is an array of the type complex128"),
-        (lambda: plot.monitor(limits(), [1.0], x=[1j]), TypeError, "x is an array of the type complex128"),
-        (lambda: plot.monitor(limits(), [1.0], x=["a", "b"]), ValueError, "x has shape .2,.; give one .* 1 rows"),
-        (lambda: plot.monitor(limits(), [1.0], x=[np.datetime64("NaT")]), ValueError, "x misses the value of row 0;"),
-        (lambda: plot.save(plot.scree(MODEL), "never.abc"), ValueError, "no format that matplotlib writes"),
+        # checks of kernels
         (lambda: testing.check_kernel("linear", skip=None), TypeError, "skip is None; give a list of names of checks"),
         (lambda: testing.check_kernel("linear", skip="check_dtype"), TypeError, "skip is 'check_dtype'; give a list"),
         (lambda: testing.parametrize_with_kernel_checks("linear"), TypeError, "kernels is 'linear'; give a list"),
@@ -300,21 +284,6 @@ OPERATOR = r"of type \w*LinearOperator; give an array"
 def test_what_is_wrong_is_refused_in_words(call, error, text):
     with pytest.raises(error, match=f"(?s){text}"):
         call()
-
-
-def test_scores_over_times_have_a_bar_of_dates():
-    days = np.datetime64("2024-03-01") + np.arange(40)
-    for given in (days, days.astype(object), list(days.astype("M8[ns]"))):
-        (bar,) = [ax for ax in plot.scores(MODEL, given).figure.axes if ax.get_label() == "<colorbar>"]
-        bar.figure.draw_without_rendering()
-        texts = [tick.get_text() for tick in bar.get_yticklabels()] + [bar.yaxis.get_offset_text().get_text()]
-        assert any("Mar" in text or "Apr" in text for text in texts)
-
-
-def test_many_labels_are_counted():
-    for given in ([f"{i:02}" for i in range(60)], np.arange(60).astype("m8[s]")):
-        (legend,) = plot.scores(np.tile(X, (2, 1))[:60], given).figure.legends
-        assert [text.get_text() for text in legend.get_texts()] == ["60 labels, coloured in their order"]
 
 
 # Numbers at the ends of their range --------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def center(K):
 
 def eigh(K):
     """Eigenvalues (descending) and vectors of the centred matrix."""
-    values, vectors = scipy.linalg.eigh(center(K))
+    values, vectors = scipy.linalg.eigh(center(K).astype(np.float64))
     return values[::-1], vectors[:, ::-1]
 
 

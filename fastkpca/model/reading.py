@@ -14,6 +14,8 @@ from .feature_projector import FeatureProjector
 from .sample_projector import SampleProjector
 
 __all__ = [
+    "OF_CERTIFICATE",
+    "SPECTRUM",
     "Projector",
     "read_info",
     "read_kind",
@@ -30,6 +32,12 @@ __all__ = [
 ]
 
 Projector: TypeAlias = FeatureProjector | SampleProjector
+
+
+OF_CERTIFICATE = ("eigenvalue_bounds", "angle_bounds", "clusters")
+SPECTRUM = ("eigenvalues", *OF_CERTIFICATE)
+"""A model's own arrays with an entry for each component, all but the first as the certificate has them. To add one,
+compute it there, name it here, check it in ``read_spectrum``, and make it a field of ``KPCAModel``."""
 
 
 def read_names(record: Record, d: int) -> tuple[str, ...] | None:
@@ -70,7 +78,7 @@ def read_spectrum(record: Record, n: int) -> dict[str, Any]:
     clusters = record.array("clusters", (c,), kind="i", least=0)
     if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
         raise record.refuse("its clusters are not numbered one after the other")
-    return {"eigenvalues": eigenvalues, "eigenvalue_bounds": bounds, "angle_bounds": angles, "clusters": clusters}
+    return {name: record.arrays[name] for name in SPECTRUM}
 
 
 def read_kind(record: Record) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from . import reading
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
-from .reading import Projector
+from .reading import SPECTRUM, Projector
 
-__all__ = ["KPCAModel", "check_model", "leading", "load", "save"]
+__all__ = ["BY_COMPONENT", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
 
 LOADINGS = (
     "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
@@ -80,8 +80,10 @@ PLAIN = (
     "_left_out",
 )
 """What the header of a model's file has as it is."""
-ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift", "scale")
-"""What its arrays are, beside those of the projector, the moments and the limits."""
+BY_COMPONENT = (*SPECTRUM, "latent", "explained")
+"""What has an entry for each component: what the model holds, and what is computed from that."""
+ARRAYS = (*SPECTRUM, "shift", "scale")
+"""What the arrays of a model's file are, beside those of the projector, the moments and the limits."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,7 +261,7 @@ class KPCAModel:
         return (
             f"<KPCAModel: {self.kernel!r}{how}, {self.n_components} components{explaining}, "
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
-            f"{self.bounds_text} intervals within {self._widest_interval():.1e} of the largest eigenvalue{grows}>"
+            f"{self.bounds_text} intervals within {widest_interval(self):.1e} of the largest eigenvalue{grows}>"
         )
 
     if not TYPE_CHECKING:  # a type checker then still finds wrong names
@@ -281,21 +283,13 @@ class KPCAModel:
             ("kernel", repr(self.kernel)),
             ("rows and columns", f"{self.n_samples} × {self.n_features}"),
             ("method", self.plan.method),
-            ("intervals", f"{self.bounds_text}, at most {self._widest_interval():.1e} of the largest eigenvalue wide"),
+            ("intervals", f"{self.bounds_text}, at most {widest_interval(self):.1e} of the largest eigenvalue wide"),
         ]
-        lines = []
-        for i in range(min(self.n_components, 10)):
-            low, high = self.eigenvalue_bounds[i]
-            percent = f"{self.explained[i]:.2f} %" if np.isfinite(self.explained[i]) else "unknown"
-            lines.append((str(i + 1), f"{self.eigenvalues[i]:.6g}", f"{low:.6g} to {high:.6g}", percent))
-        more = f"and {self.n_components - len(lines)} more" if len(lines) < self.n_components else ""
+        heads, lines = component_table(self, digits=6)
+        more = f"and {len(lines) - 10} more" if len(lines) > 10 else ""
         if not self.kernel.positive_semidefinite:
             facts.append(("explained", f"of {self.explained_of}"))
-        return html_table("Kernel PCA", facts, ("component", "eigenvalue", "interval", "explained"), lines, more)
-
-    def _widest_interval(self) -> float:
-        """The width of the widest interval over the largest eigenvalue."""
-        return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]) / self.eigenvalues[0])
+        return html_table("Kernel PCA", facts, heads, lines[:10], more)
 
     def __reduce__(self) -> tuple:
         """For pickle and copy: the plan loses the functions of its offers."""
@@ -389,15 +383,27 @@ def _unpickled(parts: dict, plan: dict) -> KPCAModel:
     return KPCAModel(**parts | {"plan": Plan.from_state(plan)})
 
 
+def widest_interval(model: KPCAModel, c: int | None = None) -> float:
+    """The width of the widest interval, of the first c, over the largest eigenvalue."""
+    return float(np.ptp(model.eigenvalue_bounds[:c], axis=1).max() / model.eigenvalues[0])
+
+
+def component_table(model: KPCAModel, digits: int) -> tuple[list[str], list[tuple[str, ...]]]:
+    """(heads of the columns, the cells of each component): what the command line and a notebook show."""
+    low, high = model.eigenvalue_bounds.T
+    columns = {"eigenvalue": model.eigenvalues, "lower end": low, "upper end": high}
+    cells = {"PC": [str(i + 1) for i in range(model.n_components)]}
+    cells |= {head: [f"{value:.{digits}g}" for value in values] for head, values in columns.items()}
+    cells["explained"] = [f"{percent:.3f} %" if np.isfinite(percent) else "unknown" for percent in model.explained]
+    return list(cells), list(zip(*cells.values()))
+
+
 def leading(model: KPCAModel, signs: np.ndarray) -> KPCAModel:
     """The model of the first ``len(signs)`` components, each times its sign."""
     c = len(signs)
     return replace(
         model,
-        eigenvalues=model.eigenvalues[:c],
-        eigenvalue_bounds=model.eigenvalue_bounds[:c],
-        angle_bounds=model.angle_bounds[:c],
-        clusters=model.clusters[:c],
+        **{name: vars(model)[name][:c] for name in SPECTRUM},
         projector=model.projector.leading(signs),
         _score=None if model._score is None else model._score[:, :c] * signs,
         limits=None,

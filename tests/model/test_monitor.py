@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-import attack_spe
 import numpy as np
 import pytest
 from reference import long_gaussian
+from spe_cases import exact_spe
 
 import fastkpca as fk
 from fastkpca.errors import LimitsWarning
@@ -86,19 +86,6 @@ def test_against_the_centred_matrix(name, parameters, options, c):
 long_double = pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no longer than float64")
 
 
-@long_double
-@pytest.mark.parametrize("first", range(0, 60, 15))
-def test_attacked_intervals_hold_the_value_of_long_double(first):
-    """A few cases of tests/attacks/attack_spe.py: random kernels, parameters, routes and rows."""
-    seen = 0
-    for number in range(first, first + 15):
-        found = attack_spe.run(np.random.default_rng([0, number]))
-        if found is not None:
-            assert found[2]["failures"] == 0 and found[2]["order"], found
-            seen += 1
-    assert seen >= 5
-
-
 def box_and_beyond(d):
     """Rows in a box, most near a corner, and rows from there out: images of a periodic map come nearer than inside."""
     X = np.random.default_rng(0).uniform(-1, 1, (40, d))
@@ -142,7 +129,7 @@ def test_intervals_where_more_than_the_kernel_errs(rows_and_new, name, parameter
     X, new = rows_and_new
     model = fit(X, name, min(2, X.shape[1]), parameters | options)
     spe, interval = fk.kpca_spe(model, new.astype(np.float64), bounds=True)
-    exact, error = attack_spe.exact_spe(model, name, parameters, X, new)
+    exact, error = exact_spe(model, name, parameters, X, new)
     assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
     assert (spe >= interval[:, 0]).all()
     assert np.diff(interval, axis=1).max() <= widest * (spe.max() + model.total_variance)

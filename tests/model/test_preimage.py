@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import attack_preimages as attack
 import numpy as np
 import pytest
 
@@ -256,15 +255,21 @@ def test_ridge_with_weights_of_all_sizes():
         assert np.sqrt(np.mean((found - new) ** 2)) < 1.5 * mean_error
 
 
-@pytest.mark.parametrize("kernel", attack.KERNELS)
-def test_attacked_preimages(kernel):
-    """A few cases of tests/attacks/attack_preimages.py; a warning of numpy's is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", RuntimeWarning)
-        difference, error = attack.copies(np.random.default_rng([0, 0]), kernel)
-        assert difference <= 1.0 and error <= 1.0
-        attack.sizes(np.random.default_rng([1, 0]), kernel)
+def test_scores_and_rows_of_any_size():
+    X = curve(40, noise=0.1)
+    for model in (fit(X, "gaussian", 2, sigma=1.0), fit(X, "polynomial", 2, features="monomial")):
+        for size in (1e-300, 1e160, 1e308):
+            for method in ("ridge", "gradient"):
+                Z = np.full((1, 2), size)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", PreimageWarning)
+                    assert np.isfinite(fk.kpca_preimage(model, Z, method=method, train=X)).all()
+    table = fk.kpca(X @ X.T, "precomputed", 2)
+    for size in (1e-320, 1e306):  # sums of the rows, and of their squares, are beyond the range
+        plain, found = (fk.kpca_preimage(table, table.score, train=f * X) for f in (1.0, size))
+        np.testing.assert_allclose(found / size, plain, rtol=1e-3, atol=1e-2)
+    with pytest.raises(ValueError, match="the projection is not finite in float64"):
+        fk.kpca_denoise(fit(X, "polynomial", 1, degree=7, features="pivots"), [[1e54] * 3])
 
 
 def test_ridge_smooths_noise_that_scores_do_not_hold():

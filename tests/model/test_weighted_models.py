@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-import weight_cases as cases
+from spe_cases import exact_spe
 from threadpoolctl import threadpool_limits
 
 import fastkpca as fk
@@ -171,7 +171,7 @@ def test_intervals_of_spe_hold_the_exact_value(route, tol, factor):
     model = fit(route, X, factor * w, **({} if "tol" in options else {"tol": tol}))
     new = np.vstack([new, X])
     _, interval = fk.kpca_spe(model, new, bounds=True)
-    exact, error = cases.exact_spe(model, kernel, parameters, X, new, factor * w)
+    exact, error = exact_spe(model, kernel, parameters, X, new, factor * w)
     assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
 
 

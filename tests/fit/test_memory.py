@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -19,6 +18,7 @@ import fastkpca as fk
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
 
+ROUTES = {name: rlimit.ROUTES[name] for name in ("dense", "krylov", "monomial", "pivots", "fourier", "auto")}
 IMPORTS = """
     import json, resource, sys, warnings
     import numpy as np
@@ -63,17 +63,17 @@ def run(code: str, *, setup: str = SETUP, **values) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("route", ["dense", "krylov", "grid", "monomial", "pivots", "fourier", "auto"])
-def test_a_process_without_room_raises_and_does_not_die(route, monkeypatch):
+@pytest.mark.parametrize("route", [*ROUTES, "grid"])
+def test_a_process_without_room_raises_and_does_not_die(route):
     """RLIMIT_AS from next to nothing beyond what the process has to ample; attacks/rlimit.py has hundreds."""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")  # each has its buffers and stack
-    rooms = [int(1e6 * room) for room in (1, 100, 240, 300, 2000)]
-    truth, *found = rlimit.runs(route, [(None, 2)] + [(room, threads) for room in rooms for threads in (1, 2)])
+    rooms = [(int(room * 1e6), threads) for room in (1, 100, 240, 300, 2000) for threads in (1, 2)]
+    truth, *found = rlimit.runs(route, [(None, 2), *rooms], share=0.4)
+    words = "no route fits", "not possible"
     for one in found:
-        refused = one["what"] == "ValueError" and re.search("no route fits|not possible", one["text"])
-        assert one["what"] == "MemoryError" or refused or rlimit.right(one, truth), one
+        refused = one["what"] == "ValueError" and any(word in one["text"] for word in words)
+        assert refused or one["what"] == "MemoryError" or (one["what"] == "result" and rlimit.right(one, truth)), one
     assert found[0]["what"] == "MemoryError"  # not enough for anything
-    assert found[-1]["what"] == found[-2]["what"] == "result"
+    assert truth["what"] == found[-1]["what"] == found[-2]["what"] == "result"
 
 
 def test_the_command_line_runs_within_a_limit():

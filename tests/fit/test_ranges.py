@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 
 import numpy as np
 import pytest
 import range_cases as cases
+from attack_cases import spectrum
 from data import look
 from exact_kernels import exact_matrix
 
@@ -24,25 +24,9 @@ def judged(X, name, p, kernel=None, **keywords):
         warnings.simplefilter("ignore", CertificateWarning)
         warnings.simplefilter("ignore", ComponentsWarning)
         model = fk.kpca(X, case.kernel, case.c, **keywords)
-    for what, excess in cases.check_components(case, cases.Spectrum(case), model):
+    for what, excess in cases.check_components(case, spectrum(K, relative * np.abs(K).max()), model):
         assert excess <= 0, what
     return model
-
-
-def test_every_decade_gives_a_true_interval_or_a_reason(attack):
-    pytest.importorskip("kernels_contrib")
-    answered, refused = Counter(), Counter()
-    for number in range(attack.count(3000)):
-        rng = attack.rng("ranges", number)
-        case = cases.range_case(rng)
-        if case is None:
-            continue
-        for label, refusal, checks in [*cases.run_components(case), *cases.run_gram(case, rng)]:
-            (refused if refusal else answered)[label] += 1
-            for what, excess in checks:
-                assert excess <= 0, (number, label, what, excess, case.name)
-    assert {"dense", "krylov", "auto", "features pivots", "gram exact", "gram tol"} <= set(answered)
-    assert sum(answered.values()) > sum(refused.values()) / 3
 
 
 @pytest.mark.parametrize("offset", [1e-100, 1e-161, 1e-162, 1e-300])

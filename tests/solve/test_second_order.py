@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import second_order_cases as cases
+import tally
 
 from fastkpca.solve import second_order as so
 from fastkpca.solve.certificate import Bound, FeatureSums, feature_certificate
@@ -35,34 +39,13 @@ def test_the_lemma_of_the_sampled_form(z):
     assert ((1 - p) * np.exp(-p * x) + p * np.exp((1 - p) * (x - phi * x * x))).max() > 1 + 1e-12
 
 
-@pytest.mark.parametrize("family", cases.FAMILIES)
-def test_sampled_intervals_fail_no_more_often_than_they_say(attack, family):
-    problems = attack.count(2500, least=40)
-    found = [
-        cases.sampled_misses(rng, cases.FAMILIES[family](rng), 0.05)
-        for rng in (attack.rng(f"second order {family}", case) for case in range(problems))
-    ]
-    assert sum(missed for missed, _ in found) <= 0.01 * problems
-    assert min(width for _, width in found) < 0.9
-
-
 def test_the_attack_sees_an_error_that_is_too_small(attack):
     """A hundred expected failures are none that the bounds speak of: l is near 0 then."""
-    rngs = [attack.rng("too small", case) for case in range(30)]
-    assert sum(cases.sampled_misses(rng, cases.hidden_rows(rng), 100.0)[0] for rng in rngs) > 10
-
-
-@pytest.mark.parametrize("family", cases.FAMILIES)
-def test_intervals_of_a_pass_never_miss(attack, family):
-    for case in range(attack.count(250, least=8)):
-        rng = attack.rng(f"pass {family}", case)
-        problem, slack = cases.FAMILIES[family](rng), 10.0 ** rng.uniform(0, 1)
-        true = problem.true
-        for single in (False, True):
-            found, leading, _ = cases.passed(problem, single, slack)
-            assert not outside(found.eigenvalue_bounds, true), (case, single)
-            assert found.width <= leading.first.first(problem.c).width
-        assert not outside(cases.known(problem, slack)[0].certificate.eigenvalue_bounds, true), case
+    cases_ = tally.generators("too small", 0, range(30))
+    found = tally.run(
+        tally.Attack(partial(cases.samples, family=cases.hidden_rows), 30), cases_, SimpleNamespace(failure=100.0)
+    )
+    assert sum(one.missed for one in found.values()) > 10
 
 
 @pytest.mark.parametrize("center", [True, False])

@@ -34,9 +34,9 @@ __all__ = ["Ridge", "fit_ridge"]
 
 MAX_FEATURES = 1024
 """Pivots of the regression at most."""
-LEAST_ALPHA = 1e-9
-"""The least ridge over the sum of the weights, and what pivots may leave of the trace: for a smaller ridge the rows
-that follow depend on which pivots there are."""
+PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
+"""What pivots may leave of the trace, and the least ridge over the sum of the weights: below it the rows that follow
+depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried: with a quarter of the pivots, on as many rows as there may
 be pivots of the regression."""
@@ -175,7 +175,7 @@ def _solve(
     feature_map = pivot_map(
         Gaussian(sigma=sigma),
         scores,
-        tol=LEAST_ALPHA,
+        tol=PIVOT_TOL,
         max_features=min(max_features, len(scores)),
         rng=np.random.default_rng(0),
         sample_rows=4096,

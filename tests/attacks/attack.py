@@ -59,7 +59,7 @@ ATTACKS = {
     "wide numbers": Attack(wide_cases.wide_numbers, 2000, 40),
     "spe": Attack(spe_cases.spe, 2000, 60),
     "spe, weights": Attack(partial(spe_cases.spe, weighted=True), 2000, 30),
-    "pre-images": Attack(preimage_cases.preimages, 100, 2),
+    "pre-images": Attack(preimage_cases.preimages, 50, 1),
     "sources": Attack(source_cases.changing_rows, 3000, 60, (600, 4000), seen=("right", "found")),
     "clustering, features": Attack(partial(clustering_cases.kmeans, method="features"), 10000),
     "clustering, gram": Attack(partial(clustering_cases.kmeans, method="gram"), 10000),

@@ -274,7 +274,7 @@ OPERATOR = r"of type \w*LinearOperator; give an array"
         *((spe(x), ValueError, DIAGONAL) for x in ([1.0, np.nan, 1.0], np.ones(2), [1, [2], 3])),
         *((prior(x), (ValueError, TypeError), PRIOR) for x in ("uniform", [1, 2], [1, 1, 1j], [0, 1, 1], [HUGE, 1, 1])),
         (lambda: fk.save(MODEL, "a\0b"), ValueError, "zero byte"),
-        # plots and checks of kernels
+        # checks of kernels
         (lambda: testing.check_kernel("linear", skip=None), TypeError, "skip is None; give a list of names of checks"),
         (lambda: testing.check_kernel("linear", skip="check_dtype"), TypeError, "skip is 'check_dtype'; give a list"),
         (lambda: testing.parametrize_with_kernel_checks("linear"), TypeError, "kernels is 'linear'; give a list"),

@@ -465,9 +465,9 @@ def test_defaults_are_never_asked_for():
     two = KernelPCA(2, kernel="sigmoid", gamma=0.01, coef0=0.5).fit(IRIS)
     np.testing.assert_allclose(one.eigenvalues_, two.eigenvalues_, rtol=1e-9)
     for coef0 in (0.0, 1, 2.0):  # a search may have the estimator's default among its values
-        assert KernelPCA(1, kernel="tanh", gamma=0.5, coef0=coef0).fit(IRIS).model_.kernel.offset == coef0
+        assert KernelPCA(1, kernel="tanh", gamma=0.5, coef0=coef0).fit(0.1 * IRIS).model_.kernel.offset == coef0
     for name in ("offset", "coef0"):
-        assert KernelPCA(1, kernel="tanh", kernel_params={name: 0.25}).fit(IRIS).model_.kernel.offset == 0.25
+        assert KernelPCA(1, kernel="tanh", kernel_params={name: 0.25}).fit(0.1 * IRIS).model_.kernel.offset == 0.25
 
 
 def test_grid_search_over_parameters_of_a_kernel():

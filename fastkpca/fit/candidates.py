@@ -350,8 +350,9 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     near = _near_offer(problem, look, candidate.seconds)
     candidate = candidate if near is None else _krylov_candidate(problem, look, exact, near)
     if not named:
-        free = replace(exact, setup=0.0, once=0.0)
-        worth = target.products == "auto" and look.share(1) > 0.0 and data.n_samples > SMALL
+        free = replace(exact, name="free", setup=0.0, once=0.0)
+        dear = data.n_samples > SMALL or not is_compiled(kernel)
+        worth = target.products == "auto" and look.share(1) > 0.0 and dear
         if not (worth and _krylov_candidate(problem, look, free, near).seconds < most_seconds):
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
@@ -428,14 +429,16 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
         seconds += _algebra_seconds(problem, way, block, expected) + _calls(expected.search)
         return seconds * (1.0 if expected.proved else UNPROVED)
 
-    seconds = min(seconds_of(x) for x in _expected(look, n, k, block, problem, norm=exact))
+    expected = min(_expected(look, n, k, block, problem, norm=exact), key=seconds_of)
+    seconds = seconds_of(expected)
     memory += min(extra, values)
     searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
     beside = memory - values + (0.0 if near is None else near.cost.memory)
     searched = None
     if near is not None and LAST * way.once + way.setup + searching < seconds and beside <= limit:
         seconds, memory, values, searched = LAST * way.once + way.setup + searching, beside, 0.0, near
-    left = replace(_krylov_room(problem, way, k, memory), values=values, near=searched)
+    left = _krylov_room(problem, way, k, memory)
+    left = replace(left, values=values, near=searched, proved=look.level > 0 and expected.proved)
     return Candidate("krylov", way.name, seconds, memory, 0, obstacle, way, left)
 
 

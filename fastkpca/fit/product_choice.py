@@ -31,8 +31,7 @@ __all__ = [
 ]
 
 WORTH_ASKING = 3e-3
-"""Seconds of exact tiles below which the kernel is not asked what it offers: that takes up to a few milliseconds; and
-half of those of its offers so far below which it is not asked for the next."""
+"""Seconds of a product below which the kernel is not asked what else it offers: that takes up to a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def products_for(
         for offer in kernel.summations(data_x, data_y, rest):
             ways.append(_way(offer, data_x, data_y, columns))
             # those that follow take milliseconds to plan
-            if offer.name == name or (name == "auto" and best_product(ways).seconds() < 2.0 * WORTH_ASKING):
+            if offer.name == name or (name == "auto" and ways[-1].once <= WORTH_ASKING):
                 break
     if name == "auto":
         return ways

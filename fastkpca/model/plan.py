@@ -34,6 +34,8 @@ class Room:
         that are held in float64.
     near : Offer or None
         Of a matrix of the kernel values that are not near zero, where that serves the search.
+    proved : bool
+        Trace or norm are expected to prove that a krylov run has missed nothing.
     """
 
     features: int = 0
@@ -42,6 +44,7 @@ class Room:
     rows: int = 0
     values: float = 0.0
     near: Any = field(default=None, repr=False, compare=False)
+    proved: bool = False
 
 
 @dataclass(frozen=True)

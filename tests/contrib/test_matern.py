@@ -296,8 +296,8 @@ def test_split_products_keep_their_bound(attack, kind, d):
     built = []
     for case in range(attack.count(150, least=3)):
         rng = attack.rng(f"split {kind} {d}", case)
-        X = rows_of(kind, rng, 2500, d)
-        Y = rows_of(kind, rng, 2000, d) if case % 2 else None
+        X = rows_of(kind, rng, 1200, d)
+        Y = rows_of(kind, rng, 900, d) if case % 2 else None
         length_scale, tol = 10 ** rng.uniform(-2, 1), 10 ** -rng.uniform(2, 11)
         if case % 4 == 3:
             name, shape = "rational_quadratic", {"alpha": float(rng.choice([0.1, 0.5, 1, 3, 20]))}
@@ -313,7 +313,7 @@ def test_split_products_keep_their_bound(attack, kind, d):
 @pytest.mark.parametrize("d, products", [(1, "sorted"), (1, "split"), (2, "split"), (3, "split")])
 def test_same_bits_at_any_number_of_threads(d, products):
     rng = np.random.default_rng(d)
-    X, U = rng.random((6000, d)), rng.standard_normal((6000, 20))
+    X, U = rng.random((3000, d)), rng.standard_normal((3000, 20))
     first = None
     for n_threads in (1, 2, 5):
         K = fastkpca.gram(X, "matern", nu=0.5, length_scale=0.2, tol=1e-5, products=products, n_threads=n_threads)

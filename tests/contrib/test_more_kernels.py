@@ -29,7 +29,6 @@ RNG = np.random.default_rng(0)
 HISTOGRAMS = RNG.dirichlet(np.full(6, 0.5), 90) * (RNG.random((90, 6)) < 0.8)
 ROWS = RNG.standard_normal((90, 4))
 WORDS = ["".join(RNG.choice(list("abcé"), int(size))) for size in RNG.integers(1, 20, 80)]
-NAMES = [x.name for x in metadata.entry_points(group="fastkpca.kernels") if x.value.startswith("kernels_contrib.")]
 CASES = {
     "anova": (Anova(degree=2), ROWS),
     "anova of one column each": (Anova(degree=1, sigma=0.7), ROWS),

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fastkpca.base.rounding import EPS
 from fastkpca.methods import check_count
 
 from .methods import stored
 from .methods.base import KernelMethod, Projection, project
-from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions
+from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions, product_directions
 from .methods.functions import KernelFunction, function
 from .methods.labels import subset
 from .methods.options import FitOptions
@@ -164,10 +163,9 @@ def _from_features(problem: Penalised, positive_rows: np.ndarray, c: int) -> Fit
 
 
 def _from_gram(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedDirections:
-    """The symmetric matrix E'K a(E), as many rows as there are others, by Lanczos on solves."""
+    """Solves on products with K, for one contrast a row of the others."""
     n, n_positive, products = len(positive_rows), int(positive_rows.sum()), problem.products
     others = ~positive_rows
-    n_others = n - n_positive
 
     def project(V: np.ndarray) -> np.ndarray:
         result = np.zeros_like(V)
@@ -183,23 +181,7 @@ def _from_gram(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedD
     def contrast_transposed(V: np.ndarray) -> np.ndarray:
         return V[others] - V[positive_rows].mean(axis=0)
 
-    solve, info = problem.solver(project)
-
-    def quotient(Q: np.ndarray) -> np.ndarray:
-        return contrast_transposed(products.matmat(solve(contrast(Q.reshape(n_others, -1)))))
-
-    if n_others <= max(2 * c + 1, 20):  # as many vectors as eigsh would keep
-        matrix = quotient(np.eye(n_others))
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        values, vectors = values[-c:], vectors[:, -c:]
-    else:
-        operator = LinearOperator((n_others, n_others), matvec=quotient, matmat=quotient, dtype=np.float64)
-        start = np.random.default_rng(0).standard_normal(n_others)
-        values, vectors = eigsh(operator, c, which="LA", v0=start, tol=problem.tol)
-    order = np.argsort(values)[::-1]
-    order = order[: problem.separating(values[order], info["residual"])]
-    values, vectors = values[order], vectors[:, order]
-    coefficients = solve(contrast(vectors / np.sqrt(values)))
+    coefficients, values, info = product_directions(problem, project, contrast, contrast_transposed, n - n_positive, c)
     coefficients *= np.sqrt(n_positive - 1)
     score = products.matmat(coefficients)
     mean = score[positive_rows].mean(axis=0)

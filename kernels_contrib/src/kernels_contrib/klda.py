@@ -17,7 +17,7 @@ from fastkpca.methods import check_count, check_numbers
 
 from .methods import stored
 from .methods.base import KernelMethod, Projection, project
-from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions
+from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions, product_directions
 from .methods.functions import ComponentFunction, KernelFunction, function
 from .methods.labels import class_codes
 from .methods.options import FitOptions, regularization_strength
@@ -236,14 +236,10 @@ def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirection
 
     contrasts = -np.sqrt(counts) / n * np.ones((n, 1))
     contrasts[np.arange(n), codes] += 1.0 / np.sqrt(counts[codes])
-    solve, info = problem.solver(project)
-    solutions = solve(contrasts)
-    between = contrasts.T @ products.matmat(solutions)
-    quotients, turn = np.linalg.eigh((between + between.T) / 2)
-    quotients, turn = quotients[::-1][:c], turn[:, ::-1][:, :c]
-    kept = problem.separating(quotients, info["residual"])
-    quotients, turn = quotients[:kept], turn[:, :kept]
-    coefficients = solutions @ (turn * (np.sqrt(n - len(counts)) / np.sqrt(quotients)))
+    coefficients, quotients, info = product_directions(
+        problem, project, lambda U: contrasts @ U, lambda V: contrasts.T @ V, len(counts), c
+    )
+    coefficients *= np.sqrt(n - len(counts))
     score = products.matmat(coefficients)
     mean = score.mean(axis=0)
     class_means = means_of_classes(score - mean)

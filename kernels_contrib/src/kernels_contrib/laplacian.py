@@ -11,11 +11,11 @@ import scipy  # scipy.spatial is loaded where it is used first
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import KernelParameterError, Offer, Summary
-from fastkpca.kernels.parameters import length, positive_number, resolved
+from fastkpca.kernels.parameters import positive_number
 
 from .kernels._radial import Profile, distances
 from .kernels.line import line_offers
-from .kernels.parameters import Correlation, evenly
+from .kernels.parameters import OfDistance, evenly
 from .kernels.profiles import scale_of
 
 __all__ = ["Laplacian"]
@@ -25,7 +25,7 @@ def _length_of_gamma(gamma: object) -> float:
     return 1.0 / positive_number("laplacian", "gamma", gamma)
 
 
-class Laplacian(Correlation):
+class Laplacian(OfDistance):
     """Laplacian kernel k(x, y) = exp(-|x - y|_1 / length_scale).
 
     A product of exponentials over the coordinates, so positive semidefinite in any dimension.
@@ -43,31 +43,24 @@ class Laplacian(Correlation):
     """
 
     api_version = 1
+    known_as = "laplacian"
     translation = "kernel"
     parameters = {"length_scale": None}
-    width_parameter = "length_scale"
     aliases = {"gamma": ("length_scale", _length_of_gamma)}
 
-    length_scale: float | None
-
-    def check(self) -> None:
-        if self.length_scale is not None:
-            self.__dict__["length_scale"] = length("laplacian", "length_scale", self.length_scale)
-
-    def resolve(self, data: Summary) -> Laplacian:
-        if self.length_scale is not None:
-            return self
+    def default_length(self, data: Summary) -> float:
+        """The median distance."""
         distances = scipy.spatial.distance.pdist(evenly(data.sample), "cityblock")
         if not distances.any():
             raise KernelParameterError(
                 "laplacian: all rows of X are equal, so there is no median distance; check X, or give length_scale"
             )
-        return Laplacian(length_scale=float(np.median(distances) or np.median(distances[distances > 0.0])))
+        return float(np.median(distances) or np.median(distances[distances > 0.0]))
 
     def _scale(self) -> tuple[float, float]:
         with localcontext() as context:
             context.prec = 50
-            return scale_of(1 / Decimal(resolved("laplacian", "length_scale", self.length_scale)))
+            return scale_of(1 / Decimal(self._length))
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         profile = Profile("exp", self._scale())
@@ -79,8 +72,7 @@ class Laplacian(Correlation):
         self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray
     ) -> Callable[[np.ndarray | None, np.ndarray], np.ndarray]:
         # by a column: K sign(y - x) / length_scale; where two rows have the same value, the mean of both sides, zero
-        assert self.length_scale is not None  # resolved
-        values = K / self.length_scale
+        values = K / self._length
 
         def sums(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
             W = values if R is None else values * R
@@ -98,7 +90,6 @@ class Laplacian(Correlation):
         # (d + 1) u, and t exp(-t) <= 1/e bounds the effect; two ulp for exp itself, one rounding to the tile type.
         # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
         # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.
-        assert self.length_scale is not None  # resolved
         u = UNIT
-        moved = 2 * u * math.sqrt(data.n_features) * data.radius / self.length_scale
+        moved = 2 * u * math.sqrt(data.n_features) * data.radius / self._length
         return min(1.0, 1.01 * (data.n_features + 1) * u / math.e + 4 * u + 2.0 * unit_roundoff(dtype) + moved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class RationalQuadratic(OfDistance):
         moved = 0.61 * 2.0 * u * data.radius / self._length
         return min(1.0, relative + 16.0 * u + 2.0 * unit_roundoff(dtype) + moved)
 
-    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
         alpha, length_scale = self.alpha, self._length
         farthest = max(data_x.radius, data_y.radius) / length_scale
         if not 1e-3 <= alpha <= 1e6 or farthest > FARTHEST:

@@ -39,7 +39,7 @@ class Correlation(Kernel):
 
 
 class OfDistance(Correlation):
-    """Such a kernel of the distance in units of ``length_scale``, by default that of the Gaussian."""
+    """Such a kernel of the distance in units of ``length_scale``."""
 
     known_as: ClassVar[str]
     width_parameter = "length_scale"
@@ -52,7 +52,11 @@ class OfDistance(Correlation):
     def resolve(self, data: Summary) -> Self:
         if self.length_scale is not None:
             return self
-        return type(self)(**(self.get_parameters() | {"length_scale": by_median(data)}))
+        return type(self)(**(self.get_parameters() | {"length_scale": self.default_length(data)}))
+
+    def default_length(self, data: Summary) -> float:
+        """Where none is given: that of the Gaussian."""
+        return by_median(data)
 
     @property
     def _length(self) -> float:

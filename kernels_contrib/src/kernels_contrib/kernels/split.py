@@ -18,7 +18,8 @@ Where to split, the order q and the step follow from a cost model; an error boun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ ORDERS = (4, 6, 8, 10, 12, 14)
 """Nodes of a box on each axis that a plan may choose."""
 MOST_POINTS = 1 << 24
 """Of the padded grid: 128 MB for each of the arrays that hold it; four times as many weights of rows on it."""
-SAMPLE = 512
+SAMPLE = 256
 """Rows, spread evenly over the sample, whose pairs are counted for the plan."""
 WIDE_TERMS = 32
 """Of the Chebyshev series, in the squared distance, of what is subtracted from the kernel of near pairs."""
@@ -55,8 +56,6 @@ PER_NEW_PAIR = 1200.0
 PER_PAIR = 8.0
 PER_GRID_POINT = 22.0
 PER_SPREAD = 4.0
-LEAST_FLOPS = 25e6
-"""Of an exact product for which a plan is looked for: looking takes as long."""
 
 
 class Plan(NamedTuple):
@@ -95,6 +94,7 @@ def _lebesgue(q: int) -> float:
 LEBESGUE = {q: _lebesgue(q) for q in ORDERS}
 
 
+@cache
 def _interpolation_error(q: int, d: int) -> float:
     """The factor of step^q sum_i w_i s_i^(-q/2): one interpolation, then all 2 d of them."""
     half = math.prod(j / 2.0 for j in range(1, q, 2)) ** 2  # largest |product of distances to the nodes|
@@ -115,20 +115,22 @@ def _places(mixture: Mixture, tol: float) -> list[_Split]:
     if not 0.35 * tol > mixture.error:
         return []
     weights, widths = mixture.weights, mixture.widths
-    places = []
-    for wide in range(len(weights) + 1):
-        w, s = weights[wide:], widths[wide:]
-        budget = (0.35 if wide else 0.95) * tol - mixture.error
-        if w.sum() <= budget:
-            places.append(_Split(wide, 0.0, float(w.sum())))
-            break
-        low, high = 0.0, math.sqrt(2.0 * float(s.max()) * (745.0 + math.log(max(1.0, 1.0 / budget))))
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            negligible = float(w @ np.exp(-(middle**2) / (2.0 * s))) <= budget
-            low, high = (low, middle) if negligible else (middle, high)
-        places.append(_Split(wide, high, float(w @ np.exp(-(high**2) / (2.0 * s)))))
-    return places
+    narrow = np.triu(np.broadcast_to(weights, (len(weights) + 1, len(weights))))  # row p: all but the p widest
+    budgets = np.append(0.95, np.full(len(weights), 0.35)) * tol - mixture.error
+    sums = narrow.sum(axis=1)
+    last = int(np.argmax(sums <= budgets))
+    narrow, budgets = narrow[:last], budgets[:last]
+
+    def rest(distances: np.ndarray) -> np.ndarray:
+        return np.asarray(np.einsum("pi,pi->p", narrow, np.exp(-(distances[:, None] ** 2) / (2.0 * widths))))
+
+    low, high = np.zeros(last), np.sqrt(2.0 * widths[:last] * (745.0 + np.log(np.maximum(1.0, 1.0 / budgets))))
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        negligible = rest(middle) <= budgets
+        low, high = np.where(negligible, low, middle), np.where(negligible, middle, high)
+    near = [_Split(p, float(cut), float(dropped)) for p, (cut, dropped) in enumerate(zip(high, rest(high)))]
+    return [*near, _Split(last, 0.0, float(sums[last]))]
 
 
 def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, exact: float) -> Plan | None:
@@ -151,11 +153,12 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
             w, s = mixture.weights[:0], mixture.widths[:0]
             best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
             least = making + near
-        for order in ORDERS if place.wide else ():
-            grid = _grid_plan(mixture, place, boxes, order, tol) if making + near < least else None
-            if grid is not None and making + near + grid.flops < least:
-                least = making + near + grid.flops
-                best = grid._replace(pairs=pairs, flops=near + grid.flops)
+        with np.errstate(over="ignore"):  # of widths far below the extent
+            for order in ORDERS if place.wide and making + near < least else ():
+                grid = _grid_plan(mixture, place, boxes, order, tol)
+                if grid is not None and making + near + grid.flops < least:
+                    least = making + near + grid.flops
+                    best = grid._replace(pairs=pairs, flops=near + grid.flops)
     return best
 
 
@@ -180,13 +183,11 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
     """The plan with interpolation on q points, with the flops of the grid alone; None where its error exceeds tol."""
     w, s = mixture.weights[: place.wide], mixture.widths[: place.wide]
     d = len(boxes.low)
-    with np.errstate(over="ignore"):
-        factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
+    factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
     if not 0.0 < factor < math.inf:
         return None
     step = (0.6 * tol / factor) ** (1.0 / q)
-    with np.errstate(over="ignore"):
-        counts = np.floor(boxes.extent / step) + 1.0 + q
+    counts = np.floor(boxes.extent / step) + 1.0 + q
     if not counts.prod() * 2.0**d < 2.0 * MOST_POINTS:
         return None
     points = tuple(int(c) for c in counts)
@@ -267,11 +268,7 @@ class SplitSummation(Summation):
         return self._multiply(U, transposed=not self.symmetric)
 
     def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
-        U = np.asarray(U, dtype=np.float64)
-        n, m = self.shape[::-1] if transposed else self.shape
-        if U.ndim != 2 or len(U) != m:
-            raise ValueError(f"U has shape {U.shape}; ({m}, k) is needed")
-
+        n = self.shape[1] if transposed else self.shape[0]
         parts = parallel.columns(U.shape[1], float(U.size) * max(1, self.plan.order) ** len(self.plan.low))
 
         def task(i: int) -> np.ndarray:
@@ -290,8 +287,6 @@ class SplitSummation(Summation):
         V = np.empty((n, U.shape[1]))
         for part, v in zip(parts, parallel.run(task, len(parts), n_threads=self.n_threads)):
             V[:, part] = v
-        if not np.isfinite(V).all():
-            raise ValueError("the product is not finite: U contains NaN, infinity or numbers near the largest")
         return V
 
     def _near_matrix(self, profile: Callable[[np.ndarray], np.ndarray], x: np.ndarray, y: np.ndarray) -> Any:
@@ -312,19 +307,11 @@ class SplitSummation(Summation):
         Even along each axis, so a cosine transform of one half (an octant, in three dimensions) holds all of it.
         """
         plan = self.plan
-        d = len(plan.points)
-        axes = []
-        for size in plan.padded:
+        factors: list[Any] = [plan.weights, [0]]
+        for axis, size in enumerate(plan.padded, 1):
             distance = np.arange(size // 2 + 1) * plan.step
-            axes.append(np.exp(-(distance**2) / (2.0 * plan.widths[:, None])))
-        axes[0] = plan.weights[:, None] * axes[0]
-        if d == 1:
-            values = axes[0].sum(axis=0)
-        elif d == 2:
-            values = axes[0].T @ axes[1]
-        else:
-            rest = (axes[1][:, :, None] * axes[2][:, None, :]).reshape(len(plan.weights), -1)
-            values = (axes[0].T @ rest).reshape([len(axis[0]) for axis in axes])
+            factors += [np.exp(-(distance**2) / (2.0 * plan.widths[:, None])), [0, axis]]
+        values = np.einsum(*factors, list(range(1, len(plan.padded) + 1)), optimize=True)
         values = fft.dctn(values, type=1, overwrite_x=True)
         for axis, size in enumerate(plan.padded[:-1]):
             values = values.take(np.minimum(np.arange(size), size - np.arange(size)), axis=axis)
@@ -363,18 +350,16 @@ def split_offers(
     data_x: Summary,
     data_y: Summary,
     tol: float | None,
-) -> list[Offer]:
+) -> Iterator[Offer]:
     """The split product, where rows have at most three coordinates and it is not far dearer than exact tiles."""
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     if tol is None or d > 3:
-        return []
+        return
     exact = float(n) * m * (d + 12)
-    if exact < LEAST_FLOPS:
-        return []
     # dearer ones are offered too: a product asked for by name need not be the fastest
     plan = make_plan(mixture(0.02 * tol), data_x, data_y, tol, 20.0 * exact)
     if plan is None:
-        return []
+        return
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
         return SplitSummation(profile, plan, X, Y)
@@ -388,4 +373,4 @@ def split_offers(
         memory=PAIR_BYTES * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
         residual=plan.error,
     )
-    return [Offer("split", cost, build)]
+    yield Offer("split", cost, build)

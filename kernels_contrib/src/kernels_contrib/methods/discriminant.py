@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
@@ -35,7 +36,14 @@ from .functions import KernelFunction
 from .options import FitOptions, regularization_strength
 from .products import HELD, Products, products_for, small_features
 
-__all__ = ["FittedDirections", "Penalised", "feature_directions", "fit_directions", "preconditioner"]
+__all__ = [
+    "FittedDirections",
+    "Penalised",
+    "feature_directions",
+    "fit_directions",
+    "preconditioner",
+    "product_directions",
+]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -120,6 +128,36 @@ class Penalised:
             return (E - reached.solution) / mu if on_norm else reached.solution
 
         return solve, info
+
+
+def product_directions(
+    problem: Penalised, project: Projector, contrast: Projector, transposed: Projector, size: int, c: int
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """(coefficients (N, k), quotients (k,), what the iterations came to) of the best k <= c directions, by products.
+
+    They are of the symmetric matrix E'K a(E) of order ``size``, by Lanczos on solves where it is not small.
+    ``contrast`` is U -> E U, ``transposed`` V -> E'V.
+    """
+    solve, info = problem.solver(project)
+
+    def quotient(U: np.ndarray) -> np.ndarray:
+        return transposed(problem.products.matmat(solve(contrast(U.reshape(size, -1)))))
+
+    solutions = None
+    if size <= max(2 * c + 1, 20):  # as many vectors as eigsh would keep
+        solutions = solve(contrast(np.eye(size)))
+        matrix = transposed(problem.products.matmat(solutions))
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        values, vectors = values[-c:], vectors[:, -c:]
+    else:
+        operator = LinearOperator((size, size), matvec=quotient, matmat=quotient, dtype=np.float64)
+        start = np.random.default_rng(0).standard_normal(size)
+        values, vectors = eigsh(operator, c, which="LA", v0=start, tol=problem.tol)
+    order = np.argsort(values)[::-1]
+    order = order[: problem.separating(values[order], info["residual"])]
+    values, vectors = values[order], vectors[:, order]
+    vectors = vectors / np.sqrt(values)
+    return solve(contrast(vectors)) if solutions is None else solutions @ vectors, values, info
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def test_the_look_allows_for_what_a_sample_makes_larger():
     kernel = fk.get_kernel("gaussian", sigma=0.3)
     data = look(X)[1]
     seen = look_at(kernel, data)
-    shares, beyond = seen.spectrum(3000)
+    shares, beyond = seen.spectrum
     assert seen.share(5) > 4 / 3000
     np.testing.assert_allclose([shares[4], beyond], 1 / 3000, rtol=0.05)
 

@@ -72,7 +72,7 @@ class Look:
 
     @cached_property
     def first(self) -> float:
-        """lambda_1 / tr K of all rows. Where m eigenvalues are about as large, a sample of s rows overrates the first."""
+        """lambda_1 / tr K of all rows. Where m eigenvalues are about as large, a sample overrates the first."""
         values = self.spectrum[0]
         m = np.count_nonzero(values > 0.5 * values[0])
         return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2

@@ -136,7 +136,9 @@ def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np
     return 1e6 + 10.0 * (np.array(waves) @ nodes) + k * column + n * (entries + 36.0 * d)
 
 
-def cheapest_boxes(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray) -> _Boxes:
+def cheapest_boxes(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray
+) -> _Boxes:
     """The boxes for n points that fill ``reach`` to both sides of a middle, and k real columns.
 
     M^q is a mean of m^q (``modes``: its q-th root for each axis and each of the ``ORDERS``), which weights make less.

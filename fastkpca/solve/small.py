@@ -179,7 +179,7 @@ def _search(
         scale = unit if exactly else 1.0
         Y = _filtered(B, V, theta / scale, R / scale, degree)
         done += degree - 1
-        exactly = exactly or _degree(theta, c, size / max(wanted, goal)) <= degree
+        exactly = exactly or needed < degree + 1  # what one product more would do is left to float64
     return None, done
 
 

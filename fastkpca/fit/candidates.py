@@ -134,6 +134,11 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
 def _truncated(problem: Problem, look: Look, largest: int, pivots: int) -> list[Offer]:
     target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first)
+    if target.free and 0.0 < residual < 1.0 and data.n_features == 1:
+        # on a line so many features are as high an order, and to look for one in the thousands takes milliseconds
+        held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
+        prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
+        largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
     pivots = min(pivots, largest)
     while True:
         offers = offers_of_maps(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,8 +78,6 @@ NO_MORE = 1e-9
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
-LOOKS = 0.4
-"""Looks at Ritz pairs for each block of few columns."""
 
 
 # LAPACK ------------------------------------------------------------------------------------------------------
@@ -108,39 +107,39 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
         offers = offers_within(
             kernel, problem.data, problem.rows, NO_MORE, target.max_features, target.features, threads
         )
-        return [feature_candidate(problem, x, hold) for x in offers]
-    name, n = target.features, problem.data.n_samples
-    most = MAX_FEATURES
+        pivots = _largest_map(problem, hold, pivots=True)
+        return [feature_candidate(problem, x, hold, pivots=pivots) for x in offers]
+    name, most = target.features, MAX_FEATURES
     if name == "auto" and target.method != "features":
-        most = min(most, _features_within(most_seconds, n))
+        most = min(most, _features_within(most_seconds, problem.data.n_samples))
     offers = [x for x in kernel.feature_maps(problem.data, 0.0, most) if x.cost.residual == 0.0]
     offers = [x for x in offers if name in ("auto", x.name)]
     if target.free:
         offers = [x for x in offers if _feature_seconds(problem, x, look) <= most_seconds]
-    if target.free and not (offers or look.level):
-        return []
     hold = components_held(problem, look)
-    largest = _largest_map(problem, hold, 0.0, most, pivots=False)
+    # where nothing was asked for, what does not fit is a candidate with an obstacle
+    largest = most if target.free else _largest_map(problem, hold, most, pivots=False)
+    pivots = 0 if look.probe is None else _largest_map(problem, hold, pivots=True)
     offers = [x for x in offers if x.cost.moment_flops is not None or x.cost.n_features <= largest]
     if offers and target.forced:
         pass  # nothing could follow a map that misses tol
     elif look.level and (look.share(1) > 0.0 or target.method == "features"):
         known = {x.name for x in offers}
-        offers += [x for x in _truncated(problem, look, largest) if x.name not in known]
+        offers += [x for x in _truncated(problem, look, largest, pivots) if x.name not in known]
     if not offers:
         return [_no_map(problem, largest)] if target.method == "features" and look.level else []
-    return [feature_candidate(problem, x, hold, look) for x in offers]
+    return [feature_candidate(problem, x, hold, look, pivots) for x in offers]
 
 
-def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
+def _truncated(problem: Problem, look: Look, largest: int, pivots: int) -> list[Offer]:
     target, data, kernel = problem.target, problem.data, problem.kernel
-    residual = _residual_allowed(target.tol, look.share(1), look.first(data.n_samples))
-    if target.free and 0.0 < residual < 1.0 and largest > SMALL:
-        # to look for a moment that is held as an operator costs less than to look for so many monomials
+    residual = _residual_allowed(target.tol, look.share(1), look.first)
+    if target.free and 0.0 < residual < 1.0 and data.n_features == 1:
+        # on a line so many features are as high an order, and to look for one in the thousands takes milliseconds
         held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
         prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
         largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
-    pivots = _largest_map(problem, components_held(problem, look), _score_bytes(problem), largest, pivots=True)
+    pivots = min(pivots, largest)
     while True:
         offers = offers_of_maps(
             kernel,
@@ -152,6 +151,7 @@ def _truncated(problem: Problem, look: Look, largest: int) -> list[Offer]:
             target.features,
             most=pivots,
             count=pivot_count(problem, look, residual),
+            seconds=(lambda x: _feature_seconds(problem, x, look)) if target.free else None,
             n_threads=problem.budget.n_threads,
         )
         if problem.keeps_moments and target.features == "auto":
@@ -198,10 +198,11 @@ def _too_many(offer: Offer, n: int, forced: str) -> str:
     return f"has {D} features, and {n} rows have {n - 1} components at most: {without}method='dense' takes the matrix"
 
 
-def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NOTHING_SEEN) -> Candidate:
-    """A map with its price, and memory for so many components."""
+def feature_candidate(
+    problem: Problem, offer: Offer, hold: int, look: Look = NOTHING_SEEN, pivots: int = 0
+) -> Candidate:
+    """A map with its price, and memory for so many components; ``pivots``: so many of these fit."""
     D, limit, each = offer.cost.n_features, problem.budget.memory, _score_bytes(problem)
-    pivots = offer.name == "pivots"
 
     def needed(scores: float) -> float:
         return footprint.map_bytes(
@@ -211,7 +212,7 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
             hold,
             map_memory=offer.cost.memory,
             dense=offer.cost.moment_flops is None,
-            pivots=pivots,
+            pivots=offer.name == "pivots",
             scores=scores,
         )
 
@@ -226,11 +227,10 @@ def feature_candidate(problem: Problem, offer: Offer, hold: int, look: Look = NO
     seconds = _feature_seconds(problem, offer, look)
     if of_rest:
         seconds += prices_of(problem).some_or_all(of_rest, hold + MORE_VECTORS, hold)
-    most = _largest_map(problem, hold, each, pivots=True) if pivots else 0
     fewest = min(problem.target.n_components or 1, problem.rank)
-    if pivots and most < fewest and not obstacle:
-        obstacle = f"{readable_size(limit)} have room for {most} pivots, and c asks for {fewest} at least"
-    left = Room(features=most, rows=of_rest)
+    if isinstance(offer, PivotOffer) and pivots < fewest and not obstacle:
+        obstacle = f"{readable_size(limit)} have room for {pivots} pivots, and c asks for {fewest} at least"
+    left = Room(features=pivots, rows=of_rest)
     return Candidate(
         "features",
         offer.name,
@@ -253,7 +253,9 @@ def _features_within(seconds: float, n: int) -> int:
     return int(min(np.sqrt(seconds * RATE.squares / n), MAX_FEATURES)) + 1
 
 
-def _largest_map(problem: Problem, hold: int, scores: float, most: int = MAX_FEATURES, *, pivots: bool) -> int:
+def _largest_map(problem: Problem, hold: int, most: int = MAX_FEATURES, *, pivots: bool) -> int:
+    """Features of a map for which there is room; beside the scores, where it may get more ``pivots``."""
+    scores = _score_bytes(problem) if pivots else 0.0
     most = most if problem.target.max_features is None else min(most, problem.target.max_features)
     most = min(most, problem.data.n_samples) if pivots else most
     return footprint.largest_map(
@@ -303,11 +305,11 @@ def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
     """Of the eigenvectors of a second moment that is held as an operator."""
     size, k = int(cost.moment_size or cost.n_features), _components_timed(problem)
     block = narrow_block(size)
-    expected = _expected(look, problem.data.n_samples, k, block, problem, norm=True)
+    expected = _expected(problem, look, block, norm=True)
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
     passes = min(passes, max(MOST_COLUMNS, k + 4 * block) / block)  # there is no room for more
     columns = min(passes * block, size)
-    algebra = passes * (step_seconds(size, 0.5 * columns, block) + LOOKS * look_seconds(0.7 * columns))
+    algebra = passes * (step_seconds(size, 0.5 * columns, block) + look_seconds(0.7 * columns))
     return passes * (block * cost.product_flops / RATE.features) + algebra
 
 
@@ -347,7 +349,9 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         return []  # the error that they may have follows from the largest eigenvalue
     exact = _exact_products(problem)
     candidate = _krylov_candidate(problem, look, exact, None)
-    near = _near_offer(problem, look, candidate.seconds)
+    near = None
+    if exact.seconds(LAST) < most_seconds:  # whatever takes the place of the search
+        near = _near_offer(problem, look, candidate.seconds)
     candidate = candidate if near is None else _krylov_candidate(problem, look, exact, near)
     if not named:
         free = replace(exact, name="free", setup=0.0, once=0.0)
@@ -356,7 +360,7 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         if not (worth and _krylov_candidate(problem, look, free, near).seconds < most_seconds):
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
-    share = min(look.share(1), look.first(data.n_samples))
+    share = min(look.share(1), look.first)
     allowed = PRODUCT_SHARE * target.tol * share * float(kernel.diagonal(data.sample).mean())
     # computed kernel values err in exact products, too
     allowed = max(allowed, 2.0 * (kernel.entry_error(data, np.dtype(np.float64)) or 0.0))
@@ -429,7 +433,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
         seconds += _algebra_seconds(problem, way, block, expected) + _calls(expected.search)
         return seconds * (1.0 if expected.proved else UNPROVED)
 
-    expected = min(_expected(look, n, k, block, problem, norm=exact), key=seconds_of)
+    expected = min(_expected(problem, look, block, norm=exact), key=seconds_of)
     seconds = seconds_of(expected)
     memory += min(extra, values)
     searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
@@ -451,15 +455,24 @@ def _krylov_obstacle(problem: Problem, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm: bool) -> list[Expected]:
+def _expected(problem: Problem, look: Look, block: int, *, norm: bool) -> list[Expected]:
+    """Of blocks of so many columns; ``norm``: products are exact, and measure the norm."""
+    target, k = problem.target, _components_timed(problem)
+    trace = problem.kernel.positive_semidefinite
+    return _expected_of(look, k, block, target.tol, target.failure_probability, trace=trace, norm=norm)
+
+
+@lru_cache(maxsize=4)  # candidates differ in what a pass costs
+def _expected_of(
+    look: Look, k: int, block: int, tol: float, failure: float, *, trace: bool, norm: bool
+) -> list[Expected]:
     """What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products
     measure, after some more passes; or otherwise, as soon as the vectors have converged."""
-    target, trace = problem.target, problem.kernel.positive_semidefinite
-    shares, beyond = look.spectrum(n)
-    first, last, after = float(shares[0]), look.expected(k, n), look.expected(block + 1, n)
+    (shares, beyond), n = look.spectrum, look.n_samples
+    first, last, after = float(shares[0]), look.expected(k), look.expected(block + 1)
     if not (look.level and first > 0.0):
         return [Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)]  # nothing is known
-    last = max(last, target.tol * first)  # of smaller ones a bound as wide as that will do
+    last = max(last, tol * first)  # of smaller ones a bound as wide as that will do
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares = np.append(shares, np.full(max(most - len(shares), 0), beyond))
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
@@ -468,28 +481,26 @@ def _expected(look: Look, n: int, k: int, block: int, problem: Problem, *, norm:
     by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
     mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest + look.below**2)) if norm else by_trace
     low = np.flatnonzero(mu <= LOW * last)
-    converging = _converging(look, n, k, block, target.tol)
-    exploring = lanczos_steps(n, block, target.failure_probability, 1.0 - after / (last + target.tol * first))
+    converging = _converging(look, last, block, tol)
+    exploring = lanczos_steps(n, block, failure, 1.0 - after / (last + tol * first))
     exploring = max(exploring, EXPLORING_PASSES)
     ways = [(converging, False)] + ([(max(converging, (low[0] + 1) / block), True)] if len(low) else [])
     return [Expected(min(x, MOST_PASSES), min(x * block, most), proved, exploring) for x, proved in ways]
 
 
-def _converging(look: Look, n: int, k: int, block: int, tol: float) -> float:
-    """Passes after which the error of lambda_k is tol lambda_1.
+def _converging(look: Look, last: float, block: int, tol: float) -> float:
+    """Passes after which the error of lambda_k, ``last``, is tol lambda_1.
 
     A block of b columns gains a factor exp(2 acosh(1 + 2 (lambda_k - lambda_(b+1)) / (lambda_(b+1) - lambda_n))) a pass
     (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
     the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
     """
-    first, least = look.expected(1, n), look.least(n)
-    last = max(look.expected(k, n), tol * first)
-    wanted = max(math.log(4.0 * n / block * last / (first * tol)), 1.0)
-    shares, beyond = look.spectrum(n)
+    shares, beyond = look.spectrum
+    wanted = max(math.log(4.0 * look.n_samples / block * last / (float(shares[0]) * tol)), 1.0)
     more = np.arange(int(MOST_PASSES / 2.0))  # further blocks
     after = np.append(shares, beyond)[np.minimum((more + 1) * block, len(shares))]
-    gain = 2.0 * np.arccosh(1.0 + 2.0 * np.maximum(last - after, 1e-12 * last) / np.maximum(after - least, 1e-3 * last))
-    return float(np.min(1.0 + 2.0 * more + wanted / np.maximum(gain, 1e-6)))
+    fall = np.maximum(last - after, 1e-12 * last) / np.maximum(after - look.least, 1e-3 * last)
+    return float(np.min(1.0 + 2.0 * more + wanted / np.maximum(2.0 * np.arccosh(1.0 + 2.0 * fall), 1e-6)))
 
 
 def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected) -> float:

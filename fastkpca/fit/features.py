@@ -194,33 +194,42 @@ def _spare(problem: Problem, way: Candidate) -> float:
     return problem.budget.memory - way.memory + way.offer.cost.memory
 
 
-def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int, *, quick: bool = True) -> _Pass:
+def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int, *, lean: bool = True) -> _Pass:
     """One pass with this map, which ``tries`` others came before.
 
-    ``quick`` moments are tried where they may do; a second pass follows where they do not.
+    A ``lean`` one tries quick moments where they may do, and draws no rows for a map that is to leave out no more of
+    the trace than ``tol`` allows; a second pass follows where that does not do.
     """
     budget, target, n = problem.budget, problem.target, problem.rows.n_samples
+    draws_rows = target.is_loose and not (lean and _trace_may_do(feature_map, target))
     of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_pass(problem, _spare(problem, way)))
+    of_rest = of_rest and draws_rows
     for_rows = of_rest and (way.room.rows > 0 or tries > 0 or target.given_landmarks)
-    quick = quick and not for_rows and _quick_may_do(feature_map, problem)
+    quick = lean and not for_rows and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
-    moments, draws = _summed(feature_map, problem, residual, quick=quick)
+    moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     # as many for rows that come in order only: the same bits whatever the source
-    may_narrow = feature_map.tile_rows is None and target.is_loose and target.n_components is not None
+    may_narrow = feature_map.tile_rows is None and draws_rows and target.n_components is not None
     more = MORE_VECTORS if may_narrow else 0
     leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
     found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual)
-    if quick and not accurate_enough(moments, leading, target):
-        return _pass(feature_map, problem, way, tries, quick=False)
+    too_quick = quick and not accurate_enough(moments, leading, target)
+    if too_quick or (target.is_loose and not draws_rows and found.misses(target)):
+        return _pass(feature_map, problem, way, tries, lean=False)
     return found
 
 
+def _trace_may_do(feature_map: FeatureMap, target: Target) -> bool:
+    """Whether the map was chosen to leave out little of the trace: not one of pivots, nor one that was given."""
+    return target.tol_is_required and not (target.given_map or isinstance(feature_map, PivotMap))
+
+
 def _summed(
-    feature_map: FeatureMap, problem: Problem, residual: np.ndarray | None, *, quick: bool
+    feature_map: FeatureMap, problem: Problem, residual: np.ndarray | None, *, draws_rows: bool, quick: bool
 ) -> tuple[Moments, Draws | None]:
     """Moments of one pass, and draws where they are wanted and rows are looked at one by one."""
     options: dict[str, Any] = {
@@ -228,7 +237,7 @@ def _summed(
         "progress": problem.budget.report,
         "quick": quick,
     }
-    if problem.target.is_loose:
+    if draws_rows:
         options |= {"n_draws": DRAWS + sampled.FEWEST, "residuals": residual}
         return moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     return feature_moments(feature_map, problem.rows, **options), None

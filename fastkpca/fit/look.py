@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import parallel
+from ..base.caching import cached_property
 from ..base.protocol import Kernel, Summary
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
@@ -33,7 +34,7 @@ class Size(NamedTuple):
     sample: int = 0
 
 
-LADDER = (Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
+LADDER = (Size(64), Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
 """A further look is the next of these."""
 LOOKING = 0.05
 """Of the best price so far: what a further look may cost."""
@@ -41,7 +42,7 @@ OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
 """The first of them that looks at pivots."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Look:
     """What a look at a few rows of the sample tells before anything is run.
 
@@ -55,58 +56,64 @@ class Look:
         How many sizes of the ladder were taken.
     below : float
         Root of the sum of squares of the negative eigenvalues, over tr K.
+    n_samples : int
+        Of all rows.
     """
 
     shares: np.ndarray
     probe: RankProbe | None
     level: int = 0
     below: float = 0.0
+    n_samples: int = 1
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
 
-    def first(self, n: int) -> float:
-        """lambda_1 / tr K of n rows. Where m eigenvalues are about as large, a sample of s rows overrates the first."""
-        values = self.spectrum(n)[0]
+    @cached_property
+    def first(self) -> float:
+        """lambda_1 / tr K of all rows. Where m eigenvalues are about as large, a sample overrates the first."""
+        values = self.spectrum[0]
         m = np.count_nonzero(values > 0.5 * values[0])
         return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2
 
-    def expected(self, i: int, n: int) -> float:
-        """lambda_i / tr K of n rows."""
-        shares, beyond = self.spectrum(n)
+    def expected(self, i: int) -> float:
+        """lambda_i / tr K of all rows."""
+        shares, beyond = self.spectrum
         return float(shares[i - 1]) if i <= len(shares) else beyond
 
-    def least(self, n: int) -> float:
+    @property
+    def least(self) -> float:
         """About lambda_(n-1) / tr K of n rows, the last that centring leaves: not below that, as it falls with n."""
         s = len(self.shares)
-        return min(float(self.shares[-2]) * s / n, self.spectrum(n)[1]) if s > 8 else 0.0
+        return min(float(self.shares[-2]) * s / self.n_samples, self.spectrum[1]) if s > 8 else 0.0
 
-    def spectrum(self, n: int) -> tuple[np.ndarray, float]:
-        """The shares of n rows, as many as the look resolved, and the size of each beyond them.
+    @cached_property
+    def spectrum(self) -> tuple[np.ndarray, float]:
+        """The shares of all n rows, as many as the look resolved, and the size of each beyond them.
 
         What of the trace is spread over ever more directions, as the rows grow in number (all of it, for a narrow
         kernel), adds 1/s of itself to each share of s rows, and only 1/n to one of n.
         """
-        s = len(self.shares)
+        s, n = len(self.shares), self.n_samples
         half = (s + 1) // 2
         spread = s * float(self.shares[half : s - 1].mean()) if s > 8 else 0.0
         return np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n), spread / n
 
-    def resolved(self, n: int) -> tuple[np.ndarray, float]:
+    def resolved(self) -> tuple[np.ndarray, float]:
         """``spectrum``, with one value, their mean, for those that so few rows do not tell apart.
 
         A sample of s rows spreads m equal ones from (1 - sqrt(m / s))^2 to (1 + sqrt(m / s))^2 of themselves, about
         (Marchenko and Pastur): no gap lies between them.
         """
-        (values, beyond), s, i = self.spectrum(n), len(self.shares), 0
+        values, s, i = self.spectrum[0].copy(), len(self.shares), 0
         while i < len(values):
             root = np.sqrt(np.arange(1, len(values) - i + 1) / s)
             apart = np.flatnonzero(values[i] * (1.0 - root) ** 2 > values[i:] * (1.0 + root) ** 2)
             stop = i + int(apart[0]) if len(apart) else len(values)
             values[i:stop] = values[i:stop].mean()
             i = stop
-        return values, beyond
+        return values, self.spectrum[1]
 
 
 NOTHING_SEEN = Look(np.zeros(1), None)
@@ -177,7 +184,7 @@ def look_at(
             np.maximum(of_rows, 0.0), min(size.rows, len(data.sample)), float(data.n_samples)
         )
     below = 0.0 if kernel.positive_semidefinite else float(np.linalg.norm(np.minimum(of_rows, 0.0)))
-    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below)
+    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples)
 
 
 def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from .growth import MOVED, State, prices_of
 from .look import Look
 from .narrowing import MORE_VECTORS, takes_pass
 from .problem import Problem
+from .product_choice import WORTH_ASKING
 
 __all__ = [
     "MAX_FEATURES",
@@ -66,12 +68,14 @@ def offers_of_maps(
     *,
     most: int | None = None,
     count: Counted | None = None,
+    seconds: Callable[[Offer], float] | None = None,
     n_threads: int = 1,
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
 
     ``residual``: trace over trace that a map may leave out. ``most``: pivots; ``count``: so many and no more, where
-    that is not for the trace of what they leave to say.
+    that is not for the trace of what they leave to say. ``seconds``: price of a map, if one that takes so little that
+    it is not worth asking the kernel for more is enough.
     """
     most = largest if most is None else most
     offers: list[Offer] = []
@@ -83,7 +87,10 @@ def offers_of_maps(
             most = most if count is None else count.rank
             offers.append(pivot_offer(kernel, data, rows, cost, residual, most, n_threads, counted=count))
     if name != "pivots" and 0.0 < residual < 1.0:
-        offers = [x for x in kernel.feature_maps(data, residual, largest) if name in ("auto", x.name)] + offers
+        for offer in kernel.feature_maps(data, residual, largest):
+            offers += [offer] if name in ("auto", offer.name) else []
+            if seconds is not None and seconds(offer) < WORTH_ASKING:
+                break
     return offers
 
 
@@ -148,7 +155,7 @@ def _cheapest_count(problem: Problem, look: Look, residual: float) -> Counted | 
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
     prices, c = prices_of(problem), (target.n_components or 0) if takes_rows else 0
-    k, (shares, beyond) = c + MORE_VECTORS, look.resolved(n)
+    k, (shares, beyond) = c + MORE_VECTORS, look.resolved()
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of_samples / 4.0 or 0.5
     fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
@@ -160,7 +167,7 @@ def _cheapest_count(problem: Problem, look: Look, residual: float) -> Counted | 
         before = prices.map(m, k)
         if before < best:
             state = State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure)
-            step = state.cheapest(prices, target.tol * look.first(n), before)
+            step = state.cheapest(prices, target.tol * look.first, before)
             if step is not None and step.seconds < best:
                 best, found = step.seconds, Counted(m, step.draws, step.rows)
     return found

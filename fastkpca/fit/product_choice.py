@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 WORTH_ASKING = 3e-3
-"""Seconds of a product below which the kernel is not asked what else it offers: that takes up to a few milliseconds."""
+"""Seconds of a product, or of a map, below which the kernel is not asked what else it offers: that takes up to a few
+milliseconds."""
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,8 @@ class Gaussian(Kernel):
     def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
         sigma, d = self._sigma, data.n_features
+        if max_features <= d:
+            return []
         few = data.sample[:: max(1, len(data.sample) // CENTRE_ROWS)]
         best: tuple[int, np.ndarray] | None = None
         largest_order = _largest_order(d, max_features)
@@ -172,6 +174,11 @@ class Gaussian(Kernel):
             return []
         least, center = best
         squares = _squares(data.sample, center, sigma)
+        # the farthest row alone leaves out as much: that takes no time
+        farthest, _ = truncation.order_for_trace(squares.max(keepdims=True), 0.9 * tol * len(squares), largest_order)
+        if farthest < 0:
+            return []
+        least = max(least, farthest)
         order, left_out = truncation.order_for_trace(squares, 0.9 * tol, largest_order, least)
         if order < 0 or squares.max() > LARGEST_RADIUS**2:
             return []

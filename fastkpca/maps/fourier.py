@@ -402,11 +402,12 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
-    of_moment = doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)
-    of_columns = half, eps, reach, n, COLUMNS, transforms.gaussian_mean_modes(rates, half)
-    row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
+    mean_modes = [transforms.gaussian_mean_modes(*x) for x in ((rates / 2.0, doubled), (rates, half))]
+    of_moment = transforms.cheapest_boxes(doubled, eps, reach, n, 1, mean_modes[0])
+    of_columns = transforms.cheapest_boxes(half, eps, reach, n, COLUMNS, mean_modes[1])
+    row, column = of_moment.cost / n, of_columns.cost / (n * COLUMNS)
     # two threads may make them at the same time
-    waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
+    waves = 2.0 * max(of_moment.held_bytes(doubled), of_columns.held_bytes(half))
     functions, size = [2.0 * m + 1.0 for m in half], float(D)
     if d > 1 and compressed.LEAST <= D:
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]

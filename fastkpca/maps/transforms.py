@@ -27,11 +27,9 @@ from ..base.rounding import UNIT
 __all__ = [
     "Nodes",
     "along",
-    "cost",
     "eps_for",
     "error_bound",
     "gaussian_mean_modes",
-    "held_bytes",
     "mean_modes",
     "type1",
     "type2",
@@ -96,6 +94,11 @@ class _Boxes(NamedTuple):
     counts: tuple[int, ...]
     """Boxes by axis."""
     cost: float
+    """Of either transform, in flops of which 5e9 take a second; GEMM does more."""
+
+    def held_bytes(self, half: tuple[int, ...]) -> float:
+        """Of the exponentials at the nodes."""
+        return 8.0 * sum(self.order * c * (2.0 * m + 1.0) for c, m in zip(self.counts, half))
 
 
 class _Orders(NamedTuple):
@@ -133,7 +136,9 @@ def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np
     return 1e6 + 10.0 * (np.array(waves) @ nodes) + k * column + n * (entries + 36.0 * d)
 
 
-def _cheapest(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray) -> _Boxes:
+def cheapest_boxes(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray
+) -> _Boxes:
     """The boxes for n points that fill ``reach`` to both sides of a middle, and k real columns.
 
     M^q is a mean of m^q (``modes``: its q-th root for each axis and each of the ``ORDERS``), which weights make less.
@@ -169,18 +174,6 @@ def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     return ORDERS.gaussian_mean * reached ** (0.5 / ORDERS.q) / np.sqrt(rates)[:, None]
 
 
-def cost(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray) -> float:
-    """Of either transform for n points, whose phases fill ``reach`` to both sides of a middle, and k real columns: in
-    flops of which 5e9 take a second; GEMM does more. ``modes``: the mean modes of what is transformed."""
-    return _cheapest(half, eps, reach, n, k, modes).cost
-
-
-def held_bytes(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray) -> float:
-    """Of the exponentials at the nodes, with arguments as for ``cost``."""
-    boxes = _cheapest(half, eps, reach, n, k, modes)
-    return 8.0 * sum(boxes.order * c * (2.0 * m + 1.0) for c, m in zip(boxes.counts, half))
-
-
 class Nodes:
     """Boxes over the ``ends`` (2, d) of an interval by axis, and the waves with m_c <= M_c at their nodes.
 
@@ -190,7 +183,7 @@ class Nodes:
     def __init__(self, half: tuple[int, ...], eps: float, ends: np.ndarray, n: int, k: int, modes: np.ndarray):
         slack = 1e-9 + 1e-12 * (ends[1] - ends[0])
         low, sides = ends[0] - slack, ends[1] - ends[0] + 2.0 * slack
-        boxes = _cheapest(half, eps, list(0.5 * sides), n, k, modes)
+        boxes = cheapest_boxes(half, eps, list(0.5 * sides), n, k, modes)
         self.half = half
         self.grid = Grid(low, sides / boxes.counts, boxes.counts, (boxes.order,) * len(half))
 

@@ -56,7 +56,8 @@ class Rates(NamedTuple):
     proposal, choosing : float
         Of each pivot that is chosen; and times what the features of the candidates take.
     fit, a_pass, look : float
-        Of a fit, of a pass of block Krylov, and of a look at a few rows: calls, and small matrices.
+        Of a fit, of a pass of block Krylov, and of a look at a few rows with the prices that follow: calls, and small
+        matrices.
     reads : float
         Bytes of memory in a second.
     """
@@ -83,7 +84,7 @@ class Rates(NamedTuple):
     choosing: float = 2.0
     fit: float = 1e-3
     a_pass: float = 6e-4
-    look: float = 3e-5
+    look: float = 3e-4
     reads: float = 1e10
 
 

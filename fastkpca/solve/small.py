@@ -137,12 +137,11 @@ def _suffices(mu: float, last: float, residual: float, width: float) -> bool:
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
     """The centred matrix over ``unit``, in float32."""
     halves = np.zeros(len(K)) if means is None else (means - 0.5 * float(means.sum()) / len(K)) / unit
-    halves, B, step = halves.astype(np.float32), np.empty(K.shape, dtype=np.float32), max(1, 8192 // len(K))
-    for start in range(0, len(K), step):  # without a second matrix in float64, whose memory would go and come each time
-        rows = slice(start, start + step)
-        B[rows] = K[rows] * (1.0 / unit)
-        B[rows] -= halves
-        B[rows] -= halves[rows, None]
+    halves, B = halves.astype(np.float32), np.empty(K.shape, dtype=np.float32)
+    # without a second matrix in float64, whose memory would go and come each time
+    np.multiply(K, 1.0 / unit, out=B, casting="same_kind")
+    B -= halves
+    B -= halves[:, None]
     return B
 
 
@@ -180,7 +179,7 @@ def _search(
         scale = unit if exactly else 1.0
         Y = _filtered(B, V, theta / scale, R / scale, degree)
         done += degree - 1
-        exactly = exactly or needed <= degree
+        exactly = exactly or needed < degree + 1  # what one product more would do is left to float64
     return None, done
 
 

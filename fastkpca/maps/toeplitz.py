@@ -82,7 +82,7 @@ class ToeplitzMoments(OperatorMoments):
                 "against rows inside; make a map for all the rows"
             )
         U = np.ones((len(X), 1)) if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        self._sums += transforms.type1(P, U, self.map._nodes(P, pairs=True))[0]
+        self._sums += transforms.type1(P, U, self.map.nodes_of_pairs(P))[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)

@@ -158,7 +158,7 @@ def quadrature(sums: np.ndarray, count: float, roots: list[np.ndarray], inside: 
         squares = np.sum(part**2, axis=tuple(c for c in range(len(roots)) if c != axis))
         left = np.sqrt(np.cumsum(squares[::-1])[::-1])
         diagonal = np.abs(np.diagonal(R))
-        n = max(1, np.count_nonzero((left > most / sqrt(len(roots))) & (diagonal * count > most)))
+        n = max(1, int(np.count_nonzero((left > most / sqrt(len(roots))) & (diagonal * count > most))))
         part = np.take(part, range(n), axis)
         nodes.append(places[order[:n]])
         values.append(at_places[order[:n]])

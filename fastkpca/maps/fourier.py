@@ -421,11 +421,8 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
-    of_moment = doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)
-    of_columns = half, eps, reach, n, COLUMNS, transforms.gaussian_mean_modes(rates, half)
-    row, column = transforms.cost(*of_moment) / n, transforms.cost(*of_columns) / (n * COLUMNS)
-    # two threads may make them at the same time
-    waves = 2.0 * max(transforms.held_bytes(*of_moment), transforms.held_bytes(*of_columns))
+    row, of_moment = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled))
+    column, of_columns = transforms.cost(half, eps, reach, n, COLUMNS, transforms.gaussian_mean_modes(rates, half))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
     if d > 1 and compressed.LEAST <= D:
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
@@ -435,11 +432,13 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(
         n_features=D,
-        row_flops=column,
+        row_flops=column / (n * COLUMNS),
         setup_flops=FFT_FLOPS * grid * log(grid + 2.0),
-        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + waves,
+        memory=16.0 * grid * (2.0**d + 4.0) * 2.0
+        + 8.0 * D * basis
+        + 2.0 * max(of_moment, of_columns),  # two threads may make them at the same time
         residual=tol,
-        moment_flops=row,
+        moment_flops=row / n,
         product_flops=product_flops(functions, points),
         moment_size=size,
         rounding=rounding,

@@ -32,7 +32,6 @@ __all__ = [
     "eps_for",
     "error_bound",
     "gaussian_mean_modes",
-    "held_bytes",
     "mean_modes",
     "modes_of",
     "type1",
@@ -185,17 +184,18 @@ def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     return ORDERS.gaussian_mean * reached ** (0.5 / ORDERS.q) / np.sqrt(rates)[:, None]
 
 
-def cost(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray) -> float:
-    """Of either transform for n points, whose phases fill ``reach`` to both sides of a middle, and k real columns: in
-    flops of which 5e9 take a second; GEMM does more. ``modes``: the mean modes of what is transformed."""
-    return _cheapest(half, eps, reach, n, k, modes).cost
+def cost(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray
+) -> tuple[float, float]:
+    """Of either transform for n points, whose phases fill ``reach`` to both sides of a middle, and k real columns.
 
-
-def held_bytes(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray) -> float:
-    """Of the waves at the nodes, and of the columns there where these are kept, with arguments as for ``cost``."""
+    In flops of which 5e9 take a second, GEMM does more; and bytes, of the waves at the nodes, and of the columns there
+    where these are kept. ``modes``: the mean modes of what is transformed.
+    """
     boxes = _cheapest(half, eps, reach, n, k, modes)
     shape = [boxes.order * c for c in boxes.counts]
-    return 8.0 * sum(points * (2.0 * m + 1.0) for points, m in zip(shape, half)) + 8.0 * min(k * prod(shape), KEPT)
+    held = sum(points * (2.0 * m + 1.0) for points, m in zip(shape, half)) + min(k * prod(shape), KEPT)
+    return boxes.cost, 8.0 * held
 
 
 class Nodes:

@@ -7,7 +7,7 @@ The house, from the roof down. Each room imports only rooms of lower floors, and
     cli        the command line; its demo
     sklearn    scikit-learn's interface
     plot       pictures of models and plans
-    fit        from rows to a model: check, plan, run one route, certify; gram() and features()
+    fit        from rows to a model: check, plan, run routes until one is narrow enough; gram() and features()
     state      model files for what other methods return
     model      the fitted model: project, save, pre-images, novelty, export
     methods    what the authors of methods build on: rows, arguments, systems, files

@@ -20,15 +20,13 @@ import itertools
 import json
 import math
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
+import common  # (limits threads before numpy is imported)
 import numpy as np
 
 KERNELS = {
@@ -46,11 +44,6 @@ def write(path: Path, n: int) -> None:
             file.write(rng.random((min(1_000_000, n - start), COLUMNS), dtype=np.float32).tobytes())
 
 
-def peak() -> float:
-    """Largest resident set so far, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def fit(path: str, n: int, which: str, threads: int, tol: float) -> dict:
     import warnings
 
@@ -59,14 +52,14 @@ def fit(path: str, n: int, which: str, threads: int, tol: float) -> dict:
     warnings.simplefilter("ignore")
     name, parameters = KERNELS[which]
     fk.kpca(np.random.default_rng(0).standard_normal((64, COLUMNS)), name, 2, **parameters)  # everything is imported
-    before = peak()
+    before = common.peak_memory()
     X = np.memmap(path, dtype=np.float32, mode="r", shape=(n, COLUMNS))
     started, used = time.perf_counter(), time.process_time()
     model = fk.kpca(X, name, 10, tol=tol, method="features", return_scores=False, n_threads=threads, **parameters)
     found = {
         "seconds": time.process_time() - used,
         "wall": time.perf_counter() - started,
-        "memory": peak() - before,
+        "memory": common.peak_memory() - before,
         "width": float(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0]),
         "kind": model.bound_kind,
         "features": model.info["n_features"],
@@ -112,9 +105,9 @@ def fit_sklearn(n: int, which: str) -> dict:
     kernel = {"kernel": "poly", "degree": 3, "gamma": 1.0, "coef0": 1.0}
     if which.startswith("Gaussian"):
         kernel = {"kernel": "rbf", "gamma": 0.5}
-    before, used = peak(), time.process_time()
+    before, used = common.peak_memory(), time.process_time()
     KernelPCA(10, eigen_solver="arpack", **kernel).fit(X)
-    return {"seconds": time.process_time() - used, "memory": peak() - before}
+    return {"seconds": time.process_time() - used, "memory": common.peak_memory() - before}
 
 
 def apart(*arguments: str) -> dict | None:
@@ -124,7 +117,7 @@ def apart(*arguments: str) -> dict | None:
             [sys.executable, __file__, "--one", *arguments], capture_output=True, text=True, check=True, timeout=3000
         )
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
-        print(f"    {error} {getattr(error, 'stderr', '') or ''}"[-400:])
+        print(f"# {error} {getattr(error, 'stderr', '') or ''}"[-400:])
         return None
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -151,7 +144,7 @@ def check(path: Path, n: int, which: str, bounds: np.ndarray) -> None:
     inside = (bounds[:, 0] <= low + slack) & (high <= bounds[:, 1] + slack)
     place = ((low + high) / 2 - bounds[:, 0]) / np.ptp(bounds, axis=1)
     print(
-        f"    {inside.sum()} of {len(bounds)} intervals contain those of another way ({how}); it lies at "
+        f"# {inside.sum()} of {len(bounds)} intervals contain those of another way ({how}); it lies at "
         f"{place.min():.2f} to {place.max():.2f} of their widths",
         flush=True,
     )
@@ -186,11 +179,9 @@ def main() -> None:
         raise SystemExit(f"{need / 1e9:.2g} GB are needed in {options.folder}, {free / 1e9:.2g} GB are free")
     path = Path(options.folder) / "beyond_memory.bin"
     cache = "cold page cache" if options.cold else "warm page cache"
-    print(f"c = 10, tol = {options.tol:g}, {COLUMNS} columns of float32, no scores, {cache}")
-    print(
-        f"{'kernel':<22}{'threads':>8}{'N':>8}{'features':>10}{'CPU s':>9}{'s / 1e6':>9}{'wall s':>9}{'MB above':>10}"
-        f"{'width':>10}"
-    )
+    common.header(f"c = 10, tol = {options.tol:g}, {COLUMNS} columns of float32, no scores, {cache}", "threads as said")
+    print("| kernel | threads | N | features | seconds for each 1e6 rows | wall s | MB above | width |")
+    print("|---|---|---|---|---|---|---|---|")
     spent: dict[tuple[str, int], list[tuple[int, float]]] = {}
     try:
         for n in sizes:
@@ -203,9 +194,8 @@ def main() -> None:
                     continue
                 spent.setdefault((which, threads), []).append((n, found["seconds"]))
                 print(
-                    f"{which:<22}{threads:>8}{n:>8.0e}{found['features']:>10}{found['seconds']:>9.2f}"
-                    f"{found['seconds'] / n * 1e6:>9.3f}{found['wall']:>9.1f}{found['memory']:>10.0f}"
-                    f"{found['width']:>10.1e}  {found['map']}, {found['kind']}",
+                    f"| {which} | {threads} | {n:.0e} | {found['features']} | {found['seconds'] / n * 1e6:.3f} "
+                    f"| {found['wall']:.1f} | {found['memory']:.0f} | {found['width']:.0e}, {found['kind']} |",
                     flush=True,
                 )
                 if options.check and threads == options.threads[0]:
@@ -216,14 +206,16 @@ def main() -> None:
         if len(runs) > 1:
             (a, s), (b, t) = runs[0], runs[-1]
             power = np.log(t / s) / np.log(b / a)
-            print(f"{which}, {threads} thread(s): seconds grow as N^{power:.3f} from {a:.0e} to {b:.0e}")
+            print(f"# {which}, {threads} thread(s): seconds grow as N^{power:.3f} from {a:.0e} to {b:.0e}")
     if options.sklearn:
         for which in KERNELS:
             for n in (5000, 10000, 20000, 40000):
                 found = apart("sklearn", str(n), which)
                 if found is None:
                     break
-                print(f"scikit-learn, {which}: N = {n}, {found['seconds']:.1f} s, {found['memory']:.0f} MB", flush=True)
+                print(
+                    f"# scikit-learn, {which}: N = {n}, {found['seconds']:.1f} s, {found['memory']:.0f} MB", flush=True
+                )
                 if found["seconds"] > 120:
                     break
 

@@ -1,4 +1,4 @@
-"""Measure the rates that the plan's predictions rest on (fastkpca/products/rates.py); one thread, half a minute.
+"""Measure the rates that the plan's predictions rest on (fastkpca/products: rates.py, near.py); one thread.
 
 Prints each rate as it stands for this processor's instruction set beside what this machine does. The rates ship with
 the package: predictions are meant to rank routes, which they do as long as the ratios between rates are about right;
@@ -28,7 +28,7 @@ from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.monomial import PolynomialMap
 from fastkpca.maps.monomial_moments import product_flops
-from fastkpca.products import rates
+from fastkpca.products import near, rates
 from fastkpca.products.exact import ExactSummation
 from fastkpca.rows.view import Rows
 
@@ -96,6 +96,21 @@ def of_features(rng: np.random.Generator) -> dict[str, float]:
     return measured
 
 
+def of_near_values(rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """(as it stands, here), from matrices with many and with few values in a row."""
+    X, U = rng.random((20000, NARROW)), rng.random((20000, near.COLUMNS))
+    many, few = (near.near_summation(X, 1.0, reach) for reach in (0.2, 0.05))
+    making = seconds(lambda: near.near_summation(X, 1.0, 0.2)) / many.count
+    products = [seconds(partial(A.matmat, U)) for A in (many, few)]
+    value = (products[0] - products[1]) / (many.count - few.count)
+    row = (products[1] - few.count * value) / len(X)
+    return {
+        "VALUE_SECONDS": (near.VALUE_SECONDS, value),
+        "ROW_SECONDS": (near.ROW_SECONDS, row),
+        "NEW_VALUE_SECONDS": (near.NEW_VALUE_SECONDS, making),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instructions", choices=list(rates.RATES))
@@ -112,6 +127,8 @@ def main() -> None:
     for rate, value in measured.items():
         shipped = ships["products" if rate == "sums of products" else rate]
         print(f"{rate:18s}{shipped:10.2g}{value:10.2g}{value / shipped:8.2f}")
+    for constant, (shipped, value) in of_near_values(rng).items():
+        print(f"{constant:18s}{shipped:10.2g}{value:10.2g}{value / shipped:8.2f}")
 
 
 if __name__ == "__main__":

@@ -26,12 +26,14 @@ import fastkpca
 DATA = Path(os.environ.get("FASTKPCA_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
-def header(what: str, threads: str = "one thread") -> None:
-    """Machine and versions, so that a table can be compared with another one."""
+def machine(threads: str = "one thread") -> str:
+    """Processor and versions, so that a table can be compared with another one."""
     processor = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next(x.split(":")[1].strip() for x in lines if x.startswith("model name"))
+        wide = any("avx512f" in x for x in lines if x.startswith("flags"))
+        processor += " (AVX-512)" if wide else ""
     except (OSError, StopIteration):
         pass
     versions = f"fastkpca {fastkpca.__version__}, numpy {np.__version__}, scipy {scipy.__version__}"
@@ -41,9 +43,11 @@ def header(what: str, threads: str = "one thread") -> None:
         versions += f", scikit-learn {sklearn.__version__}"
     except ImportError:
         pass
-    print(f"# {what}")
-    print(f"# {processor}, {os.cpu_count()} processors, {threads} used; Python {platform.python_version()}, {versions}")
-    sys.stdout.flush()
+    return f"{processor}, {os.cpu_count()} processors, {threads} used; Python {platform.python_version()}, {versions}"
+
+
+def header(what: str, threads: str = "one thread") -> None:
+    print(f"# {what}\n# {machine(threads)}", flush=True)
 
 
 def alternate(

@@ -1,6 +1,6 @@
 """Exact Gaussian products K @ U on one thread, against a blocked GEMM + np.exp product that uses no symmetry.
 
-Run with OPENBLAS_NUM_THREADS=1. Every ratio is of medians of runs that alternate in one process. ``--float32`` adds
+Processor seconds: every ratio is of medians of runs that alternate in one process. ``--float32`` adds
 the product on float32 tiles, ``--crossing`` the dimensions around which GEMM overtakes differences, and KeOps is
 timed where pykeops is installed.
 """
@@ -8,16 +8,11 @@ timed where pykeops is installed.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import time
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
+import common
 import numpy as np
-import scipy
 
-import fastkpca
 from fastkpca._core import tiles
 from fastkpca.base import parallel
 from fastkpca.base.protocol import Kernel
@@ -59,23 +54,8 @@ def keops_product(X: np.ndarray, U: np.ndarray, sigma: float):
     return lambda: K @ U
 
 
-def alternate(calls: list, repeats: int) -> list[float]:
-    """Median seconds of each call; the calls take turns, so that a busy spell of the machine meets all of them."""
-    times = np.empty((repeats, len(calls)))
-    for r in range(repeats):
-        for c, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            times[r, c] = time.perf_counter() - start
-    return list(np.median(times, axis=0))
-
-
-def cpu_name() -> str:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown processor"
+def medians(calls: list, repeats: int) -> list[float]:
+    return list(common.alternate(dict(enumerate(calls)), repeats, time.process_time).values())
 
 
 def main() -> None:
@@ -86,11 +66,7 @@ def main() -> None:
     parser.add_argument("--crossing", action="store_true")
     arguments = parser.parse_args()
     n, repeats = arguments.n, arguments.repeats
-    print(
-        f"{cpu_name()}, {platform.system()}, Python {platform.python_version()}, numpy {np.__version__}, "
-        f"scipy {scipy.__version__}, fastkpca {fastkpca.__version__ if hasattr(fastkpca, '__version__') else ''}, "
-        f"tile loops: {tiles.INSTRUCTION_SET}; N = {n}, one thread, median of {repeats}"
-    )
+    common.header(f"exact products, N = {n}, median of {repeats}, tile loops: {tiles.INSTRUCTION_SET}")
     rng = np.random.default_rng(0)
     with parallel.blas_threads():
         print(f"{'d':>4} {'columns':>7} {'fastkpca s':>10} {'blocked s':>10} {'ratio':>6} {'difference':>10}")
@@ -102,7 +78,7 @@ def main() -> None:
                 calls = [lambda: S.matmat(U), lambda: blocked(X, U, sigma)]  # noqa: B023
                 keops = keops_product(X, U, sigma)
                 error = np.abs(calls[0]() - calls[1]()).max() / np.abs(calls[1]()).max()
-                seconds = alternate(calls + ([keops] if keops else []), repeats)
+                seconds = medians(calls + ([keops] if keops else []), repeats)
                 print(
                     f"{d:4} {k:7} {seconds[0]:10.3f} {seconds[1]:10.3f} {seconds[1] / seconds[0]:6.2f} {error:10.1e}"
                     + (f"   KeOps {seconds[2]:.2f} s" if keops else ""),
@@ -116,14 +92,14 @@ def main() -> None:
                 single = ExactSummation(Gaussian(sigma=sigma), Rows(X), dtype=np.float32)
                 for k in (1, 4, 16, 32):
                     U = rng.normal(size=(n, k))
-                    a, b = alternate([lambda: double.matmat(U), lambda: single.matmat(U)], repeats)  # noqa: B023
+                    a, b = medians([lambda: double.matmat(U), lambda: single.matmat(U)], repeats)  # noqa: B023
                     print(f"{d:4} {k:7} {a:10.3f} {b:10.3f} {n * n / b / 1e9:20.2f}", flush=True)
         if arguments.crossing:
             print(f"\n{'d':>4} {'one tile, G entries/s: float64':>30} {'float32':>8}")
             for d in (2, 4, 8, 16, 24, 32, 33, 48, 64):
                 X = rng.uniform(size=(1536, d))
                 Y, single = X + 0.5, X.astype(np.float32)
-                a, b = alternate(
+                a, b = medians(
                     [
                         lambda: tiles.gaussian_block(X, Y, 1.0),  # noqa: B023
                         lambda: tiles.gaussian_block(single, single + np.float32(0.5), 1.0),  # noqa: B023

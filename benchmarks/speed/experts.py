@@ -365,10 +365,6 @@ def krylov_stored_mixed(X: np.ndarray, setting: Setting) -> Result:
     return rayleigh_ritz(X, setting, scores, tiled_product(X, setting, np.float64))
 
 
-def krylov_stored_double(X: np.ndarray, setting: Setting) -> Result:
-    return block_krylov(X, setting, stored_product(X, setting, np.float64))
-
-
 def _eigsh(X: np.ndarray, setting: Setting, dtype: type) -> Result:
     """ARPACK on the stored matrix, centred beside it."""
     K, n = stored_matrix(X, setting, dtype), len(X)

@@ -1,13 +1,10 @@
-"""Gaussian products on a uniform cube: every product against the blocked GEMM + exp product of numpy, in one run.
+"""Gaussian products on a uniform cube: the one that is chosen, or all, against numpy's blocked GEMM + exp, in one run.
 
-Set-up included, one column, one thread, float64, processor seconds. Ratios are to numpy's blocked product (higher is
-faster); "choice" is
-the automatic one's time over the fastest one's. finufft, where it is installed, is called by hand as well, with the
-modes and the box that the tolerance needs.
+Set-up included, one column, one thread, float64, processor seconds. "error" is the largest of 50 entries, over the sum
+of |u|. finufft, where it is installed, is called by hand as well, with the modes and the box that the tolerance needs.
 
-    python benchmarks/speed/fast_products.py
-    python benchmarks/speed/fast_products.py --tol 1e-3 --dimensions 1 4 8
-    python benchmarks/speed/fast_products.py --growth docs/growth.svg      seconds from 1e4 to 1e6 rows, as a picture
+    python benchmarks/speed/fast_products.py [--tol 1e-3] [--dimensions 1 4 8]
+    python benchmarks/speed/fast_products.py --all      every product; how the chosen one compares with the fastest
 """
 
 from __future__ import annotations
@@ -70,12 +67,12 @@ def has_finufft() -> bool:
     return True
 
 
-def tasks(X: np.ndarray, u: np.ndarray, sigma: float, tol: float) -> dict[str, Callable[[], np.ndarray]]:
+def tasks(X: np.ndarray, u: np.ndarray, sigma: float, tol: float, names: tuple) -> dict[str, Callable[[], np.ndarray]]:
     def ours(name: str) -> Callable[[], np.ndarray]:
         return lambda: fk.gram(X, "gaussian", sigma=sigma, tol=tol, products=name, n_threads=1) @ u
 
     found = {}
-    for name in NAMES:
+    for name in names:
         try:
             fk.gram(X[:: max(1, len(X) // 2000)], "gaussian", sigma=sigma, tol=tol, products=name)
         except ValueError as error:
@@ -89,60 +86,29 @@ def tasks(X: np.ndarray, u: np.ndarray, sigma: float, tol: float) -> dict[str, C
     return found
 
 
-def table(n: int, dimensions: list[int], sigmas: list[float], tol: float, repeats: int) -> None:
+def table(n: int, dimensions: list[int], sigmas: list[float], tol: float, repeats: int, names: tuple) -> None:
     rng = np.random.default_rng(0)
-    columns = (*NAMES, "auto", "finufft by hand")
-    print(f"# N = {n}, uniform cube, tol = {tol:g}; ratio to numpy's blocked product, and seconds of auto")
-    print(f"{'d':>2s}{'sigma':>7s}" + "".join(f"{x:>11s}" for x in columns[:-1]) + f"{'finufft':>11s}"
-          f"{'numpy s':>9s}{'auto s':>9s}{'choice':>8s}{'auto is':>11s}{'error':>9s}")  # fmt: skip
+    common.header(f"Gaussian products, N = {n}, uniform cube, tol = {tol:g}")
+    others = "".join(f" {name} |" for name in (*names, *["choice"] * bool(names)))
+    print(f"| d | sigma | product | seconds | times faster than numpy | than finufft by hand | error |{others}")
+    print("|---" * (7 + others.count("|")) + "|")
     for d in dimensions:
         X, u = rng.random((n, d)), rng.standard_normal(n)
         base = common.alternate({"numpy": lambda: blocked(X, u, 0.3)}, repeats=1, clock=clock)["numpy"]  # noqa: B023
         for sigma in sigmas:
-            found = tasks(X, u, sigma, tol)
+            found = tasks(X, u, sigma, tol, names)
             slow = {"exact", "expansion", "clusters"}
             seconds = common.alternate({k: v for k, v in found.items() if k not in slow}, repeats, clock)
             seconds |= common.alternate({k: v for k, v in found.items() if k in slow}, 1, clock)
             rows = rng.integers(0, n, 50)
             truth = np.exp(-((X[rows, None, :] - X[None, :, :]) ** 2).sum(axis=2) / (2 * sigma**2)) @ u
             error = np.abs(found["auto"]()[rows] - truth).max() / np.abs(u).sum()
-            best = min(v for k, v in seconds.items() if k in NAMES)
+            auto = seconds["auto"]
             chosen = fk.gram(X, "gaussian", sigma=sigma, tol=tol).products
-            cells = "".join(f"{base / seconds[k]:11.1f}" if k in seconds else f"{'-':>11s}" for k in columns)
-            print(f"{d:2d}{sigma:7.2f}{cells}{base:9.2f}{seconds['auto']:9.4f}{seconds['auto'] / best:8.2f}"
-                  f"{chosen:>11s}{error:9.1e}", flush=True)  # fmt: skip
-
-
-def growth(path: str, tol: float) -> None:
-    """Seconds of the automatic product from 1e4 to 1e6 rows at fixed sigma, their exponent, and a picture."""
-    counts = [10_000, 30_000, 100_000, 300_000, 1_000_000]
-    rng = np.random.default_rng(0)
-    curves = {}
-    for d in (2, 3):
-        for sigma in (0.1, 0.3):
-            seconds = []
-            for n in counts:
-                X, u = rng.random((n, d)), rng.standard_normal(n)
-                task = {"auto": lambda: fk.gram(X, "gaussian", sigma=sigma, tol=tol, n_threads=1) @ u}  # noqa: B023
-                seconds.append(common.alternate(task, repeats=3, clock=clock)["auto"])
-            exponent = np.polyfit(np.log(counts), np.log(seconds), 1)[0]
-            last = np.log(seconds[-1] / seconds[-2]) / np.log(counts[-1] / counts[-2])
-            curves[f"d = {d}, sigma = {sigma}"] = seconds
-            print(f"d={d} sigma={sigma}: " + ", ".join(f"{s:.4f}" for s in seconds)
-                  + f" s; exponent {exponent:.2f}, the last step {last:.2f}", flush=True)  # fmt: skip
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
-    for label, seconds in curves.items():
-        ax.loglog(counts, seconds, marker="o", label=label)
-    middle = float(np.median([s[-1] for s in curves.values()]))
-    ax.loglog(counts, [middle * n / counts[-1] for n in counts], color="0.6", linestyle="--", label="linear in N")
-    ax.set(xlabel="rows N", ylabel=f"seconds (one product, tol {tol:g})")
-    ax.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None} if path.endswith("svg") else None)
+            faster = [f"{seconds[x] / auto:.2g}" if x in seconds else "" for x in ("finufft by hand", *names)]
+            cells = [str(d), f"{sigma:g}", chosen, f"{auto:.3g}", f"{base / auto:.2g}", faster[0], f"{error:.0e}"]
+            best = [f"{auto / min(seconds[x] for x in names if x in seconds):.2f}"] if names else []
+            print("| " + " | ".join([*cells, *faster[1:], *best]) + " |", flush=True)
 
 
 def main() -> None:
@@ -152,13 +118,10 @@ def main() -> None:
     parser.add_argument("--sigmas", type=float, nargs="+", default=list(SIGMAS))
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--growth", help="draw the growth with N into this file instead")
+    parser.add_argument("--all", action="store_true", help="each product that there is, in times of the chosen one")
     asked = parser.parse_args()
-    common.header("fast Gaussian products")
-    if asked.growth:
-        growth(asked.growth, asked.tol)
-    else:
-        table(asked.n, asked.dimensions, asked.sigmas, asked.tol, asked.repeats)
+    names = NAMES if asked.all else ()
+    table(asked.n, asked.dimensions, asked.sigmas, asked.tol, asked.repeats, names)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def main() -> None:
         print_where(options.cases or [x for x in CASES if x != "dense"], options.rounds)
         return
     common.header("two threads against two processes of one thread", "one and two threads")
-    print("| route | N | d | runs a second, two threads | two processes | ratio | equal bits |")
+    print("| route | N | d | fits a second, two threads | two processes | ratio | equal bits |")
     print("|---|---|---|---|---|---|---|")
     for name in options.cases or CASES:
         n, d, _ = CASES[name]

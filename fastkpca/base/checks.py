@@ -132,7 +132,8 @@ def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ..
     except Exception as error:  # ragged; or an object that has __array__ but refuses
         raise ValueError(f"{name} cannot be made an array ({error}); give {need}") from error
     if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries; give {need}")
+        mask = np.ma.getmaskarray(values)
+        raise ValueError(f"{name} has {np.count_nonzero(mask)} masked entries ({_first(mask)}); give {need}")
     if array.dtype.kind not in "fiub":
         found = f"of type {type(values).__name__}" if array.ndim == 0 else f"an array of the type {array.dtype}"
         raise TypeError(f"{name} is {found}; give {need}")
@@ -140,10 +141,13 @@ def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ..
         raise ValueError(f"{name} has shape {array.shape}; give {need}")
     with np.errstate(over="ignore"):  # of a long double: refused below
         array = array.astype(np.float64, copy=False)
-    if not np.isfinite(array).all():
-        place = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), np.argwhere(~np.isfinite(array))[0]))
-        raise ValueError(f"{name} contains NaN or infinity (first at {place}); give {need}")
+    if not (finite := np.isfinite(array)).all():
+        raise ValueError(f"{name} contains NaN or infinity ({_first(~finite)}); give {need}")
     return array
+
+
+def _first(where: np.ndarray) -> str:
+    return "first at " + ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), np.argwhere(where)[0]))
 
 
 def check_list(values: Any, name: str, need: str) -> list:

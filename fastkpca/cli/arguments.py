@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NoReturn
 
-from ..base.checks import is_number
+from ..base.checks import check_count, check_memory_limit, is_number
 from ..base.near import did_you_mean
 
-__all__ = ["DEFAULT_COMPONENTS", "EXAMPLES", "KERNEL_PARAMETERS", "PICTURES", "parser_of"]
+__all__ = ["DEFAULT_COMPONENTS", "EXAMPLES", "KERNEL_PARAMETERS", "PICTURES", "parser_of_all"]
 
 DEFAULT_COMPONENTS = 5
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
@@ -22,6 +22,28 @@ class Parser(argparse.ArgumentParser):
         options |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
         super().__init__(**options)
         self.commands: dict[str, Parser] = {}
+        self.subparsers: Any = None
+
+    def add(
+        self,
+        name: str,
+        summary: str,
+        *places: str,
+        force: str = "overwrite existing files",
+        quiet: str = "no progress, no notes, no summary",
+    ) -> Parser:
+        """A command, its examples, and the arguments that stand without an option; what every command has, and what
+        these two do where it writes files, and says something beside its result."""
+        description = f"{summary[0].upper()}{summary[1:]}."
+        command: Parser = self.subparsers.add_parser(name, help=summary, description=description, epilog=EXAMPLES[name])
+        for place in places:
+            command.add_argument(place.lower(), metavar=place)
+        debug = "show the whole traceback of an error"
+        for option, text in (("--force", force), ("--quiet", quiet), ("--debug", debug)):
+            if text:
+                command.add_argument(option, action="store_true", help=text)
+        self.commands[name] = command
+        return command
 
     def parse_all(self, arguments: list[str]) -> argparse.Namespace:
         """The options; what is not known is an error of the command that it was given to, which knows near matches."""
@@ -51,62 +73,46 @@ def _as_parameter(option: str, unknown: list[str]) -> list[str]:
     return [f"a parameter of the kernel without an option of its own is given by --param {name[2:]}={value}"]
 
 
-def _number_of_components(text: str) -> int | float | None:
+def _of(kind: Callable[[str], Any], wrong: str) -> Callable[[str], Any]:
+    """The type of an argument: what ``kind`` makes of the text; where it cannot, an error of the text and ``wrong``."""
+
+    def convert(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} {wrong}") from None
+
+    return convert
+
+
+def _count_or_share(text: str) -> int | float | None:
     if text == "all":
         return None
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        fraction = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a number of components nor a fraction of the variance, nor 'all'"
-        ) from None
-    if fraction == 1.0:
+    number = _value(text)
+    if not is_number(number):
+        raise ValueError
+    if isinstance(number, float) and number == 1.0:
         raise argparse.ArgumentTypeError(f"{text} may mean one component or all of the variance; write 1 or all")
-    return fraction
+    return number
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
+def _between(text: str) -> float:
+    confidence = float(text)
+    if not 0.0 < confidence < 1.0:
+        raise ValueError
+    return confidence
 
 
-def _confidence(text: str) -> float:
-    if not is_number(_value(text)) or not 0.0 < float(text) < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1, as in 0.99")
-    return float(text)
-
-
-def _bytes(text: str) -> int | None:
-    from ..base.checks import check_memory_limit
-
-    try:
-        return check_memory_limit(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an amount of memory; write for example 500M or 4GiB"
-        ) from None
-
-
-def _parameter(text: str) -> tuple[str, Any]:
+def _named_value(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+        raise ValueError
     return name.strip(), _value(value.strip())
 
 
-def _numbers(text: str) -> float | list[float]:
+def _one_or_several(text: str) -> float | list[float]:
     """One number, or several with commas: one for each column."""
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a number nor numbers with commas, one for each column"
-        ) from None
+    values = [float(part) for part in text.split(",")]
     return values if len(values) > 1 else values[0]
 
 
@@ -122,11 +128,20 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
-def _words(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of columns; separate them by commas")
+        raise ValueError
     return words
+
+
+_names = _of(_split, "is not a list of columns; separate them by commas")
+_components = _of(_count_or_share, "is neither a number of components nor a fraction of the variance, nor 'all'")
+_confidence = _of(_between, "is not a number between 0 and 1, as in 0.99")
+_memory = _of(check_memory_limit, "is not an amount of memory; write for example 500M or 4GiB")
+_numbers = _of(_one_or_several, "is neither a number nor numbers with commas, one for each column")
+_parameter = _of(_named_value, "is not of the form name=value")
+_whole = _of(lambda text: check_count(int(text), "N", least=0), "is not a whole number")
 
 
 def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
@@ -135,8 +150,8 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
     )
     group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
     take = group.add_mutually_exclusive_group()
-    take.add_argument("--columns", type=_words, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
-    take.add_argument("--skip-columns", type=_words, metavar="LIST", help="leave these out")
+    take.add_argument("--columns", type=_names, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
+    take.add_argument("--skip-columns", type=_names, metavar="LIST", help="leave these out")
     group.add_argument("--id", metavar="COLUMN", help="names the rows: left out of the data, written beside the scores")
     if not new_rows:
         group.add_argument("--label-column", metavar="COLUMN", help="classes: left out of the data, colours the plot")
@@ -159,22 +174,12 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plugins",
-        type=lambda text: True if text.strip() == "all" else _words(text),
+        type=lambda text: True if text.strip() == "all" else _names(text),
         default=False,
         metavar="NAME",
         help="allow kernels of this installed package to run, e.g. fastkpca-kernels-contrib; several with commas, or "
         "'all'. Without it a model with such a kernel is not loaded",
     )
-
-
-def _add_debug(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="overwrite existing files")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no notes, no summary")
-    _add_debug(parser)
 
 
 EXAMPLES = {
@@ -212,61 +217,46 @@ EXAMPLES = {
 }
 
 
-def parser_of(runs: Mapping[str, Callable[[argparse.Namespace], int | None]]) -> Parser:
-    """The parser of all commands; ``runs``: what runs each, by its name."""
+def parser_of_all() -> Parser:
+    """The parser of all commands; ``command`` of what it returns is the name of the one that was given."""
     parser = Parser(
         prog="fastkpca",
         description="Fast kernel principal component analysis with certified eigenvalues.",
         epilog=EXAMPLES[""],
     )
     parser.add_argument("--version", action="version", version=f"fastkpca {metadata.version('fastkpca')}")
-    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
-
-    def add(name: str, summary: str, *places: str) -> Parser:
-        """A command, its examples, and the arguments that stand without an option."""
-        command: Parser = commands.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=EXAMPLES[name]
-        )
-        for place in places:
-            command.add_argument(place.lower(), metavar=place)
-        command.set_defaults(run=runs[name])
-        parser.commands[name] = command
-        return command
+    parser.subparsers = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    add = parser.add
 
     fit = add("fit", "fit a model to the rows of a file", "FILE")
     _add_fit(fit)
     _add_output(fit)
     _add_input(fit, new_rows=False)
-    _add_common(fit)
 
-    plan = add("plan", "what fit would run, and what that costs", "FILE")
+    plan = add("plan", "what fit would run, and what that costs", "FILE", force="", quiet="no progress, no notes")
     _add_fit(plan)
     _add_input(plan, new_rows=False)
-    plan.add_argument("--quiet", action="store_true", help="no progress, no notes")
 
     project = add("project", "scores of new rows under a model", "MODEL", "FILE")
     where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
     project.add_argument("-o", "--output", "--scores", metavar="FILE", help=where)
     _add_plugins(project)
     _add_input(project, new_rows=True)
-    _add_common(project)
 
     monitor = add("monitor", "alarms: new rows beyond the limits of a model (exit code 3)", "MODEL", "FILE")
     _add_monitor(monitor)
     _add_plugins(monitor)
     _add_input(monitor, new_rows=True)
-    _add_common(monitor)
 
-    info = add("info", "what a model file holds", "MODEL")
-    _add_plugins(info)
+    _add_plugins(add("info", "what a model file holds", "MODEL", force="", quiet=""))
 
-    kernels = add("kernels", "list the kernels")
+    kernels = add("kernels", "list the kernels", force="", quiet="")
     text = "import each, and show its parameters and what it offers, or what failed"
     kernels.add_argument("--load", action="store_true", help=text)
-    for command in (plan, info, kernels):
-        _add_debug(command)
 
-    _add_demo(add("demo", "fit real data, write and check the results"))
+    force = "use the folder although it holds other files"
+    demo = add("demo", "fit real data, write and check the results", force=force, quiet="no progress")
+    demo.add_argument("--output", default="demo-output", metavar="DIR", help="folder of the results (demo-output)")
     return parser
 
 
@@ -280,13 +270,6 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument("-o", "--output", metavar="FILE", help=text)
     text = f"draw the charts: {' '.join(PICTURES)}; over --id where that holds times or names"
     monitor.add_argument("--plot", metavar="FILE", help=text)
-
-
-def _add_demo(demo: argparse.ArgumentParser) -> None:
-    demo.add_argument("--output", default="demo-output", metavar="DIR", help="folder of the results (demo-output)")
-    demo.add_argument("--force", action="store_true", help="use the folder although it holds other files")
-    demo.add_argument("--quiet", action="store_true", help="no progress")
-    _add_debug(demo)
 
 
 KERNEL_PARAMETERS = (
@@ -326,7 +309,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     work.add_argument(
         "-c",
         "--components",
-        type=_number_of_components,
+        type=_components,
         default=argparse.SUPPRESS,  # a number that was given may be too large, and the default may not
         metavar="C",
         help=f"how many ({DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
@@ -337,7 +320,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )
     work.add_argument("--method", help="auto, dense, features or krylov (auto)")
     work.add_argument("--threads", type=int, metavar="N", dest="n_threads", help="by default all processors")
-    work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
+    work.add_argument("--memory-limit", type=_memory, metavar="SIZE", help="for example 500M or 4G")
     work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
 
 

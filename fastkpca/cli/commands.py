@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .arguments import parser_of
+from .arguments import parser_of_all
 from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
 from .fit import run_fit, run_plan, summary
 from .inputs import columns_of_the_file, read_new_rows, rereadable_input
@@ -30,13 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
-    options = parser_of(RUNS).parse_all(arguments)
+    options = parser_of_all().parse_all(arguments)
     stdout: Any = sys.stdout
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
         stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is
     try:
         with one_line_warnings(), rereadable_input(options):
-            code = options.run(options)
+            code = RUNS[options.command](options)
         sys.stdout.flush()
         return code or 0
     except KeyboardInterrupt:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import io
 import sys
 import time
 import warnings
@@ -187,39 +186,30 @@ def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 def summary(model: Any, seconds: float | None = None) -> str:
     """What a model is and how well its eigenvalues are known, for the terminal."""
-    import numpy as np
+    from ..model.result import component_table, widest_interval
 
-    eigenvalues = np.asarray(model.eigenvalues)
-    bounds, explained = np.asarray(model.eigenvalue_bounds), np.asarray(model.explained)
-    seconds = model.info.get("seconds") if seconds is None else seconds
-    out = io.StringIO()
-
-    def line(name: str, value: object) -> None:
-        print(f"{name:<18}{value}", file=out)
-
-    line("kernel", model.kernel)
-    line("method", model.plan.method)
-    line("rows", model.n_samples)
-    line("columns", model.n_features)
-    line("components", len(eigenvalues))
-    if seconds is not None:
-        line("seconds", f"{seconds:.3g}")
-    print(file=out)
-    print(f"{'PC':>4}  {'eigenvalue':>18}  {'lower end':>18}  {'upper end':>18}  {'explained':>10}", file=out)
-    for i, (value, (low, high), percent) in enumerate(zip(eigenvalues, bounds, explained)):
-        print(f"{i + 1:>4}  {value:>18.12g}  {low:>18.12g}  {high:>18.12g}  {percent:>8.3f} %", file=out)
-    width = float(np.max(bounds[:, 1] - bounds[:, 0]) / eigenvalues[0]) if len(eigenvalues) else 0.0
-    print(file=out)
+    heads, table = component_table(model, digits=12)
+    width = [max(map(len, column)) for column in zip(heads, *table)]
     low, high = model.total_variance_bounds
-    # where the total variance is an interval, explained refers to its upper end
-    if not model.total_variance > 0:
-        line("explained", "not defined: negative eigenvalues outweigh the others")
-    else:
-        line(
-            "explained",
-            f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of {model.explained_of}",
-        )
-    if model.limits is not None:
-        line("limits", model.limits)
-    line("intervals", f"{model.bounds_text}, at most {width:.1e} of the largest eigenvalue wide")
-    return out.getvalue().rstrip("\n")
+    explained = "not defined: negative eigenvalues outweigh the others"
+    if model.total_variance > 0:
+        # where the total variance is an interval, explained refers to its upper end
+        least = "at least " * (low < high * (1 - 1e-9))
+        explained = f"{least}{model.explained.sum():.3f} % of {model.explained_of}"
+    seconds = model.info.get("seconds") if seconds is None else seconds
+    above = {
+        "kernel": model.kernel,
+        "method": model.plan.method,
+        "rows": model.n_samples,
+        "columns": model.n_features,
+        "components": model.n_components,
+        "seconds": None if seconds is None else f"{seconds:.3g}",
+    }
+    below = {
+        "explained": explained,
+        "limits": model.limits,
+        "intervals": f"{model.bounds_text}, at most {widest_interval(model):.1e} of the largest eigenvalue wide",
+    }
+    facts = [[f"{name:<18}{x}" for name, x in part.items() if x is not None] for part in (above, below)]
+    lines = ["  ".join(map(str.rjust, cells, width)) for cells in [heads, *table]]
+    return "\n".join([*facts[0], "", *lines, "", *facts[1]])

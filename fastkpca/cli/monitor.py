@@ -66,10 +66,7 @@ def note_of_ceiling(model: Any) -> None:
     """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
     from ..model.novelty import NEAR_CEILING, share_of_ceiling
 
-    sigma, ranges = model.kernel.fixed_point_width(), model.limits.quantiles
-    if sigma is None or ranges is None:
-        return
-    share = share_of_ceiling(model, model.limits.spe, ranges[0], ranges[-1])
+    sigma, share = model.kernel.fixed_point_width(), share_of_ceiling(model, model.limits.spe)
     if share > NEAR_CEILING:
         say(
             "note",

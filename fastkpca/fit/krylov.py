@@ -45,7 +45,7 @@ class Products(NamedTuple):
     ----------
     double : Summation
         In float64.
-    single : Summation or None
+    single : ExactSummation or None
         In float32, for the search, where the range of float32 allows it.
     values : ExactSummation or None
         ``double``, where it keeps the kernel values.
@@ -54,7 +54,7 @@ class Products(NamedTuple):
     """
 
     double: Summation
-    single: Summation | None = None
+    single: ExactSummation | None = None
     values: ExactSummation | None = None
     near: NearSummation | None = None
 
@@ -134,9 +134,12 @@ def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bo
     coordinates = coordinates_for(kernel, rows, diagonal, largest, threads, center=problem.target.center)
     # entries err by e, and the weighted matrix by sum w times that in norm
     entry_error = problem.entry_error * (coordinates.count / rows.n_samples)
+    single = products.single
+    search = None if single is None else coordinates.search_product(single)
     matrix = KernelMatrix(
         product=coordinates.product(products.double, exact=exact),
-        search_product=None if products.single is None else coordinates.search_product(products.single),
+        search_product=search,
+        sums=None if single is None or search is not single else single.sums,
         trace=coordinates.trace(diagonal),
         positive_semidefinite=kernel.positive_semidefinite,
         entry_error=entry_error,

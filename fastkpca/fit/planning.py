@@ -115,9 +115,12 @@ def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
 
 
 def _known(candidates: list[Candidate], look: Look) -> list[Candidate]:
-    """Those with a price that is more than the lowest there may be: what block Krylov takes nobody knows before the
-    first look, and how many pivots are needed nobody before one at pivots, unless eigenvalues told that they are few,
-    and several times that price were the best."""
+    """Those whose price is known; that of the others is the lowest there may be.
+
+    Not known: what block Krylov takes, before the first look; how many pivots are needed, before a look at pivots. Such
+    a price counts as known all the same where eigenvalues have told that few features are needed, and ``MOVES`` times
+    it were still the best.
+    """
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
     priced = [not (unknown.get(x.method) or unknown.get(x.name)) for x in candidates]
     best = _best_seconds([x for x, y in zip(candidates, priced) if y])

@@ -28,12 +28,12 @@ def solve(problem: Problem, plan: Plan) -> Solution:
     failed is counted, as it may have led to the next one.
     """
     check_range(problem)
-    way, *left = plan.ways
-    # nothing is given up for a map whose rounding misses tol
-    left, failed = [way, *(x for x in left if not x.misses)], 0.0
+    first, *others = plan.ways
+    left = [first, *(x for x in others if not x.misses)]  # no way is given up for a map whose rounding misses tol
+    failed = 0.0
     given_up: dict[str, Any] = {}
     while True:
-        way, left = left[0], left[1:]
+        way, *left = left
         # how many pivots are needed was guessed; a map that misses by its rounding is followed by another method
         left = [x for x in left if x.method != way.method or way.name == "pivots"]
         failure = _failure(problem, plan, way)

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..model.plan import Plan
-from ..model.projector import Projector
+from ..model.reading import OF_CERTIFICATE, Projector
 from ..model.result import KPCAModel
 from ..model.sample_projector import SampleProjector
 from ..products.vectors import signs
@@ -53,11 +53,9 @@ class Solution:
         left_out = self.left_out
         model = KPCAModel(
             eigenvalues=self.eigenvalues,
-            eigenvalue_bounds=self.certificate.eigenvalue_bounds,
+            **{name: getattr(self.certificate, name) for name in OF_CERTIFICATE},
             bound_kind=self.certificate.bound_kind,
             failure_probability=self.certificate.failure_probability,
-            angle_bounds=self.certificate.angle_bounds,
-            clusters=self.certificate.clusters,
             total_variance=high,
             total_variance_bounds=(low, high),
             kernel=kernel.unbound(),

@@ -19,17 +19,6 @@ _TILES = (
 )
 
 
-def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
-    shapes = " and ".join(str(tile.shape) for tile in tiles)
-    try:
-        return function(*tiles)
-    except Exception as error:
-        if type(error) is ValueError:  # as numpy raises it where a function of two points is given tiles
-            raise ValueError(f"{label} failed on shapes {shapes}: {_TILES} ({error})") from error
-        error.add_note(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}")
-        raise
-
-
 class _Foreign(Kernel):
     """Shared by the adapters: the properties that a Kernel class declares are declared by keyword here."""
 
@@ -58,7 +47,15 @@ class _Foreign(Kernel):
     def _called(
         self, function: Callable[..., Any], label: str, shape: tuple[int, ...], *tiles: np.ndarray
     ) -> np.ndarray:
-        return own_values(_call(function, label, *tiles), shape, tiles[0].dtype, label, _TILES)
+        shapes = " and ".join(str(tile.shape) for tile in tiles)
+        try:
+            values = function(*tiles)
+        except Exception as error:
+            if type(error) is ValueError:  # as numpy raises it where a function of two points is given tiles
+                raise ValueError(f"{label} failed on shapes {shapes}: {_TILES} ({error})") from error
+            error.add_note(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}")
+            raise
+        return own_values(values, shape, tiles[0].dtype, label, _TILES)
 
     def on_lists(self, A: list, B: list) -> Any:
         return self._function(A, B)

@@ -17,10 +17,9 @@ from ..base.near import with_near
 from ..base.protocol import FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from ..maps.combined import ColumnMap
-from ..products.exact import ExactSummation
 from ..rows.summary import of_columns
 from ..rows.view import Columns, Rows
-from .combined import Combination, check_part, tiles_cost
+from .combined import Combination, check_part, with_tiles
 
 __all__ = ["OnColumns", "listed_columns"]
 
@@ -140,12 +139,7 @@ class OnColumns(Combination):
 
             return Offer(offer.name, offer.cost, build)
 
-        for offer in self.kernel.summations(within_x, within_y, tol):
-            yield on_them(offer)
-        # tiles of this kernel itself come from ``block``, and give the norm that an indefinite kernel needs
-        if self.positive_semidefinite and self.kernel.compiled_tile() is not None:
-            cost = tiles_cost(self.kernel, within_x, within_y)
-            yield on_them(Offer("tiles", cost, lambda X, Y=None: ExactSummation(self.kernel, X, Y)))
+        return map(on_them, with_tiles(self.kernel, within_x, within_y, tol))
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         record, [part] = self._parts_from_state(header, arrays, ColumnMap.kind, "radius")

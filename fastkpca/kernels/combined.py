@@ -6,7 +6,7 @@ Everything follows from the parts: values and their errors, what may be shifted,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import isfinite, prod
@@ -19,7 +19,7 @@ from ..base.checks import as_float
 from ..base.protocol import Cost, FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
-from ..errors import KernelParameterError, PluginError
+from ..errors import KernelParameterError
 from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
 from ..products.blocks import checked_block
 from ..products.combined import ScaledSummation, SumSummation
@@ -27,7 +27,7 @@ from ..products.exact import ExactSummation
 from ..products.rates import RATE, is_compiled, value_seconds
 from ..rows.view import Rows
 
-__all__ = ["Combination", "Product", "Scaled", "Sum", "check_part", "tiles_cost"]
+__all__ = ["Combination", "Product", "Scaled", "Sum", "check_part", "with_tiles"]
 
 ABOVE = 1 + 1e-12
 """Relative error of a bound by its few roundings, many times over."""
@@ -50,16 +50,6 @@ def _values(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     K = checked_block(kernel, X, Y)
     overwritable = K.dtype == X.dtype and K.flags.writeable and K.flags.owndata
     return K if overwritable else np.array(K, dtype=X.dtype, order="C")
-
-
-def _diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:
-    values = np.asarray(kernel.diagonal(X))
-    if values.shape != (len(X),):
-        raise PluginError(
-            f"{type(kernel).__module__}.{type(kernel).__name__}.diagonal returned shape {values.shape} for a tile of "
-            f"{len(X)} rows; it must return k(x_i, x_i) of shape {(len(X),)}"
-        )
-    return values
 
 
 def _all_known(values: Iterable[Value | None]) -> list[Value] | None:
@@ -197,7 +187,7 @@ class Scaled(Combination):
 
     @np.errstate(over="ignore")
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return self.factor * _diagonal(self.kernel, X)
+        return self.factor * self.kernel.diagonal(X)
 
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
         sums = self.kernel.gradient_sums(X, Y, checked_block(self.kernel, X, Y), steps)
@@ -227,13 +217,7 @@ class Scaled(Combination):
             return Offer(offer.name, cost, lambda X, Y=None: ScaledSummation(offer.build(X, Y), self.factor))
 
         part_tol = None if tol is None else tol / self.factor * (1 - 1e-12)
-        offers = [scaled(offer) for offer in self.kernel.summations(data_x, data_y, part_tol)]
-        # tiles of the scaled kernel itself come from ``block``
-        if self.positive_semidefinite and self.kernel.compiled_tile() is not None:
-            cost = tiles_cost(self.kernel, data_x, data_y)
-            tiles = Offer("tiles", cost, lambda X, Y=None: ExactSummation(self.kernel, X, Y))
-            offers.append(scaled(tiles))
-        return offers
+        return [scaled(offer) for offer in with_tiles(self.kernel, data_x, data_y, part_tol)]
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         _, [part] = self._parts_from_state(header, arrays, ScaledMap.kind)
@@ -243,7 +227,18 @@ class Scaled(Combination):
         return f"{self.factor!r} * {_bracketed(self.kernel)}"
 
 
-def tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
+def with_tiles(part: Kernel, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
+    """The products of the only part of a kernel, and its compiled tiles; tiles of the kernel itself are of ``block``.
+
+    Those do give the norm, though, which an indefinite kernel needs.
+    """
+    yield from part.summations(data_x, data_y, tol)
+    if part.positive_semidefinite and part.compiled_tile() is not None:
+        cost = _tiles_cost(part, data_x, data_y)
+        yield Offer("tiles", cost, lambda X, Y=None: ExactSummation(part, X, Y))
+
+
+def _tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
     values = RATE.features * value_seconds(part, data_x.n_features)
     values *= 0.5 if data_x is data_y else 1.0  # each serves two entries
     column = 2.0 * RATE.features / (RATE.products if is_compiled(part) else RATE.multiplications)
@@ -279,9 +274,9 @@ class _FlatCombination(Combination):
 
     @np.errstate(over="ignore", invalid="ignore")
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        total = np.array(_diagonal(self.parts[0], X), dtype=np.float64)
+        total = np.array(self.parts[0].diagonal(X), dtype=np.float64)
         for part in self.parts[1:]:
-            self._join(total, _diagonal(part, X))
+            self._join(total, part.diagonal(X))
         return total
 
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
@@ -301,7 +296,7 @@ class _FlatCombination(Combination):
 
     def _map_offers(self, data: Summary, tol: float, max_features: int, weights: np.ndarray) -> list[Offer] | None:
         """One offer of each part, together within tol if residual_i / trace_i counts ``weights[i]``; None: not each
-        part has one. Parts with an exact map leave their share of tol to the others."""
+        part has one, or they are too large. Parts with an exact map leave their share of tol to the others."""
         chosen = [_exact_map(part, data, max_features) for part in self.parts]
         if self._joint_size([1 if x is None else x.cost.n_features for x in chosen]) > max_features:
             return None
@@ -312,7 +307,11 @@ class _FlatCombination(Combination):
                 chosen[i] = _cheapest(part.feature_maps(data, share, max_features), _by_size)
             if chosen[i] is None:
                 return None
-        return _all_known(chosen)
+        offers = _all_known(chosen)
+        return None if offers is None or self._features(offers) > max_features else offers
+
+    def _features(self, offers: Sequence[Offer]) -> int:
+        return self._joint_size([offer.cost.n_features for offer in offers])
 
 
 class Sum(_FlatCombination):
@@ -353,18 +352,15 @@ class Sum(_FlatCombination):
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         if not self.positive_semidefinite:
             return ()
-        traces = np.array([float(np.mean(_diagonal(part, data.sample))) for part in self.parts])
+        traces = np.array([float(np.mean(part.diagonal(data.sample))) for part in self.parts])
         if not (traces.sum() > 0 and np.isfinite(traces).all()):
             return ()
         shares = traces / traces.sum()
         chosen = self._map_offers(data, tol, max_features, shares)
         if chosen is None:
             return ()
-        D = self._joint_size([offer.cost.n_features for offer in chosen])
-        if D > max_features:
-            return ()
         residual = float(sum(share * offer.cost.residual for share, offer in zip(shares, chosen)))
-        cost = _map_cost(chosen, D, residual)
+        cost = _map_cost(chosen, self._features(chosen), residual)
         return (Offer(self.word, cost, lambda sample: SumMap([offer.build(sample) for offer in chosen])),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
@@ -391,7 +387,8 @@ class Sum(_FlatCombination):
         if not any(offers) and any(part.compiled_tile() is None for part in self.parts):
             return ()  # the tiles of the sum itself are as good
         costs = [
-            tiles_cost(part, data_x, data_y) if offer is None else offer.cost for part, offer in zip(self.parts, offers)
+            _tiles_cost(part, data_x, data_y) if offer is None else offer.cost
+            for part, offer in zip(self.parts, offers)
         ]
         cost = Cost(
             max(cost.n_features for cost in costs),
@@ -471,9 +468,6 @@ class Product(_FlatCombination):
         chosen = self._map_offers(data, tol, max_features, ones)
         if chosen is None:
             return ()
-        D = self._joint_size([offer.cost.n_features for offer in chosen])
-        if D > max_features:
-            return ()
 
         def tensor(offers: Sequence[Offer], sample: np.ndarray) -> FeatureMap:
             total, bound = offers[0].build(sample), bounds[0]
@@ -491,11 +485,12 @@ class Product(_FlatCombination):
                     break
                 part_tol *= max(1e-3, 0.5 * tol * trace / residual)
                 tighter = self._map_offers(data, part_tol, max_features, ones)
-                if tighter is None or self._joint_size([x.cost.n_features for x in tighter]) > max_features:
+                if tighter is None:
                     break
                 feature_map = tensor(tighter, sample)
             return feature_map
 
+        D = self._features(chosen)
         cost = _map_cost(chosen, D, sum(offer.cost.residual for offer in chosen), joining=2.0 * D)
         return (Offer(self.word, cost, build),)
 

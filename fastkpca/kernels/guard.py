@@ -30,7 +30,7 @@ from ..rows.view import Rows
 from . import contract
 from .kernel import Kernel
 from .registry import origin
-from .watch import Proxy, Watch
+from .watch import Origin, Proxy
 
 __all__ = ["Guard", "guarded", "naming"]
 
@@ -50,7 +50,7 @@ def guarded(kernel: protocol.Kernel) -> Kernel:
     if isinstance(kernel, Guard):
         return kernel
     foreign = origin(kernel)
-    return cast(Kernel, kernel.over_parts(guarded)) if foreign is None else Guard(kernel, Watch(foreign))
+    return cast(Kernel, kernel.over_parts(guarded)) if foreign is None else Guard(kernel, foreign)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def naming(kernel: protocol.Kernel) -> Iterator[None]:
         yield
     except Exception as error:
         if isinstance(kernel, Guard) and not isinstance(error, PluginError):
-            error.add_note(f"while {kernel._watch.origin.who} was in use")
+            error.add_note(f"while {kernel._origin.who} was in use")
         raise
 
 
@@ -72,11 +72,11 @@ def _is_bound(value: Any, limit: float = np.inf) -> bool:
 class Guard(Proxy, Kernel):
     """A kernel from outside, as the core sees it."""
 
-    def __init__(self, kernel: protocol.Kernel, watch: Watch):
-        self.__dict__.update(_inner=kernel, _watch=watch)
+    def __init__(self, kernel: protocol.Kernel, origin: Origin):
+        self.__dict__.update(_inner=kernel, _origin=origin)
 
     def __reduce__(self) -> tuple:
-        return Guard, (self._inner, self._watch)
+        return Guard, (self._inner, self._origin)
 
     def __eq__(self, other: object) -> bool:
         return bool(self._inner == (other._inner if isinstance(other, Guard) else other))
@@ -124,14 +124,14 @@ class Guard(Proxy, Kernel):
         # what fastkpca's own code refuses is the user's to mend
         bind = self._inner.bind
         ours = type(self._inner).bind.__module__.partition(".")[0] == DISTRIBUTION
-        bound, rows = bind(X, Y) if ours else self._watch.call(self._inner, "bind", bind, X, Y)
-        return self if bound is self._inner else Guard(bound, self._watch), rows
+        bound, rows = bind(X, Y) if ours else self._origin.call(self._inner, "bind", bind, X, Y)
+        return self if bound is self._inner else Guard(bound, self._origin), rows
 
     def resolve(self, data: Summary) -> Kernel:
         resolved = self._call("resolve", data)
         if not isinstance(resolved, Kernel):
             self._refuse("resolve", (), f"returned {resolved!r}; a kernel is due")
-        guard = Guard(resolved, self._watch)
+        guard = Guard(resolved, self._origin)
         guard._hold_declarations(data)
         return guard
 
@@ -168,7 +168,7 @@ class Guard(Proxy, Kernel):
     def _offers(self, method: str, *arguments: Any) -> list[Offer]:
         offered = self._call(method, *arguments)
         # a generator runs while it is listed, so that is watched too
-        offers = self._watch.call(self._inner, method, list, offered) if np.iterable(offered) else [offered]
+        offers = self._origin.call(self._inner, method, list, offered) if np.iterable(offered) else [offered]
         for offer in offers:
             if not (isinstance(offer, Offer) and isinstance(offer.cost, Cost) and callable(offer.build)):
                 self._refuse(method, (), f"returned {offer!r}; a sequence of Offer is due")
@@ -177,7 +177,7 @@ class Guard(Proxy, Kernel):
     def _map_offer(self, offer: Offer) -> Offer:
         def build(*arguments: Any) -> FeatureMap:
             label = f"feature_maps()[{offer.name!r}].build"
-            return self._guarded_map(self._watch.call(self._inner, label, offer.build, *arguments), label)
+            return self._guarded_map(self._origin.call(self._inner, label, offer.build, *arguments), label)
 
         return replace(offer, build=build)
 
@@ -186,7 +186,7 @@ class Guard(Proxy, Kernel):
             self._refuse(label, (), f"returned {feature_map!r}; a FeatureMap is due")
         if type(feature_map).__module__.startswith("fastkpca."):
             return feature_map
-        return GuardedMap(feature_map, self._watch, self.thread_safe)
+        return GuardedMap(feature_map, self._origin, self.thread_safe)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         made = self._call("feature_map_from_state", header, arrays)
@@ -195,7 +195,7 @@ class Guard(Proxy, Kernel):
     def _summation_offer(self, offer: Offer, tol: float | None) -> Offer:
         def build(X: Rows, Y: Rows | None = None) -> Summation:
             label = f"summations()[{offer.name!r}].build"
-            made = self._watch.call(self._inner, label, offer.build, X, Y)
+            made = self._origin.call(self._inner, label, offer.build, X, Y)
             if not isinstance(made, Summation):
                 self._refuse(label, (), f"returned {made!r}; a Summation is due")
             shape = (len(X), len(X if Y is None else Y))
@@ -204,7 +204,7 @@ class Guard(Proxy, Kernel):
             if not _is_bound(made.error_bound, np.inf if tol is None else tol):
                 needed = "a finite bound is due" if tol is None else f"at most {tol:g} was asked for"
                 self._refuse(label, (), f"has error_bound {made.error_bound!r}; {needed}")
-            return GuardedSummation(made, self._watch)
+            return GuardedSummation(made, self._origin)
 
         return replace(offer, build=build)
 
@@ -214,7 +214,7 @@ class Guard(Proxy, Kernel):
 
 def _declaration(name: str, allowed: tuple) -> property:
     def read(self: Guard) -> Any:
-        value = self._watch.call(self._inner, name, getattr, self._inner, name)
+        value = self._origin.call(self._inner, name, getattr, self._inner, name)
         value = value.item() if isinstance(value, np.generic) else value
         if not any(type(value) is type(x) and value == x for x in allowed):
             self._refuse(name, (), f"is {value!r}; it must be one of {allowed}")
@@ -240,8 +240,8 @@ class GuardedMap(Proxy, FeatureMap):
 
     thread_safe = True  # where the map and the kernel are
 
-    def __init__(self, feature_map: FeatureMap, watch: Watch, kernel_is_safe: bool):
-        self.__dict__.update(_inner=feature_map, _watch=watch)
+    def __init__(self, feature_map: FeatureMap, origin: Origin, kernel_is_safe: bool):
+        self.__dict__.update(_inner=feature_map, _origin=origin)
         self.__dict__.update(thread_safe=bool(feature_map.thread_safe) and kernel_is_safe)
 
     def features(self, X: np.ndarray) -> np.ndarray:
@@ -271,7 +271,7 @@ class GuardedMap(Proxy, FeatureMap):
     def widened(self, kernel: protocol.Kernel, data: Summary, radius: float) -> FeatureMap:
         # what it raises is about the user's rows
         widened = self._inner.widened(kernel, data, radius)
-        return self if widened is self._inner else GuardedMap(widened, self._watch, self.thread_safe)
+        return self if widened is self._inner else GuardedMap(widened, self._origin, self.thread_safe)
 
 
 class GuardedSummation(Proxy, Summation):
@@ -279,8 +279,8 @@ class GuardedSummation(Proxy, Summation):
 
     gives_norm = False  # nothing looks at a norm from outside
 
-    def __init__(self, summation: Summation, watch: Watch):
-        self.__dict__.update(_inner=summation, _watch=watch)
+    def __init__(self, summation: Summation, origin: Origin):
+        self.__dict__.update(_inner=summation, _origin=origin)
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._inner, name, value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from ..errors import PluginError, UnknownKernelError
 from .adapters import CallableKernel, ObjectKernel
 from .columns import listed_columns
 from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
+from .watch import Origin
 
 __all__ = [
     "KernelEntry",
@@ -382,14 +382,6 @@ def installed_entries(cls: type) -> list[KernelEntry]:
 
 
 # Where a kernel came from -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Whose kernel it is: ``who`` for the text of an error; ``installed``: by an entry point, of a distribution."""
-
-    who: str
-    installed: bool
 
 
 def origin(kernel: protocol.Kernel) -> Origin | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NoReturn
 
@@ -10,9 +11,8 @@ import numpy as np
 
 from ..errors import KernelContractError, KernelParameterError, PluginError
 from .adapters import CallableKernel, ObjectKernel
-from .registry import Origin
 
-__all__ = ["Proxy", "Watch"]
+__all__ = ["Origin", "Proxy"]
 
 
 def _read_only(value: Any) -> Any:
@@ -27,11 +27,15 @@ def _shapes(arguments: Sequence[Any]) -> str:
     return f" on shape{'s' * (len(shapes) > 1)} {' and '.join(shapes)}" if shapes else ""
 
 
-class Watch:
-    """Names the plugin in whatever goes wrong in a call into it."""
+@dataclass(frozen=True)
+class Origin:
+    """Whose kernel it is: ``who`` for the text of an error; ``installed``: by an entry point, of a distribution.
 
-    def __init__(self, origin: Origin):
-        self.origin = origin
+    Names it in whatever goes wrong in a call into it.
+    """
+
+    who: str
+    installed: bool
 
     def call(self, owner: Any, method: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """function(*arguments, **options), which is ``method`` of ``owner``."""
@@ -41,7 +45,7 @@ class Watch:
             raise  # the user's to mend, named already, or nobody's fault
         except (Exception, SystemExit) as error:
             text = self.text(owner, method, arguments)
-            if not self.origin.installed:  # the user's own code: the type stays what it was
+            if not self.installed:  # the user's own code: the type stays what it was
                 if not isinstance(owner, (CallableKernel, ObjectKernel)):
                     error.add_note(f"raised by {text}")
                 raise
@@ -51,7 +55,7 @@ class Watch:
             ) from error
 
     def text(self, owner: Any, method: str, arguments: Sequence[Any]) -> str:
-        return f"{self.origin.who}: {type(owner).__name__}.{method}{_shapes(arguments)}"
+        return f"{self.who}: {type(owner).__name__}.{method}{_shapes(arguments)}"
 
 
 class Proxy:
@@ -62,7 +66,7 @@ class Proxy:
     """
 
     _inner: Any
-    _watch: Watch
+    _origin: Origin
 
     def __init_subclass__(cls) -> None:
         members = {name: member for base in reversed(cls.__mro__[2:-1]) for name, member in vars(base).items()}
@@ -71,7 +75,7 @@ class Proxy:
                 setattr(cls, name, _method(name) if isinstance(member, FunctionType) else _attribute(name))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("_inner", "_watch"):  # not there yet while it is unpickled
+        if name.startswith("__") or name in ("_inner", "_origin"):  # not there yet while it is unpickled
             raise AttributeError(name)
         return getattr(self._inner, name)
 
@@ -80,7 +84,7 @@ class Proxy:
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         function = getattr(self._inner, method)
-        return self._watch.call(self._inner, method, function, *map(_read_only, arguments), **options)
+        return self._origin.call(self._inner, method, function, *map(_read_only, arguments), **options)
 
     def _array(self, method: str, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
         """The result of a call, as an array of this shape and at least the precision of the first argument."""
@@ -99,7 +103,7 @@ class Proxy:
             self._refuse(method, arguments, f"returned {values[tuple(place)]} (first at {where}); {needed}")
 
     def _refuse(self, method: str, arguments: Sequence[Any], fault: str) -> NoReturn:
-        raise KernelContractError(f"{self._watch.text(self._inner, method, arguments)} {fault}")
+        raise KernelContractError(f"{self._origin.text(self._inner, method, arguments)} {fault}")
 
 
 def _method(name: str) -> Callable[..., Any]:

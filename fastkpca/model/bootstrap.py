@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # scipy.sparse is loaded where it is used first
 
 from ..base import parallel
 from ..base.rounding import EPS
@@ -15,8 +16,6 @@ __all__ = ["GROUPS", "Sample", "Statistics", "Sums", "resampled", "score_pass"]
 
 GROUPS = 1024
 """Up to so many rows are drawn one by one; more are put into so many groups at random, and groups are drawn."""
-TASK_ROWS = 1 << 14
-"""Rows of a task: each has the sums of all groups."""
 
 
 class Sums(NamedTuple):
@@ -49,28 +48,21 @@ class Sums(NamedTuple):
         return cls(*(np.zeros(shape) for shape in shapes))
 
     def plus(self, other: Sums) -> Sums:
-        return Sums(*(a + b for a, b in zip(self, other)))
+        return Sums(*map(np.add, self, other))
 
     def add(self, errors: Any, share: np.ndarray, row: np.ndarray, group: np.ndarray) -> None:
         """Add copies of the rows of a tile (their numbers in it), each with its share of the row's weight."""
-        if not len(row):
-            return
-        order = np.argsort(group, kind="stable")
-        row, group = row[order], group[order]
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-        k = self.scores.shape[1]
-        w, z, beyond = share[row], errors.scores[row][:, :k], errors.scores[row][:, k:]
-        rest = errors.spe[row] + np.einsum("ij,ij->i", beyond, beyond)
-        weighted = w[:, None] * z
-        for array, values in (
-            (self.weight, w),
-            (self.scores, weighted),
-            (self.products, weighted[:, :, None] * z[:, None, :]),
-            (self.squares, w * (rest + np.einsum("ij,ij->i", z, z))),
-        ):
-            array[group[starts]] += np.add.reduceat(values, starts)
-        self.beside[...] += rest @ (weighted * z)
-        self.outside[...] += rest @ w
+        G, k = self.scores.shape
+        weights = scipy.sparse.csr_array((share[row], (group, row)), shape=(G, len(share)))
+        z, beyond = errors.scores[:, :k], errors.scores[:, k:]
+        rest = errors.spe + np.einsum("ij,ij->i", beyond, beyond)
+        total = weights.sum(axis=0)
+        self.weight[...] += weights.sum(axis=1)
+        self.scores[...] += weights @ z
+        self.products[...] += (weights @ (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)).reshape(G, k, k)
+        self.squares[...] += weights @ (rest + np.einsum("ij,ij->i", z, z))
+        self.beside[...] += (total * rest) @ z**2
+        self.outside[...] += total @ rest
 
 
 def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
@@ -78,12 +70,12 @@ def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
     rows, kernel, projector = given.rows, given.kernel, model.projector
     counts = np.ones(rows.n_samples, dtype=np.intp) if rows.weights is None else np.ceil(rows.weights).astype(np.intp)
     copies = int(counts.sum())
-    groups, step = min(copies, GROUPS), min(projector.tile_rows, TASK_ROWS)
+    groups, span = min(copies, GROUPS), rows.step
     first = np.concatenate([[0], np.cumsum(counts)]) if copies <= GROUPS else None
     del counts
 
     def task(rows: Rows, i: int) -> Sums:
-        begin, end = i * TASK_ROWS, min(rows.n_samples, (i + 1) * TASK_ROWS)
+        begin, end = i * span, min(rows.n_samples, (i + 1) * span)
         w = rows.tile_weights(begin, end)
         w = np.ones(end - begin) if w is None else w
         counts = np.ceil(w).astype(np.intp)
@@ -95,16 +87,16 @@ def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
         else:
             group = first[begin] + np.arange(ends[-1])
         total = Sums.zeros(groups, k)
-        for start in range(0, end - begin, step):
+        for start in range(0, end - begin, projector.tile_rows):
             parallel.checkpoint()
-            stop = min(end - begin, start + step)
+            stop = min(end - begin, start + projector.tile_rows)
             tile = NewRows(kernel, Rows(rows.tile(begin + start, begin + stop)), np.dtype(np.float64))
             errors = projector.squared_errors(model, tile, None, 1, None, False)
             row = np.repeat(np.arange(stop - start), counts[start:stop])
             total.add(errors, share[start:stop], row, group[ends[start] : ends[stop]])
         return total
 
-    return Pass("uncertainty", task, TASK_ROWS, Sums.plus, alone=not kernel.thread_safe)
+    return Pass("uncertainty", task, span, Sums.plus, alone=not kernel.thread_safe)
 
 
 class Statistics(NamedTuple):

@@ -16,7 +16,7 @@ from ..rows.columns import column_labels, listed
 from ..rows.view import Rows
 from .limits import QUANTILES
 from .novelty import finite, squared_errors, t_squared
-from .projector import NewRows
+from .projector import NewRows, scores_of
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
@@ -189,7 +189,7 @@ def tried_values(model: KPCAModel, train: Any, purpose: str) -> np.ndarray:
 def statistic_of(model: KPCAModel, kernel: Kernel, statistic: str, n_threads: int) -> Statistic:
     """The function from rows in the model's coordinates (n, d) to their SPE or T^2 (n,)."""
     if statistic == "t2":
-        return lambda X: finite(t_squared(model, model.projector.scores(kernel, Rows(X), n_threads)), "T^2")
+        return lambda X: finite(t_squared(model, scores_of(model.projector, kernel, Rows(X), n_threads)), "T^2")
     float64 = np.dtype(np.float64)
     return lambda X: squared_errors(model, NewRows(kernel, Rows(X), float64), None, n_threads, False).spe
 

@@ -14,17 +14,22 @@ from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import EPS, rounding_factor
 from ..maps.passes import Applied, applied, apply, evaluate, map_tile_rows
 from ..rows.view import Rows
-from .projector import NewRows, Projector, SquaredErrors
+from .projector import NewRows, SquaredErrors
 
 __all__ = ["FeatureProjector"]
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureProjector(Projector):
+class FeatureProjector:
     """Projects through a feature map: (phi(x) - mean)' W. Its size does not depend on the number of training rows.
+
+    It holds the components w_j, and the weighted mean of the training rows' images, which is the model's centre. What
+    it answers, ``SampleProjector`` does too.
 
     Attributes
     ----------
+    grows_with_n : bool
+        Whether it holds the training rows, coefficients ``coeff`` (N, c) in their images, and their ``weights`` (N,).
     map : FeatureMap
     axes : ndarray (D, c)
         W: columns that are orthonormal, or about that, where eigenvalues and scores are of second order.
@@ -38,6 +43,10 @@ class FeatureProjector(Projector):
     grows_with_n = False
     coeff = None
     weights = None
+
+    def __reduce__(self) -> tuple:
+        """Without what is computed once and kept."""
+        return FeatureProjector, (self.map, self.axes, self.mean)
 
     @property
     def n_components(self) -> int:
@@ -53,9 +62,11 @@ class FeatureProjector(Projector):
 
     @property
     def landmarks(self) -> np.ndarray | None:
+        """Points (m, d), after the shift, whose images components and mean are sums of; None: there are none."""
         return self.map.landmarks
 
     def expansion(self) -> np.ndarray:
+        """Components and mean as sums over the images of the landmarks: shape (m, c + 1), float64."""
         return self.map.landmark_weights(np.column_stack([self.duals, self.mean]))
 
     def map_state(self) -> tuple[dict, dict[str, np.ndarray]] | None:
@@ -66,11 +77,13 @@ class FeatureProjector(Projector):
             return None
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(header, arrays) for the model file."""
         header, arrays = self.map.state()
         arrays = {f"map.{name}": array for name, array in arrays.items()}
         return {"map": header}, arrays | {"axes": self.axes, "mean": self.mean}
 
     def formula(self) -> dict[str, Any]:
+        """What ``docs/fastkpca_project.m`` projects by in MATLAB; ValueError where it cannot."""
         formula = self.map.formula()
         if formula is None:
             raise ValueError(
@@ -80,6 +93,7 @@ class FeatureProjector(Projector):
         return {"kind": "features", "map": formula, "axes": self.axes, "mean": self.mean[None, :]}
 
     def leading(self, signs: np.ndarray) -> FeatureProjector:
+        """The first ``len(signs)`` components, each times its sign."""
         return replace(self, axes=np.ascontiguousarray(self.axes[:, : len(signs)] * signs))
 
     @cached_property
@@ -88,26 +102,48 @@ class FeatureProjector(Projector):
         return applied(self.map, self.axes), self.of_the_mean()[0]
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
+        """Write the scores (m, c) of the rows into ``out``."""
         values, constant = self._prepared
         evaluate(values, rows, n_threads, constant=constant, out=out, progress=progress, stage="scores")
 
     def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
+        """<w_j, phi(x)> for each component, then <mean, phi(x)>: shape (m, c + 1)."""
         columns = np.column_stack([self.axes, self.mean])
         return np.asarray(apply(self.map, rows, columns, n_threads, progress=progress, stage="scores"))
 
     @property
     def tile_rows(self) -> int:
+        """Rows of a tile of new rows, by shapes alone."""
         return map_tile_rows(self.map)
 
     def gradients(self, kernel: Kernel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """Function (X, steps) -> derivatives of the scores of a tile (n, d) by its columns: shape (n, c, d).
+
+        ``steps`` (n, d) are those of central differences, where kernel or map do not know their derivative.
+        """
         return self.map.gradients(self.axes)
 
     def of_the_mean(self) -> tuple[np.ndarray, float]:
+        """(<w_j, mean> for each component, |mean|^2)."""
         return self.mean @ self.axes, float(self.mean @ self.mean)
 
     def squared_errors(
         self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:
+        """Squared prediction errors, and intervals that allow for rounding and for what the map leaves out.
+
+        Through features, the error has two parts: the part of phi(x) outside the components, and what the map itself
+        leaves out. Through training rows it is k~(x, x) - |z|^2.
+
+        Parameters
+        ----------
+        model : KPCAModel
+            The model of this projector.
+        diagonal : ndarray (m,), optional
+            k(x, x) of each row; None: the kernel computes it.
+        bounds : bool
+            False: the interval may be of length zero.
+        """
         kernel, rows = given.kernel, given.rows
         n, D = rows.n_samples, self.map.n_features
         delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS

@@ -16,10 +16,8 @@ from .rows import new_rows
 __all__ = ["kpca_fill"]
 
 SWEEPS = 4
-"""Through the missing values of a row, at most: more take less than 1 % off SPE (rows of benchmarks/reproduce/fill.py,
-of which 30 % of the values are missing)."""
-GAIN = 1e-3
-"""Share of the SPE of a row; a sweep that takes less off it is the last."""
+"""Through the missing values of a row that misses several: more take less than 1 % off SPE (rows of
+benchmarks/reproduce/fill.py, of which 30 % of the values are missing)."""
 
 
 def kpca_fill(
@@ -69,7 +67,7 @@ def kpca_fill(
     row: they hold if it was like this. The mean of a column in place of its missing values would raise false alarms
     wherever columns go together. A row that misses nearly all of its values fits any model.
 
-    It costs 43 SPE for each missing value, and for those of rows that miss several up to four times as many.
+    It costs 43 SPE for each missing value, and for those of rows that miss several four times as many.
 
     Examples
     --------
@@ -131,16 +129,14 @@ def _fill(of_rows: Statistic, filled: np.ndarray, missing: np.ndarray, tried: np
     """Give the missing values of ``filled`` those of the least statistic, in place."""
     counts = missing.sum(axis=1)
     columns = np.argsort(~missing, axis=1, kind="stable")  # of each row, those that it misses come first
-    going, done = np.arange(len(filled)), 0
-    for _ in range(SWEEPS):
-        before, after = np.zeros(len(filled)), np.zeros(len(filled))
-        for k in range(int(counts[going].max(initial=0))):
-            some = going[counts[going] > k]
+    total, done = int(np.where(counts > 1, SWEEPS * counts, counts).sum()), 0
+    for sweep in range(SWEEPS):
+        for k in range(int(counts.max(initial=0))):
+            some = np.flatnonzero((counts > k) & ((counts > 1) | (sweep == 0)))
+            if not len(some):
+                break
             column = columns[some, k]
-            start, least, values = least_along(of_rows, filled[some], np.arange(len(some)), column, tried)
-            filled[some, column], after[some] = values, least
-            before[some] = start if k == 0 else before[some]
+            filled[some, column] = least_along(of_rows, filled[some], np.arange(len(some)), column, tried)[2]
             done += len(some)
             if report is not None:
-                report("missing values", done, SWEEPS * int(counts.sum()))
-        going = going[(counts[going] > 1) & (before[going] - after[going] > GAIN * np.abs(before[going]))]
+                report("missing values", done, total)

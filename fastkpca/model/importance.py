@@ -22,7 +22,8 @@ from ..rows.columns import column_labels
 from ..rows.summary import SAMPLE_ROWS
 from ..rows.view import Pass, Rows
 from .notebook import html_table
-from .projector import Projector
+from .projector import scores_of
+from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import rows_of
 
@@ -330,7 +331,7 @@ def _permutation_pass(projector: Projector, kernel: Kernel, rows: Rows, rng: np.
     donors, seed = rows.take(numbers), int(rng.integers(2**63))
 
     def scores(X: np.ndarray) -> np.ndarray:
-        return projector.scores(kernel, Rows(X), 1)
+        return scores_of(projector, kernel, Rows(X), 1)
 
     def sums(X: np.ndarray, w: np.ndarray, i: int) -> np.ndarray:
         of_tile, before = np.random.default_rng((seed, i)), scores(X)

@@ -11,7 +11,7 @@ from ..base import parallel
 from ..base.atomic import atomic
 from ..kernels import kernel_state
 from .preimage import linear_preimages
-from .result import KPCAModel, check_model
+from .result import BY_COMPONENT, KPCAModel, check_model
 
 __all__ = ["export_mat"]
 
@@ -57,14 +57,10 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     from scipy.io import savemat  # here, because it takes milliseconds to import
 
     values: dict[str, Any] = {
-        "latent": model.latent,
-        "explained": model.explained,
-        "eigenvalues": model.eigenvalues,
-        "eigenvalue_bounds": model.eigenvalue_bounds,
+        **{name: getattr(model, name) for name in BY_COMPONENT},
         "bound_kind": model.bound_kind,
         "failure_probability": model.failure_probability,
-        "angle_bounds": model.angle_bounds,
-        "clusters": model.clusters.astype(np.float64) + 1.0,
+        "clusters": model.clusters + 1.0,
         "total_variance": model.total_variance,
         "n_samples": float(model.n_samples),
         "shift": model.shift[None, :],

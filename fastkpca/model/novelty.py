@@ -13,13 +13,13 @@ import numpy as np
 from scipy import special
 
 from ..base import parallel
-from ..base.checks import check_choice, check_flag, check_numbers, is_number
+from ..base.checks import Randomness, check_choice, check_flag, check_numbers, is_number
 from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
-from ..rows.summary import SAMPLE_ROWS
+from ..rows.summary import sample_index
 from ..rows.view import Rows
 from .limits import QUANTILES, Limits, OrderStatistic
-from .projector import NewRows, SquaredErrors
+from .projector import NewRows, SquaredErrors, scores_of
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
@@ -34,8 +34,8 @@ __all__ = [
     "t_squared",
 ]
 
-AWAY, NEAR_CEILING = 1e3, 0.5
-"""Ranges of the columns that a row is away from all others; the share of its SPE from which on a limit is too near."""
+NEAR_CEILING = 0.5
+"""Share of the SPE of a row far from all others, from which on a limit is too near it."""
 
 
 def kpca_t2(
@@ -70,7 +70,7 @@ def kpca_t2(
     # what overflows is refused at the end
     quiet = np.errstate(over="ignore", invalid="ignore")
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
-        z = model.projector.scores(given.kernel, given.rows, parallel.threads_for(given.kernel, n_threads), report)
+        z = scores_of(model.projector, given.kernel, given.rows, parallel.threads_for(given.kernel, n_threads), report)
     return finite(t_squared(model, z), "T^2", given.dtype)
 
 
@@ -333,22 +333,18 @@ def _calibrated(
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
     scores, errors, _ = squared_errors(model, given, diagonal, n_threads, progress)
     weights = given.rows.tile_weights(0, len(errors))
-    values = np.ones((len(errors), 3))
-    values[:, 0], values[:, 1] = finite(t_squared(model, scores), "T^2"), errors
-    if weights is not None:
-        values[:, 2] = weights
+    weights = np.ones(len(errors)) if weights is None else weights
+    values = np.column_stack([finite(t_squared(model, scores), "T^2"), errors, weights])
     quantiles = None
     if model.kernel.takes_points:
-        few = given.rows.take(_some(len(errors)))
+        few = given.rows.take(_some(given.rows))
         quantiles = model.in_units_of_rows(np.quantile(few, np.linspace(0.0, 1.0, QUANTILES), axis=0))
     return values, X is None or _holds(model, given.rows), quantiles
 
 
-def _some(n: int) -> np.ndarray:
-    """Numbers of n rows, or of so many as limits are made of at most."""
-    if n <= SAMPLE_ROWS:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, SAMPLE_ROWS, replace=False))
+def _some(rows: Rows) -> np.ndarray:
+    """Numbers of all rows, or of so many as limits are made of at most, whatever their weights."""
+    return sample_index(rows.weighted(None), 0.0, Randomness(0))
 
 
 def _training(model: KPCAModel) -> NewRows:
@@ -361,11 +357,9 @@ def _training(model: KPCAModel) -> NewRows:
             "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
-    rows = given.rows
-    if len(rows) > SAMPLE_ROWS:
-        few = _some(len(rows))
-        rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])
-    return given._replace(rows=rows)
+    rows, few = given.rows, _some(given.rows)
+    weights = None if rows.weights is None else rows.weights[few]
+    return given._replace(rows=Rows(rows.source[few], weights=weights))
 
 
 def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
@@ -389,13 +383,12 @@ def _chi_squared_quantile(probability: float, freedom: float) -> float:
 def _f_limit(model: KPCAModel, confidence: float) -> float:
     """Limit of T^2 for a new row, where mean and variances are estimates."""
     n, c = model.count, model.n_components
+    freedom = n - model.center - c + 1.0
     limit = np.inf
     if n > c:
         with np.errstate(over="ignore"):
-            if model.center:
-                limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(special.fdtri(c, n - c, confidence))
-            else:
-                limit = c * n / (n - c + 1.0) * float(special.fdtri(c, n - c + 1.0, confidence))
+            limit = c * (n - model.center) / freedom * float(special.fdtri(c, freedom, confidence))
+            limit *= 1.0 + model.center / n  # the mean is estimated too
     if not np.isfinite(limit):
         counted = f"{model.n_samples} rows" if model.weight_sum is None else f"the sum of the weights is {n:.6g}"
         raise ValueError(
@@ -434,9 +427,10 @@ def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
     return scale * variance / (2.0 * mean) * _chi_squared_quantile(confidence, 2.0 * mean**2 / variance)
 
 
-def share_of_ceiling(model: KPCAModel, limit: float, low: np.ndarray, high: np.ndarray) -> float:
-    """What part ``limit`` is of the SPE of a row far from all others, which is as large as any where a kernel has one
-    value there; 0 where it has not. ``low``, ``high``: ranges of the columns of ordinary rows."""
+def share_of_ceiling(model: KPCAModel, limit: float) -> float:
+    """What part ``limit`` is of the SPE of a row far from all others under the Gaussian kernel, which is as large as
+    any: its image has length 1, and is at right angles to mean and components. 0 for other kernels."""
     if model.kernel.fixed_point_width() is None:
         return 0.0
-    return limit / float(kpca_spe(model, (high + AWAY * (high - low))[None])[0])
+    along, square = model.projector.of_the_mean()
+    return limit / (1.0 + square - float(along @ along))

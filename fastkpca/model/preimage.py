@@ -25,6 +25,7 @@ from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .novelty import finite
+from .projector import scores_of
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
 from .rows import counted, float_type, new_rows
@@ -128,7 +129,8 @@ def kpca_preimage(
     """
     check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
     max_iter, tol = check_count(max_iter, "max_iter"), check_tol(tol)
-    _check_alpha(alpha)
+    if alpha is not None and not 0.0 < (as_float(alpha) or 0.0) < np.inf:
+        raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
     model = check_model(model)
     scores, dtype = _checked_scores(model, Z)
     kernel = guarded(model.kernel)
@@ -140,7 +142,10 @@ def kpca_preimage(
             result = linear_preimages(model, scores)
         elif method == "ridge":
             assert known is not None
-            result = _by_ridge(model, known, scores, alpha, threads, report)
+            regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=threads, progress=report)
+            result = regression.predict(scores, threads, report)
+            if not kernel.by_number:  # else these are rows beside a matrix, or of objects
+                result = model.in_units_of_rows(result)
         else:
             search = Search(model, kernel, known, _start(model, start, scores), tol, max_iter)
             result, warning = search.run(scores, threads, report)
@@ -236,13 +241,6 @@ def kpca_denoise(
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def _check_alpha(alpha: Any) -> None:
-    if alpha is None:
-        return
-    if not 0.0 < (as_float(alpha) or 0.0) < np.inf:
-        raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
-
-
 def _checked_scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
     rows = as_rows(Z, name="Z", purpose="kpca_preimage")
     check_finite(rows, name="Z", purpose="kpca_preimage")
@@ -315,7 +313,7 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
         rows = Rows(model.projector.landmarks)
         if model.projector.grows_with_n:
             return _training(model, rows)
-    return Known(rows, model.projector.scores(kernel, rows, n_threads))
+    return Known(rows, scores_of(model.projector, kernel, rows, n_threads))
 
 
 def _training(model: KPCAModel, rows: Rows) -> Known:
@@ -339,7 +337,7 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     t mean + W (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
     """
     if kernel.translation != "kernel":
-        return model.projector.scores(kernel, rows, n_threads)
+        return scores_of(model.projector, kernel, rows, n_threads)
     products = model.projector.products(kernel, rows, n_threads)
     b, square = model.projector.of_the_mean()
     inside, along = products[:, :-1], products[:, -1]  # W' phi(x) and <phi(x), mean>
@@ -371,16 +369,3 @@ def linear_preimages(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     P = features.mean + Z @ features.duals.T
     M = features.map.features(np.eye(model.n_features))  # phi(x) = x M
     return model.in_units_of_rows(np.linalg.lstsq(M.T, P.T, rcond=None)[0].T)
-
-
-def _by_ridge(
-    model: KPCAModel,
-    known: Known,
-    Z: np.ndarray,
-    alpha: float | None,
-    n_threads: int,
-    progress: parallel.Progress | None,
-) -> np.ndarray:
-    regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
-    rows = regression.predict(Z, n_threads, progress)
-    return rows if known.rows.shift is None and model.kernel.by_number else model.in_units_of_rows(rows)

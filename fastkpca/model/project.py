@@ -13,7 +13,7 @@ from ..base.room import DEFAULT_MEMORY
 from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
-from .projector import Projector
+from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import new_rows
 
@@ -87,20 +87,18 @@ def kpca_project(
         check_finite(rows)
     shape = (rows.n_samples, model.n_components)
     result = check_out(out, shape, dtype, rows)
-    if rows.distributed:
-        scores = _lazy_scores(rows, model.projector, kernel, shape[1], dtype)
-        return scores if result is None else _stored(rows, scores, result)
     size = shape[0] * shape[1] * dtype.itemsize
-    if result is None and not rows.in_memory and size > DEFAULT_MEMORY:
+    if result is None and not (rows.in_memory or rows.distributed) and size > DEFAULT_MEMORY:
         raise ValueError(
             f"the scores of {shape[0]} rows take {size / 1e9:.3g} GB; give out=, a memory map or a dataset of "
             f"shape {shape} and type {dtype}"
         )
-    result = np.empty(shape, dtype=dtype) if result is None else result
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        model.projector.project(kernel, rows, result, parallel.threads_for(kernel, n_threads), report)
-    _check_scores(result, model.kernel)
-    return result
+        threads = parallel.threads_for(kernel, n_threads)
+        scores = write_scores(rows, kernel, model.projector, None, result, dtype, threads, report)
+    if not rows.distributed:
+        _check_scores(scores, model.kernel)
+    return scores
 
 
 def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
@@ -114,29 +112,18 @@ def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
             )
 
 
-def _lazy_scores(
-    rows: Rows,
-    projector: Projector,
-    kernel: Kernel,
-    n_components: int,
-    dtype: np.dtype,
-) -> Any:
+def _lazy_scores(rows: Rows, projector: Projector, kernel: Kernel, dtype: np.dtype) -> Any:
     """The scores as a Dask array, chunked as the rows."""
     frame = rows.frame  # the task goes to the workers, and the rows do not
 
     def task(block: np.ndarray, first: int) -> np.ndarray:
-        scores = np.empty((len(block), n_components), dtype=dtype)
+        scores = np.empty((len(block), projector.n_components), dtype=dtype)
         check_finite(Rows(block), first=first)
         projector.project(kernel, Rows(block, **frame), scores, 1)
         _check_scores(scores, kernel, first)
         return scores
 
-    return rows.source.lazily(task, n_components, dtype, alone=not kernel.thread_safe)
-
-
-def _stored(rows: Rows, lazy: Any, place: Any) -> Any:
-    rows.source.store(lazy, place)
-    return place
+    return rows.source.lazily(task, projector.n_components, dtype, alone=not kernel.thread_safe)
 
 
 def write_scores(
@@ -149,23 +136,24 @@ def write_scores(
     n_threads: int,
     report: parallel.Progress | None,
 ) -> Any:
-    """The scores of the rows that the projector was made from, in ``result`` where it is given.
+    """The scores of rows, in ``result`` where it is given.
 
     ``score`` (N, c) are the scores where they are known; else the projector computes them in one pass. Those
     of distributed rows are lazy where no place for them is given.
     """
-    shape = (rows.n_samples, projector.n_components)
     if rows.distributed:
         if score is None:
-            lazy = _lazy_scores(rows, projector, kernel, shape[1], dtype)
+            lazy = _lazy_scores(rows, projector, kernel, dtype)
         else:
             lazy = rows.source.wrap(score.astype(dtype, copy=False))
-        return lazy if result is None else _stored(rows, lazy, result)
-    if result is None and score is not None:
-        return np.ascontiguousarray(score, dtype=dtype)
-    result = np.empty(shape, dtype=dtype) if result is None else result
-    if score is None:
+        if result is None:
+            return lazy
+        rows.source.store(lazy, result)
+    elif score is None:
+        result = np.empty((rows.n_samples, projector.n_components), dtype) if result is None else result
         projector.project(kernel, rows, result, n_threads, report)
+    elif result is None:
+        result = np.ascontiguousarray(score, dtype=dtype)
     else:
         sink = Sink(result)
         sink.write(score)

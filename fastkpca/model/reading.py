@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from ..base.stored import Record, refusing
 from ..kernels import guarded
 from ..maps.stored import restored, stored_size
 from .feature_projector import FeatureProjector
-from .projector import Projector
 from .sample_projector import SampleProjector
 
 __all__ = [
+    "OF_CERTIFICATE",
+    "SPECTRUM",
+    "Projector",
     "read_info",
     "read_kind",
     "read_left_out",
@@ -28,6 +30,14 @@ __all__ = [
     "read_weights",
     "restore_map",
 ]
+
+Projector: TypeAlias = FeatureProjector | SampleProjector
+
+
+OF_CERTIFICATE = ("eigenvalue_bounds", "angle_bounds", "clusters")
+SPECTRUM = ("eigenvalues", *OF_CERTIFICATE)
+"""A model's own arrays with an entry for each component, all but the first as the certificate has them. To add one,
+compute it there, name it here, check it in ``read_spectrum``, and make it a field of ``KPCAModel``."""
 
 
 def read_names(record: Record, d: int) -> tuple[str, ...] | None:
@@ -68,7 +78,7 @@ def read_spectrum(record: Record, n: int) -> dict[str, Any]:
     clusters = record.array("clusters", (c,), kind="i", least=0)
     if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
         raise record.refuse("its clusters are not numbered one after the other")
-    return {"eigenvalues": eigenvalues, "eigenvalue_bounds": bounds, "angle_bounds": angles, "clusters": clusters}
+    return {name: record.arrays[name] for name in SPECTRUM}
 
 
 def read_kind(record: Record) -> dict[str, Any]:

@@ -19,13 +19,12 @@ from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import Kernel, guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import reading
-from .feature_projector import FeatureProjector
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
-from .projector import Projector
+from .reading import SPECTRUM, Projector
 
-__all__ = ["KPCAModel", "check_model", "leading", "load", "save"]
+__all__ = ["BY_COMPONENT", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
 
 LOADINGS = (
     "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
@@ -81,8 +80,10 @@ PLAIN = (
     "_left_out",
 )
 """What the header of a model's file has as it is."""
-ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift", "scale")
-"""What its arrays are, beside those of the projector, the moments and the limits."""
+BY_COMPONENT = (*SPECTRUM, "latent", "explained")
+"""What has an entry for each component: what the model holds, and what is computed from that."""
+ARRAYS = (*SPECTRUM, "shift", "scale")
+"""What the arrays of a model's file are, beside those of the projector, the moments and the limits."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,15 +227,10 @@ class KPCAModel:
         if self.projector.coeff is not None:
             return self.projector.coeff
         coeff = self.score / self.eigenvalues
-        # columns sum to zero already, but for the error of a map's transforms divided by a small eigenvalue
-        if self.sample_weight is None:
-            coeff = coeff - coeff.mean(axis=0) if self.center else coeff
-        elif not self.center:
-            coeff = np.asarray(self.sample_weight, dtype=np.float64)[:, None] * coeff
-        else:
-            w = np.asarray(self.sample_weight, dtype=np.float64)[:, None]
-            coeff = w * (coeff - (w * coeff).sum(axis=0) / w.sum())
-        return coeff.astype(self.score.dtype, copy=False)
+        w = 1.0 if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)[:, None]
+        if self.center:  # columns sum to zero, but for the error of a map's transforms divided by a small eigenvalue
+            coeff = coeff - (w * coeff).sum(axis=0) / self.count
+        return (w * coeff).astype(self.score.dtype, copy=False)
 
     @cached_property
     def tsquared(self) -> np.ndarray:
@@ -265,7 +261,7 @@ class KPCAModel:
         return (
             f"<KPCAModel: {self.kernel!r}{how}, {self.n_components} components{explaining}, "
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
-            f"{self.bounds_text} intervals within {self._widest_interval():.1e} of the largest eigenvalue{grows}>"
+            f"{self.bounds_text} intervals within {widest_interval(self):.1e} of the largest eigenvalue{grows}>"
         )
 
     if not TYPE_CHECKING:  # a type checker then still finds wrong names
@@ -287,31 +283,18 @@ class KPCAModel:
             ("kernel", repr(self.kernel)),
             ("rows and columns", f"{self.n_samples} × {self.n_features}"),
             ("method", self.plan.method),
-            ("intervals", f"{self.bounds_text}, at most {self._widest_interval():.1e} of the largest eigenvalue wide"),
+            ("intervals", f"{self.bounds_text}, at most {widest_interval(self):.1e} of the largest eigenvalue wide"),
         ]
-        lines = []
-        for i in range(min(self.n_components, 10)):
-            low, high = self.eigenvalue_bounds[i]
-            percent = f"{self.explained[i]:.2f} %" if np.isfinite(self.explained[i]) else "unknown"
-            lines.append((str(i + 1), f"{self.eigenvalues[i]:.6g}", f"{low:.6g} to {high:.6g}", percent))
-        more = f"and {self.n_components - len(lines)} more" if len(lines) < self.n_components else ""
+        heads, lines = component_table(self, digits=6)
+        more = f"and {len(lines) - 10} more" if len(lines) > 10 else ""
         if not self.kernel.positive_semidefinite:
             facts.append(("explained", f"of {self.explained_of}"))
-        return html_table("Kernel PCA", facts, ("component", "eigenvalue", "interval", "explained"), lines, more)
-
-    def _widest_interval(self) -> float:
-        """The width of the widest interval over the largest eigenvalue."""
-        return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]) / self.eigenvalues[0])
+        return html_table("Kernel PCA", facts, heads, lines[:10], more)
 
     def __reduce__(self) -> tuple:
-        """For pickle and copy: a feature map becomes its state, and the plan loses the functions of its offers."""
-        parts = {x.name: vars(self)[x.name] for x in fields(self)} | {"plan": None}
-        projector: Any = self.projector
-        state = projector.map_state() if isinstance(projector, FeatureProjector) else None
-        if state is not None:
-            parts["projector"] = replace(projector, map=None)
-            parts["_moments"] = None if self._moments is None else self._moments.state()
-        return _unpickled, (parts, self.plan.state(), state)
+        """For pickle and copy: the plan loses the functions of its offers."""
+        parts = {x.name: vars(self)[x.name] for x in fields(self)}
+        return _unpickled, (parts | {"plan": None}, self.plan.state())
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
@@ -396,15 +379,23 @@ def _try(model: KPCAModel) -> None:
         raise ModelFileError("the model does not project rows to finite scores: its kernel, map and weights do not fit")
 
 
-def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]] | None) -> KPCAModel:
-    if state is not None:
-        projector = parts["projector"]
-        n_features = len(projector.axes)
-        feature_map = reading.restore_map(parts["kernel"], *state, n_features=n_features, n_columns=parts["n_features"])
-        parts["projector"] = replace(projector, map=feature_map)
-        if parts["_moments"] is not None:
-            parts["_moments"] = feature_map.new_moments().restore(*parts["_moments"])
+def _unpickled(parts: dict, plan: dict) -> KPCAModel:
     return KPCAModel(**parts | {"plan": Plan.from_state(plan)})
+
+
+def widest_interval(model: KPCAModel, c: int | None = None) -> float:
+    """The width of the widest interval, of the first c, over the largest eigenvalue."""
+    return float(np.ptp(model.eigenvalue_bounds[:c], axis=1).max() / model.eigenvalues[0])
+
+
+def component_table(model: KPCAModel, digits: int) -> tuple[list[str], list[tuple[str, ...]]]:
+    """(heads of the columns, the cells of each component): what the command line and a notebook show."""
+    low, high = model.eigenvalue_bounds.T
+    columns = {"eigenvalue": model.eigenvalues, "lower end": low, "upper end": high}
+    cells = {"PC": [str(i + 1) for i in range(model.n_components)]}
+    cells |= {head: [f"{value:.{digits}g}" for value in values] for head, values in columns.items()}
+    cells["explained"] = [f"{percent:.3f} %" if np.isfinite(percent) else "unknown" for percent in model.explained]
+    return list(cells), list(zip(*cells.values()))
 
 
 def leading(model: KPCAModel, signs: np.ndarray) -> KPCAModel:
@@ -412,10 +403,7 @@ def leading(model: KPCAModel, signs: np.ndarray) -> KPCAModel:
     c = len(signs)
     return replace(
         model,
-        eigenvalues=model.eigenvalues[:c],
-        eigenvalue_bounds=model.eigenvalue_bounds[:c],
-        angle_bounds=model.angle_bounds[:c],
-        clusters=model.clusters[:c],
+        **{name: vars(model)[name][:c] for name in SPECTRUM},
         projector=model.projector.leading(signs),
         _score=None if model._score is None else model._score[:, :c] * signs,
         limits=None,

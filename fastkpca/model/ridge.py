@@ -38,9 +38,8 @@ PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
 """What pivots may leave of the trace, and the least ridge over the sum of the weights: below it the rows that follow
 depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
-"""Multiples of the median heuristic's sigma that are tried, on a sample."""
-TRIAL_FEATURES = 256
-"""Pivots with which widths are tried, on as many rows as there may be pivots of the regression."""
+"""Multiples of the median heuristic's sigma that are tried: with a quarter of the pivots, on as many rows as there may
+be pivots of the regression."""
 NEAR = 1e-3
 """Rows are copies where their scores are so near, over the median distance: a solver's error parts them too."""
 SKETCH = 64
@@ -135,7 +134,7 @@ def fit_ridge(
     known, targets = Rows(held.scores, weights=trial), Rows(shares @ rows.take(few), weights=trial)
     heuristic = median_distance(held.scores) / np.sqrt(2.0)
     widths = [factor * heuristic for factor in WIDTHS]
-    errors = [_solve(known, targets, sigma, TRIAL_FEATURES, held, alpha)[1] for sigma in widths]
+    errors = [_solve(known, targets, sigma, MAX_FEATURES // 4, held, alpha)[1] for sigma in widths]
     every = Rows(np.ascontiguousarray((scores - origin) / unit, dtype=np.float64), weights=weights)
     sigma = widths[int(np.argmin(errors))]
     found, _ = _solve(every, rows, sigma, MAX_FEATURES, held, alpha, n_threads, progress)

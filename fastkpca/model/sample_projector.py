@@ -16,14 +16,16 @@ from ..products.exact import ExactSummation
 from ..rows.sinks import Sink
 from ..rows.summary import summarize
 from ..rows.view import Rows
-from .projector import NewRows, Projector, SquaredErrors
+from .projector import NewRows, SquaredErrors
 
 __all__ = ["SampleProjector"]
 
 
 @dataclass(frozen=True, eq=False)
-class SampleProjector(Projector):
+class SampleProjector:
     """Projects through the training rows: (k(x, X) - column means)' coeff. Its size grows with their number.
+
+    What its methods return is said in ``FeatureProjector``, which has the same.
 
     Attributes
     ----------

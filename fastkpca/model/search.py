@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+import scipy  # scipy.spatial is loaded where it is used first
 
 from ..base import parallel
+from ..base.caching import cached_property
 from ..base.protocol import Kernel
 from ..kernels.gaussian import median_distance
 from ..rows.view import Rows
@@ -31,6 +34,18 @@ class Known:
     rows: Rows
     scores: np.ndarray
 
+    @cached_property
+    def _tree(self) -> tuple[Any, float]:
+        """The scores over the largest of them, so that no square overflows, and that."""
+        largest = float(np.abs(self.scores).max()) or 1.0
+        return scipy.spatial.cKDTree(self.scores / largest), largest
+
+    def nearest(self, z: np.ndarray) -> np.ndarray:
+        """Numbers of the rows with the nearest scores, (STARTS, b) or fewer."""
+        tree, largest = self._tree
+        far = np.sqrt(np.finfo(np.float64).max) / z.shape[1]
+        return tree.query(np.clip(z / largest, -far, far), np.arange(1, 1 + min(STARTS, tree.n)))[1].T
+
 
 class Search:
     """Descents to the rows whose images are nearest to points of feature space, in blocks of points."""
@@ -52,8 +67,7 @@ class Search:
 
         def task(i: int) -> tuple[int, int]:
             block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
-            with np.errstate(all="ignore"):  # a step too far is taken back
-                end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
+            end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
             result[block] = end.x
             return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
 
@@ -69,7 +83,7 @@ class Search:
             )
         return self.model.in_units_of_rows(result), "; ".join(warnings)
 
-    @np.errstate(over="ignore", invalid="ignore")  # a step to where values are not finite is not taken
+    @np.errstate(all="ignore")  # a step to where values are not finite is not taken
     def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
         """From the best of the starts of each point, and from the others where that fails."""
         target = self.target(z)
@@ -109,7 +123,7 @@ def _starts(target: Target, z: np.ndarray, known: Known | None, start: np.ndarra
     if known is None:
         starts = [np.zeros((len(z), d))]
     else:
-        near = _nearest_scores(known.scores, z).T
+        near = known.nearest(z)
         rows = np.stack([known.rows.take(index) for index in near])
         order = np.argsort([target(candidate, every).objective for candidate in rows], axis=0, kind="stable")
         starts = [np.ascontiguousarray(rows[best, every]) for best in order]
@@ -121,22 +135,3 @@ def _visible(target: Target, start: np.ndarray, other: np.ndarray) -> np.ndarray
     values = target(start, np.arange(len(start)))
     visible = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
     return np.where(visible[:, None], start, other)
-
-
-def _nearest_scores(scores: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Numbers of the known rows with the nearest scores, (b, STARTS) or fewer."""
-    n, step = len(scores), 8192
-    k = min(STARTS, n)
-    largest = max(float(np.abs(scores).max()), float(np.abs(z).max()), np.finfo(np.float64).tiny)
-    z = z / largest  # so that no square overflows
-    nearest = np.full((len(z), k), np.inf)
-    index = np.zeros((len(z), k), dtype=np.intp)
-    for start in range(0, n, step):
-        tile = scores[start : start + step] / largest
-        distance = np.einsum("ij,ij->i", tile, tile) - 2.0 * (z @ tile.T)
-        few = np.argpartition(distance, min(k, len(tile)) - 1, axis=1)[:, :k]
-        joined = np.concatenate([nearest, np.take_along_axis(distance, few, axis=1)], axis=1)
-        numbers = np.concatenate([index, few + start], axis=1)
-        order = np.argsort(joined, axis=1, kind="stable")[:, :k]
-        nearest, index = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
-    return index

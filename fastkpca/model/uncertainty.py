@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -171,31 +171,26 @@ def kpca_uncertainty(
     True
     """
     model = check_model(model)
-    options = _checked_options(model, level, n_bootstrap, n_permutations, n_components)
+    k = _checked_components(model, level, n_components)
+    n_bootstrap = check_count(n_bootstrap, "n_bootstrap", least=100)
+    n_permutations = check_count(n_permutations, "n_permutations", least=0)
     generator = check_rng(rng)
     given = _given_rows(model, X, sample_weight)
     threads = parallel.threads_for(given.kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        over = score_pass(model, given, options.k, int(generator.integers(2**63)))
+        over = score_pass(model, given, k, int(generator.integers(2**63)))
         sample = Sample(given.rows.reduce(over, n_threads=threads, progress=report), model.center)
         _check_same(model, sample)
-        drawn = resampled(sample, options.n_bootstrap, int(generator.integers(2**63)), threads, report)
-        result = _intervals(sample, drawn, options)
-        if options.n_permutations and given.rows.n_features > 1:
-            result = replace(result, **_tested(given, model.center, options, generator, threads, report))
+        drawn = resampled(sample, n_bootstrap, int(generator.integers(2**63)), threads, report)
+        result = _intervals(sample, drawn, float(level))
+        if n_permutations and given.rows.n_features > 1:
+            tested = _tested(given, model.center, k, float(level), n_permutations, generator, threads, report)
+            result = replace(result, **tested)
     return replace(result, n_samples=given.rows.n_samples)
 
 
-class _Options(NamedTuple):
-    level: float
-    n_bootstrap: int
-    n_permutations: int
-    k: int
-
-
-def _checked_options(
-    model: KPCAModel, level: Any, n_bootstrap: Any, n_permutations: Any, n_components: Any
-) -> _Options:
+def _checked_components(model: KPCAModel, level: Any, n_components: Any) -> int:
+    """How many components to tell of."""
     kernel = model.kernel
     if not kernel.takes_points:
         raise ValueError(f"{kernel!r} has no rows of coordinates to draw; fit with a kernel on the rows themselves")
@@ -212,8 +207,7 @@ def _checked_options(
         raise ValueError(f"n_components is {k}; the model has {model.n_components}")
     if k > most:
         raise ValueError(f"n_components is {k}; {model.count:.6g} rows tell of {most} at most")
-    permutations = check_count(n_permutations, "n_permutations", least=0)
-    return _Options(float(level), check_count(n_bootstrap, "n_bootstrap", least=100), permutations, k)
+    return k
 
 
 def _given_rows(model: KPCAModel, X: Any, sample_weight: Any) -> NewRows:
@@ -253,20 +247,20 @@ def _check_same(model: KPCAModel, sample: Sample) -> None:
         )
 
 
-def _intervals(sample: Sample, drawn: Statistics, options: _Options) -> Uncertainty:
+def _intervals(sample: Sample, drawn: Statistics, level: float) -> Uncertainty:
     """Bootstrap-t: estimate - standard error * quantiles of (resample - estimate) / (its own standard error)."""
     estimate = sample.statistics(np.ones((1, len(sample.sums.weight))))
-    miss = 0.5 * (1.0 - options.level)
+    miss, k = 0.5 * (1.0 - level), drawn.axes.shape[-1]
     t = (drawn.parameters - estimate.parameters) / drawn.errors
     # order statistics of t and the t of the truth, which is one more of them
     low, high = np.quantile(t, [1.0 - miss, miss], axis=0, method="weibull")
     n = sample.n
     # the degrees of freedom that mean and axes took from the influences, as for other sandwich estimates
-    errors = estimate.errors[0] * np.sqrt(n / (n - options.k - 1.0))
+    errors = estimate.errors[0] * np.sqrt(n / (n - k - 1.0))
     centre = estimate.parameters[0] - sample.outside_bias()
     ends = np.stack([centre - low * errors, centre - high * errors], axis=-1)
     shares, intervals = _percent(estimate.parameters[0, 1:]), _percent(ends[1:])
-    angles, mixed = _angles(drawn, sample, options.level)
+    angles, mixed = _angles(drawn, sample, level)
     with np.errstate(over="ignore"):  # an end is infinite where nothing bounds it: one row has all the variance
         variances = np.exp(ends[0])
     return Uncertainty(
@@ -278,8 +272,8 @@ def _intervals(sample: Sample, drawn: Statistics, options: _Options) -> Uncertai
         cumulative_interval=intervals[1],
         angles=angles,
         separated=mixed < MIXED,
-        level=options.level,
-        n_bootstrap=options.n_bootstrap,
+        level=level,
+        n_bootstrap=len(drawn.axes),
     )
 
 
@@ -303,7 +297,14 @@ def _angles(drawn: Statistics, sample: Sample, level: float) -> tuple[np.ndarray
 
 
 def _tested(
-    given: NewRows, center: bool, options: _Options, rng: np.random.Generator, n_threads: int, progress: Any
+    given: NewRows,
+    center: bool,
+    k: int,
+    level: float,
+    n_permutations: int,
+    rng: np.random.Generator,
+    n_threads: int,
+    progress: Any,
 ) -> dict[str, Any]:
     """Shares of the variance of the leading components of some rows, and of these with their columns permuted."""
     rows = given.rows
@@ -311,8 +312,8 @@ def _tested(
     copies = np.repeat(np.arange(rows.n_samples), counts)
     numbers = np.sort(rng.choice(copies, min(len(copies), PERMUTED_ROWS), replace=False))
     X = rows.take(numbers)
-    k = min(options.k, len(X) - 1)
-    seeds = rng.integers(2**63, size=options.n_permutations)
+    k = min(k, len(X) - 1)
+    seeds = rng.integers(2**63, size=n_permutations)
 
     def task(i: int) -> np.ndarray:
         if i == 0:
@@ -325,11 +326,11 @@ def _tested(
     observed, *permuted = run
     larger = (np.array(permuted) >= observed).sum(axis=0)
     p_values = (1.0 + larger) / (len(seeds) + 1.0)
-    real = p_values <= 1.0 - options.level + 1e-12
+    real = p_values <= 1.0 - level + 1e-12
     return {
         "n_significant": int(np.argmin(real)) if not real.all() else len(real),
         "p_values": p_values,
-        "permuted": 100.0 * np.quantile(permuted, options.level, axis=0, method="higher"),
+        "permuted": 100.0 * np.quantile(permuted, level, axis=0, method="higher"),
     }
 
 

@@ -15,7 +15,7 @@ from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from ..rows.values import check_finite
-from ._figure import FEW, colour_map, component_label, given_axes, new_axes, require_matplotlib, short
+from ._figure import FEW, colour_map, component_label, require_matplotlib, several_axes, short
 from ._scores import check_components, check_labels, check_number_of, draw_points
 
 if TYPE_CHECKING:
@@ -144,13 +144,16 @@ def contours(
     cmap = colour_map(cmap)
     values = kpca_project(model, grid)[:, chosen]
 
-    axes = _axes(ax, len(chosen))
+    columns = {1: 1, 2: 2, 4: 2}.get(len(chosen), 3)
+    axes = several_axes(ax, len(chosen), "components", columns, (6.2, 5) if len(chosen) == 1 else (3.6, 3.1))
     classes: list[Any] = []
     for one, i, column in zip(axes, chosen, values.T):
         _draw(one, x, y, column.reshape(len(y), len(x)), levels, cmap)
         if points and rows is not None:
             seen = slice(None) if len(rows) <= FEW else np.random.default_rng(0).permutation(len(rows))[:FEW]
-            classes = _rows_on_top(one, rows[seen][:, [first, second]], None if labels is None else labels[seen])
+            look: dict[str, Any] = {"color": "black", "s": 5} if labels is None else {"edgecolors": "black", "s": 10}
+            of_seen = None if labels is None else labels[seen]
+            classes = draw_points(one, rows[seen][:, [first, second]], of_seen, bar=False, **look)
         one.set_xlim(spans[0])
         one.set_ylim(spans[1])
         one.set_xlabel(_label(names, first))
@@ -160,7 +163,7 @@ def contours(
         axes[0].figure.legend(handles=classes, loc="outside upper center", ncols=min(len(classes), 6), frameon=False)
     elif classes:
         axes[-1].legend(handles=classes, fontsize="small")
-    return np.array(axes, dtype=object) if several else axes[0]
+    return axes if several else axes[0]
 
 
 def _rows(model: Any, X: Any) -> np.ndarray | None:
@@ -230,18 +233,6 @@ def _grid(
     return grid, x, y
 
 
-def _axes(ax: Any, count: int) -> list[Any]:
-    if ax is None:
-        columns = {1: 1, 2: 2, 4: 2}.get(count, 3)
-        lines = -(-count // columns)
-        size = (6.2, 5) if count == 1 else (3.6 * columns, 3.1 * lines)
-        every = list(new_axes(lines, columns, size).flat)
-        for empty in every[count:]:
-            empty.remove()
-        return every[:count]
-    return list(given_axes(ax, count, "components"))
-
-
 def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int, cmap: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
@@ -255,12 +246,6 @@ def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int
         ax.contour(x, y, values, levels=[0.0], colors="black", linewidths=1.4)
     bar = ax.figure.colorbar(filled, ax=ax, pad=0.02)
     bar.outline.set_visible(False)
-
-
-def _rows_on_top(ax: Any, points: np.ndarray, labels: np.ndarray | None) -> list[Any]:
-    if labels is None:
-        return draw_points(ax, points, None, color="black", s=5)
-    return draw_points(ax, points, labels, bar=False, s=10, edgecolors="black")
 
 
 def _label(names: Sequence[str], i: int) -> str:

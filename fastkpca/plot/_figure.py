@@ -115,8 +115,15 @@ def _checked(ax: Any) -> Any:
     return ax
 
 
-def given_axes(ax: Any, count: int, of_what: str) -> np.ndarray:
-    """The array of axes that the caller gave, as many as needed."""
+def several_axes(ax: Any, count: int, of_what: str, columns: int, size: tuple[float, float]) -> np.ndarray:
+    """The array of axes that the caller gave, as many as needed; or new ones, each of that ``size``, in so many
+    columns."""
+    if ax is None:
+        rows = -(-count // columns)
+        axes = new_axes(rows, columns, (columns * size[0], rows * size[1])).ravel()
+        for empty in axes[count:]:
+            empty.remove()
+        return axes[:count]
     axes = np.ravel(np.asarray(ax, dtype=object))
     if len(axes) != count:
         raise ValueError(f"{count} {of_what} and {len(axes)} axes; one for each is needed")
@@ -187,13 +194,14 @@ def word_ticks(ax: Any, words: list[str]) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(named))
 
 
-def bars(ax: Any, names: list[str]) -> None:
-    """The frame of horizontal bars at 0, 1, ..., the first on top."""
+def bars(ax: Any, names: list[str]) -> Any:
+    """Axes for horizontal bars at 0, 1, ..., the first on top: those given, or new ones."""
+    ax = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(names)))
     ax.set_yticks(np.arange(len(names)), [short(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlim(left=0)
     ax.tick_params(axis="y", length=0)
     light_grid(ax, "x")
+    return ax
 
 
 def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.checks import check_count
 from ..model.importance import Importance, kpca_importance
 from ..model.result import check_model
-from ._figure import BLUE, GREY, ORANGE, axes_or_new, bars, set_names
+from ._figure import BLUE, GREY, ORANGE, bars, set_names
 from ._scores import check_components, scores
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
     if measured.standard_errors is not None:
         total = max(float(measured.importance[component].sum()), 1e-300)
         error = 100.0 * measured.standard_errors[component][order] / total
-    drawn = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(order)))
+    drawn = bars(ax, [measured.names[i] for i in order])
     looks = {  # hatches and a light grey tell them apart in a grey print
         1: (BLUE, "rises", None),
         -1: (ORANGE, "falls", "//"),
@@ -85,7 +85,7 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
             drawn.barh(place[of_sign], percent[of_sign], color=colour, label=label, height=0.72, **edge)
     if error is not None:
         drawn.errorbar(percent, place, xerr=error, fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
-    bars(drawn, [measured.names[i] for i in order])
+    drawn.set_xlim(left=0)
     drawn.set_xlabel(f"share of the importance for component {component + 1} (%)")
     if signed:
         anchor = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}

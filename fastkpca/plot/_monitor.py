@@ -19,11 +19,10 @@ from ._figure import (
     axes_or_new,
     bars,
     date_ticks,
-    given_axes,
     key_above,
-    new_axes,
     open_frame,
     set_names,
+    several_axes,
     whole_numbers,
     word_ticks,
 )
@@ -99,13 +98,10 @@ def monitor(
         raise ValueError(f"t2 has {m} values and spe {len(charts[-1][1])}; give both of the same rows")
     place, words = (np.arange(m), None) if x is None else _places(x, m)
     check_name(x_label, "x_label", "text")
-    if ax is None:
-        axes = new_axes(len(charts), 1, (8, 2.9 * len(charts) + 0.4))[:, 0]
-        for one in axes[:-1]:  # the rows are named below the last
-            one.sharex(axes[-1])
-            one.tick_params(labelbottom=False)
-    else:
-        axes = given_axes(ax, len(charts), "charts")
+    axes = several_axes(ax, len(charts), "charts", 1, (8, 3.1))
+    for one in axes[:-1] if ax is None else ():  # the rows are named below the last
+        one.sharex(axes[-1])
+        one.tick_params(labelbottom=False)
     for one, (name, values, limit, method) in zip(axes, charts):
         _draw(one, place, values, limit, f"{_share_of(limits)} limit ({method})", name)
         if words is not None:
@@ -236,10 +232,9 @@ def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns
         raise ValueError(f"there is no row {row}: the contributions are of {m}, counted from 0")
     order = which.ranking(row)[: check_count(n_columns, "n_columns")]
     percent = 100.0 * which.contributions[row, order] / max(abs(float(which.of_rows[row])), np.finfo(float).tiny)
-    drawn = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(order)))
+    drawn = bars(ax, [which.names[i] for i in order])
     drawn.barh(np.arange(len(order)), percent, color=BLUE, height=0.72)
-    bars(drawn, [which.names[i] for i in order])
-    drawn.set_xlim(right=1.4 * max(float(percent.max()), 1.0))
+    drawn.set_xlim(0, 1.4 * max(float(percent.max()), 1.0))
     drawn.set_xticks([x for x in drawn.get_xticks() if x <= 100.0 or x <= percent.max()])
     for place, (i, length) in enumerate(zip(order, percent)):
         text = f"best at {which.values[row, i]:.4g}" if length >= 1.0 else ""

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.checks import check_choice, check_list, check_numbers
 from ..base.rounding import EPS
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
-from ..model.result import KPCAModel, check_model
+from ..model.result import KPCAModel, check_model, widest_interval
 from ._figure import (
     AMBER,
     BLUE,
@@ -83,7 +83,7 @@ def accuracy(
         raise ValueError(f"tol is {asked.min():g}; give {need}")
     order = np.argsort(asked, kind="stable")
     asked, models = asked[order], [models[i] for i in order]
-    width = np.array([np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0] for model in models])
+    width = np.array([widest_interval(model) for model in models])
     error = None if reference is None else np.array([_error(model, reference) for model in models])
     drawn = axes_or_new(ax, (6, 5))
     drawn.set_xscale("log")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.checks import check_count, check_flag
-from ..model.result import KPCAModel, check_model
+from ..model.result import KPCAModel, check_model, widest_interval
 from ..model.uncertainty import Uncertainty
 from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, key_above, plain_numbers, whole_numbers
 
@@ -95,7 +95,6 @@ def _numerical(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
     """The eigenvalues with the intervals of the model."""
     c = len(number)
     values, bounds = model.eigenvalues[:c], model.eigenvalue_bounds[:c]
-    width = float(np.max(bounds[:, 1] - bounds[:, 0]) / model.eigenvalues[0])
     # a bar down to here means on this scale that there is no lower bound
     foot = float(values.min()) / 10
     low = np.maximum(bounds[:, 0], foot)
@@ -113,7 +112,7 @@ def _numerical(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
         elinewidth=float(np.clip(60 / c, 0.6, 1.2)),
         capsize=float(np.clip(90 / c, 0, 4)),
         capthick=0.9,  # without it markeredgewidth=0 removes the caps
-        label=f"eigenvalue, {model.bounds_text} interval ≤ {width:.1g} of the largest",
+        label=f"eigenvalue, {model.bounds_text} interval ≤ {widest_interval(model, c):.1g} of the largest",
     )
     plain_numbers(ax.yaxis)
     return interval

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,13 @@ from .._core import tiles as _tiles
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.protocol import Kernel, NormPass, Summation
+from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_tiles
 from .near import LOOKED_AT
 from .vectors import columns_of, with_ones
 
-__all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
+__all__ = ["ExactSummation", "KeptSums", "band_rows", "kept_bytes", "sum_terms"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -149,6 +151,33 @@ class _BlockPair:
         return left, None if same else right, None if means is None else (float(sums[0]), float(sums[1]))
 
 
+@dataclass(frozen=True)
+class KeptSums:
+    """What is known in float64 of values that are kept in float32.
+
+    Attributes
+    ----------
+    shift : float
+        It is taken off them before they are rounded.
+    row_sums : ndarray (N,)
+        K 1.
+    square : float
+        sum_ij (K_ij - shift)^2.
+    """
+
+    shift: float
+    row_sums: np.ndarray
+    square: float
+
+    @property
+    def unit_error(self) -> float:
+        """Bound on the norm of the error of a product with a unit vector, but for a constant.
+
+        Values and vectors are rounded once each; a sum in float32 has no more terms than a tile has columns.
+        """
+        return (rounding_factor(TILE) + 4.0) * UNIT32 * float(np.sqrt(self.square)) * (1.0 + 1e-8)
+
+
 class ExactSummation(Summation):
     """K U and K' U with every kernel value computed; in the square case each is computed once and used twice.
 
@@ -205,14 +234,16 @@ class ExactSummation(Summation):
         self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
         self._shift = 0.0
         """The values that are kept are those of the kernel less this."""
+        self.sums: KeptSums | None = None
+        """Of a product in float32, where they are known."""
 
     def in_float32(self) -> ExactSummation:
         """The same product in float32, for searching: of the values that this one keeps, which are computed now.
 
         About their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
         """
-        shift = self._mean_of_some()
-        self.matmat(np.empty((self.shape[0], 0)))
+        shift, n = self._mean_of_some(), self.shape[0]
+        _, row_sums, square, _ = self.pass_with_norm(np.empty((n, 0)), np.full(n, shift), shift)
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
         )
@@ -225,6 +256,7 @@ class ExactSummation(Summation):
                 np.subtract(self._kept[place], shift, out=single._kept[place], casting="same_kind")
 
         parallel.each(task, len(self._places), n_threads=self.n_threads)
+        single.sums = KeptSums(shift, row_sums, square)
         return single
 
     def _mean_of_some(self) -> float:

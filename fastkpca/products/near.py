@@ -16,27 +16,28 @@ from math import sqrt
 import numpy as np
 import scipy  # scipy.sparse, scipy.spatial and scipy.special are loaded where they are used first
 
+from .._core.sparse import COLUMNS
+from .._core.sparse import product as sparse_product
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
-from ..base.rounding import UNIT, rounding_factor
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from .rates import RATE
 from .vectors import columns_of
 
-__all__ = ["LOOKED_AT", "NearSummation", "WithSums", "near_offer", "near_reach", "near_summation"]
+__all__ = ["COLUMNS", "LOOKED_AT", "NearSummation", "WithSums", "near_offer", "near_reach", "near_summation"]
 
 LEFT_OUT = 0.1
 """Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
 LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
-PEAK_BYTES = 56.0
-"""Of a value while the matrix is put together; in the end it takes 12."""
-PANEL = 1 << 19
-"""Values of a task."""
-VALUE_SECONDS, ROW_SECONDS = 3.4e-9, 2e-7
-"""Of a product with eight columns, for each value and each row."""
-NEW_VALUE_SECONDS, NEW_ROW_SECONDS = 6e-8, 1e-6
-"""Of putting the matrix together."""
+ROUNDED_DOWN = 1.0 - 2.0 * UNIT32
+"""Factor of a value before it is rounded to float32, so that it becomes no larger: K - B keeps its sign."""
+PEAK_BYTES = 40.0
+"""Of a value while the matrix is put together; in the end it takes 8."""
+VALUE_SECONDS, ROW_SECONDS, NEW_VALUE_SECONDS = 1.3e-9, 1e-7, 5e-8
+"""Of a product with `COLUMNS`, for each value and for each row; and of putting the matrix together, for each value
+(benchmarks/speed/calibrate.py)."""
 
 
 def near_reach(sigma: float, d: int, tol: float) -> float:
@@ -49,39 +50,42 @@ class NearSummation(Summation):
 
     Parameters
     ----------
-    upper : sparse array (n, n), compressed rows
-        The values above the diagonal, on which there is 1.
+    matrix : sparse array (n, n), compressed rows
+        B.
     order : ndarray (n,)
         Row i of the matrix is the given row order[i]: rows that are near lie near each other in memory.
     """
 
-    def __init__(self, upper: scipy.sparse.csr_array, order: np.ndarray):
-        self.shape, self._order = upper.shape, order
-        n, lower = len(order), upper.T.tocsr()
-        ends = upper.indptr + lower.indptr.astype(np.int64)
-        self.count = n + int(ends[-1])
-        bounds = np.unique(np.r_[0, np.searchsorted(ends, np.arange(0, ends[-1], PANEL)), n])
-        self._panels = [slice(first, end) for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist())]
-        self._parts = [[_rows(half, panel) for half in (lower, upper)] for panel in self._panels]
+    def __init__(self, matrix: scipy.sparse.csr_array, order: np.ndarray):
+        self.shape, self.count, self._order = matrix.shape, matrix.nnz, order
+        self._starts, self._values = matrix.indptr.astype(np.intp), matrix.data
+        self._columns = matrix.indices.astype(np.int32, copy=False)
+        starts = np.searchsorted(self._starts, np.arange(0, self.count, parallel.WORTH_A_TASK // COLUMNS))
+        self._bounds = np.unique(np.append(starts, len(order))).tolist()
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """B U, shape (n, k)."""
-        U = columns_of(U, len(self._order))[self._order]
+        U = columns_of(U, len(self._order))
         product = np.empty_like(U)
+        for j in range(0, U.shape[1], COLUMNS):
+            some = U[self._order, j : j + COLUMNS]
+            wide = np.pad(some, ((0, 0), (0, COLUMNS - some.shape[1])))
+            product[self._order, j : j + COLUMNS] = self._product(wide)[:, : some.shape[1]]
+        return product
+
+    def _product(self, U: np.ndarray) -> np.ndarray:
+        """Of `COLUMNS`, rows in the matrix's own order."""
+        out, ends = np.empty_like(U), self._bounds
 
         def task(i: int) -> None:
-            panel = self._panels[i]
-            lower, upper = (half @ U for half in self._parts[i])
-            lower += upper
-            lower += U[panel]
-            product[self._order[panel]] = lower
+            sparse_product(self._starts, self._columns, self._values, U, ends[i], ends[i + 1], out)
 
-        parallel.each(task, len(self._parts), n_threads=self.n_threads)
-        return product
+        parallel.each(task, len(ends) - 1, n_threads=self.n_threads)
+        return out
 
     @property
     def seconds(self) -> float:
-        """Predicted, for a product with a few columns."""
+        """Predicted, for a product with `COLUMNS`."""
         return VALUE_SECONDS * self.count + ROW_SECONDS * len(self._order)
 
     def distance(self, weights: np.ndarray, sums: np.ndarray, error: float) -> tuple[float, float]:
@@ -124,7 +128,7 @@ def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
     cost = Cost(
         row_flops=RATE.features * (VALUE_SECONDS * count / n + ROW_SECONDS),
         column_flops=0.0,
-        setup_flops=RATE.features * (NEW_VALUE_SECONDS * count + NEW_ROW_SECONDS * n),
+        setup_flops=RATE.features * NEW_VALUE_SECONDS * count,
         memory=PEAK_BYTES * count,
     )
     return Offer("near", cost, lambda X, Y=None: near_summation(X.all(), sigma, reach))
@@ -135,22 +139,17 @@ def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:
     X = np.asarray(X, dtype=np.float64)
     order = scipy.spatial.cKDTree(X).indices
     rows = np.ascontiguousarray(X[order])
-    n, tree = len(rows), scipy.spatial.cKDTree(rows)
-    pairs = tree.query_pairs(reach, output_type="ndarray")
-    values = np.empty(len(pairs))
+    n, coordinates = len(rows), np.ascontiguousarray(rows.T)
+    pairs = scipy.spatial.cKDTree(rows).query_pairs(reach, output_type="ndarray")
+    values = np.ones(2 * len(pairs) + n, dtype=np.float32)
     step = parallel.tile_rows(rows.shape[1])
     for first in range(0, len(pairs), step):
-        x, y = (rows[k] for k in pairs[first : first + step].T)
-        values[first : first + step] = np.exp(-0.5 * np.square((x - y) / sigma).sum(axis=1))
-    upper = scipy.sparse.csr_array((values, pairs.T.astype(np.int32)), shape=(n, n))
-    return NearSummation(upper, order)
-
-
-def _rows(matrix: scipy.sparse.csr_array, panel: slice) -> scipy.sparse.csr_array:
-    """These rows, of which nothing is copied but where they begin."""
-    starts = matrix.indptr[panel.start : panel.stop + 1]
-    values = slice(int(starts[0]), int(starts[-1]))
-    return scipy.sparse.csr_array(
-        (matrix.data[values], matrix.indices[values], starts - starts[0]),
-        shape=(panel.stop - panel.start, matrix.shape[1]),
-    )
+        some = pairs[first : first + step]
+        x, y = (coordinates.take(some[:, end], axis=1) for end in (0, 1))
+        values[first : first + len(some)] = np.exp(-0.5 / sigma**2 * np.square(x - y).sum(axis=0)) * ROUNDED_DOWN
+    values[len(pairs) : -n] = values[: len(pairs)]
+    (i, j), own = pairs.T.astype(np.int32), np.arange(n, dtype=np.int32)
+    places = np.concatenate([i, j, own]), np.concatenate([j, i, own])
+    matrix = scipy.sparse.coo_array((values, places), shape=(n, n))
+    matrix.has_canonical_format = True  # no place comes twice: nothing is to be sorted
+    return NearSummation(matrix.tocsr(), order)

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from ..errors import DataFileError
 from . import readmat
 
-__all__ = ["Mat", "Npz", "data_file_errors", "read_npy"]
+__all__ = ["Mat", "Npz", "data_file_errors"]
 
 
 @contextmanager
@@ -37,11 +37,6 @@ def data_file_errors(name: str, what: str, errors: tuple[type[Exception], ...] =
     except errors as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataFileError(f"{name} {what}: {reason}") from error
-
-
-def read_npy(path: str | os.PathLike) -> np.ndarray:
-    with data_file_errors(str(path), "cannot be read"):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 class Npz:

@@ -16,6 +16,7 @@ from .columns import listed
 from .dask import dask_source
 from .foreign import find_source, frame_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
 from .sources import Source, TableSource
+from .values import not_finite
 from .view import EXACT, Rows
 
 __all__ = ["as_csr", "as_rows", "check_enough"]
@@ -148,16 +149,12 @@ def _check_parts(X: Any) -> None:
 
 def _from_block(X: Any, name: str) -> np.ndarray:
     """One block of an iterable: an array, sparse matrix, data frame, or table of Arrow's."""
-    if isinstance(X, np.ndarray):
-        block = _from_array(X, name)
-    elif sp.issparse(X):
+    if sp.issparse(X):
         block = as_csr(X, name).toarray()
     elif is_arrow(X):
         block = from_arrow(X, name)
-    elif is_frame(X):
-        block = from_frame(X, name)
     else:
-        block = _from_array(X, name)
+        block = from_frame(X, name) if is_frame(X) else _from_array(X, name)
     if block.dtype.kind == "O" and block.ndim == 2:
         block = _from_objects(block, name)
     _check_dtype(block.dtype, name, False)
@@ -268,20 +265,13 @@ def _check_missing(rows: Rows, labels: list, name: str, purpose: str) -> None:
     """Raise ValueError that names all columns of a data frame that hold NaN or infinity, with how many."""
     if rows.dtype.kind != "f":
         return
-    first, counts = "", np.zeros(rows.n_features, dtype=np.intp)
-    for start in range(0, rows.n_samples, rows.step):
-        values = rows.source[start : start + rows.step]
-        finite = np.isfinite(values)
-        if finite.all():
-            continue
-        row, column = np.argwhere(~finite)[0]
-        word = "NaN" if np.isnan(values[row, column]) else "infinity"
-        first = first or f"{word} (first at row {start + row}, column {labels[column]!r})"
-        counts += np.count_nonzero(~finite, axis=0)
-    if first:
+    first, counts = not_finite(rows)
+    if first is not None:
+        word, row, column = first
         columns = listed([f"{labels[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)], 8)
         raise ValueError(
-            f"{name} contains {first}; missing by column: {columns}; drop or impute these rows before {purpose}"
+            f"{name} contains {word} (first at row {row}, column {labels[column]!r}); missing by column: {columns}; "
+            f"drop or impute these rows before {purpose}"
         )
 
 

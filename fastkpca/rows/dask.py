@@ -153,10 +153,6 @@ def _failure(results: Iterable[Any]) -> _Failed | None:
     return next((result for result in results if isinstance(result, _Failed)), None)
 
 
-def _nothing(*_: Any) -> None:
-    return None
-
-
 @dataclass
 class _Shared:
     """What the tasks of one graph share."""
@@ -226,12 +222,8 @@ def _join(shared: _Shared, parts: Sequence[Any]) -> Any:
     return over.pack(joined), [one for _, seen in parts for one in seen]
 
 
-def _band(first: int, stop: int, cuts: Sequence[_Cut], shared: _Shared, blocks: Sequence[Any]) -> Any:
-    try:
-        rows, seen = shared.rows(first, cuts, None, blocks)
-        return rows.tile(first, stop), seen
-    except (TypeError, ValueError) as error:
-        return _Failed(error)
+def _band(step: int, rows: Rows, i: int) -> np.ndarray:
+    return rows.tile(i * step, min(rows.n_samples, (i + 1) * step))
 
 
 def _seen_in(band: Any) -> Any:
@@ -410,14 +402,14 @@ class DaskSource(SequentialSource):
         while step * MOST_BANDS < n:
             step *= 2
         shared, work = self._key("pass", token), self._key("pair", token)
-        over = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
+        over = Pass(stage, partial(_band, step), step, np.add)  # each task makes a band of rows, nothing is added
         tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._table, over), work: pair}
         bands, columns, looks = [], [], []
         for a in range(0, n, step):
             b = min(n, a + step)
             bands.append(self._key("band", token, a))
             cuts, blocks = self._chunks(a, b, token, tasks)
-            tasks[bands[-1]] = (partial(_band, a, b, cuts), shared, blocks)
+            tasks[bands[-1]] = (partial(_leaf, a // step, 1, a, cuts, None), shared, blocks)
             looks.append(self._key("look", token, a))
             tasks[looks[-1]] = (_seen_in, bands[-1])
             columns.append(self._key("vectors", token, a))
@@ -479,18 +471,7 @@ class DaskSource(SequentialSource):
     # ------------------------------------------------------------------ rows
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        if stop - start <= 4 * self.page_rows:
-            return super().read(start, stop)
-        tasks: dict[Any, Any] = {}
-        cuts, keys = self._chunks(start, stop, uuid.uuid4().hex, tasks)
-        result, filled, seen = np.empty((stop - start, self.n_features), dtype=self.dtype), 0, []
-        for block, cut in zip(self._compute(keys, tasks), cuts):
-            part = _cut(cut.lo, cut.hi, cut.length, self._table, block)
-            seen.append(_watched(cut.chunk, part, cut.offset))
-            result[filled : filled + len(part)] = part
-            filled += len(part)
-        self._compare(seen)
-        return result
+        return super().read(start, stop) if stop - start <= 4 * self.page_rows else self.take(np.arange(start, stop))
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers: only these leave the workers."""
@@ -498,16 +479,17 @@ class DaskSource(SequentialSource):
         order = np.argsort(index, kind="stable")
         numbers = np.searchsorted(self._ends, index[order], side="right")
         tasks: dict[Any, Any] = {}
-        for i in np.unique(numbers).tolist():
+        places = {i: order[numbers == i] for i in np.unique(numbers).tolist()}
+        for i, place in places.items():
             length = int(self.array.chunks[0][i])
-            local = index[order[numbers == i]] - (int(self._ends[i]) - length)
+            local = index[place] - (int(self._ends[i]) - length)
             key = self._key("sample", token, i)
             tasks[key] = (partial(_taken, local, i, length, self._table), self._parts[i].key)
+        results = self._compute(list(tasks), tasks)
+        self._compare([seen for _, seen in results])
         result = np.empty((len(index), self.n_features), dtype=self.dtype)
-        if tasks:
-            results = self._compute(list(tasks), tasks)
-            self._compare([seen for _, seen in results])
-            result[order] = np.concatenate([rows for rows, _ in results])
+        for place, (rows, _) in zip(places.values(), results):
+            result[place] = rows
         return result
 
 

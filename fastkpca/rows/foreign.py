@@ -16,7 +16,6 @@ import numpy as np
 
 from ..errors import DataChangedError
 from .sources import (
-    KEPT_SEQUENTIAL,
     LARGEST_PAGE,
     PAGE_BYTES,
     ChunkedSource,
@@ -30,8 +29,8 @@ from .view import EXACT, refuse_not_finite
 
 __all__ = [
     "arrow_batches",
+    "arrow_types",
     "column_names",
-    "dataset_source",
     "file_source",
     "find_source",
     "frame_source",
@@ -45,7 +44,6 @@ __all__ = [
     "is_series",
     "is_writeable_dataset",
     "mapping_of",
-    "whole_chunks",
 ]
 
 
@@ -128,14 +126,19 @@ def _part(X: Any, start: int, stop: int) -> Any:
 def _types(X: Any) -> Iterator[tuple[str, str, bool]]:
     """(name, type, whether it is numeric) of each column of a frame or an Arrow table."""
     if is_arrow(X):
-        for label, word in zip(X.schema.names, map(str, X.schema.types)):
-            yield label, word, word.startswith(("float", "double", "halffloat", "int", "uint", "bool"))
+        yield from arrow_types(X.schema)
         return
     for label, dtype in zip(X.columns, X.dtypes):
         # of pandas numpy's types and its own; a category reports the kind of object: its codes have no metric
         of_polars = callable(getattr(dtype, "is_numeric", None))
         numeric = dtype.is_numeric() or str(dtype) == "Boolean" if of_polars else getattr(dtype, "kind", "O") in "fiub"
         yield str(label), str(dtype), numeric
+
+
+def arrow_types(schema: Any) -> Iterator[tuple[str, str, bool]]:
+    """(name, type, whether it is numeric) of each column."""
+    for label, word in zip(schema.names, map(str, schema.types)):
+        yield label, word, word.startswith(("float", "double", "halffloat", "int", "uint", "bool"))
 
 
 def columns_of_words(X: Any) -> str:
@@ -203,25 +206,6 @@ def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
     for j, column in enumerate(columns):
         block[:, j] = column
     return block
-
-
-# Datasets -----------------------------------------------------------------------------------------------------------
-
-
-def whole_chunks(dataset: Any) -> int:
-    """Rows to read or write at once of a dataset with two dimensions (h5py, zarr): whole chunks, unless these are too
-    large."""
-    row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
-    rows = page_rows(row_bytes)
-    chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
-    if chunks and chunks[0] * row_bytes <= KEPT_SEQUENTIAL:
-        rows = -(-rows // int(chunks[0])) * int(chunks[0])
-    return rows
-
-
-def dataset_source(name: str, dataset: Any, read: Callable[[int, int], np.ndarray]) -> Source:
-    """Rows of a dataset, which ``read(start, stop)`` returns."""
-    return ChunkedSource(name, dataset, read, dataset.dtype, whole_chunks(dataset))
 
 
 # Memory maps --------------------------------------------------------------------------------------------------------
@@ -299,7 +283,7 @@ def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
     if library in ("h5py", "zarr") and hasattr(X, "dtype") and len(getattr(X, "shape", ())) == 2:
         if 0 in X.shape or np.dtype(X.dtype).kind not in "fiub":
             return None
-        return dataset_source(name, X, lambda start, stop: X[start:stop])
+        return ChunkedSource(name, X, lambda start, stop: X[start:stop])
     if library == "pyarrow" or (isinstance(X, (str, Path)) and str(X).endswith((".parquet", ".pq"))):
         return _arrow_source(X, name, convert)
     if isinstance(X, (list, tuple)) and X and all(isinstance(x, np.ndarray) and x.ndim == 2 for x in X):

@@ -17,8 +17,8 @@ import numpy as np
 
 from ..errors import DataFileError
 from .archives import data_file_errors
-from .foreign import arrow_batches, dataset_source
-from .sources import Source
+from .foreign import arrow_batches, arrow_types
+from .sources import ChunkedSource, Source
 
 __all__ = ["Hdf5", "Parquet", "Zarr", "kind_of_folder"]
 
@@ -83,7 +83,7 @@ class _Datasets:
             with data_file_errors(self.name, f"has rows that cannot be read ({start} to {stop - 1})"):
                 return data[start:stop]
 
-        return dataset_source(self.name, data, rows)
+        return ChunkedSource(self.name, data, rows)
 
 
 class Hdf5(_Datasets):
@@ -111,18 +111,12 @@ class Zarr(_Datasets):
         zarr = _library("zarr", name, "a zarr store")
         with data_file_errors(name, "is not a readable zarr store"):
             top = zarr.open(os.fspath(path), mode="r")
-            super().__init__(name, {Path(path).stem: top} if isinstance(top, zarr.Array) else dict(_arrays(top)))
+            inside = [(Path(path).stem, top)] if isinstance(top, zarr.Array) else top.members(max_depth=None)
+            super().__init__(name, {path: data for path, data in inside if isinstance(data, zarr.Array)})
 
 
 def _is_numbers(data: Any) -> bool:
     return bool(data.shape) and np.dtype(data.dtype).kind in "fiub"
-
-
-def _arrays(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, data in group.arrays():
-        yield prefix + key, data
-    for key, inner in group.groups():
-        yield from _arrays(inner, f"{prefix}{key}/")
 
 
 class Parquet:
@@ -138,11 +132,8 @@ class Parquet:
 
     def not_numeric(self, columns: list[int]) -> list[tuple[int, str]]:
         """Which of these are no columns of real numbers, and what they are."""
-        import pyarrow.types as types
-
-        kinds = [(i, self._dataset.schema.types[i]) for i in columns]
-        numbers = (types.is_integer, types.is_floating, types.is_boolean)
-        return [(i, str(kind)) for i, kind in kinds if not any(is_(kind) for is_ in numbers)]
+        types = list(arrow_types(self._dataset.schema))
+        return [(i, types[i][1]) for i in columns if not types[i][2]]
 
     def rows(self, columns: list[int]) -> Callable[[], Iterator[Any]]:
         """Blocks of rows, from the first on each time that it is called."""

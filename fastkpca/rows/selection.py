@@ -86,10 +86,6 @@ class ColumnSelection:
         self.identifiers, self.needs = id_column, needs
         self.notes: list[str] = []
 
-    @property
-    def explicit(self) -> bool:
-        return self.columns is not None or self.skip is not None
-
     def resolve(self, n_columns: int, names: list[str] | None) -> Chosen:
         """The columns that are meant, in a file of so many."""
         self._places = _places(range(n_columns), names or [])

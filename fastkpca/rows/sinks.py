@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .foreign import mapping_of, offset_in_file, whole_chunks
+from .foreign import mapping_of, offset_in_file
+from .sources import whole_chunks
 
 __all__ = ["SCORES_AT_ONCE", "Sink", "reserve", "reserve_map"]
 

@@ -19,6 +19,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 
-__all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source", "TableSource"]
+__all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source", "TableSource", "whole_chunks"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
@@ -40,6 +41,17 @@ KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
 def page_rows(row_bytes: int) -> int:
     """Rows of a page: a power of two."""
     return parallel.tile_rows(row_bytes, entries=PAGE_BYTES, most=LARGEST_PAGE)
+
+
+def whole_chunks(dataset: Any) -> int:
+    """Rows to read or write at once of a dataset with two dimensions (h5py, zarr): whole chunks, unless these are too
+    large."""
+    row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
+    rows = page_rows(row_bytes)
+    chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
+    if chunks and chunks[0] * row_bytes <= KEPT_SEQUENTIAL:
+        rows = -(-rows // int(chunks[0])) * int(chunks[0])
+    return rows
 
 
 def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -264,7 +276,8 @@ class FileSource(Source):
 class ChunkedSource(Source):
     """What can be sliced, but is no array, as a dataset of HDF5 (h5py) or zarr.
 
-    ``read(start, stop)`` returns rows of this type; a page is of ``rows_in_page`` rows.
+    ``read(start, stop)`` returns rows of this type, by default that of X; a page is of ``rows_in_page`` rows, by
+    default of whole chunks.
     """
 
     def __init__(
@@ -272,10 +285,10 @@ class ChunkedSource(Source):
         name: str,
         X: Any,
         read: Callable[[int, int], np.ndarray],
-        dtype: np.dtype,
-        rows_in_page: int,
+        dtype: np.dtype | None = None,
+        rows_in_page: int | None = None,
     ):
-        super().__init__(name, X.shape[0], X.shape[1], dtype, rows_in_page)
+        super().__init__(name, X.shape[0], X.shape[1], dtype or X.dtype, rows_in_page or whole_chunks(X))
         self._data, self._read = X, read
 
     def _load(self, i: int) -> np.ndarray | None:
@@ -325,22 +338,18 @@ class Columns(Source):
 class _Reader:
     """An open iterator of blocks, cut into pages."""
 
-    def __init__(self, blocks: Iterator[np.ndarray], start: int, rows_in_page: int):
+    def __init__(self, blocks: Iterator[np.ndarray]):
         self._blocks = blocks
         self._block: np.ndarray | None = None
-        self._at = 0
-        self.next_page = start // rows_in_page
-        self._skip = 0
+        self._at = self.next_page = 0
 
     def read(self, rows: int, n_features: int, dtype: np.dtype) -> np.ndarray:
         """The next rows, copied; fewer at the end."""
         page, filled = np.empty((rows, n_features), dtype=dtype), 0
         while filled < rows:
-            if self._block is None or self._at == len(self._block):
-                self._block, self._at = next(self._blocks, None), 0
-                if self._block is None:
-                    break
-                continue
+            if self.exhausted():
+                break
+            assert self._block is not None
             part = self._block[self._at : self._at + rows - filled]
             page[filled : filled + len(part)] = part
             filled += len(part)
@@ -349,7 +358,7 @@ class _Reader:
         return page if filled == rows else page[:filled].copy()
 
     def exhausted(self) -> bool:
-        while self._block is not None and self._at == len(self._block):
+        if self._block is None or self._at == len(self._block):
             self._block, self._at = next(self._blocks, None), 0
         return self._block is None
 
@@ -382,7 +391,7 @@ class SequentialSource(Source):
         if head is None:
             raise ValueError(f"{name} has no rows: the iterable yields no block with any")
         super().__init__(name, n_samples, head.shape[1], head.dtype)
-        self._readers: list[_Reader] = [_Reader(_chain(head, blocks), 0, self.page_rows)]
+        self._readers: list[_Reader] = [_Reader(chain([head], blocks))]
 
     def _blocks(self, like: tuple[int, np.dtype] | None) -> Iterator[np.ndarray]:
         start = 0
@@ -408,7 +417,7 @@ class SequentialSource(Source):
         behind = [r for r in self._readers if r.next_page <= i]
         reader = max(behind, key=lambda r: r.next_page, default=None)
         if reader is None:
-            reader = _Reader(self._blocks((self.n_features, self.dtype)), 0, self.page_rows)
+            reader = _Reader(self._blocks((self.n_features, self.dtype)))
             self._readers.append(reader)
             if len(self._readers) > 8:
                 self._readers.remove(min((r for r in self._readers if r is not reader), key=lambda r: r.next_page))
@@ -438,8 +447,3 @@ class SequentialSource(Source):
                 return page if len(page) else None
             if last:
                 return None
-
-
-def _chain(head: np.ndarray, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-    yield head
-    yield from blocks

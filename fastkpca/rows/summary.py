@@ -311,19 +311,6 @@ def sample_index(rows: Rows, total: float, randomness: Randomness, limit: int = 
     half = limit // 2
     systematic = (np.arange(half) + rng.random()) / half
     uniform = np.sort(rng.choice(n, limit - half, replace=False))
-    return np.sort(np.concatenate([_by_weight(w, systematic * total), uniform[np.asarray(w[uniform]) > 0]]))
-
-
-def _by_weight(w: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The rows in which the running sum of the weights passes these marks."""
-    numbers, before, step = np.zeros(len(marks), dtype=np.intp), 0.0, 1 << 16
-    last = 0
-    for start in range(0, len(w), step):
-        part = np.asarray(w[start : start + step], dtype=np.float64)
-        ends = before + np.cumsum(part)
-        inside = (marks >= before) & (marks < ends[-1])
-        numbers[inside] = start + np.searchsorted(ends, marks[inside], side="right")
-        if ends[-1] > before:
-            before, last = float(ends[-1]), start + int(np.flatnonzero(part)[-1])
-    numbers[marks >= before] = last  # rounding of the sum
-    return numbers
+    ends = np.cumsum(w, dtype=np.float64)  # a mark lies below the sum, and in a row of positive weight
+    marked = np.searchsorted(ends, np.minimum(systematic * total, np.nextafter(ends[-1], 0.0)), side="right")
+    return np.sort(np.concatenate([marked, uniform[np.asarray(w[uniform]) > 0]]))

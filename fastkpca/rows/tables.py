@@ -14,13 +14,14 @@ import scipy.sparse as sp
 
 from ..errors import DataFileError
 from . import lazyfiles
-from .archives import Mat, Npz, data_file_errors, read_npy
+from .archives import Mat, Npz, data_file_errors
 from .collected import CollectedRows
 from .columns import listed
 from .convert import as_rows
 from .foreign import file_source
 from .selection import ColumnSelection, Table, column_keys, column_label
 from .textfiles import TextFile
+from .values import not_finite
 from .view import Rows
 
 __all__ = ["Table", "faults", "only", "read", "without_missing"]
@@ -98,7 +99,9 @@ def read(
     suffix = Path(path).suffix.lower()
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
-        return _from_array(read_npy(path), selection)
+        with data_file_errors(name, "cannot be read"):
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return _from_array(array, selection)
     if suffix in _NOT_TEXT:
         raise DataFileError(f"{name} is {_NOT_TEXT[suffix]}; {_READABLE}")
     if start.startswith(b"PK"):
@@ -149,14 +152,9 @@ def _loaded(X: Any) -> np.ndarray:
 
 def faults(table: Table) -> tuple[str, int]:
     """Which columns hold values that are no finite numbers, and in how many rows; how many columns do not."""
-    counts: np.ndarray | int = 0
-    rows = as_rows(table.X)
-    for _, tile in rows.shifted(np.zeros(rows.n_features)).tiles(rows.step):
-        counts = counts + np.count_nonzero(~np.isfinite(tile), axis=0)
-    bad = np.flatnonzero(counts)
-    how_many = np.atleast_1d(counts)
-    texts = [f"{table.label(i)}: {how_many[i]} row{'s' * int(how_many[i] > 1)}" for i in bad.tolist()]
-    return listed(texts, 8), rows.n_features - len(texts)
+    counts = not_finite(as_rows(table.X))[1].tolist()
+    texts = [f"{table.label(i)}: {count} row{'s' * (count > 1)}" for i, count in enumerate(counts) if count]
+    return listed(texts, 8), len(counts) - len(texts)
 
 
 def without_missing(table: Table, name: str, *, empty: bool = False) -> Table:

@@ -49,10 +49,9 @@ SMALL_FILE = 1 << 22
 """Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
 _SAMPLE_LINES = 50
 """Lines that are looked at first, to see how the file is made."""
-_SAMPLE_CHARACTERS = 1 << 19
-"""After which no further line is looked at first: those of 100,000 columns are as long as that."""
-_UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
-"""What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
+_ESCAPED = "surrogateescape"
+"""What is done with bytes that are not of a file's encoding. They become what is in no proper text: ``_UNDECODED``."""
+_UNDECODED = re.compile("[\udc80-\udcff]")
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _SPELLINGS = [
     word + end for x in sorted(MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"} for end in ("", " ")
@@ -92,7 +91,7 @@ class TextFile:
             if start.startswith(magic):
                 self.opener = opener
         if self.opener is not open:
-            with self._decompressing(), self.opener(path, "rb") as file:
+            with self._reading(), self.opener(path, "rb") as file:
                 start = file.read(560)
         self.encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
         if self.encoding != "utf-16" and b"\0" in start:
@@ -141,7 +140,7 @@ class TextFile:
         sample = self._sample()
         if not sample:
             raise DataFileError(f"{self.name} has no line with data")
-        undecoded = next((number for number, line in sample if self._undecoded(line)), None)
+        undecoded = next((number for number, line in sample if _UNDECODED.search(line)), None)
         if undecoded is None or self.encoding != "utf-8-sig":
             return sample
         self.encoding = "cp1252"
@@ -153,7 +152,7 @@ class TextFile:
         for number, line in islice(self._lines(), _SAMPLE_LINES):
             sample.append((number, line))
             size += len(line)
-            if size > _SAMPLE_CHARACTERS and len(sample) > 2:
+            if size > SMALL_FILE and len(sample) > 2:
                 break
         return sample
 
@@ -181,7 +180,7 @@ class TextFile:
         chosen = selection.resolve(self.n_columns, self.names)
         self.needs, self.allow_missing = selection.needs, allow_missing
         taken, notes = chosen.taken, [*self.notes, *selection.notes]
-        if not selection.explicit:
+        if selection.columns is None and selection.skip is None:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
             if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
                 taken = taken[1:]
@@ -216,17 +215,9 @@ class TextFile:
     def _refuse_undecoded(self, texts: dict[int, list[str]]) -> None:
         """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
         matter: numbers are ASCII in all encodings."""
-        if any(self._undecoded("".join(cells)) for cells in (self.names or [], *texts.values())):
-            line = next(number for number, line in self._lines() if self._undecoded(line))
+        if any(_UNDECODED.search("".join(cells)) for cells in (self.names or [], *texts.values())):
+            line = next(number for number, line in self._lines() if _UNDECODED.search(line))
             raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
-
-    @property
-    def _errors(self) -> str:
-        """What is done with bytes that are not of the file's encoding. UTF-16 cannot escape those of ASCII."""
-        return "replace" if self.encoding == "utf-16" else "surrogateescape"
-
-    def _undecoded(self, text: str) -> bool:
-        return _UNDECODED[self._errors].search(text) is not None
 
     # Reading
 
@@ -274,7 +265,7 @@ class TextFile:
         if self.allow_missing:
             options |= {"na_filter": True, "na_values": dict.fromkeys(taken, _SPELLINGS)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
-        with self._decompressing(), self._open(binary=not self.text_only) as file:
+        with self._reading(), self._open(binary=not self.text_only) as file:
             for _ in range(self.first_line - 1):
                 file.readline()
             tables = pandas.read_csv(
@@ -286,7 +277,7 @@ class TextFile:
                 keep_default_na=False,
                 skipinitialspace=self.spaced or self.allow_missing,
                 engine="c",
-                encoding_errors=self._errors,
+                encoding_errors=_ESCAPED,
                 chunksize=parallel.tile_rows(self.n_columns, entries=1 << (22 - old), most=1 << (16 - old)),
                 **options,
             )
@@ -344,19 +335,20 @@ class TextFile:
         """A cell as a number also where it has a decimal comma that the user has not told of."""
         return cell.replace(",", ".") if self._decimal_hint(self._with_points(cell)) else cell
 
-    def _decompressing(self) -> Any:
-        return data_file_errors(self.name, "cannot be decompressed", (EOFError, OSError, zlib.error, lzma.LZMAError))
+    def _reading(self) -> Any:
+        errors = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
+        return data_file_errors(self.name, "cannot be read", errors)
 
     def _open(self, binary: bool = False) -> Any:
         if binary:
             return self.opener(self.path, "rb")
-        return self.opener(self.path, "rt", encoding=self.encoding, errors=self._errors)
+        return self.opener(self.path, "rt", encoding=self.encoding, errors=_ESCAPED)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
         # tabs that part missing values make no blank line
         blank = " \r\n" if self.allow_missing and self.delimiter == "\t" else None
-        with self._decompressing(), self._open() as file:
+        with self._reading(), self._open() as file:
             for number, line in enumerate(file, 1):
                 if number > self.above and line.strip(blank) and not line.lstrip().startswith("#"):
                     yield number, line

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.checks import check_numbers
 from . import foreign
 from .sinks import reserve_map
 from .view import Rows, refuse_not_finite
 
-__all__ = ["check_finite", "check_out", "check_weights"]
+__all__ = ["check_finite", "check_out", "check_weights", "not_finite"]
 
 
 def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, first: int = 0) -> None:
@@ -20,6 +21,19 @@ def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, 
     for start, tile in rows.tiles(rows.step):
         if not np.isfinite(tile).all():
             refuse_not_finite(tile, first + start, name, purpose)
+
+
+def not_finite(rows: Rows) -> tuple[tuple[str, int, int] | None, np.ndarray]:
+    """(the first value that is NaN or infinite: which of these, its row and column; in how many rows each column has
+    such)."""
+    first, counts = None, np.zeros(rows.n_features, dtype=np.intp)
+    for start, tile in rows.shifted(np.zeros(rows.n_features)).tiles(rows.step):
+        wrong = ~np.isfinite(tile)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            first = first or ("NaN" if np.isnan(tile[row, column]) else "infinity", start + int(row), int(column))
+            counts += np.count_nonzero(wrong, axis=0)
+    return first, counts
 
 
 def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, fit: bool = True) -> np.ndarray | None:
@@ -33,37 +47,17 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
     """
     if weights is None:
         return None
-    need = f"give {n_samples} numbers, zero or positive, one for each row"
-    if isinstance(weights, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(weights)
-        if mask.any():
-            raise ValueError(
-                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at row {int(np.argmax(mask))}); "
-                f"{need}: {name}.filled(0) leaves these rows out"
-            )
-        weights = weights.data
-    try:
-        w = weights if isinstance(weights, np.ndarray) else np.asarray(weights)
-    except ValueError as error:
-        raise ValueError(f"{name} cannot be made an array ({error}); {need}") from error
-    if w.dtype.kind not in "fiub":
-        raise TypeError(f"{name} has the type {w.dtype}; {need}")
-    if w.shape != (n_samples,):
-        raise ValueError(f"{name} has shape {w.shape}; {need}")
-    step, total, present = 1 << 16, 0.0, 0
-    for start in range(0, n_samples, step):
-        part = np.asarray(w[start : start + step], dtype=np.float64)
-        wrong = ~(np.isfinite(part) & (part >= 0))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(f"{name} contains {part[row]} (first at row {start + row}); {need}")
-        with np.errstate(over="ignore"):  # refused below
-            total += float(part.sum())
-        present += int(np.count_nonzero(part))
+    need = f"{n_samples} numbers, zero or positive, one for each row (0 leaves a row out)"
+    w = check_numbers(weights, name, need, (n_samples,))
+    if w.min(initial=0.0) < 0.0:
+        row = int(np.argmax(w < 0.0))
+        raise ValueError(f"{name} contains {w[row]} (first at row {row}); give {need}")
+    with np.errstate(over="ignore"):  # refused below
+        total, present = float(w.sum()), int(np.count_nonzero(w))
     if not total < 1e100:  # squares of sums and of their products with kernel values must stay within float64
         raise ValueError(f"{name} sums to {total:g}; weights count rows: scale them, as in {name} / {name}.max()")
     if present == 0:
-        raise ValueError(f"{name} is zero for every row, so no row counts; {need}, some of them positive")
+        raise ValueError(f"{name} is zero for every row, so no row counts; give {need}, some of them positive")
     if not fit:
         return w
     if present < 2:

@@ -17,12 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..base import parallel
+from ..base.rounding import UNIT
 from .sources import LARGEST_PAGE, Source, nearest_and_rest
 
 __all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
 
-EXACT = 1 << 53
-"""Up to here float64 holds every whole number."""
+EXACT = int(np.reciprocal(UNIT))
+"""Up to here, 2^53, float64 holds every whole number."""
 
 
 def holds_more(dtype: np.dtype) -> bool:

@@ -10,6 +10,7 @@ functions of two rows, become kernels of ours in ``kernels``; the inverse transf
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -43,7 +44,7 @@ from ..fit.merge import kpca_update
 from ..kernels import guarded
 from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
-from ..model.result import KPCAModel, leading
+from ..model.result import KPCAModel, leading, widest_interval
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
@@ -59,7 +60,7 @@ EXACT_TOL = 1e-10
 """What tol=0 aims at. Intervals get no narrower than about 1e-11, since rounding is counted in; and a smaller aim would
 rule out feature maps, whose components are as exact, in a tenth of the time for many rows."""
 WIDE = 1e-6
-"""Width of an interval, over the largest eigenvalue, from which on tol=0 warns."""
+"""Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit."""
 EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0 and no matrix of so few rows is held whole. The error of a component is
 about the root of its eigenvalue's, and the last ones are the least converged: with these, scores agree with LAPACK's to
@@ -358,30 +359,23 @@ class KernelPCA(KernelTransformer):
                 raise ValueError(
                     f"partial_fit works on a feature map, and {kernel!r} {kernel.without_maps}, so it has none; use fit"
                 )
-        tol = 1e-6 if self.tol == 0 else float(min(self.tol, 0.5))
-        settings: dict[str, Any] = {
-            "failure_probability": self.failure_probability,
-            "n_threads": self._n_threads(),
-            "sample_weight": checked_weights(sample_weight, X),
-        }
-        with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
+        weights = checked_weights(sample_weight, X)
+        with self._silenced():
             if first:
-                model = kpca(
-                    X,
-                    kernel,
-                    self.n_components,
-                    tol=tol if self.max_features is None else None,
-                    max_features=self.max_features,
-                    method="features",
-                    memory_limit=self.memory_limit,
-                    rng=self._seed(),
-                    keep_moments=True,
-                    return_scores=False,
-                    **settings,
-                )
+                kept: dict[str, Any] = {"keep_moments": True, "return_scores": False}
+                settings = self._settings(WIDE, weights)
+                model = kpca(X, kernel, self.n_components, method="features", **kept, **settings)
             else:
                 assert self.model_ is not None
-                model = kpca_update(self.model_, X, c=self._number, tol=tol, **settings)
+                model = kpca_update(
+                    self.model_,
+                    X,
+                    c=self._number,
+                    tol=self._tol(WIDE),
+                    failure_probability=self.failure_probability,
+                    n_threads=self._n_threads(),
+                    sample_weight=weights,
+                )
         self._forget("X_fit_", "X_transformed_fit_", "dual_coef_")
         self.n_samples_seen_ = model.n_samples
         self._assign(model, _rest(model), model.n_components)
@@ -511,6 +505,25 @@ class KernelPCA(KernelTransformer):
                 )
         return "dense" if self.eigen_solver == "dense" else self.method
 
+    def _tol(self, least: float) -> float:
+        """``tol``, or what 0 aims at."""
+        return least if self.tol == 0 else float(min(self.tol, 0.5))
+
+    def _settings(self, least: float, weights: np.ndarray | None) -> dict[str, Any]:
+        """The arguments of ``kpca`` that every fit has; beside ``max_features`` a tol of 0 asks for no width."""
+        return {
+            "tol": None if self.tol == 0 and self.max_features is not None else self._tol(least),
+            "max_features": self.max_features,
+            "failure_probability": self.failure_probability,
+            "memory_limit": self.memory_limit,
+            "n_threads": self._n_threads(),
+            "rng": self._seed(),
+            "sample_weight": weights,
+        }
+
+    def _silenced(self, *more: type[Warning]) -> AbstractContextManager[None]:
+        return silenced(ComponentsWarning, *more, *([CertificateWarning] if self.tol == 0 else []))
+
     # The fit
 
     def _solve(self, X: Any, kernel: Kernel, weights: np.ndarray | None) -> tuple[KPCAModel | None, float]:
@@ -523,21 +536,10 @@ class KernelPCA(KernelTransformer):
         if self.tol == 0 and number is not None and route != "dense" and n > SMALL:
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
-        seed = self._seed()
-        exact = EXACT_TOL if self.max_features is None else None
-        settings: dict[str, Any] = {
-            "tol": exact if self.tol == 0 else float(min(self.tol, 0.5)),
-            "max_features": self.max_features,
-            "failure_probability": self.failure_probability,
-            "max_passes": 30 if self.max_iter is None else self.max_iter,
-            "memory_limit": self.memory_limit,
-            "n_threads": self._n_threads(),
-            "rng": seed,
-            "sample_weight": weights,
-        }
-        with silenced(ComponentsWarning, ScalesWarning, *([CertificateWarning] if self.tol == 0 else [])):
+        passes = 30 if self.max_iter is None else self.max_iter
+        with self._silenced(ScalesWarning):
             try:
-                model = kpca(X, kernel, c, method=route, **settings)
+                model = kpca(X, kernel, c, method=route, max_passes=passes, **self._settings(EXACT_TOL, weights))
             except NoVarianceError as error:
                 return None, error.bound
             except NoRouteError as error:
@@ -547,9 +549,10 @@ class KernelPCA(KernelTransformer):
                     f"n_components=None asks for every component of {n} rows: {error}. n_components=10, say, needs "
                     "neither the matrix nor all of its eigenvectors"
                 ) from error
-        if self.tol == 0 and self.max_features is None and self._width(model) > WIDE:
+        width = widest_interval(model, self._number)
+        if self.tol == 0 and self.max_features is None and width > WIDE:
             warn_caller(
-                f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
+                f"the widest interval around an eigenvalue is {width:.2g} of the largest one (tol=0 asks "
                 "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "
                 "what is wide enough",
                 CertificateWarning,
@@ -573,11 +576,6 @@ class KernelPCA(KernelTransformer):
                 f"the first call of partial_fit got {X.shape[0]} sample(s) for n_components={self.n_components}; give "
                 "it as many as there are components, two at least, best some thousands that span the range"
             )
-
-    def _width(self, model: KPCAModel) -> float:
-        """Of the widest interval around an eigenvalue that was asked for, over the largest one."""
-        low, high = model.eigenvalue_bounds[: self._number].T
-        return float(np.max(high - low) / model.eigenvalues[0])
 
     def _refuse_negative(self, model: KPCAModel | None, X: Any, kernel: Kernel, wanted: int) -> None:
         """Raise ValueError, as scikit-learn does, where eigenvalues among those wanted are negative beyond rounding."""

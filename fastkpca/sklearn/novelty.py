@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -146,13 +145,11 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         else:
             self._fit_components(X, weights)
             self.offset_ = _quantile(-self._statistic(X[w > 0]), w[w > 0], float(self.contamination))
-        self._warn_of_ceiling(X)
+        self._warn_of_ceiling()
         return self
 
-    def _warn_of_ceiling(self, X: Any) -> None:
-        if self.statistic != "spe" or issparse(X):
-            return
-        share = share_of_ceiling(self.model_, -self.offset_, X.min(axis=0), X.max(axis=0))
+    def _warn_of_ceiling(self) -> None:
+        share = share_of_ceiling(self.model_, -self.offset_) if self.statistic == "spe" else 0.0
         if share > 1.0 - np.sqrt(EPS):  # below that rows are flagged as before, measured; from there on none can be
             warn_caller(
                 f"with this kernel the statistic of any row is below a ceiling, and the limit is {share:.0%} of that: "

@@ -53,10 +53,9 @@ def trace_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     errors = ritz.errors
     if matrix.trace is None or errors is None:
         return NO_BOUND
-    m, theta, delta = len(ritz.theta), ritz.theta, errors.orthogonality_error
+    m, theta = len(ritz.theta), ritz.theta
     # |tr X| <= sqrt(m) |X|_F
-    products = np.sqrt(m) * ritz.product_error * (1 + delta) / (1 - delta)
-    error = m * errors.cross + products + 8 * m * UNIT * float(np.max(np.abs(theta)))
+    error = m * errors.cross + np.sqrt(m) * errors.products + 8 * m * UNIT * float(np.max(np.abs(theta)))
     trace, of_trace = matrix.trace
     return Bound(max(trace - float(theta.sum()), 0.0) + of_trace + error, "trace")
 
@@ -71,7 +70,8 @@ def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
         return NO_BOUND
     root = np.sqrt(len(ritz.theta))
     # lower bounds on |T|_F and |R|_F
-    ritz_norm = max(float(np.linalg.norm(ritz.theta)) - root * errors.compression, 0.0)
+    error = errors.products + root * (errors.compression - errors.products)
+    ritz_norm = max(float(np.linalg.norm(ritz.theta)) - error, 0.0)
     lost = errors.cross + root * errors.residual
     residual_norm = max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
     square = max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0)

@@ -28,6 +28,7 @@ from ..base.caching import cached_property
 from ..base.rounding import UNIT, factorisation_error, rounding_factor
 
 __all__ = [
+    "NOTHING_KNOWN",
     "NO_BOUND",
     "Bound",
     "Certificate",
@@ -216,10 +217,12 @@ class RitzBlock:
         cross = _norm(self.compression - self.gram * theta, inner * size) + 2 * inner * size
         root = 1.0 / sqrt(1.0 - delta)
         norm = sqrt(max(float(self.residual_gram.trace()), 0.0))
+        products = (1.0 + delta) * eta / (1.0 - delta)
         return RitzErrors(
             orthogonality_error=delta,
             cross=cross,
-            compression=3.0 * delta * size + (cross + (1.0 + delta) * eta) / (1.0 - delta),
+            products=products,
+            compression=3.0 * delta * size + cross / (1.0 - delta) + products,
             # the last term: R itself is a difference, rounded
             residual=eta * root + norm * (root - 1.0) + 4.0 * sqrt(m) * rounding_factor(m) * UNIT * size,
             residual_norm=norm,
@@ -247,6 +250,8 @@ class RitzErrors:
         delta >= |V'V - I|_2.
     cross : float
         Bound on |V'R|_2.
+    products : float
+        Bound on |V_o'F|_F, the part of ``compression`` that is the error of the products.
     compression : float
         s >= |V_o' A V_o - diag(theta)|_2.
     residual : float
@@ -257,6 +262,7 @@ class RitzErrors:
 
     orthogonality_error: float
     cross: float
+    products: float
     compression: float
     residual: float
     residual_norm: float

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..base.rounding import UNIT
 from .basis import RitzPairs, Space
+from .beyond import deterministic_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .costs import Expenses, look_seconds, step_seconds
 from .operators import Operator
@@ -254,17 +255,30 @@ class Search(Judge):
             return False
         return float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1] and not self._rest_falls(blocks)
 
-    def columns(self) -> np.ndarray:
-        """For the pass in float64: the Ritz vectors beyond which trace or norm bound the rest, and the residuals."""
-        theta, c = self.ritz.theta, self.c
+    def upper_ends(self) -> np.ndarray:
+        """Of as many eigenvalues as the search has columns; infinite where no bound on the products' error is known."""
+        m, info = self.basis.size, self.A.info(self.basis.size)
+        block = self.basis.ritz_block(self.ritz, self.A.error(m), self.A.size)
+        return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
+
+    def columns(self, upper: np.ndarray) -> np.ndarray:
+        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, and where these have not
+        converged, their residuals.
+
+        ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p].
+        """
+        theta, c, tol = self.ritz.theta, self.c, self.target.tol
         least = min(c + 2, len(theta))
         order = by_size(theta, least)
         limit = max(min(len(theta), self.space.columns - self.space.block), least)
-        low = np.flatnonzero(self.expected_mu(theta[order])[least - 1 : limit] <= self.low * theta[c - 1])
+        bounds = self.expected_mu(theta[order])
+        bounds[:-1] = np.minimum(bounds[:-1], np.where(theta[:-1] > upper[1:], upper[1:], np.inf))
+        bounds = np.minimum.accumulate(bounds)
+        low = np.flatnonzero(bounds[least - 1 : limit] <= self.low * theta[c - 1])
         # out of reach: more columns would not help
         keep = order[: least + low[0]] if len(low) else order[: max(least, min(limit, self.space.block))]
         V = self.basis.vectors(self.ritz.Y[:, keep])
-        converged = self.history and self.history[-1][1] <= 0.01 * self.target.tol
+        converged = self.predicted_width(self.low * float(theta[c - 1])) <= GOAL * tol
         return V if converged or self.basis.room == 0 else np.hstack([V, self.basis.residuals(self.ritz.Y[:, :c])])
 
 

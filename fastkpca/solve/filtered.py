@@ -31,6 +31,7 @@ import numpy as np
 import scipy.special
 
 from ..base.rounding import UNIT
+from ..products.near import COLUMNS
 from .basis import inner, times, without_means
 from .certificate import SAYS_NOTHING
 
@@ -46,8 +47,6 @@ __all__ = [
     "filtered_beyond",
 ]
 
-COLUMNS = 16
-"""Of the block: a sparse matrix is multiplied by these in the time that four take."""
 NARROWEST = 0.01
 """Of the last wanted eigenvalue: a gap is no narrower, and what lies in it must be found, or be proved not to be there.
 Ritz values tell where it is when their residuals are that small."""

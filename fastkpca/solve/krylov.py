@@ -3,10 +3,11 @@
 The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
 with several columns each, and the whole Krylov space is kept.
 
-1. *Search*, where products in float32 are offered: only the subspace is taken from it.
+1. *Search*, where products in float32 are offered, from the first block that the caller gives, or a random one: only
+   the subspace is taken from it.
 2. *Passes in float64*, first on the best Ritz vectors of the search together with their residuals, so that the pass
-   both confirms the vectors and extends the space; where the spectrum is flat, or nothing was searched, from a random
-   block, wider and from the beginning.
+   both confirms the vectors and extends the space. Where nothing was searched they begin with that first block; where
+   the spectrum is flat, or there is no other start, with a wide random block, from which `RandomStart` has a bound.
 
 Of a narrow kernel the search is on a coarse matrix of the few values that are not near zero (``near``).
 """
@@ -26,7 +27,7 @@ from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Certifier, Judge, Search, grow, relative_width
 from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Sums
+from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Searched, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["SPARE", "KrylovResult", "block_krylov"]
@@ -140,10 +141,12 @@ def block_krylov(
         if found is not None:
             start, known, top = found
             proofs.append(Filter(matrix.near, top, share))
-    X = _first_block(start, space) if known.size == 0 else start
+    X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
-        X = None if searched.flat else searched.columns()
+        upper = searched.upper_ends()
+        proofs.append(Searched(upper))
+        X = None if searched.flat else searched.columns(upper)
         history, known = searched.history, searched.ritz.theta
         del searched.space, searched.basis
     else:
@@ -215,7 +218,7 @@ def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
 def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
     """The first exact pass measures the norm where the trace alone will not do."""
     semidefinite = A.matrix.positive_semidefinite and A.matrix.trace is not None
-    if searched is None or not semidefinite:
+    if searched is None or not semidefinite or A.norm_bound is not None:
         A.measures = not semidefinite
         return
     trace, theta = A.expected_sums()[0], searched.ritz.theta

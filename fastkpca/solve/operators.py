@@ -14,7 +14,7 @@ import numpy as np
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.vectors import with_ones
 from .basis import without_means
-from .certificate import MatrixInfo, product_error
+from .certificate import NOTHING_KNOWN, MatrixInfo, product_error
 from .task import KernelMatrix
 
 __all__ = ["CentredProducts", "InFloat32", "MomentOperator", "Operator"]
@@ -103,6 +103,9 @@ class CentredProducts(Operator):
         self.norm_wanting = True
         """The norm has not been measured in float64, or not accurately."""
         self._means_in_float64 = False
+        if matrix.sums is not None:
+            self.row_means, self.grand_mean = np.full(self.n, matrix.sums.shift), matrix.sums.shift
+            self._set_norm(matrix.sums.row_sums, matrix.sums.square)
 
     # passes ----------------------------------------------------------------------------------------------------
 
@@ -246,6 +249,19 @@ class InFloat32(Operator):
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
         return self.products.multiply_in_float32(X, self.measures)
+
+    def error(self, columns: int) -> float:
+        """Infinite where the values are not kept."""
+        sums = self.products.matrix.sums
+        return np.inf if sums is None else float(np.sqrt(columns)) * sums.unit_error + self.products.error(columns)
+
+    @property
+    def size(self) -> float:
+        return self.products.size
+
+    def info(self, columns: int) -> MatrixInfo:
+        """Nothing where the values are not kept: the row means are then those of float32."""
+        return NOTHING_KNOWN if self.products.matrix.sums is None else self.products.info(columns)
 
     def expected_sums(self) -> tuple[float | None, float | None]:
         return self.products.expected_sums()

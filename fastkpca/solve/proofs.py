@@ -7,6 +7,7 @@ the vectors have converged and nothing else is missing. To add one, write a clas
 
 ====================  ==============================================================================================
 `Sums`                what trace and norm leave over: certain; more passes lower it
+`Searched`            a search in float32 whose products err by a known bound: certain
 `RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
 `Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
@@ -46,6 +47,7 @@ __all__ = [
     "Proof",
     "Proofs",
     "RandomStart",
+    "Searched",
     "Sums",
     "gap_behind",
 ]
@@ -231,6 +233,19 @@ class Sums(Proof):
 
     def certificate(self, run: Certifier) -> Certificate:
         return run.certificate_with(deterministic_bound(run.block, run.info()))
+
+
+class Searched(Proof):
+    """``upper`` ends of the eigenvalues that a search has proved: wide by its rounding, but from all of its vectors."""
+
+    def __init__(self, upper: np.ndarray):
+        self.upper = upper
+
+    def price(self, run: Certifier) -> float:
+        return np.inf
+
+    def certificate(self, run: Certifier) -> Certificate:
+        return run.certificate_with(separated_bound(self.upper, run.block, 0.0)).tightened(self.upper)
 
 
 class RandomStart(Proof):

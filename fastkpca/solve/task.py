@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.protocol import Summation
+from ..products.exact import KeptSums
 from ..products.weighted import Entries
 
 __all__ = ["KernelMatrix", "NearMatrix", "SolverBudget", "SolverTarget"]
@@ -115,6 +116,8 @@ class KernelMatrix:
         Of the products with the basis; the matrix's own know theirs.
     near : NearMatrix, optional
         To search with, and to bound the rest by, where few values are not near zero; K is semidefinite then.
+    sums : KeptSums, optional
+        Of the values by which ``search_product`` multiplies, where these are K's, and kept.
     """
 
     product: Summation
@@ -125,6 +128,7 @@ class KernelMatrix:
     entries: Entries | None = None
     n_threads: int = 1
     near: NearMatrix | None = None
+    sums: KeptSums | None = None
 
     @property
     def n(self) -> int:

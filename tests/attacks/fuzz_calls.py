@@ -12,9 +12,9 @@ A call is broken where it
 - takes something else for True or False,
 - changes its input, or takes longer than ``--seconds``.
 
-Each call is a right one of any public function (``RightCalls``), some of whose arguments are replaced by hostile ones.
-``--sweep`` replaces each argument of each of these by each hostile value instead, one at a time; ``--part 3/8`` does
-every eighth of them.
+Each call is a right one of any public function (those of tests/project/typed/every_call.py, and ``RightCalls``), some
+of whose arguments are replaced by hostile ones. ``--sweep`` replaces each argument of each of these by each hostile
+value instead, one at a time; ``--part 3/8`` does every eighth of them.
 
 ``tests/attacks/test_fuzz_calls.py`` runs a few hundred of the same calls.
 """
@@ -22,6 +22,7 @@ every eighth of them.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import signal
 import sys
@@ -36,8 +37,10 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "project" / "typed"))
 import command
 import kernels_contrib.sklearn as contrib_estimators
 import numpy as np
@@ -51,7 +54,6 @@ from fastkpca import errors, plot, testing
 from fastkpca.kernels import kernel_from_state, kernel_state, registry
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
 from fastkpca.state import load_state, save_state
-from kernels_contrib import components, kbda, kica, klda, logistic, perceptron, storage
 
 CLEAR = (
     ValueError,
@@ -196,122 +198,86 @@ def completed(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, 
     return known | ({"n_threads": 1} if "n_threads" in known else {}) | given
 
 
+def recorded(folder: Path) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+    """Every call of the script that has all public ones, by name and number: (function, its arguments)."""
+    script, found = importlib.import_module("every_call"), {}
+
+    def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+
+        def call(*given: Any, **options: Any) -> Any:
+            arguments = dict(signature.bind(*given, **options).arguments)
+            answer = function(*given, **options)
+            for kind, x in [(x.kind, x.name) for x in signature.parameters.values()]:
+                if kind is inspect.Parameter.VAR_KEYWORD:
+                    arguments |= arguments.pop(x, {})
+                if kind is inspect.Parameter.VAR_POSITIONAL:
+                    return answer
+            found[f"{name} {len(found)}"] = function, arguments
+            return answer
+
+        return call
+
+    own = [name for name, x in vars(script).items() if getattr(x, "__module__", "").startswith("kernels_contrib")]
+    with contextlib.ExitStack() as stack:
+        for module, names in ((fk, fk.__all__), (plot, plot.__all__), (script, own)):
+            for name in names:
+                if inspect.isfunction(getattr(module, name)):
+                    one = recording(name, getattr(module, name))
+                    stack.enter_context(mock.patch.object(module, name, one))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        script.main(folder)
+    return found
+
+
 class RightCalls:
     """Right calls of public functions, by name: (function, its arguments)."""
 
     def __init__(self, folder: Path):
-        rng = np.random.default_rng(1)
-        X, new = rng.standard_normal((40, 3)), rng.standard_normal((12, 3))
-        y, K = np.arange(40) % 3, X @ X.T
+        calls = recorded(folder)
+        self.plots = {name for name in calls if name.split()[0] in plot.__all__ and not name.startswith("save")}
+        X = np.random.default_rng(1).standard_normal((40, 3))
+        y, K, steps = np.arange(40) % 3, X @ X.T, {"y": None, "gamma": 0.5, "n_jobs": 1, "random_state": 0}
         model = fk.kpca(X, "gaussian", 3, sigma=1.5)
         summed = fk.kpca(X, "polynomial", 2, degree=2, method="features", keep_moments=True)
-        passes_of = fk.kpca(X, "gaussian", 2, sigma=1.5, method="krylov")
         limits, which = fk.kpca_limits(model, X + 0.01, confidence=0.9), fk.kpca_importance(model, X)
         choice = fk.kpca_select(X, "gaussian", [1, 2], folds=2)
-        sure = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=0)
-        discriminant = klda.klda(X, y, "gaussian", sigma=1.5)
-        positive, sources = kbda.kbda(X, y == 1, "gaussian", sigma=1.5), kica.kica(X, n_starts=1, max_iter=2)
-        taught = perceptron.kernel_perceptron(X, y, max_epochs=3)
-        likely = logistic.kernel_logistic(X, y, sigma=1.5)
-        line = components.kernel_pcr(X, X[:, 0], c=2)
-        fk.save(model, folder / "r.kpca")
         save_state(folder / "r.state", "a:b", {"kernel": model.kernel, "a": X})
-        storage.save(discriminant, folder / "r.klda")
-        of_plots = {
-            "accuracy": (plot.accuracy, {"models": [model], "tol": [1e-3]}),
-            "biplot": (plot.biplot, {"model": model, "which": which, "labels": y, "n_arrows": 3, "label_name": "y"}),
-            "candidates": (plot.candidates, {"plan": model}),
-            "contours": (
-                plot.contours,
-                {"model": model, "X": X, "at": np.zeros(3), "labels": y, "limits": ((-1, 1), (-1, 1)), "levels": 3,
-                 "resolution": 5},
-            ),
-            "convergence": (plot.convergence, {"model": passes_of}),
-            "importance": (plot.importance, {"which": model, "X": X, "n_columns": 2}),
-            "monitor": (
-                plot.monitor, {"limits": limits, "t2": np.ones(5), "spe": np.ones(5), "x": range(5), "x_label": "t"},
-            ),
-            "scores": (
-                plot.scores,
-                {"model": model, "labels": y, "label_name": "y", "new": model.score[:3], "new_labels": y[:3],
-                 "cmap": "viridis"},
-            ),
-            "cells": (plot.scores, {"model": model.score, "components": (0, 1), "density": True}),
-            "scree": (plot.scree, {"model": model, "n_components": 2, "cumulative": True, "uncertainty": sure}),
-            "selection": (plot.selection, {"choice": choice}),
-            "plot.save": (plot.save, {"ax": plot.scree(model), "path": folder / "p.svg", "overwrite": True}),
-        }  # fmt: skip
-        self.plots = set(of_plots) - {"plot.save"}
-        kpca = {
-            "X": X, "kernel": "gaussian", "c": 2, "tol": 1e-6, "center": True, "standardize": False,
-            "sample_weight": np.ones(40), "sigma": 1.5, "failure_probability": 1e-6,
-        }  # fmt: skip
-        of_classes = {"regularization": 0.1, "max_iterations": 50, "sigma": 1.5}
-        steps = {"y": None, "gamma": 0.5, "n_jobs": 1, "random_state": 0}
-        calls = of_plots | {
-            "kpca": (fk.kpca, kpca | {"max_passes": 20}),
-            "kpca(like)": (fk.kpca, {"X": X, "c": 2, "like": summed, "keep_moments": True}),
+        calls |= {
             "kpca(matrix)": (fk.kpca, {"X": K, "kernel": "precomputed", "c": 2, "semidefinite": False}),
-            "plan": (fk.plan, kpca),
-            "pca": (fk.pca, {"X": X, "c": 2, "tol": 1e-6, "standardize": False}),
-            "gram": (
+            "kpca(matern)": (fk.kpca, {"X": X, "kernel": "matern", "c": 2, "nu": 1.5, "length_scale": 1.0}),
+            "gram, used": (
                 products,
                 {"X": X, "U": np.ones((40, 2)), "rows": [1, 2], "A": 0.1 * np.eye(40), "tol": 1e-6, "sigma": 1.5},
             ),
-            "gram(Y)": (fk.gram, {"X": X, "Y": new, "tol": 1e-6, "sigma": 1.5}),
-            "features": (
+            "gram(Y)": (fk.gram, {"X": X, "Y": X[:12] + 0.1, "tol": 1e-6, "sigma": 1.5}),
+            "features, used": (
                 passes,
                 {"X": X, "weights": np.ones(40), "kernel": "polynomial", "degree": 2, "tol": 1e-6, "max_features": 50},
             ),
-            "project": (fk.kpca_project, {"model": model, "X": new, "out": np.empty((12, 3))}),
-            "t2": (fk.kpca_t2, {"model": model, "X": new}),
-            "spe": (fk.kpca_spe, {"model": model, "X": new, "bounds": True}),
+            "project(out)": (fk.kpca_project, {"model": model, "X": X[:12], "out": np.empty((12, 3))}),
             "spe(diagonal)": (
                 fk.kpca_spe,
                 {"model": fk.kpca(K, "precomputed", 2), "X": K[:3], "diagonal": K.diagonal()[:3], "bounds": True},
             ),
-            "limits": (fk.kpca_limits, {"model": model, "X": X, "confidence": 0.9}),
             "exceeded": (limits.exceeded, {"t2": np.ones(3), "spe": np.ones(3)}),
-            "contributions": (fk.kpca_contributions, {"model": model, "X": new}),
-            "importance of": (fk.kpca_importance, {"model": model, "X": X}),
-            "uncertainty of": (
-                fk.kpca_uncertainty,
-                {"model": model, "X": X, "level": 0.9, "n_bootstrap": 100, "n_permutations": 2, "n_components": 1},
-            ),
-            "preimage": (fk.kpca_preimage, {"model": model, "Z": model.score[:2], "tol": 1e-4, "max_iter": 20}),
             "preimage(gradient)": (
                 fk.kpca_preimage,
                 {"model": model, "Z": model.score[:2], "method": "gradient", "start": X[:2], "max_iter": 20},
             ),
-            "denoise": (fk.kpca_denoise, {"model": model, "X": new, "alpha": 1.0, "tol": 1e-4, "max_iter": 20}),
-            "select": (fk.kpca_select, {"X": X, "c": [1, 2], "folds": 2, "standardize": False, "max_rows": 100}),
             "merge": (lambda first, second, **o: fk.kpca_merge(first, second, **o),
                       {"first": summed, "second": summed, "c": 2, "tol": 1e-6}),
-            "update": (fk.kpca_update, {"model": summed, "X": X, "c": 2}),
-            "save": (fk.save, {"model": model, "path": folder / "s.kpca", "overwrite": True, "scores": True}),
+            "save(over)": (fk.save, {"model": model, "path": folder / "s.kpca", "overwrite": True, "scores": True}),
             "state of": (model.state, {"scores": True}),
-            "load": (fk.load, {"path": folder / "r.kpca"}),
-            "export_mat": (fk.export_mat, {"model": model, "path": folder / "s.mat", "overwrite": True}),
             "save_state": (
                 save_state, {"path": folder / "s.state", "kind": "a:b", "values": {"a": X}, "overwrite": True},
             ),
             "load_state": (load_state, {"path": folder / "r.state"}),
             "kernel_state": (restored, {"kernel": "gaussian", "plugins": False, "sigma": 1.0}),
-            "get_kernel": (fk.get_kernel, {"kernel": "polynomial", "degree": 2, "offset": 1.0, "scale": 1.0}),
             "get_kernel(f)": (fk.get_kernel, {"kernel": product_of_rows, "positive_semidefinite": True}),
             "register": (fk.register_kernel, {"name": "mine", "kernel": product_of_rows, "overwrite": True}),
-            "get_method": (fk.get_method, {"name": "klda"}),
-            "list_kernels": (fk.list_kernels, {}),
-            "list_methods": (fk.list_methods, {}),
-            "on_columns": (fk.on_columns, {"kernel": "gaussian", "columns": [0, 1], "sigma": 1.0}),
             "scaled": (fk.kernels.ScaledKernel, {"factor": 2.0, "kernel": model.kernel}),
-            "matern": (
-                fk.kpca, {"X": X, "kernel": "matern", "c": 2, "nu": 1.5, "length_scale": 1.0, "memory_limit": "1GB"},
-            ),
-            "rational": (
-                fk.kpca, {"X": X, "kernel": "rational_quadratic", "c": 2, "alpha": 1.5, "length_scale": 1.0},
-            ),
-            "laplacian": (fk.kpca, {"X": X, "kernel": "laplacian", "c": 2, "gamma": 0.5}),
             "check_kernel": (
                 testing.check_kernel,
                 {"kernel": "linear", "X": np.repeat(X, 2, axis=0)[:55],
@@ -341,37 +307,6 @@ class RightCalls:
                 {"cls": contrib_estimators.KernelLogisticRegression, "X": X, "then": "predict_proba", "max_iter": 20,
                  "tol": 1e-4, **steps, "y": y},
             ),
-            "klda": (klda.klda, {"X": X, "y": y, "c": 2, **of_classes}),
-            "klda_predict": (klda.klda_predict, {"model": discriminant, "X": new, "prior": [1, 2, 3]}),
-            "klda_probability": (klda.klda_probability, {"model": discriminant, "X": new}),
-            "klda_project": (klda.klda_project, {"model": discriminant, "X": new}),
-            "fisherfaces": (
-                klda.kernel_fisherfaces,
-                {"X": X, "y": y, "c": 2, "components": 5, "regularization": 0.1, "degree": 2},
-            ),
-            "kbda": (kbda.kbda, {"X": X, "positive": y == 1, **of_classes}),
-            "kbda_project": (kbda.kbda_project, {"model": positive, "X": new}),
-            "kica": (kica.kica, {"X": X, "c": 2, "n_starts": 1, "max_iter": 2}),
-            "kica_contrast": (kica.kica_contrast, {"Y": X, "sigma": 1.0}),
-            "kica_project": (kica.kica_project, {"model": sources, "X": new}),
-            "perceptron": (
-                perceptron.kernel_perceptron, {"X": X, "y": y, "max_epochs": 3, "shuffle": True, "tol": 1e-6},
-            ),
-            "perceptron_predict": (perceptron.perceptron_predict, {"model": taught, "X": new}),
-            "perceptron_decision": (perceptron.perceptron_decision, {"model": taught, "X": new}),
-            "logistic": (
-                logistic.kernel_logistic, {"X": X, "y": y, "tol": 1e-6, "max_iterations": 20, "sigma": 1.5},
-            ),
-            "logistic_predict": (logistic.logistic_predict, {"model": likely, "X": new}),
-            "logistic_probability": (logistic.logistic_probability, {"model": likely, "X": new}),
-            "pc_logistic": (
-                components.kernel_pc_logistic,
-                {"X": X, "y": y, "c": 2, "regularization": 0.1, "max_iterations": 20},
-            ),
-            "pcr": (components.kernel_pcr, {"X": X, "t": X[:, 0], "c": 2}),
-            "pcr_predict": (components.pcr_predict, {"model": line, "X": new}),
-            "contrib.save": (storage.save, {"model": discriminant, "path": folder / "s.klda", "overwrite": True}),
-            "contrib.load": (storage.load, {"path": folder / "r.klda"}),
         }  # fmt: skip
         self.calls = {name: (function, completed(function, given)) for name, (function, given) in calls.items()}
         masked = np.ma.masked_array(np.ones(40), np.arange(40) == 2)
@@ -473,7 +408,8 @@ def verdict(given: dict[str, Any], call: Callable[[], Any], seconds: int) -> tup
             ours = any(f"/{name}" in frame.filename for name in OURS)
             index = isinstance(error, IndexError) and "K[rows]" in str(error)
             of_sparse = isinstance(error, NotImplementedError) and "sparse" in str(error)  # scikit-learn's own words
-            clear = index or of_sparse or (isinstance(error, CLEAR) and str(error).strip())
+            no_map = isinstance(error, AttributeError) and "no attribute 'partial_fit'" in str(error)  # and its own
+            clear = index or of_sparse or no_map or (isinstance(error, CLEAR) and str(error).strip())
             ours |= any("raised by" in note for note in getattr(error, "__notes__", ()))  # a kernel of the caller
             outcome = "refused" if clear and ours else "broken"
             text = "" if outcome == "refused" else traceback.format_exc(limit=-3)

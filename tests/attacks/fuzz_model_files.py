@@ -79,9 +79,12 @@ def take_apart(whole: bytes) -> tuple[dict, dict[str, np.ndarray]]:
     return content, arrays
 
 
-def frame(text: bytes, body: bytes) -> bytes:
+def frame(text: bytes, body: bytes = b"", *, version: int = 1, header_length: int | None = None) -> bytes:
+    """A file with a correct frame and checksum around any header and body: an independent writer."""
     text += b" " * (-(PREFIX.size + len(text)) % ALIGN)
-    return sign(PREFIX.pack(b"FASTKPCA", 1, len(text), PREFIX.size + len(text) + len(body) + 32) + text + body)
+    length = len(text) if header_length is None else header_length
+    size = PREFIX.size + len(text) + len(body) + 32
+    return sign(PREFIX.pack(b"FASTKPCA", version, length, size) + text + body)
 
 
 def put_together(header: Any, arrays: dict[str, np.ndarray], table: list | None = None) -> bytes:

@@ -10,6 +10,7 @@ some, and calls ``kpca``. A result is right where its intervals overlap with tho
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -90,10 +91,13 @@ for room, threads in rooms:
 TIMEOUT = 120.0
 
 
-def runs(route: str, rooms: list[tuple[int | None, int]]) -> list[dict]:
+def runs(route: str, rooms: list[tuple[int | None, int]], share: float = 1.0) -> list[dict]:
     """What became of a call with so much room beyond what the process has, and so many threads: each in a fork."""
-    argument = json.dumps([route, ROUTES[route], rooms, TIMEOUT])
-    done = subprocess.run([sys.executable, "-P", "-c", SERVER, argument], capture_output=True, text=True, check=False)
+    kernel, n, d, options = ROUTES[route]
+    argument = json.dumps([route, (kernel, int(share * n), d, options), rooms, TIMEOUT])
+    threads = os.environ | {"OPENBLAS_NUM_THREADS": "2"}  # each has its buffers and stack
+    command = [sys.executable, "-P", "-c", SERVER, argument]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=threads)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return [json.loads(line) for line in done.stdout.splitlines()]

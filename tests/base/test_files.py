@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -14,6 +13,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from fake_plugins import SCALED
+from fuzz_model_files import frame as pack
 from places import ROOT
 
 import fastkpca as fk
@@ -22,16 +22,7 @@ from fastkpca.base.atomic import atomic
 from fastkpca.errors import ModelFileError, PluginError, PluginWarning
 from fastkpca.kernels import registry
 
-PREFIX = struct.Struct("<8sIIQ")
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
-
-
-def pack(text: bytes, body: bytes = b"", *, version: int = 1, header_length: int | None = None) -> bytes:
-    """A file with a correct frame and checksum around any header and body: an independent second writer."""
-    text += b" " * (-(PREFIX.size + len(text)) % 64)
-    length = len(text) if header_length is None else header_length
-    whole = PREFIX.pack(b"FASTKPCA", version, length, PREFIX.size + len(text) + len(body) + 32) + text + body
-    return whole + hashlib.sha256(whole).digest()
 
 
 def entry(name="a", dtype="<f8", shape=(2,), offset=0, nbytes=16) -> dict:

@@ -9,12 +9,12 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 
 import numpy as np
 import pytest
+from places import ROOT
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastkpca as fk
@@ -100,77 +100,25 @@ def test_projecting_is_cancelled_too():
         assert not out.all()  # it did not go on to the end
 
 
-CHILD = """
-import os, signal, sys, threading, time
-import numpy as np
-import fastkpca as fk
-from threadpoolctl import threadpool_info
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored where tests run in the background
-rng = np.random.default_rng(0)
-X = rng.standard_normal((300, 4))
-
-def state():
-    return [x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas"]
-
-def slow(A, B):
-    return np.exp(-np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2))
-
-ROUTES = {
-    "dense": lambda n: fk.kpca(rng.standard_normal((1500, 4)), "gaussian", None, method="dense", n_threads=n),
-    "features": lambda n: fk.kpca(rng.standard_normal((60000, 4)), "polynomial", 3, degree=5, method="features",
-                                  n_threads=n),
-    "pivots": lambda n: fk.kpca(rng.standard_normal((60000, 4)), "gaussian", 3, sigma=2.0, features="pivots", tol=1e-3,
-                                n_threads=n),
-    "krylov": lambda n: fk.kpca(rng.standard_normal((6000, 4)), "gaussian", 3, sigma=2.0, method="krylov",
-                                products="exact", n_threads=n),
-    "python": lambda n: fk.kpca(rng.standard_normal((3000, 4)), slow, 3, method="krylov", n_threads=n),
-    "project": lambda n: fk.kpca_project(fk.kpca(X, "gaussian", 3, method="dense"), rng.standard_normal((100000, 4)),
-                                         n_threads=n),
-}
-route, threads = ROUTES[sys.argv[1]], int(sys.argv[2])
-expected, before = fk.kpca(X, "gaussian", 3, sigma=1.0).score, state()
-waits = np.random.default_rng(int(sys.argv[3])).uniform(0.0, 0.6, 4)
-worst = 0.0
-for wait in waits:
-    sent = [0.0]
-    def send():
-        time.sleep(wait)
-        sent[0] = time.monotonic()
-        os.kill(os.getpid(), signal.SIGINT)
-    sender = threading.Thread(target=send)
-    try:
-        sender.start()
-        while True:
-            route(threads)
-    except KeyboardInterrupt:
-        worst = max(worst, time.monotonic() - sent[0])
-    sender.join()
-    deadline = time.monotonic() + 60
-    while any(t.name.startswith("fastkpca") for t in threading.enumerate()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    left = [t.name for t in threading.enumerate() if t.name.startswith("fastkpca")]
-    assert not left, left
-    assert state() == before, (state(), before)
-    assert np.array_equal(fk.kpca(X, "gaussian", 3, sigma=1.0).score, expected)
-assert worst < 20.0, worst
-print("fine", worst)
-"""
-
-
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    "route", [pytest.param("dense", marks=pytest.mark.slow), "features", "pivots", "krylov", "python", "project"]
+    ("route", "scale"),
+    [
+        pytest.param("dense, all components", 0.5, marks=pytest.mark.slow),
+        ("features, monomial", 0.1),
+        ("features, pivots", 0.1),
+        ("krylov, exact", 0.3),
+        ("krylov, kernel in Python", 0.3),
+        ("project, rows", 0.3),
+    ],
 )
-def test_sigint_at_random_moments(route, threads):
-    run = subprocess.run(
-        [sys.executable, "-P", "-c", textwrap.dedent(CHILD), route, str(threads), "0"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0 and run.stdout.startswith("fine"), run.stdout + run.stderr
+def test_sigint_at_random_moments(route, scale, threads):
+    """A few interrupts of the script that measures how long they take."""
+    script = ROOT / "tests" / "attacks" / "interrupt.py"
+    options = ["--interrupts", "4", "--scale", str(scale), "--child", route, str(threads)]
+    run = subprocess.run([sys.executable, "-P", script, *options], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0 and "skipped" not in run.stdout, run.stdout + run.stderr
 
 
 def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):

@@ -20,7 +20,7 @@ from reference import gram
 import fastkpca as fk
 from fastkpca import cli
 from fastkpca.cli import arguments as parsing
-from fastkpca.cli import commands, console, demo
+from fastkpca.cli import console, demo
 from fastkpca.rows import tables
 
 SIGMA = 1.5
@@ -141,17 +141,9 @@ def test_a_model_for_matlab(run, here, table, X):
     assert run(*fit, "--force")[0] == 0
 
 
-@pytest.mark.parametrize("kind", ["csv.gz", "npz", "mat"])
-def test_every_kind_of_file_gives_the_same(run, here, X, kind):
-    path, more = f"x.{kind}", ("--var", "X")
-    if kind == "csv.gz":
-        np.savetxt(path, X, fmt="%.17g", delimiter=",")
-        more = ()
-    elif kind == "npz":
-        np.savez(path, X=X, other=X[:5])
-    else:
-        scipy.io.savemat(path, {"X": X, "other": X[:5]})
-    code, out, err = run("fit", path, *FIT, *more, "--scores", "s.npy")
+def test_an_array_of_several_in_a_file(run, here, X):
+    np.savez("x.npz", X=X, other=X[:5])
+    code, out, err = run("fit", "x.npz", *FIT, "--var", "X", "--scores", "s.npy")
     assert (code, err) == (0, "")
     model = fk.kpca(X, "gaussian", 3, sigma=SIGMA, method="dense")
     assert numbers_of(out)[:, 0] == pytest.approx(model.eigenvalues, rel=1e-8)
@@ -168,18 +160,6 @@ def test_methods_and_tol(run, here, table, X, method, tol):
     assert np.all(printed[:, 2] - printed[:, 1] <= tol * values[0])
     assert np.all(printed[:, 1] <= values * (1 + 1e-9)) and np.all(values * (1 - 1e-9) <= printed[:, 2])
     assert any(line.split() == ["method", method] for line in out.splitlines())
-
-
-def test_real_data(run, here, shared_data):
-    path = shared_data / "ida" / "thyroid.npz"
-    with np.load(path, allow_pickle=False) as archive:
-        X, y = archive["X"], archive["y"]
-    code, out, err = run("fit", path, *FIT, "--label-column", "y", "--scores", "s.npy", "--plot", "s.pdf")
-    assert (code, err) == (0, "")
-    values, _, scores = reference(X, 3)
-    assert numbers_of(out)[:, 0] == pytest.approx(values, rel=1e-8)
-    assert same_up_to_sign(np.load("s.npy"), scores)
-    np.testing.assert_array_equal(tables.read(path, label_column="y").labels, y)
 
 
 def test_kernel_parameters(run, here, table, X):
@@ -445,16 +425,14 @@ def test_demo(run, here):
     for line in out.splitlines():
         if line.startswith("  ") and "against" in line:
             assert float(line.split(":")[1]) < 1e-9
-    code, out, err = run("demo")
-    assert (code, err) == (0, "") and out.startswith("overwriting the results of an earlier demo in demo-output\n")
-    with open("demo-output/mine.txt", "w") as file:
-        file.write("mine")
+    mine = here / "demo-output" / "mine.txt"
+    mine.write_text("mine")
     code, out, err = run("demo")
     assert code == 1 and err.count("\n") == 1 and "mine.txt" in err
-    assert run("demo", "--force")[0] == 0
-    with open("demo-output/mine.txt") as file:
-        assert file.read() == "mine"
-    assert run("demo", "--output", "demo-output/mine.txt")[0] == 1
+    code, out, err = run("demo", "--force")
+    assert (code, err) == (0, "") and out.startswith("overwriting the results of an earlier demo in demo-output\n")
+    assert mine.read_text() == "mine"
+    assert run("demo", "--output", mine)[0] == 1
 
 
 def test_demo_without_extras(run, here, monkeypatch):
@@ -474,22 +452,17 @@ def command(*arguments, **options):
     )
 
 
-def test_as_a_process(here, table):
-    done = command("fit", table, *FIT, "--skip-columns", "kind", "-o", "m.kpca")
-    assert (done.returncode, done.stderr) == (0, "") and "eigenvalue" in done.stdout
-    done = command("project", "m.kpca", table, "--skip-columns", "kind")
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.count("\n") == 121
-    for more, code in (((), 1), (("-c", "1.0"), 2)):
-        done = command("fit", table, *more)
-        assert done.returncode == code and done.stdout == "" and done.stderr.startswith("fastkpca: error:")
-        assert done.stderr.count("\n") == 1
+def test_an_error_as_a_process(here, table):
+    done = command("fit", table)
+    assert done.returncode == 1 and done.stdout == "" and done.stderr.startswith("fastkpca: error:")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
-def test_a_reader_that_leaves(here, X):
+def test_a_reader_that_leaves(run, here, X):
     np.save("x.npy", np.tile(X, (300, 1)))
     np.save("small.npy", X)
-    assert command("fit", "small.npy", *FIT, "-o", "m.kpca").returncode == 0
+    assert run("fit", "small.npy", *FIT, "-o", "m.kpca")[0] == 0
     process = subprocess.Popen(
         [sys.executable, "-m", "fastkpca", "project", "m.kpca", "x.npy"],
         stdout=subprocess.PIPE,
@@ -605,12 +578,11 @@ def test_no_column_that_is_needed_is_proposed_to_be_skipped(run, here, X, of_fou
     assert code == 1 and "column 1: 30 rows" in err and "--skip-columns" not in err
 
 
-@pytest.mark.parametrize("columns", [[0, 1, 2, 3, 4], [4, 0, 1, 2, 3]])
-def test_columns_that_parquet_names_too(run, here, X, of_four, columns):
+def test_columns_that_parquet_names_too(run, here, X, of_four):
     pytest.importorskip("pyarrow.parquet")
     pandas = pytest.importorskip("pandas")
-    more = np.column_stack([X[:, [1, 0, 2, 3]], np.arange(len(X))])[:, columns]
-    pandas.DataFrame(more, columns=[[*"bacd", "extra"][i] for i in columns]).to_parquet("x.parquet")
+    more = np.column_stack([np.arange(len(X)), X[:, [1, 0, 2, 3]]])
+    pandas.DataFrame(more, columns=["extra", *"bacd"]).to_parquet("x.parquet")
     code, out, err = run("project", "m.kpca", "x.parquet", "--skip-columns", "extra")
     assert (code, out) == (0, of_four) and "another order than the model's" in err
 
@@ -659,17 +631,12 @@ def test_standard_input_and_output(run, here, table, X, pipe):
     assert (code, out) == (1, "") and err.startswith("fastkpca: error: standard input: ")
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_files_that_are_read_in_parts_from_standard_input(run, here, X, pipe, kind):
-    if kind == "npy":
-        np.save("x.npy", X)
-    else:
-        pytest.importorskip("pyarrow.parquet")
-        pytest.importorskip("pandas").DataFrame(X, columns=list("abcd")).to_parquet("x.parquet")
-    _, expected, _ = run("fit", f"x.{kind}", *FIT)
-    pipe((here / f"x.{kind}").read_bytes())
+def test_files_that_are_read_in_parts_from_standard_input(run, here, X, pipe):
+    pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("pandas").DataFrame(X, columns=list("abcd")).to_parquet("x.parquet")
+    pipe((here / "x.parquet").read_bytes())
     code, out, err = run("fit", "-", *FIT)
-    assert (code, err) == (0, "") and np.array_equal(numbers_of(out), numbers_of(expected))
+    assert (code, err) == (0, "") and numbers_of(out)[:, 0] == pytest.approx(reference(X, 3)[0], rel=1e-8)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
@@ -689,14 +656,14 @@ def test_a_pipe_is_read_as_a_file(run, here, X):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="devices are POSIX")
-def test_a_device_that_never_ends_is_refused(run):
+def test_a_device_that_never_ends_is_refused(run, monkeypatch):
     for words in (["fit", "/dev/zero"], ["project", "m.kpca", "/dev/zero"]):
         code, _, err = run(*words)
         assert code == 1 and "/dev/zero is a device, which has no end; give a file or a pipe" in err
     with open("/dev/zero") as endless:
-        command = [sys.executable, "-P", "-m", "fastkpca", "fit", "-"]
-        done = subprocess.run(command, stdin=endless, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and "standard input is a device, which has no end" in done.stderr
+        monkeypatch.setattr(sys, "stdin", endless)
+        code, _, err = run("fit", "-")
+    assert code == 1 and "standard input is a device, which has no end" in err
 
 
 def test_input_without_an_end_leaves_room_on_the_disk(run, here, monkeypatch):
@@ -780,29 +747,24 @@ def test_names_in_any_script_are_written_as_utf_8(run, here, X):
     with open("x.csv", "w", encoding="utf-8") as file:
         file.write("a,b,c [°C],d [kΩ],who\n")
         file.writelines(",".join([*map(repr, row), name]) + "\n" for row, name in zip(X.tolist(), people))
-    for path, opener in (("s.csv", open), ("s.csv.gz", gzip.open)):
-        code, _, err = run("fit", "x.csv", *FIT, "--id", "who", "--scores", path, "-o", "m.kpca", "--force")
-        assert (code, err) == (0, "")
-        with opener(path, "rt", encoding="utf-8") as file:
-            assert [line.split(",")[0] for line in file] == ["who", *people]
-        assert tables.read(path, id_column="who").identifiers.tolist() == people
+    code, _, err = run("fit", "x.csv", *FIT, "--id", "who", "--scores", "s.csv.gz", "-o", "m.kpca")
+    assert (code, err) == (0, "")
+    with gzip.open("s.csv.gz", "rt", encoding="utf-8") as file:
+        assert [line.split(",")[0] for line in file] == ["who", *people]
+    assert tables.read("s.csv.gz", id_column="who").identifiers.tolist() == people
     ascii_only = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}
     ascii_only |= {"PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
     done = command("project", "m.kpca", "x.csv", "--id", "who", env=ascii_only, encoding="utf-8")
     assert done.returncode == 0 and [line.split(",")[0] for line in done.stdout.splitlines()] == ["who", *people]
-    done = command("info", "m.kpca", env=ascii_only, encoding="utf-8")
-    assert done.returncode == 0 and "a, b, c [°C], d [kΩ]\n" in done.stdout
+    assert "a, b, c [°C], d [kΩ]\n" in run("info", "m.kpca")[1]
 
 
 def test_decimal_commas_and_years(run, here, X):
-    with open("x.csv", "w") as file:
-        file.write("1990;1991;1992;1993\n" + "".join(";".join(map(repr, row)) + "\n" for row in X.tolist()))
-    _, expected, note = run("fit", "x.csv", *FIT)
-    assert "1990, 1991, 1992 and 1 more" in note and "rows              120\n" in expected
-    with open("y.csv", "w") as file:
-        file.write((here / "x.csv").read_text().replace(".", ","))
-    code, out, _ = run("fit", "y.csv", *FIT, "--decimal", ",")
-    assert code == 0 and np.array_equal(numbers_of(out), numbers_of(expected))
+    lines = ["1990;1991;1992;1993", *(";".join(map(repr, row)) for row in X.tolist())]
+    (here / "x.csv").write_text("\n".join(lines).replace(".", ","))
+    code, out, note = run("fit", "x.csv", *FIT, "--decimal", ",")
+    assert code == 0 and "1990, 1991, 1992 and 1 more" in note
+    assert numbers_of(out)[:, 0] == pytest.approx(reference(X, 3)[0], rel=1e-8)
 
 
 def test_plan(run, table):
@@ -850,17 +812,11 @@ def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here
         assert code == 1 and "give -c of at most 3" in err
     code, out, err = run("fit", "x.csv", "-c", "all")
     assert (code, err) == (0, "") and "components        3\n" in out
-
-
-def test_fewer_components_than_the_default_are_no_warning(run, here, X):
-    np.save("x.npy", X)
+    np.save("x.npy", X)  # fewer than the default, of four columns, are no warning
     code, out, err = run("fit", "x.npy", "--kernel", "linear")
     assert (code, err) == (0, "") and "components        4\n" in out
     code, out, err = run("fit", "x.npy", "--kernel", "linear", "-c", 5)
     assert code == 0 and "5 components asked for, 4 returned" in err
-
-
-def test_a_file_of_two_rows_and_of_one(run, here):
     (here / "two.csv").write_text("1,2\n3,5\n")
     assert run("fit", "two.csv")[::2] == (0, "fastkpca: note: 1 component in place of 5: 2 rows have no more\n")
     (here / "one.csv").write_text("1,2\n")
@@ -889,7 +845,7 @@ def test_every_command_has_examples_that_parse(run):
         for line in text.splitlines()[1:]:
             call = line.split("|")[-1].split("  fastkpca ")[-1].split("fastkpca ")[-1].split("      ")[0].split(">")[0]
             if "COMMAND" not in call:
-                parsing.parser_of(commands.RUNS).parse_all(shlex.split(call))
+                parsing.parser_of_all().parse_all(shlex.split(call))
 
 
 def test_standardize(run, here, X):

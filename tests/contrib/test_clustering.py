@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import clustering_cases as cases
 import numpy as np
 import pytest
 from clustering_cases import difference
@@ -147,22 +146,6 @@ def test_an_equal_gap_is_not_proved_to_be_the_largest():
     blocks = np.kron(np.eye(6), np.ones((5, 5)))
     model = spectral_clustering(blocks, "precomputed", max_groups=4)
     assert model.info["number"] == "not proved to have the largest gap"
-
-
-@pytest.mark.parametrize("method", ["features", "gram"])
-def test_attack_on_certificates_of_kmeans(attack, method):
-    said = 0
-    for i in range(attack.count(10_000)):
-        said += cases.attack_kmeans(cases.random_case(np.random.default_rng([1, i])), method)
-    assert said > 0
-
-
-@pytest.mark.parametrize("method", ["dense", "auto"])
-def test_attack_on_certificates_of_spectral_clustering(attack, method):
-    said = 0
-    for i in range(attack.count(10_000)):
-        said += cases.attack_spectral(cases.random_case(np.random.default_rng([2, i])), method)
-    assert said > 0
 
 
 def test_the_share_that_may_differ():

@@ -9,11 +9,11 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 
 X = np.random.default_rng(0).standard_normal((1500, 6))
-SQUARE = np.random.default_rng(1).random((3000, 2))
+SQUARE = np.random.default_rng(1).random((1500, 2))
 CALLS = {
     "samples of rows": (X, {"c": 4, "max_features": 60}),
     "samples of rows, with a tolerance": (X, {"c": 3, "tol": 3e-2, "features": "pivots"}),
-    "moments": (SQUARE, {"c": 5, "sigma": 0.02, "features": "fourier"}),
+    "moments": (SQUARE, {"c": 5, "sigma": 0.03, "features": "fourier"}),
 }
 
 

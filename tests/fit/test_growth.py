@@ -24,18 +24,3 @@ def test_a_wide_interval_takes_rows_and_a_narrow_one_a_pass():
     assert steps[0].rows == 0 < steps[1].rows <= steps[2].rows < 20_000 == steps[3].rows
     assert np.all(np.diff([x.seconds for x in steps]) >= 0)  # a loose tolerance never costs more
     assert state().cheapest(PRICES, 1e-9) is None
-
-
-def test_no_rows_where_none_are_to_be_had():
-    step = state(c=0).cheapest(PRICES, 0.1)
-    assert step.draws > 0 == step.rows
-    assert state(c=0).cheapest(PRICES, 0.02) is None
-
-
-def test_the_narrowest_at_a_price():
-    prices = (0.05, 0.3, 5.0)
-    steps = [state().best_within(PRICES, x) for x in prices]
-    assert all(step.seconds <= x for step, x in zip(steps, prices))
-    assert np.all(np.diff([x.width for x in steps]) < 0)
-    assert state().best_within(PRICES, 1e-9) is None
-    assert state(trace=0.0).best_within(PRICES, 1.0).width == 0.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import center
+from reference import eigh
 
 import fastkpca as fk
-from fastkpca.errors import CertificateWarning, NoVarianceError
+from fastkpca.errors import CertificateWarning
 from fastkpca.fit import features, offers
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.draws import scaled_residuals
@@ -28,19 +28,10 @@ def rows_of(n, d, seed=0):
     return np.random.default_rng(seed).standard_normal((n, d))
 
 
-def eigenvalues_of(X, model, weights=None):
-    K = model.kernel.block(X, X)
-    if weights is None:
-        return np.linalg.eigvalsh(center(K).astype(np.float64))[::-1]
-    root = np.sqrt(weights)
-    P = np.eye(len(X)) - np.outer(root, root) / weights.sum()
-    return np.linalg.eigvalsh(P @ (root[:, None] * K * root) @ P)[::-1]
-
-
-def contains(model, true, slack=1e-9):
+def contains(model, X):
     low, high = model.eigenvalue_bounds.T
-    true = true[: len(low)]
-    return bool((low <= true * (1 + slack)).all() and (true * (1 - slack) <= high).all())
+    true = eigh(model.kernel.block(X - model.shift, X - model.shift))[0][: len(low)]
+    return bool((low <= true * (1 + 1e-9)).all() and (true * (1 - 1e-9) <= high).all())
 
 
 def test_a_loose_tolerance_is_met_with_a_sample_and_no_warning():
@@ -50,26 +41,18 @@ def test_a_loose_tolerance_is_met_with_a_sample_and_no_warning():
     assert (high - low).max() <= 1e-2 * model.eigenvalues[0]
     assert model.bound_kind == "probabilistic" and 0 < model.failure_probability <= 1e-6
     assert model.info["residual_norm"] < 0.2 * model.info["residual_trace"]
-    assert contains(model, eigenvalues_of(X - model.shift, model))
+    assert contains(model, X)
 
 
-def test_of_many_rows_fewer_pivots_do_in_one_pass(monkeypatch, first_order):
-    X, tol, passes, one_pass = rows_of(20_000, 6), 1e-2, [], features._pass
-    monkeypatch.setattr(features, "_pass", lambda *given, **options: passes.append(1) or one_pass(*given, **options))
+def test_of_many_rows_fewer_pivots_do(monkeypatch, first_order):
+    X, tol = rows_of(20_000, 6), 1e-2
     model = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
     low, high = model.eigenvalue_bounds.T
-    assert (high - low).max() <= tol * model.eigenvalues[0] and len(passes) == 1
+    assert (high - low).max() <= tol * model.eigenvalues[0]
     monkeypatch.setattr(offers, "MEANS_FROM", np.inf)  # so pivots are rows, and leave more
     rows = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
     assert model.info["n_features"] < rows.info["n_features"]
     assert (low <= rows.eigenvalue_bounds[:, 1]).all() and (rows.eigenvalue_bounds[:, 0] <= high).all()
-
-
-def test_weights_count_in_the_sample():
-    X, rng = rows_of(1500, 5), np.random.default_rng(1)
-    weights = 10.0 ** rng.uniform(-6, 1, len(X)) * (rng.random(len(X)) > 0.1)
-    model = fk.kpca(X, "gaussian", 3, sigma=2.0, tol=2e-2, features="pivots", sample_weight=weights)
-    assert contains(model, eigenvalues_of(X - model.shift, model, weights))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -117,7 +100,7 @@ def test_error_of_the_scaled_residuals_is_bounded(sigma, d):
 def test_a_zero_residual_needs_no_sample():
     X = np.repeat(rows_of(12, 3), 50, axis=0)
     model = fk.kpca(X, "gaussian", 3, tol=1e-2, features="pivots")
-    assert model.bound_kind == "guaranteed" and contains(model, eigenvalues_of(X - model.shift, model))
+    assert model.bound_kind == "guaranteed" and contains(model, X)
 
 
 def test_many_tries_share_the_probability_of_failure(monkeypatch):
@@ -138,7 +121,7 @@ def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
     X = rows_of(1200, 8)
     model = fk.kpca(X, "gaussian", 4, max_features=60)
     assert model.info["n_features"] == 60 and model.info["tol"] is None
-    assert contains(model, eigenvalues_of(X - model.shift, model))
+    assert contains(model, X)
     assert 1e-3 < (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() / model.eigenvalues[0]
     assert fk.plan(X, "gaussian", 4, max_features=60).chosen.n_features == 60
     exact = fk.kpca(X, "polynomial", 4, degree=1, max_features=60)
@@ -158,9 +141,9 @@ def test_landmarks_by_number_and_as_rows_are_the_same():
     first, second = (fk.kpca(X, "gaussian", 3, landmarks=given) for given in (index, X[index]))
     assert np.array_equal(first.eigenvalues, second.eigenvalues)
     assert np.array_equal(first.projector.map.pivots, X[index] - first.shift)
-    assert contains(first, eigenvalues_of(X - first.shift, first))
+    assert contains(first, X)
     outside = fk.kpca(X, "gaussian", 3, landmarks=rows_of(50, 5, seed=9) + 3.0)
-    assert contains(outside, eigenvalues_of(X - outside.shift, outside))
+    assert contains(outside, X)
 
 
 def test_certain_bounds_on_request():
@@ -201,11 +184,8 @@ def test_a_kernel_that_is_not_semidefinite_has_no_features():
     for kernel, X in (("tanh", rows_of(100, 3)), ("precomputed", np.eye(100))):
         with pytest.raises(ValueError, match="is not positive semidefinite, so it has none"):
             fk.kpca(X, kernel, 4, max_features=20)
-
-
-def test_rows_that_are_all_equal_are_named():
-    with pytest.raises(NoVarianceError):
-        fk.kpca(np.ones((100, 3)), "gaussian", 2, sigma=1.0, max_features=20)
+    with pytest.raises(ValueError, match="is not positive semidefinite"):
+        fk.features(rows_of(100, 3), "tanh", max_features=10)
 
 
 def test_features_within_a_budget():
@@ -218,6 +198,13 @@ def test_features_within_a_budget():
     assert np.linalg.eigvalsh(left)[0] > -1e-9
     assert fk.features(X, "polynomial", degree=1, max_features=40).shape[1] <= 7
     assert np.array_equal(fk.features(X, "gaussian", landmarks=[3, 1, 4]).map.pivots, X[[3, 1, 4]] - F.shift)
+    for options, text in (
+        ({"tol": 1e-6}, "raise tol or max_features"),
+        ({"landmarks": [1]}, "landmarks= are the features"),
+        ({"features": "nothing"}, "has no feature map 'nothing' of at most 10 features"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            fk.features(X, "gaussian", max_features=10, **options)
 
 
 @pytest.mark.parametrize("again", [[3, 1, 4, 1, 3], np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 2.0]])])
@@ -228,21 +215,6 @@ def test_a_landmark_that_is_there_twice_counts_once(again):
     np.testing.assert_array_equal(a.map.pivots, b.map.pivots)
     one, other = (fk.kpca(X, "gaussian", 1, sigma=2.0, landmarks=x) for x in (again, once))
     np.testing.assert_array_equal(one.eigenvalue_bounds, other.eigenvalue_bounds)
-
-
-@pytest.mark.parametrize(
-    "options, text",
-    [
-        ({"max_features": 10, "tol": 1e-6}, "raise tol or max_features"),
-        ({"max_features": 10, "landmarks": [1]}, "landmarks= are the features"),
-        ({"max_features": 10, "features": "nothing"}, "has no feature map 'nothing' of at most 10 features"),
-    ],
-)
-def test_bad_budgets_of_features(options, text):
-    with pytest.raises(ValueError, match=text):
-        fk.features(rows_of(500, 6), "gaussian", **options)
-    with pytest.raises(ValueError, match="is not positive semidefinite"):
-        fk.features(rows_of(500, 6), "tanh", **options)
 
 
 def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
@@ -259,37 +231,7 @@ def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
     np.testing.assert_allclose(third.info["residual_norm"], first.info["residual_norm"], rtol=0.2)
 
 
-def test_shards_share_landmarks_and_add_up():
-    X = rows_of(1500, 4)
-    first = fk.kpca(X[:900], "gaussian", 3, sigma=1.0, max_features=80, keep_moments=True)
-    second = fk.kpca(X[900:], like=first, keep_moments=True, tol=0.5)
-    with pytest.warns(CertificateWarning, match="80 features leave"):
-        merged = fk.kpca_merge(first, second)
-    assert contains(merged, eigenvalues_of(X - merged.shift, merged)) and merged.bound_kind == "probabilistic"
-    assert merged.info["residual_norm"] < merged.info["residual_trace"]
-    assert contains(second, eigenvalues_of(X[900:] - merged.shift, second))
-
-
-def test_models_of_a_budget_are_written_and_read(tmp_path):
-    model = fk.kpca(rows_of(800, 4), "gaussian", 3, max_features=30)
-    fk.save(model, tmp_path / "m.kpca")
-    again = fk.load(tmp_path / "m.kpca")
-    assert again.failure_probability == model.failure_probability > 0 and again.info == model.info
-    assert "probabilistic" in repr(again)
-
-
-def test_scores_are_the_same_wherever_they_go():
-    X = rows_of(1200, 4)
-    out = np.empty((1200, 3))
-    kept = fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=80)
-    fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=80, out=out)
-    np.testing.assert_allclose(kept.score, out, rtol=0, atol=1e-11 * np.abs(out).max())
-    np.testing.assert_allclose(kept.score, fk.kpca_project(kept, X), rtol=0, atol=1e-11 * np.abs(out).max())
-    again = fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=80, n_threads=3)
-    np.testing.assert_array_equal(kept.score, again.score)
-
-
 def test_as_many_pivots_as_rows_always_do():
     X = np.random.default_rng(3).standard_normal((397, 2)) * 30.0
     model = fk.kpca(X, "gaussian", None, sigma=0.4, tol=0.05, features="pivots")
-    assert contains(model, eigenvalues_of(X - model.shift, model))
+    assert contains(model, X)

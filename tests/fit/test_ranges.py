@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 
 import numpy as np
 import pytest
 import range_cases as cases
+from attack_cases import spectrum
 from data import look
 from exact_kernels import exact_matrix
 
@@ -24,25 +24,9 @@ def judged(X, name, p, kernel=None, **keywords):
         warnings.simplefilter("ignore", CertificateWarning)
         warnings.simplefilter("ignore", ComponentsWarning)
         model = fk.kpca(X, case.kernel, case.c, **keywords)
-    for what, excess in cases.check_components(case, cases.Spectrum(case), model):
+    for what, excess in cases.check_components(case, spectrum(K, relative * np.abs(K).max()), model):
         assert excess <= 0, what
     return model
-
-
-def test_every_decade_gives_a_true_interval_or_a_reason(attack):
-    pytest.importorskip("kernels_contrib")
-    answered, refused = Counter(), Counter()
-    for number in range(attack.count(3000)):
-        rng = attack.rng("ranges", number)
-        case = cases.range_case(rng)
-        if case is None:
-            continue
-        for label, refusal, checks in [*cases.run_components(case), *cases.run_gram(case, rng)]:
-            (refused if refusal else answered)[label] += 1
-            for what, excess in checks:
-                assert excess <= 0, (number, label, what, excess, case.name)
-    assert {"dense", "krylov", "auto", "features pivots", "gram exact", "gram tol"} <= set(answered)
-    assert sum(answered.values()) > sum(refused.values()) / 3
 
 
 @pytest.mark.parametrize("offset", [1e-100, 1e-161, 1e-162, 1e-300])
@@ -78,31 +62,6 @@ def test_lengths_whose_squares_leave_float64_are_refused(kernel, name, length):
         fk.get_kernel(kernel, **{name: length})
 
 
-@pytest.mark.parametrize("nu", [0.1, 0.5, 1.5, 4.0])
-@pytest.mark.parametrize("length, reach", [(1e-138, 1.0), (1e-20, 1e-140), (1e130, 1.0), (1e-130, 1e270)])
-def test_matern_at_the_ends_of_the_range(nu, length, reach):
-    pytest.importorskip("kernels_contrib")
-    X = length * min(reach, 1e130 / length) * np.random.default_rng(0).standard_normal((6, 2))
-    if np.abs(X).max() < 1e-139:
-        X[0] = 1e-139
-    try:
-        judged(X, "matern", {"nu": nu, "length_scale": length}, method="dense")
-    except ValueError as error:  # all values are 1
-        assert reach < 1 and "carries variance" in str(error)
-
-
-@pytest.mark.parametrize("alpha", [1e-4, 1e-2, 1.0, 1e6])
-@pytest.mark.parametrize("length, size", [(1e-138, 1e-138), (1e-130, 1e130), (1e130, 1e130), (1.0, 1e120)])
-def test_rational_quadratic_at_the_ends_of_the_range(alpha, length, size):
-    pytest.importorskip("kernels_contrib")
-    X = size * np.random.default_rng(0).standard_normal((8, 20))
-    p = {"alpha": alpha, "length_scale": length}
-    judged(X, "rational_quadratic", p, method="dense")
-    exact = exact_matrix("rational_quadratic", p, X.astype(np.longdouble))[0]
-    values = fk.get_kernel("rational_quadratic", **p).block(X, X)
-    assert np.abs(values - exact).max() <= 1e-12
-
-
 @pytest.mark.parametrize("name, p", [("cosine", {}), ("matern", {"nu": 0.1, "length_scale": 1.0})])
 def test_combinations_keep_the_rounding_of_their_parts(name, p):
     pytest.importorskip("kernels_contrib")
@@ -134,16 +93,6 @@ def test_the_error_of_tanh_is_bounded_as_its_values_are(scale):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CertificateWarning)
         assert np.isfinite(fk.kpca(X, "tanh", 1, scale=scale, method="krylov").eigenvalue_bounds).all()
-
-
-@pytest.mark.parametrize("kernel", ["polynomial", "tanh"])
-def test_search_in_float32_is_left_out_where_rows_are_beyond_it(kernel):
-    X = 1e60 * np.random.default_rng(0).standard_normal(
-        (2100, 3)
-    )  # of fewer, the values are held, and they alone count
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)
-        assert fk.kpca(X, kernel, 2, scale=1e-121, offset=0.1, method="krylov").info["search_passes"] == 0
 
 
 @pytest.mark.parametrize("size", [1e155, 1e200, 1e300, np.inf])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -79,58 +77,6 @@ def test_whole_weights_are_repeated_rows(route):
     assert one.weight_sum == w.sum() and one.n_samples == len(X)
 
 
-def exact_eigenvalues(kernel, X, w, c):
-    """Dense reference: weighted centring of the exact matrix, longdouble where it cancels."""
-    K = np.asarray(fk.gram(X, kernel) @ np.eye(len(X)), dtype=np.longdouble)
-    w = np.asarray(w, dtype=np.longdouble)
-    mean = K @ w / w.sum()
-    K = K - mean - mean[:, None] + w @ mean / w.sum()
-    A = np.sqrt(w)[:, None] * K * np.sqrt(w)
-    return np.linalg.eigvalsh(np.asarray(A, dtype=np.float64))[::-1][:c], float(np.trace(A))
-
-
-@pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("case", ["uniform", "tiny", "huge", "wide", "one row"])
-def test_intervals_hold_with_weights(route, case):
-    kernel, options = ROUTES[route]
-    for seed, tol in enumerate([1e-2, 1e-5, 1e-9]):
-        if route == "fourier" and case == "wide" and tol < 1e-5:
-            continue  # half a minute of Lanczos on a moment whose spectrum spans sixteen decades
-        if "fast products" in route and tol < 1e-5:
-            continue  # not offered
-        X, _ = data(seed)
-        rng = np.random.default_rng(100 + seed)
-        w = {
-            "uniform": rng.random(N),
-            "tiny": 0.1 * rng.random(N),
-            "huge": 1e9 * rng.random(N),
-            "wide": 10.0 ** rng.uniform(-8, 8, N),
-            "one row": np.where(np.arange(N) == 7, 1e6, 1.0),
-        }[case]
-        w[:2] = 0.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            c = 2 if kernel == "linear" else C
-            model = fk.kpca(X, kernel_of(kernel), c, sample_weight=w, **(options | {"tol": tol}))
-        true, trace = exact_eigenvalues(model.kernel, X[2:], w[2:], model.n_components)
-        rounding = 5e-14 * float(np.sum(w[2:] * fk.gram(X[2:], model.kernel).diagonal()))
-        assert np.all(model.eigenvalue_bounds[:, 0] <= true + rounding)
-        assert np.all(model.eigenvalue_bounds[:, 1] >= true - rounding)
-        low, high = (x * (w.sum() - 1) for x in model.total_variance_bounds)
-        assert low <= trace + rounding and high >= trace - rounding
-
-
-@pytest.mark.parametrize("route", ["dense", "pivots", "krylov"])
-def test_all_ones_is_no_weights(route):
-    X, _ = data()
-    X = X[2:]
-    one, other = fit(X, route, sample_weight=np.ones(len(X))), fit(X, route)
-    wide = max(np.ptp(x.eigenvalue_bounds, axis=1).max() for x in (one, other))
-    np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=1e-12, atol=wide)
-    tol = max(1e-9, one.angle_bounds.max() + other.angle_bounds.max())
-    np.testing.assert_allclose(one.coeff, other.coeff, atol=tol * np.abs(other.coeff).max())
-
-
 def test_far_rows_that_only_weight_brings_in():
     """A second round of pivots goes where weight times residual is large."""
     rng = np.random.default_rng(0)
@@ -164,11 +110,11 @@ def test_float32_and_sources():
 WRONG = {
     "length": (np.ones(3), ValueError, r"shape \(3,\); give 150 numbers"),
     "negative": (np.r_[np.ones(149), -1.0], ValueError, r"contains -1.0 \(first at row 149\)"),
-    "nan": (np.r_[np.nan, np.ones(149)], ValueError, r"contains nan \(first at row 0\)"),
-    "infinite": (np.r_[np.ones(149), np.inf], ValueError, r"contains inf"),
+    "nan": (np.r_[np.nan, np.ones(149)], ValueError, r"contains NaN or infinity \(first at row 0\)"),
+    "infinite": (np.r_[np.ones(149), np.inf], ValueError, r"contains NaN or infinity \(first at row 149\)"),
     "one row": (np.eye(150)[3] * 5, ValueError, "leaves 1 rows of positive weight"),
     "normalised": (np.full(150, 1 / 150), ValueError, r"sums to 1; .*scale them"),
-    "words": (["a"] * 150, TypeError, "has the type <U1"),
+    "words": (["a"] * 150, TypeError, "of the type <U1"),
     "matrix": (np.ones((150, 1)), ValueError, r"shape \(150, 1\)"),
 }
 
@@ -178,17 +124,6 @@ def test_wrong_weights(case):
     weights, error, text = WRONG[case]
     with pytest.raises(error, match=text):
         fk.kpca(data()[0], "gaussian", 2, sigma=1.0, sample_weight=weights)
-
-
-def test_weights_in_a_model_file(tmp_path):
-    X, w = data()
-    model = fit(X, "pivots", sample_weight=w)
-    fk.save(model, tmp_path / "m.kpca", scores=True)
-    again = fk.load(tmp_path / "m.kpca")
-    np.testing.assert_array_equal(again.latent, model.latent)
-    np.testing.assert_array_equal(again.coeff, model.coeff)
-    fk.save(model, tmp_path / "n.kpca")
-    np.testing.assert_array_equal(fk.load(tmp_path / "n.kpca").latent, model.latent)
 
 
 def test_a_fraction_of_the_variance_with_weights():
@@ -212,7 +147,7 @@ def test_more_components_than_rows_of_weight():
 def test_masked_weights_are_refused():
     X = np.random.default_rng(0).standard_normal((20, 2))
     w = np.ma.masked_equal(np.r_[1.0, 2.0, -1.0, np.ones(16), -1.0], -1.0)
-    with pytest.raises(ValueError, match=r"sample_weight has 2 masked entries \(first at row 2\).*filled\(0\)"):
+    with pytest.raises(ValueError, match=r"sample_weight has 2 masked entries \(first at row 2\).*0 leaves a row out"):
         fk.kpca(X, "gaussian", 2, sample_weight=w)
     found = fk.kpca(X, "gaussian", 2, sample_weight=w.filled(0))
     assert fk.kpca(X, "gaussian", 2, sample_weight=np.ma.array(w.filled(0))).eigenvalues[0] == found.eigenvalues[0]

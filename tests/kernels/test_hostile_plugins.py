@@ -292,7 +292,9 @@ def test_declared_not_thread_safe_is_called_from_one_thread(plugins):
     product = fk.gram(large, "careful", sigma=1.0, n_threads=4) @ large
     np.testing.assert_allclose(product, expected, rtol=1e-10, atol=1e-10)
     for method in ("dense", "features", "krylov"):
-        assert fk.kpca(large, "careful", 2, tol=1e-2, method=method, n_threads=4).n_components == 2
+        model = fk.kpca(large, "careful", 2, tol=1e-2, method=method, n_threads=4)
+        assert fk.kpca_project(model, large, n_threads=4).shape == (1200, 2)
+    assert fk.features(large, "careful", tol=0.1, n_threads=4).moments().count == 1200
 
 
 # Listing ----------------------------------------------------------------------------------------------------------
@@ -302,8 +304,11 @@ def test_listing_with_load(plugins):
     for number, about in enumerate(CASES.values()):
         module = f"hostile_{number}"
         plugins(f"hostile-{number}", {f"bad{number}": f"{module}:Bad"}, {module: about.source})
-    plugins("zeta", {"own": "zeta_module:Own"}, {"zeta_module": source("Own", base="WithOffers")}, "2.5")
+    own = source("Own", '__doc__ = "Of Zeta.\\n\\nAnd more."', "WithOffers") + "\n\n" + source("Silent", base="Own")
+    entries = {"own": "zeta_module:Own", "silent": "zeta_module:Silent"}
+    plugins("zeta", entries, {"zeta_module": own}, "2.5", summary="Kernels of Zeta")
     rows = {row.name: row for row in fk.list_kernels(load=True)}
+    assert (rows["own"].summary, rows["silent"].summary) == ("Of Zeta.", "Kernels of Zeta")
     failed = {case for number, case in enumerate(CASES) if rows[f"bad{number}"].state == "failed"}
     assert failed == {case for case, about in CASES.items() if about.use == "get"}
     assert "No module named 'nothing_of_that_name'" in rows["bad0"].error and "hostile-0 1.0" in rows["bad0"].error
@@ -314,7 +319,9 @@ def test_listing_with_load(plugins):
     assert rows["polynomial"].parameters == {"degree": 3, "scale": 1.0, "offset": 1.0}
     text = repr(fk.list_kernels(load=True))
     assert "failed" in text and "degree=3, scale=1.0, offset=1.0" in text
-    assert all(row.state == "not loaded" and row.parameters is None for row in fk.list_kernels())
+    unloaded = {row.name: row for row in fk.list_kernels()}
+    assert all(row.state == "not loaded" and row.parameters is None for row in unloaded.values())
+    assert unloaded["own"].summary == "Kernels of Zeta"
 
 
 def test_nothing_is_imported_before_it_is_asked_for(tmp_path):
@@ -374,29 +381,6 @@ def test_methods(plugins):
         fk.get_method("kmda")
 
 
-# What the looks cost ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [400, 3000])
-def test_the_looks_read_at_most_one_percent(plugins, n):
-    body = """
-        values = []
-        lock = threading.Lock()
-        def block(self, X, Y):
-            with self.lock:
-                self.values.append(len(X) * len(Y))
-            return super().block(X, Y)
-    """
-    plugins("counting", {"counting": "counting_module:Bad"}, {"counting_module": source("Bad", body)})
-    rows = np.random.default_rng(n).standard_normal((n, 3))
-    fk.gram(rows, "counting")
-    count = sys.modules["counting_module"].Bad.values
-    looked = sum(count)
-    assert 0 < looked <= 0.01 * n * n
-    fk.kpca(rows, "counting", 3)
-    assert sum(count) - looked > 10 * looked
-
-
 def test_a_session_kernel_keeps_the_type_of_its_own_errors():
     def broken(X, Y):
         raise KeyError("nothing")
@@ -454,13 +438,10 @@ def test_the_guard_is_not_seen(plugins, tmp_path):
     assert guard.get_parameters() == kernel.get_parameters()
     again = pickle.loads(pickle.dumps(guard))
     assert again == guard and type(again) is type(guard)
-    assert guard.compiled_tile() is None
     operator = fk.gram(X, kernel)
     assert operator.kernel == kernel and kernel_state(operator.kernel) == kernel_state(kernel)
-    assert type(fk.gram(X, operator.kernel).kernel) is type(guard)
     one = fk.gram(X[:1], kernel) @ np.ones((1, 1))
     np.testing.assert_allclose(one, [[1.0]], rtol=1e-15)
-    np.testing.assert_allclose(fk.gram(X[:3], kernel, X[:1]) @ np.ones((1, 1)), kernel.block(X[:3], X[:1]), rtol=1e-12)
     for method, features in (("dense", "auto"), ("krylov", "auto"), ("features", "pivots")):
         model = fk.kpca(X, kernel, 2, tol=1e-2, method=method, features=features)
         assert model.kernel == kernel and type(model.kernel) is type(kernel)

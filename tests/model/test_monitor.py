@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 
-import attack_spe
 import numpy as np
 import pytest
 from reference import long_gaussian
+from spe_cases import exact_spe
 
 import fastkpca as fk
 from fastkpca.errors import LimitsWarning
 from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.maps.monomial import PolynomialMap
-from fastkpca.model.feature_projector import FeatureProjector
 from fastkpca.model.sample_projector import SampleProjector
 
 
@@ -59,6 +58,7 @@ ROUTES = [
     ("polynomial", {"degree": 2}, {"method": "dense"}),
     ("polynomial", {"degree": 2}, {"features": "monomial"}),
     ("polynomial", {"degree": 3, "offset": 0.0}, {"features": "pivots"}),
+    ("tanh", {"scale": 1.0, "offset": -1.0}, {"method": "dense"}),  # some SPE are negative
 ]
 
 
@@ -79,41 +79,11 @@ def test_against_the_centred_matrix(name, parameters, options, c):
     assert np.allclose(found, spe, rtol=1e-5, atol=2e-7 * scale)
     assert np.allclose(fk.kpca_t2(model, new), t2, rtol=1e-4, atol=1e-6)
     assert np.allclose(fk.kpca_t2(model, X), model.tsquared, rtol=1e-6, atol=1e-9)
-    assert (found >= 0).all() and (interval[:, 0] <= found).all() and (found <= interval[:, 1] * (1 + 1e-12)).all()
-    assert (interval[:, 0] >= 0).all()
-
-
-@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6, 1e-9])
-@pytest.mark.parametrize("features", ["pivots", "monomial"])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_interval_holds_the_value_of_the_models_own_components(features, tol, seed):
-    """SPE about the span of the model's own components, by exact kernel values: truncation lies in the interval."""
-    X, new = rows(120, 3, seed=seed), np.vstack([rows(20, 3, seed=seed + 10), 6 * rows(6, 3, seed=seed + 20)])
-    sigma = 1.8
-    model = fit(X, "gaussian", 4, {"sigma": sigma, "features": features, "tol": tol})
-    assert isinstance(model.projector, FeatureProjector)
-    found, interval = fk.kpca_spe(model, new, bounds=True)
-    own, k, K = np.ones(len(new)), *(kernel_matrix("gaussian", {"sigma": sigma}, A, X) for A in (new, X))
-    exact = own - 2 * k.mean(axis=1) + K.mean() - (fk.kpca_project(model, new).astype(np.longdouble) ** 2).sum(axis=1)
-    assert (interval[:, 0] <= exact).all() and (exact <= interval[:, 1]).all()
-    assert (np.diff(interval, axis=1) <= 8 * np.sqrt(max(tol, 1e-12))).all()  # and it is not the whole line
-    assert np.abs(found - exact).max() <= 4 * np.sqrt(tol)
+    assert (interval[:, 0] <= found).all() and (found <= interval[:, 1] + 1e-12 * abs(interval[:, 1])).all()
+    assert (interval[:, 0] >= 0).all() if name != "tanh" else spe.min() < -1e-3
 
 
 long_double = pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no longer than float64")
-
-
-@long_double
-@pytest.mark.parametrize("first", range(0, 60, 15))
-def test_attacked_intervals_hold_the_value_of_long_double(first):
-    """A few cases of tests/attacks/attack_spe.py: random kernels, parameters, routes and rows."""
-    seen = 0
-    for number in range(first, first + 15):
-        found = attack_spe.run(np.random.default_rng([0, number]))
-        if found is not None:
-            assert found[2]["failures"] == 0 and found[2]["order"], found
-            seen += 1
-    assert seen >= 5
 
 
 def box_and_beyond(d):
@@ -159,7 +129,7 @@ def test_intervals_where_more_than_the_kernel_errs(rows_and_new, name, parameter
     X, new = rows_and_new
     model = fit(X, name, min(2, X.shape[1]), parameters | options)
     spe, interval = fk.kpca_spe(model, new.astype(np.float64), bounds=True)
-    exact, error = attack_spe.exact_spe(model, name, parameters, X, new)
+    exact, error = exact_spe(model, name, parameters, X, new)
     assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
     assert (spe >= interval[:, 0]).all()
     assert np.diff(interval, axis=1).max() <= widest * (spe.max() + model.total_variance)
@@ -238,15 +208,6 @@ def test_precomputed():
     assert fk.kpca_limits(model, k, confidence=0.9, diagonal=np.ones(10)).n_calibration == 10
 
 
-def test_an_indefinite_kernel_is_not_clamped():
-    X = rows(60, 3)
-    parameters = {"scale": 1.0, "offset": -1.0}
-    model = fit(X, "tanh", 3, parameters | {"method": "dense"})
-    _, spe = reference("tanh", parameters, X, X, 3)
-    assert np.allclose(fk.kpca_spe(model, X), spe, atol=1e-10)
-    assert spe.min() < -1e-3  # the example has some
-
-
 def test_bad_input():
     X = rows(50, 3)
     model = fk.kpca(X, "gaussian", 2, sigma=1.0)
@@ -283,8 +244,7 @@ def test_bad_input():
         fk.kpca_spe(fk.kpca(X, "polynomial", 2, degree=3, method="dense"), np.full((1, 3), 1e110))
 
 
-@pytest.mark.parametrize("options", [{"method": "dense"}, {"features": "pivots"}], ids=str)
-@pytest.mark.parametrize("confidence", [0.9, 0.99])
+@pytest.mark.parametrize(("options", "confidence"), [({"method": "dense"}, 0.9), ({"features": "pivots"}, 0.99)])
 def test_rates_of_false_alarms(options, confidence):
     """On rows never seen: empirical limits of rows never seen are honest for any distribution; parametric ones where
     the scores are normal. 4000 rows: three standard errors are 1.5 and 0.5 percent."""
@@ -313,17 +273,6 @@ def test_parametric_limits_where_scores_are_normal(confidence):
     few = fk.kpca(rows(12, 8), "linear", 3, method="dense")
     f, chi2 = (fk.kpca_limits(few, new, t2=t2).t2 for t2 in ("F", "chi2"))
     assert f > 1.5 * chi2
-
-
-def test_the_empirical_limit_is_the_order_statistic():
-    X = rows(400, 3)
-    model = fk.kpca(X, "gaussian", 3, sigma=1.0, method="dense")
-    new = rows(99, 3, seed=1)
-    limits = fk.kpca_limits(model, new, confidence=0.99, t2="empirical", spe="empirical")
-    assert np.isclose(limits.t2, fk.kpca_t2(model, new).max(), rtol=1e-12)
-    assert np.isclose(limits.spe, fk.kpca_spe(model, new).max(), rtol=1e-12)
-    assert not limits.exceeded(t2=limits.t2, spe=limits.spe)
-    assert limits.exceeded(t2=limits.t2 * 1.01, spe=0.0)
 
 
 def test_a_model_of_few_rows_and_all_components():
@@ -362,16 +311,6 @@ def test_maps_made_of_fourier_maps_know_their_images(kernel, factor):
     assert feature_map.outside_error(outside).max() > 0.0
 
 
-def test_intervals_scale_with_the_kernel():
-    X, far = np.random.default_rng(0).uniform(0, 4, (3000, 1)), [[4.5], [5.0], [5.5]]
-    gaussian = fk.get_kernel("gaussian", sigma=0.3)
-    widths = []
-    for kernel in (gaussian, 2.0 * gaussian):
-        model = fk.kpca(X, kernel, 4, method="features", features="fourier", tol=1e-2)
-        widths.append(np.diff(fk.kpca_spe(model, far, bounds=True)[1], axis=1))
-    np.testing.assert_allclose(widths[1], 2.0 * widths[0], rtol=1e-9)
-
-
 def test_limits_are_order_statistics_and_say_where_rows_are_too_few():
     rng = np.random.default_rng(0)
     X, others = rng.standard_normal((300, 3)), rng.standard_normal((1000, 3))
@@ -379,6 +318,11 @@ def test_limits_are_order_statistics_and_say_where_rows_are_too_few():
     for joint, fewest in ((False, 99), (True, 199)):
         limits = fk.kpca_limits(model, others[:fewest], joint=joint)
         assert (limits.t2_method, limits.spe_method, limits.joint) == ("empirical", "empirical", joint)
+        if not joint:  # the largest of 99 rows
+            assert limits.t2 == pytest.approx(fk.kpca_t2(model, others[:99]).max(), rel=1e-12)
+            assert limits.spe == pytest.approx(fk.kpca_spe(model, others[:99]).max(), rel=1e-12)
+            assert not limits.exceeded(t2=limits.t2, spe=limits.spe)
+            assert limits.exceeded(t2=limits.t2 * 1.01, spe=0.0)
         assert limits == fk.kpca_limits(model, others[:fewest], t2="empirical", spe="empirical", joint=joint)
         with pytest.warns(
             LimitsWarning, match=f"at least {fewest} rows, and there are {fewest - 1}: they prove limits"
@@ -392,7 +336,7 @@ def test_limits_are_order_statistics_and_say_where_rows_are_too_few():
 
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.LimitsWarning")
 @pytest.mark.parametrize("options", [{}, {"joint": True}, {"joint": True, "spe": "box"}, {"t2": "F"}], ids=str)
-@pytest.mark.parametrize("n", [2, 50, 300])
+@pytest.mark.parametrize("n", [2, 50])
 def test_limits_never_fall_as_confidence_rises(n, options):
     """Where rows were few, F and box came next: 104.6 at 96.6 %, 38.9 at 98.5 %."""
     model, held_out = fk.kpca(rows(400, 4), "gaussian", 20, sigma=2.0), rows(n, 4, seed=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import attack_preimages as attack
 import numpy as np
 import pytest
 
@@ -43,8 +42,7 @@ class Cauchy(Kernel):
         return 1.0 / (1.0 + ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2))
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-@pytest.mark.parametrize("start", [False, True])
+@pytest.mark.parametrize(("route", "start"), list(zip(ROUTES, [False, True, False, True])), ids=str)
 def test_images_of_rows_lead_back_to_them(route, start):
     """With nearly all of the variance kept, P is the image of the row itself."""
     X = curve(300, noise=0.05)
@@ -78,8 +76,7 @@ def test_what_is_found_is_a_minimum(route):
         assert np.linalg.norm(best.x - x) < 2e-3 and objective(x) <= objective(begin) + 1e-9
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-@pytest.mark.parametrize("sigma", [0.7, 1.5])
+@pytest.mark.parametrize(("route", "sigma"), list(zip(ROUTES, [0.7, 1.5, 1.5, 0.7])), ids=str)
 def test_denoising_is_projection_without_centring(route, sigma):
     """P of kpca_denoise is the multiple of the projection of phi(x) on the span of mean and components: solved by the
     Gram matrix of both, written out."""
@@ -154,10 +151,9 @@ def test_linear_is_exact(route, offset):
     assert np.allclose(fk.kpca_preimage(model, np.zeros((1, 4))), mean)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_descent_of_polynomials(seed):
+def test_descent_of_polynomials():
     """Images under a polynomial kernel lead back up to sign (an even degree has two pre-images)."""
-    X = np.random.default_rng(seed).standard_normal((200, 4))
+    X = np.random.default_rng(0).standard_normal((200, 4))
     for options in ({"method": "dense"}, {"features": "pivots"}, {"features": "monomial"}):
         model = fit(X, "polynomial", 14, degree=2, **options)  # all of them: exact
         rows = {"train": X} if isinstance(model.projector, FeatureProjector) else {}
@@ -191,7 +187,7 @@ def test_an_indefinite_kernel():
         assert np.isfinite(fk.kpca_preimage(model, Z, method="gradient")).all()
 
 
-@pytest.mark.parametrize("n", [40, 300, 1500])
+@pytest.mark.parametrize("n", [40, 1500])
 def test_ridge_finds_the_rows_again(n):
     X, new = curve(n), curve(50, seed=1)
     model = fit(X, "gaussian", 8, sigma=0.8, method="dense")
@@ -259,18 +255,6 @@ def test_ridge_with_weights_of_all_sizes():
         assert np.sqrt(np.mean((found - new) ** 2)) < 1.5 * mean_error
 
 
-@pytest.mark.parametrize("kernel", attack.KERNELS)
-def test_attacked_preimages(kernel):
-    """A few cases of tests/attacks/attack_preimages.py; a warning of numpy's is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", RuntimeWarning)
-        for number in range(2):
-            difference, error = attack.copies(np.random.default_rng([0, number]), kernel)
-            assert difference <= 1.0 and error <= 1.0
-            attack.sizes(np.random.default_rng([1, number]), kernel)
-
-
 def test_scores_and_rows_of_any_size():
     X = curve(40, noise=0.1)
     for model in (fit(X, "gaussian", 2, sigma=1.0), fit(X, "polynomial", 2, features="monomial")):
@@ -309,24 +293,20 @@ def test_ridge_smooths_noise_that_scores_do_not_hold():
 def test_scores_far_outside(route):
     X = curve(200, noise=0.05)
     model = fit(X, "gaussian", 4, sigma=0.7, **route)
-    for factor in (10.0, 1e4, 1e8):
+    for factor in (10.0, 1e8):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PreimageWarning)
             found = fk.kpca_preimage(model, factor * model.score[:70])
         assert np.isfinite(found).all() and np.abs(found).max() < 10
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_starts_far_away_are_replaced(route):
-    """Where the kernel has vanished there is no direction to go."""
-    X = curve(200, noise=0.05)
+    # where the kernel has vanished there is no direction to go: such starts are replaced
     model = fit(X, "gaussian", 20, sigma=0.7, **route)
-    far = np.tile([1e6, 0.0, 0.0], (50, 1))
-    found = fk.kpca_preimage(model, model.score[:50], start=far)
+    found = fk.kpca_preimage(model, model.score[:50], start=np.tile([1e6, 0.0, 0.0], (50, 1)))
     assert np.abs(found - X[:50]).max() < 0.2
+    with pytest.warns(PreimageWarning, match=r"did not converge in 1 steps; a larger max_iter"):
+        assert np.isfinite(fk.kpca_preimage(model, model.score, max_iter=1)).all()
 
 
-@pytest.mark.parametrize("sigma", [1e-3, 1e-2, 1e3, 1e6])
+@pytest.mark.parametrize("sigma", [1e-3, 1e6])
 def test_extreme_widths(sigma):
     X = curve(120, noise=0.05)
     model = fit(X, "gaussian", 5, sigma=sigma, method="dense")
@@ -351,14 +331,6 @@ def test_offsets_constant_columns_and_one_component(route):
     assert np.abs(fk.kpca_preimage(moved, moved.score) - 1e8 - found).max() < 2e-4
     one = fit(X, "gaussian", 1, sigma=0.9, **route)
     assert np.isfinite(fk.kpca_preimage(one, one.score)).all()
-
-
-def test_nothing_moves_beyond_max_iter_without_a_warning():
-    X = curve(100, noise=0.1)
-    model = fit(X, "gaussian", 5, sigma=0.7, method="dense")
-    with pytest.warns(PreimageWarning, match=r"did not converge in 1 steps; a larger max_iter"):
-        found = fk.kpca_preimage(model, model.score, max_iter=1)
-    assert np.isfinite(found).all()
 
 
 def test_no_start_in_sight_is_said():
@@ -421,3 +393,9 @@ def test_bad_input():
     with pytest.raises(ValueError, match="give train="):
         fk.kpca_preimage(other, other.score, method="ridge")
     assert np.isfinite(fk.kpca_preimage(other, other.score, train=X)).all()
+    with pytest.raises(ValueError, match="the projection is not finite in float64"):
+        fk.kpca_denoise(fit(X, "polynomial", 1, degree=7, features="pivots"), [[1e54] * 3])
+    table = fk.kpca(X @ X.T, "precomputed", 2)
+    for size in (1e-320, 1e306):  # sums of the rows, and of their squares, are beyond the range
+        plain, found = (fk.kpca_preimage(table, table.score, train=f * X) for f in (1.0, size))
+        np.testing.assert_allclose(found / size, plain, rtol=1e-3, atol=1e-2)

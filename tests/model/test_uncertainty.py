@@ -17,10 +17,10 @@ def close(a, b, share=1e-9):
 
 
 def test_intervals_cover_the_populations_eigenvalues():
-    # 200 draws of 4 components: 95 % less four standard errors, of draws that are independent
+    # 100 draws of 4 components: 95 % less four standard errors, of draws that are independent
     inside, shares, separated = np.zeros(4), np.zeros(4), np.zeros(4)
     truth = SPREAD**2
-    for seed in range(200):
+    for seed in range(100):
         X = rows(200, seed)
         sure = fk.kpca_uncertainty(fk.kpca(X, "linear", 5), X, n_bootstrap=200, n_permutations=0, rng=seed)
         low, high = sure.latent_interval[:4].T
@@ -29,9 +29,9 @@ def test_intervals_cover_the_populations_eigenvalues():
         part = 100 * truth[:4] / truth.sum()
         shares += (low <= part) & (part <= high)
         separated += sure.separated[:4]
-    assert (inside >= 177).all() and (inside <= 199).all()
-    assert (shares >= 177).all() and (shares <= 199).all()
-    assert (separated >= 180).all()
+    assert (inside >= 86).all() and inside.sum() < 400
+    assert (shares >= 86).all() and shares.sum() < 400
+    assert (separated >= 90).all()
 
 
 def test_moments_give_what_refitting_the_rows_gives():
@@ -49,12 +49,11 @@ def test_moments_give_what_refitting_the_rows_gives():
     np.testing.assert_allclose(half, spread, rtol=0.25)
 
 
-@pytest.mark.parametrize("n", [300, 5000])
-def test_routes_agree(n):
-    X = rows(n)
+def test_routes_agree():
+    X = rows(300)
     results = [
         fk.kpca_uncertainty(fk.kpca(X, "linear", 4, method=method, tol=1e-9), X, n_bootstrap=200, n_permutations=9)
-        for method in (["dense", "features", "krylov"] if n < 1000 else ["features", "krylov"])
+        for method in ("dense", "features", "krylov")
     ]
     for other in results[1:]:
         for name in ("latent_interval", "explained_interval", "cumulative_interval", "permuted"):
@@ -105,7 +104,7 @@ def test_the_number_of_components_by_permuted_columns():
 
 def test_angles_hold_and_ties_are_named():
     bound = within = 0
-    for seed in range(60):
+    for seed in range(30):
         X = rows(200, seed)
         model = fk.kpca(X, "linear", 5)
         sure = fk.kpca_uncertainty(model, X, n_bootstrap=200, n_permutations=0)
@@ -114,15 +113,14 @@ def test_angles_hold_and_ties_are_named():
         within += angle <= sure.angles[1]
         bound += sure.angles[1] <= 4 * angle
         assert sure.angles[-1] == 0.0  # nothing is outside of all five
-    assert within >= 51 and bound >= 20
+    assert within >= 25 and bound >= 10
     X = np.random.default_rng(0).standard_normal((300, 4))
     tied = fk.kpca_uncertainty(fk.kpca(X, "linear", 2), X, n_bootstrap=200, n_permutations=0)
     assert not tied.separated.any() and np.isnan(tied.angles[1])
 
 
-@pytest.mark.parametrize("route", [{"method": "dense"}, {"method": "features"}])
-def test_models_that_are_not_centred_or_that_standardize(route):
-    X = rows(300) + [2.0, 0.0, 0.0, 0.0, 0.0]
+def test_models_that_are_not_centred_or_that_standardize():
+    route, X = {"method": "features"}, rows(300) + [2.0, 0.0, 0.0, 0.0, 0.0]
     model = fk.kpca(X, "linear", 4, center=False, **route)
     sure = fk.kpca_uncertainty(model, X, n_bootstrap=300, n_permutations=5)
     close(sure.latent, model.latent, 1e-6)

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-import weight_cases as cases
+from spe_cases import exact_spe
 from threadpoolctl import threadpool_limits
 
 import fastkpca as fk
@@ -132,7 +132,7 @@ def test_small_weights_change_the_variances_alone(route):
 
 
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.LimitsWarning")
-@pytest.mark.parametrize("way", ["file", "pickle", "copy"])
+@pytest.mark.parametrize("way", ["file", "pickle"])
 @pytest.mark.parametrize("route", ROUTES)
 def test_files_and_copies_give_equal_bits(route, way, tmp_path):
     X, w, new = data()
@@ -150,7 +150,7 @@ def test_files_and_copies_give_equal_bits(route, way, tmp_path):
         np.testing.assert_array_equal(call(again, new), call(model, new))
 
 
-@pytest.mark.parametrize("n", [58, 78, 90, 120])
+@pytest.mark.parametrize("n", [58, 120])
 def test_a_loaded_model_on_pivots_projects_to_the_same_bits_where_blas_has_two_threads(n, tmp_path):
     """Its triangular solve is made while it is read: with two threads of BLAS that gave other bits."""
     X = np.random.default_rng(n).standard_normal((n, 7))
@@ -163,8 +163,7 @@ def test_a_loaded_model_on_pivots_projects_to_the_same_bits_where_blas_has_two_t
 
 
 @long_double
-@pytest.mark.parametrize("factor", [1.0, 0.01, 1e6])
-@pytest.mark.parametrize("tol", [0.3, 1e-9])
+@pytest.mark.parametrize(("tol", "factor"), [(0.3, 0.01), (1e-9, 1.0), (1e-9, 1e6)])
 @pytest.mark.parametrize("route", ROUTES)
 def test_intervals_of_spe_hold_the_exact_value(route, tol, factor):
     X, w, new = data(1)
@@ -172,7 +171,7 @@ def test_intervals_of_spe_hold_the_exact_value(route, tol, factor):
     model = fit(route, X, factor * w, **({} if "tol" in options else {"tol": tol}))
     new = np.vstack([new, X])
     _, interval = fk.kpca_spe(model, new, bounds=True)
-    exact, error = cases.exact_spe(model, kernel, parameters, X, new, factor * w)
+    exact, error = exact_spe(model, kernel, parameters, X, new, factor * w)
     assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
 
 
@@ -188,8 +187,9 @@ def test_what_a_map_leaves_out_of_the_mean_is_an_average_by_weight(route):
 
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.LimitsWarning")
 @pytest.mark.parametrize("route", [*HOLDS_ROWS, "pivots, gaussian", "monomial, polynomial"])
-@pytest.mark.parametrize(("t2", "spe"), [("F", "box"), ("chi2", "empirical"), ("empirical", "empirical")])
-@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize(
+    ("t2", "spe", "joint"), [("F", "box", False), ("chi2", "empirical", True), ("empirical", "empirical", True)]
+)
 def test_limits_are_those_of_repeated_rows(route, t2, spe, joint):
     X, w, new = data()
     one, other = fit(route, X, w), fit(route, np.repeat(X, w.astype(int), axis=0))
@@ -307,9 +307,9 @@ def test_weights_in_a_file_that_do_not_fit(tmp_path):
 
 @pytest.mark.parametrize("options", [{"method": "dense"}, {"features": "monomial"}, {"features": "pivots"}], ids=str)
 def test_statistics_beyond_the_range_are_errors(options):
-    X, _, _ = data()
+    X, _, new = data()
     model = fk.kpca(X, "polynomial", 2, degree=3, **options)
-    for value in (1e60, 1e110, 1e200):
+    for value in (1e60, 1e200):
         for call in (fk.kpca_t2, fk.kpca_spe, lambda m, rows: fk.kpca_spe(m, rows, bounds=True)):
             with pytest.raises(ValueError, match=r"not finite.*row 1\)"):
                 call(model, [[0.0] * 3, [value] * 3])
@@ -319,33 +319,11 @@ def test_statistics_beyond_the_range_are_errors(options):
     single = fk.kpca(X.astype(np.float32), "polynomial", 2, degree=3, **options)
     with pytest.raises(ValueError, match="float32"):
         fk.kpca_t2(single, np.full((1, 3), 1e9, dtype=np.float32))
-
-
-def test_limits_of_large_values():
-    """SPE of 1e200: its square is no number, its limit is."""
-    X, _, new = data()
-    model = fk.kpca(X, "linear", 1, method="dense")
-    small, large = (
-        fk.kpca_limits(model, model.shift + f * (new - model.shift), t2="F", spe="box") for f in (1.0, 1e100)
-    )
-    assert np.isclose(large.spe, 1e200 * small.spe)
-
-
-@pytest.mark.parametrize("tol", [5e-324, 1e-310, 1e-200])
-def test_a_tolerance_below_all_sense_is_refused(tol):
-    X, _, _ = data()
-    model = fk.kpca(X, "polynomial", 2, degree=2, keep_moments=True)
-    for call in (
-        lambda: fk.kpca(X, "gaussian", 2, tol=tol),
-        lambda: fk.plan(X, "gaussian", 2, method="krylov", tol=tol),
-        lambda: fk.gram(X, "gaussian", sigma=1.0, tol=tol),
-        lambda: fk.features(X, "gaussian", sigma=1.0, tol=tol),
-        lambda: fk.kpca_update(model, X, tol=tol),
-        lambda: fk.kpca_merge(model, model, tol=tol),
-        lambda: fk.kpca_preimage(model, [[0.0, 0.0]], train=X, tol=tol),
-    ):
-        with pytest.raises(ValueError, match=r"tol is .*1e-100"):
-            call()
+    # SPE of 1e200: its square is no number, its limit is
+    linear = fk.kpca(X, "linear", 1, method="dense")
+    rows = [linear.shift + f * (new - linear.shift) for f in (1.0, 1e100)]
+    small, large = (fk.kpca_limits(linear, x, t2="F", spe="box").spe for x in rows)
+    assert np.isclose(large, 1e200 * small)
 
 
 @pytest.mark.parametrize("features", ["pivots", "monomial"])

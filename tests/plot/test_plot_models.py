@@ -92,9 +92,6 @@ def test_names_and_times_of_rows_under_the_charts(limits):
     for times in (berlin, utc, utc.astype(str), [str(t).replace("T", " ") for t in utc], berlin.tz_convert(None)):
         _, lower = plot.monitor(limits, values[:3], values[:3], x=times)
         np.testing.assert_array_equal(lower.lines[0].get_xdata(), utc)
-    for wrong, text in ((["a", None, "b"], "x misses the value of row 1"), (["a"], "name for each of 3 rows")):
-        with pytest.raises(ValueError, match=text):
-            plot.monitor(limits, values[:3], x=wrong)
 
 
 def test_influence_names_the_rows_furthest_beyond(limits):
@@ -108,12 +105,8 @@ def test_influence_names_the_rows_furthest_beyond(limits):
     fits(ax)
     rng = np.random.default_rng(0)
     joint = replace(limits, joint=True, confidence=0.9995)
-    many = plot.influence(joint, 2 * limits.t2 * rng.random(30_000), limits.spe * rng.random(30_000))
+    many = plot.influence(joint, 2 * limits.t2 * rng.random(3000), limits.spe * rng.random(3000))
     fits(many)  # its key, too
-    with pytest.raises(ValueError, match="one for each"):
-        plot.influence(limits, t2, spe, names=["a"])
-    with pytest.raises(TypeError, match="give what kpca_limits"):
-        plot.influence(1.0, t2, spe)
 
 
 def test_contributions_are_bars_of_one_row(X):
@@ -126,10 +119,6 @@ def test_contributions_are_bars_of_one_row(X):
     np.testing.assert_allclose(widths, 100 * which.contributions[1, order] / which.of_rows[1])
     assert f"best at {which.values[1, order[0]]:.4g}" in [text.get_text() for text in ax.texts]
     fits(ax)
-    with pytest.raises(ValueError, match="no row 2"):
-        plot.contributions(which, row=2)
-    with pytest.raises(TypeError, match="kpca_contributions"):
-        plot.contributions(model)
 
 
 @pytest.mark.parametrize(
@@ -145,31 +134,6 @@ def test_monitor_of_hostile_values(limits, values):
     low, high = ax.get_ylim()
     for curve in ax.lines:  # nothing is drawn outside
         assert np.min(curve.get_ydata()) >= low and np.max(curve.get_ydata()) <= high
-
-
-@pytest.mark.parametrize(
-    "arguments, error, text",
-    [
-        (([np.nan, 1.0],), ValueError, "t2 contains NaN or infinity .first at row 0"),
-        ((None, [1.0, np.inf]), ValueError, "spe contains NaN or infinity .first at row 1"),
-        (([1.0], [1.0, 2.0]), ValueError, "t2 has 1 values and spe 2"),
-        (([],), ValueError, "one value for each row"),
-        ((), TypeError, "give t2=kpca_t2"),
-    ],
-)
-def test_monitor_refuses_what_is_no_chart(limits, arguments, error, text):
-    with pytest.raises(error, match=text):
-        plot.monitor(limits, *arguments)
-
-
-def test_monitor_needs_limits_and_as_many_places_and_axes(limits):
-    with pytest.raises(TypeError, match="kpca_limits"):
-        plot.monitor(10.0, [1.0])
-    with pytest.raises(ValueError, match="x has shape"):
-        plot.monitor(limits, [1.0], x=[1, 2])
-    (ax,) = plot.monitor(limits, [1.0])
-    with pytest.raises(ValueError, match="2 charts and 1 axes"):
-        plot.monitor(limits, [1.0], [1.0], ax)
 
 
 # Scree --------------------------------------------------------------------------------------------------------------
@@ -218,12 +182,6 @@ def test_scree_of_one_and_of_many(X, c):
     fits(ax)
     assert len(plot.scree(many, n_components=1).containers[0][0].get_ydata()) == 1
     assert len(ax.figure.axes) == 1
-    for wrong in (0, c + 1):
-        with pytest.raises(ValueError, match=f"the model has 1 to {c}"):
-            plot.scree(many, n_components=wrong)
-    for wrong in (0.5, "1"):
-        with pytest.raises(TypeError, match="n_components is .*; give a whole number"):
-            plot.scree(many, n_components=wrong)
 
 
 def test_scree_of_an_indefinite_kernel(X):
@@ -304,36 +262,6 @@ def test_of_many_rows_a_sample_is_drawn(model):
     assert len(drawn) == 2000 and {tuple(p) for p in drawn.tolist()} <= {tuple(p) for p in rows[:, :2].tolist()}
 
 
-def test_contours_refuse_what_they_cannot_draw(model, X):
-    features = fk.kpca(X, "polynomial", 3, degree=2)
-    K = X @ X.T
-    cases = [
-        (lambda: plot.contours(features), "does not hold its training rows; give X, or limits"),
-        (lambda: plot.contours(features, limits=((0, 1), (0, 1))), "values of the other inputs"),
-        (lambda: plot.contours(fk.kpca(K, "precomputed", 2)), "precomputed matrix has no inputs"),
-        (lambda: plot.contours(fk.kpca(X[:, :1], "gaussian", 2)), "have one column"),
-        (lambda: plot.contours(model, inputs=(0, 3)), "no input 3: the rows have 3 columns, counted from 0"),
-        (lambda: plot.contours(model, inputs=(1, 1)), "two different columns"),
-        (lambda: plot.contours(model, inputs=("height", "age")), "not named"),
-        (lambda: plot.contours(model, inputs=(0,)), "two columns of the rows"),
-        (lambda: plot.contours(model, component=6), "no component 6: the model has 6"),
-        (lambda: plot.contours(model, component=1.5), "no component 1.5: the model has 6"),
-        (lambda: plot.contours(model, component="0"), "no component '0': the model has 6"),
-        (lambda: plot.contours(model, component=[]), "component is empty; give one or more"),
-        (lambda: plot.contours(model, inputs=(0, 1.5)), "no input 1.5: the rows have 3 columns"),
-        (lambda: plot.contours(model, levels=0), "levels is 0; give a whole number, 1 or more"),
-        (lambda: plot.contours(model, at=[1.0]), "a value for each of the 3 inputs"),
-        (lambda: plot.contours(model, limits=((1, 0), (0, 1))), "of the two inputs"),
-        (lambda: plot.contours(model, resolution=1), "resolution is 1; give a whole number, 2 or more"),
-        (lambda: plot.contours(model, labels=[1, 2]), "one for each of the 300"),
-        (lambda: plot.contours(model, X[:, :2]), "columns"),
-        (lambda: plot.contours(model, ax=[plot.contours(model)], component=(0, 1)), "2 components and 1 axes"),
-    ]
-    for call, message in cases:
-        with pytest.raises(ValueError, match=message):
-            call()
-
-
 # Accuracy and convergence -------------------------------------------------------------------------------------------
 
 
@@ -364,24 +292,6 @@ def test_probable_intervals_are_hollow(X):
     assert list(line(ax, "probable").get_xdata()) == [1e-3] and list(line(ax, "guaranteed").get_xdata()) == [1e-6]
 
 
-def test_accuracy_refuses(model):
-    for call, message in (
-        (lambda: plot.accuracy([]), "models is empty"),
-        (lambda: plot.accuracy([model], [1.0]), "the 6 largest eigenvalues"),
-        (lambda: plot.accuracy([model], tol=[1.0, 2.0]), "one positive number for each of the 1 models"),
-        (lambda: plot.accuracy([replace(model, info={})]), "was made without tol"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
-    for call, message in (
-        (lambda: plot.accuracy(model), r"models is one model; give a list of models"),
-        (lambda: plot.accuracy([model.score]), r"models\[0\] is of type ndarray; give what kpca"),
-        (lambda: plot.convergence("model"), r"model is of type str; give what kpca"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            call()
-
-
 def test_the_passes_are_recorded_and_drawn(tmp_path):
     X = np.random.default_rng(0).standard_normal((1100, 3)) * [1.0, 0.7, 0.4] + [10.0, -5.0, 2.0]
     model = fk.kpca(X, "gaussian", 5, sigma=0.7, tol=1e-9, method="krylov")
@@ -406,15 +316,6 @@ def test_passes_before_the_first_interval_are_left_out(model):
     np.testing.assert_array_equal(line(ax, "widest").get_xdata(), [2, 3])
     assert ax.get_xlim()[0] < 1
     assert widths([(1, np.inf), (2, 1e-3)]) == [[2, 1e-3]]
-
-
-@pytest.mark.parametrize("method", ["dense", "features"])
-def test_other_routes_have_no_passes(X, method):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        other = fk.kpca(X, "gaussian", 3, sigma=1.5, method=method)
-    with pytest.raises(ValueError, match=f"this model is of the {method} route"):
-        plot.convergence(other)
 
 
 # Candidates ---------------------------------------------------------------------------------------------------------
@@ -445,14 +346,10 @@ def test_candidates_are_bars_with_the_chosen_one_marked(X):
         assert [bar.get_hatch() for bar in bars] == [None, None, "////"]
         assert bars[0].get_facecolor() != bars[1].get_facecolor()
         fits(ax)
-    with pytest.raises(ValueError, match="'seconds', 'memory'"):
-        plot.candidates(found, quantity="flops")
-    with pytest.raises(TypeError, match=r"give what fastkpca\.plan\(\) or kpca\(\) returned"):
-        plot.candidates(X)
 
 
 def test_candidates_of_real_plans_fit(X, model):
-    for plan in (model, fk.plan(X, "gaussian", 3), fk.plan(np.tile(X, (200, 1)), "polynomial", None, degree=3)):
+    for plan in (model, fk.plan(np.tile(X, (200, 1)), "polynomial", None, degree=3)):
         ax = plot.candidates(plan)
         given = type(ax.figure)().subplots()
         given.set_yscale("log")
@@ -465,7 +362,7 @@ def test_candidates_of_real_plans_fit(X, model):
 
 
 def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
-    choice = fk.kpca_select(X[:60], "gaussian", [1, 2])
+    choice = fk.kpca_select(X[:60], "gaussian", [1, 2], folds=2)
     ax = plot.selection(choice)
     assert ax.get_xlabel() == "sigma" and "pre-images" in ax.get_ylabel() and "smaller" in ax.get_ylabel()
     assert [x.get_text() for x in ax.get_legend().get_texts()] == ["c = 1", "c = 2", "best", "choice"]
@@ -485,9 +382,9 @@ def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
 
 
 def test_selection_of_other_measures_kernels_and_one_kernel(X):
-    X = X[:60]
+    X = X[:40]
     grids = {"polynomial": {"degree": [2, 3]}, "gaussian": {"sigma": [1.0, 2.0]}, "linear": {}}
-    choice = fk.kpca_select(X, grids, [1, 2])
+    choice = fk.kpca_select(X, grids, [1, 2], folds=2)
     ax = plot.selection(choice, measure="stability")
     assert "larger is better" in ax.get_ylabel() and ax.get_xlabel() == "sigma or degree"
     labels = {x.get_text() for x in ax.get_legend().get_texts()}
@@ -502,14 +399,12 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     assert set(level.get_ydata()) == {choice.columns["stability"][-1]}
     fits(ax)
     # two parameters that vary, in one class among others: by the number of components
-    ax = plot.selection(fk.kpca_select(X, {"polynomial": {"degree": [2, 3], "offset": [0.5, 1]}, "linear": {}}, [1, 2]))
+    grids = {"polynomial": {"degree": [2, 3], "offset": [0.5, 1]}, "linear": {}}
+    ax = plot.selection(fk.kpca_select(X, grids, [1, 2], folds=2))
     assert ax.get_xlabel() == "number of components" and len(ax.containers) == 5
-    fits(ax)
     # too many lines: the best of each class at each place
     grids = {"gaussian": {"sigma": [1.0, 2.0, 4.0]}, "laplacian": {"length_scale": [1.0, 2.0]}, "linear": {}}
-    choice = fk.kpca_select(X[:40], grids, [1, 2], criterion="preimage")
-    many = fk.kpca_select(X[:40, [0, 1, 2, 0, 1, 2]], grids, [1, 2, 3, 4])
-    assert len(plot.selection(choice).get_legend().get_texts()) == 8
+    many = fk.kpca_select(X[:, [0, 1, 2, 0, 1, 2]], grids, [1, 2, 3, 4], folds=2)
     ax = plot.selection(many)
     labels = [x.get_text() for x in ax.get_legend().get_texts()]
     assert sorted(labels) == [
@@ -524,9 +419,4 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     fits(ax)
     ax = plot.selection(fk.kpca_select(X, "linear", [1, 2, 3]))
     assert ax.get_xscale() == "linear" and "SPE" in ax.get_ylabel()
-    fits(ax)
     assert len(plot.selection(fk.kpca_select(X, "linear", 2)).get_legend().get_texts()) == 3
-    with pytest.raises(ValueError, match="measure is 'score'; give one of"):
-        plot.selection(choice, measure="score")
-    with pytest.raises(TypeError, match="what kpca_select returned; found KPCAModel"):
-        plot.selection(fk.kpca(X, "linear", 2))

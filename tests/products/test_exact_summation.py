@@ -371,9 +371,13 @@ def test_values_that_are_kept_serve_a_search_in_float32(name, n):
     assert size >= n * (n + 1) / 2
     U = np.eye(n)[:, ::40]
     assert np.abs(exact.matmat(U) - K[:, ::40]).max() <= 4e-14 * np.abs(K).max()
+    sums, error = search.sums, search.matmat(U) - K[:, ::40]
+    np.testing.assert_allclose(sums.row_sums, K.sum(axis=1), rtol=1e-12)
+    assert sums.square == pytest.approx(np.sum((K - sums.shift) ** 2), rel=1e-6)
+    assert (np.linalg.norm(error - error.mean(axis=0), axis=0) <= sums.unit_error + 4e-14 * np.abs(K).max()).all()
     # about their mean, values and vectors are rounded once each, and a sum in float32 is of no more terms than a tile
-    error = 5e-5 * np.linalg.norm((K - K.mean())[:, ::40], axis=0) + 1e-6 * abs(K.mean())
-    assert (np.linalg.norm(search.matmat(U) - K[:, ::40], axis=0) <= error).all()
+    few = 5e-5 * np.linalg.norm((K - K.mean())[:, ::40], axis=0) + 1e-6 * abs(K.mean())
+    assert (np.linalg.norm(error, axis=0) <= few).all()
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e19, 1e27])

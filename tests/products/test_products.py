@@ -1,6 +1,6 @@
 """Every fast product of the Gaussian through ``fk.gram``: the tolerance, entry by entry, against long double.
 
-The dimensions, layouts and scales of tests/attacks/attack_products.py and others, all columns of small matrices.
+The dimensions, layouts and scales of tests/support/product_cases.py and others, all columns of small matrices.
 """
 
 from __future__ import annotations

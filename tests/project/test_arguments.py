@@ -14,7 +14,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import fastkpca as fk
 from fastkpca import errors, plot, state, testing
-from fastkpca.errors import KernelParameterError
+from fastkpca.errors import KernelParameterError, UnknownKernelError
 from fastkpca.sklearn import KernelPCA
 from kernels_contrib import klda, storage
 
@@ -89,22 +89,6 @@ def test_numpys_truth_values_are_truth_values(tmp_path):
         storage.load(tmp_path / "k", plugins=3)
 
 
-# Names ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: fk.features(X, "gaussian", features=sp.csr_array(X)), "features is .*; give 'auto', or the name"),
-        (lambda: fk.kpca_select(X, memoryview(X), [1]), "kernel is of type memoryview; give a name"),
-        (lambda: kernel_perceptron(X, Y, "linear", method=sp.csr_array(X)), "method is .*; give one of 'auto'"),
-    ],
-)
-def test_what_compares_with_no_name_is_refused_in_words(call, text):
-    with pytest.raises(TypeError, match=f"(?s){text}"):
-        call()
-
-
 # Numbers -----------------------------------------------------------------------------------------------------------
 
 
@@ -137,25 +121,12 @@ def test_a_memory_limit_beyond_all_memory_is_none():
         assert fk.kpca(X, "gaussian", 2, sigma=1.5, memory_limit=limit).n_components == 2
 
 
-def test_widths_that_are_no_list_of_numbers():
-    with pytest.raises(KernelParameterError, match=r"sigma is \[1, \[2\]\]; give a number, or a list"):
-        fk.kpca(X, "gaussian", 2, sigma=[1, [2]])
-    with pytest.raises(KernelParameterError, match="sigma has masked entries"):
-        fk.kpca(X, "gaussian", 2, sigma=np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False]))
-
-
 # Rows, models and places -------------------------------------------------------------------------------------------
 
 
 def test_a_memoryview_is_rows():
     for given in (memoryview(X), memoryview(np.asfortranarray(X))):
         np.testing.assert_array_equal(fk.kpca(given, "gaussian", 2, sigma=1.5).score, MODEL.score)
-
-
-def test_an_operator_is_no_rows():
-    for kernel in ("gaussian", "precomputed"):
-        with pytest.raises(TypeError, match=r"of type \w*LinearOperator; give an array"):
-            fk.kpca(aslinearoperator(X @ X.T), kernel, 2)
 
 
 def test_merging_takes_estimators_for_their_models():
@@ -166,29 +137,6 @@ def test_merging_takes_estimators_for_their_models():
             fk.kpca_merge(*pair)
     with pytest.raises(TypeError, match="model 1 is of type ndarray"):
         fk.kpca_merge(summed, X)
-
-
-@pytest.mark.parametrize(
-    ("diagonal", "error"),
-    [
-        (np.ones(3) * 1j, TypeError),
-        (["1", "2", "3"], TypeError),
-        (np.ma.masked_array(np.ones(3), [True, False, False]), ValueError),
-        ([1.0, np.nan, 1.0], ValueError),
-        (np.ones(2), ValueError),
-        ([1, [2], 3], ValueError),
-    ],
-)
-def test_a_diagonal_is_real_numbers(diagonal, error):
-    K = X @ X.T
-    with pytest.raises(error, match=r"diagonal .*give k\(x, x\) of each of the 3 rows"):
-        fk.kpca_spe(fk.kpca(K, "precomputed", 2), K[:3], diagonal=diagonal)
-
-
-@pytest.mark.parametrize("prior", ["uniform", [1, 2], [1, 1, 1j], [0, 1, 1], [HUGE, 1, 1]])
-def test_a_prior_is_positive_numbers(prior):
-    with pytest.raises((ValueError, TypeError), match="prior .*give 3 positive numbers, one for each class"):
-        klda.klda_predict(klda.klda(X, Y, "gaussian", sigma=1.5), X, prior=prior)
 
 
 @pytest.mark.parametrize(
@@ -219,11 +167,6 @@ def test_every_class_of_errors_is_listed():
     assert own == {name for name in errors.__all__ if name != "warn_caller"}
 
 
-def test_a_path_with_a_zero_byte():
-    with pytest.raises(ValueError, match="zero byte"):
-        fk.save(MODEL, "a\0b")
-
-
 # Plots and checks --------------------------------------------------------------------------------------------------
 
 
@@ -248,49 +191,99 @@ def test_pictures_are_drawn_on_axes(draw):
         draw(3)
 
 
+def fit(kernel="gaussian", c=2, rows=X, **options):
+    return lambda: fk.kpca(rows, kernel, c, **options)
+
+
+def spe(diagonal):
+    K = X @ X.T
+    return lambda: fk.kpca_spe(fk.kpca(K, "precomputed", 2), K[:3], diagonal=diagonal)
+
+
+def prior(given):
+    return lambda: klda.klda_predict(klda.klda(X, Y, "gaussian", sigma=1.5), X, prior=given)
+
+
+DIAGONAL = r"diagonal .*give k\(x, x\) of each of the 3 rows"
+PRIOR = "prior .*give 3 positive numbers, one for each class"
+OPERATOR = r"of type \w*LinearOperator; give an array"
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: plot.scree(MODEL, uncertainty=3), TypeError, "uncertainty is of type int; give what kpca_uncertainty"),
-        (lambda: plot.accuracy(None), TypeError, "models is None; give a list of models"),
-        (lambda: plot.accuracy([MODEL], [0.0, 0.0]), ValueError, "reference has shape"),
-        (lambda: plot.accuracy([MODEL], tol=[-1.0]), ValueError, "tol is -1; give one positive number"),
-        (lambda: plot.contours(MODEL, X, resolution=10**9), ValueError, r"resolution is 1000000000; .* at most"),
-        (lambda: plot.contours(MODEL, X, levels=10**9), ValueError, r"levels is 1000000000; .* 256 at most"),
-        (lambda: plot.contours(MODEL, X, cmap="grass"), ValueError, "cmap is 'grass'; give a name"),
-        (lambda: plot.contours(MODEL, X, component=True), ValueError, "no component True"),
-        (lambda: plot.scores(MODEL, np.ma.masked_equal(Y, 0)), ValueError, "labels are missing .* row 0"),
-        (lambda: plot.scores(MODEL, label_name=3), TypeError, "label_name is 3; give text"),
-        (lambda: plot.scores(MODEL.score * 1j), TypeError, "scores is an array of the type complex128"),
-        (lambda: plot.monitor(limits(), [1j]), TypeError, "t2 is an array of the type complex128"),
-        (lambda: plot.monitor(limits(), [1.0], x=[1j]), TypeError, "x is an array of the type complex128"),
-        (lambda: plot.monitor(limits(), [1.0], x=["a", "b"]), ValueError, "x has shape .2,.; give one .* 1 rows"),
-        (lambda: plot.monitor(limits(), [1.0], x=[np.datetime64("NaT")]), ValueError, "x misses the value of row 0;"),
-        (lambda: plot.save(plot.scree(MODEL), "never.abc"), ValueError, "no format that matplotlib writes"),
+        # parameters of kernels
+        *((fit(sigma=x), KernelParameterError, "sigma") for x in (0.0, -1.0, np.nan, np.inf, "wide", True)),
+        *((fit("polynomial", degree=x), KernelParameterError, "degree") for x in (0, 2.5)),
+        (fit("rbf", gamma=-1.0), KernelParameterError, "gamma"),
+        (fit("polynomial", degree=2, offset=np.nan), KernelParameterError, "offset"),
+        (fit("tanh", scale=np.nan), KernelParameterError, "scale"),
+        (fit(sigma=[1, [2]]), KernelParameterError, r"sigma is \[1, \[2\]\]; give a number, or a list"),
+        (fit(sigma=np.ma.masked_array(np.ones(3), [1, 0, 0])), KernelParameterError, "sigma has masked entries"),
+        (fit(sigma=1.0, gamma=0.5), TypeError, "'sigma' and 'gamma' are two spellings of one parameter"),
+        (fit(degree=3), TypeError, "Gaussian has no parameter 'degree'; it takes: sigma, gamma"),
+        (fit(rows=np.ones((20, 3))), KernelParameterError, "all rows of X are equal"),
+        # names that are misspelled, or those of other libraries
+        (fit("gausian"), UnknownKernelError, "did you mean 'gaussian'"),
+        (fit("RBF"), UnknownKernelError, "did you mean 'rbf'"),
+        (fit("sigm"), UnknownKernelError, "did you mean 'sigmoid'"),
+        (fit("cubic"), UnknownKernelError, "it is 'polynomial' with degree=3 here"),
+        (fit("rbfdot"), UnknownKernelError, "it is 'rbf' with its sigma as gamma here"),
+        (fit("fastkpca:gausian"), UnknownKernelError, "did you mean 'gaussian'"),
+        (fit(NumComponents=3), TypeError, "no parameter 'NumComponents'.*NumComponents is called c.* here"),
+        (fit(n_jobs=3), TypeError, "no parameter 'n_jobs'.*n_jobs is called n_threads.* here"),
+        (fit(random_state=3), TypeError, "no parameter 'random_state'.*random_state is called rng.* here"),
+        (fit(KernelScale=3), TypeError, r"no parameter 'KernelScale'.*KernelScale is called sqrt\(2\) \* sigma.* here"),
+        (lambda: fk.plan(X, sgima=3), TypeError, "'sgima'; did you mean 'sigma'[?] it takes: sigma, gamma$"),
+        (fit("polynomial", degre=3), TypeError, "no parameter 'degre'; did you mean 'degree'"),
+        (fit(Sigma=3.0), TypeError, "did you mean 'sigma'"),
+        (fit(max_pases=3), TypeError, "or, of kpca itself, did you mean 'max_passes'"),
+        (fit(n_component=2), TypeError, r"of kpca itself.*'n_components' \(called c here\)"),
+        (fit(n_components=2), TypeError, "no parameter 'n_components'.*n_components is called c here"),
+        (lambda: fk.gram(X, "gaussian", tolerance=1e-3), TypeError, "tolerance is called tol here"),
+        (lambda: fk.gram(X, "gaussian", n_thread=2), TypeError, "of gram itself.*'n_threads'"),
+        (lambda: fk.features(X, "gaussian", max_feature=2), TypeError, "of features itself.*'max_features'"),
+        (fit(lambda A, B: A @ B.T, positive_semidefinit=True), TypeError, "did you mean 'positive_semidefinite'"),
+        (fit(method="krilov"), ValueError, "did you mean 'krylov'"),
+        (fit(features="pivot"), ValueError, "no map of this name .*did you mean 'pivots'"),
+        (fit(products="exct"), ValueError, "did you mean 'exact'"),
+        # values of other arguments
+        (fit(c=np.arange(40)), TypeError, "c is of type ndarray; give a whole number"),
+        (fit(tol=0.0), ValueError, "tol is 0.0"),
+        (fit(tol="1e-3"), TypeError, "tol is '1e-3'"),
+        (fit(method="lapack"), ValueError, "method is 'lapack'"),
+        (fit(memory_limit="much"), ValueError, "memory_limit is 'much'"),
+        (fit(n_threads=0), ValueError, "n_threads is 0"),
+        (fit(rng=1.5), TypeError, "rng is 1.5"),
+        (fit(rows=aslinearoperator(X @ X.T)), TypeError, OPERATOR),
+        (fit("precomputed", rows=aslinearoperator(X @ X.T)), TypeError, OPERATOR),
+        (
+            lambda: fk.features(X, "gaussian", features=sp.csr_array(X)),
+            TypeError,
+            "features is .*; give 'auto', or the na",
+        ),
+        (lambda: fk.kpca_select(X, memoryview(X), [1]), TypeError, "kernel is of type memoryview; give a name"),
+        (
+            lambda: kernel_perceptron(X, Y, "linear", method=sp.csr_array(X)),
+            TypeError,
+            "method is .*; give one of 'auto'",
+        ),
+        (spe(np.ones(3) * 1j), TypeError, DIAGONAL),
+        (spe(["1", "2", "3"]), TypeError, DIAGONAL),
+        (spe(np.ma.masked_array(np.ones(3), [True, False, False])), ValueError, DIAGONAL),
+        *((spe(x), ValueError, DIAGONAL) for x in ([1.0, np.nan, 1.0], np.ones(2), [1, [2], 3])),
+        *((prior(x), (ValueError, TypeError), PRIOR) for x in ("uniform", [1, 2], [1, 1, 1j], [0, 1, 1], [HUGE, 1, 1])),
+        (lambda: fk.save(MODEL, "a\0b"), ValueError, "zero byte"),
+        # checks of kernels
         (lambda: testing.check_kernel("linear", skip=None), TypeError, "skip is None; give a list of names of checks"),
         (lambda: testing.check_kernel("linear", skip="check_dtype"), TypeError, "skip is 'check_dtype'; give a list"),
         (lambda: testing.parametrize_with_kernel_checks("linear"), TypeError, "kernels is 'linear'; give a list"),
         (lambda: testing.check_symmetry("linear", X * 1j), testing.ConformanceError, "X is complex"),
     ],
 )
-def test_arguments_of_plots_and_checks(call, error, text):
-    with pytest.raises(error, match=text):
+def test_what_is_wrong_is_refused_in_words(call, error, text):
+    with pytest.raises(error, match=f"(?s){text}"):
         call()
-
-
-def test_scores_over_times_have_a_bar_of_dates():
-    days = np.datetime64("2024-03-01") + np.arange(40)
-    for given in (days, days.astype(object), list(days.astype("M8[ns]"))):
-        (bar,) = [ax for ax in plot.scores(MODEL, given).figure.axes if ax.get_label() == "<colorbar>"]
-        bar.figure.draw_without_rendering()
-        texts = [tick.get_text() for tick in bar.get_yticklabels()] + [bar.yaxis.get_offset_text().get_text()]
-        assert any("Mar" in text or "Apr" in text for text in texts)
-
-
-def test_many_labels_are_counted():
-    for given in ([f"{i:02}" for i in range(60)], np.arange(60).astype("m8[s]")):
-        (legend,) = plot.scores(np.tile(X, (2, 1))[:60], given).figure.legends
-        assert [text.get_text() for text in legend.get_texts()] == ["60 labels, coloured in their order"]
 
 
 # Numbers at the ends of their range --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from dataclasses import fields
@@ -152,11 +153,22 @@ def test_the_guide_has_every_kernel_and_parameter():
 
 def test_the_benchmarks_name_their_scripts_and_the_pictures_of_the_readme_are_there():
     readme, page = (ROOT / "README.md").read_text("utf-8"), (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
-    assert len(re.findall(r"^\|.*`benchmarks/speed/\w+\.py` \|$", page, re.MULTILINE)) >= 10
+    scripts = re.findall(r"^<!-- (\S+\.py)(?: .*)?: begin -->$", page, re.MULTILINE)
+    assert len(scripts) == page.count("<!-- end -->") >= 6 and all((ROOT / "benchmarks" / x).is_file() for x in scripts)
     pictures = re.findall(r"!\[.+?\]\((.+?)\)", readme)
     assert len(pictures) == 3 and all((ROOT / path).is_file() for path in pictures)
     drawn = (ROOT / "docs" / "draw_pictures.py").read_text("utf-8")
     assert all(f'"{Path(path).name}"' in drawn for path in pictures)
+
+
+def test_a_page_takes_what_the_commands_asked_for_print(tmp_path):
+    page = tmp_path / "page.md"
+    tables = ["<!-- compare.py --help: begin -->\nof last year", "<!-- size.py: begin -->\nkept"]
+    page.write_text("".join(f"before\n{table}\n<!-- end -->\n" for table in tables))
+    subprocess.run([sys.executable, ROOT / "benchmarks" / "page.py", page, "compare"], check=True, capture_output=True)
+    first, second, rest = page.read_text().split("<!-- end -->\n")
+    assert first.startswith("before\n<!-- compare.py --help: begin -->\nusage: compare.py") and "last year" not in first
+    assert (second, rest) == (f"before\n{tables[1]}\n", "")
 
 
 def test_the_check_of_links_finds_what_is_wrong(tmp_path):

@@ -158,33 +158,6 @@ def test_compiled_modules_import_only_each_other():
             assert not target.startswith("..") and target.split(".")[0] != "fastkpca", f"{path.name}: {line.strip()}"
 
 
-def test_the_reader_of_imports(tmp_path):
-    """The checks above stand on ``imports_of``: it has to see every way of writing an import."""
-    package = tmp_path / "fastkpca"
-    for name in ("__init__", "a", "b", "sub/__init__", "sub/c", "sub/d"):
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / f"{name}.py").write_text("")
-    source = package / "sub" / "d.py"
-    source.write_text(
-        textwrap.dedent("""
-            import os, numpy.linalg
-            import fastkpca.a
-            from . import c
-            from .. import b
-            from ..a import thing
-            def late():
-                from fastkpca.sub.c import other
-                from fastkpca import __version__
-                from scipy import sparse
-        """)
-    )
-    own, others = imports_of(source, package)
-    assert own == {"a", "b", "sub.c", "__init__"}
-    assert others == {"os", "numpy", "scipy"}
-    source.write_text("from . import nothing\nfrom .. import nothing_either\nfrom ..sub import d\n")
-    assert imports_of(source, package)[0] == {"sub", "__init__", "sub.d"}
-
-
 def test_import_brings_nothing_optional():
     code = """
         import sys

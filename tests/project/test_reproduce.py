@@ -128,13 +128,6 @@ def test_denoise(run):
     assert line(text, "speckle: linear / kernel")[0] > 1.1
 
 
-@pytest.mark.parametrize("script", sorted(x.name for x in FOLDER.glob("*.py") if x.name != "setting.py"))
-def test_every_script_says_what_it_does_and_can_be_scaled_down(script):
-    text = (FOLDER / script).read_text(encoding="utf-8")
-    assert re.search(r"--(splits|draws|sizes|people|rows|replicates)\b", text)
-    assert "description=__doc__" in text and "header(" in text
-
-
 def test_limits(run):
     """Order statistics keep the rate of false alarms, of one statistic and of both; F and box do not."""
     text = run("limits.py", "--draws", "2", "--samples", "8", "--new", "1000")

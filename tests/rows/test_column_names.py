@@ -27,6 +27,8 @@ def test_a_model_keeps_the_names_through_its_file(model, tmp_path):
     assert fk.load(tmp_path / "m.kpca").feature_names == model.feature_names
     assert fk.kpca(X, "polynomial", 2, degree=2).feature_names is None
     assert fk.kpca(pd.DataFrame(X), "polynomial", 2, degree=2).feature_names is None  # 0, 1, 2 are no names
+    K = pd.DataFrame(X @ X.T, columns=[f"row {i}" for i in range(80)])
+    assert fk.kpca(K, "precomputed", 2).feature_names is None  # of a matrix they would be rows
 
 
 def test_rows_without_names_and_models_without_are_taken_as_they_come(model):
@@ -34,11 +36,9 @@ def test_rows_without_names_and_models_without_are_taken_as_they_come(model):
     np.testing.assert_array_equal(fk.kpca_project(model, X), expected)
     np.testing.assert_array_equal(fk.kpca_project(model, pd.DataFrame(X)), expected)
     bare = fk.kpca(X, "polynomial", 2, degree=2)
-    np.testing.assert_array_equal(fk.kpca_project(bare, FRAME[["age", "width", "height"]]), bare_of(bare))
-
-
-def bare_of(bare):
-    return fk.kpca_project(bare, X[:, [2, 1, 0]])
+    np.testing.assert_array_equal(
+        fk.kpca_project(bare, FRAME[["age", "width", "height"]]), fk.kpca_project(bare, X[:, [2, 1, 0]])
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,7 @@ def bare_of(bare):
         fk.kpca_t2,
         fk.kpca_spe,
         fk.kpca_update,
+        lambda _, X: fk.kpca_denoise(fk.kpca(FRAME, "gaussian", 2, sigma=2.0), X),
         lambda model, X: fk.kpca(X, like=model, tol=1e-2),
     ],
 )
@@ -64,35 +65,13 @@ def test_other_columns_are_named(model, call, frame, text):
         call(model, frame)
 
 
-def test_denoising_too():
-    model = fk.kpca(FRAME, "gaussian", 2, sigma=2.0)
-    with pytest.raises(ValueError, match="another order"):
-        fk.kpca_denoise(model, FRAME[["width", "height", "age"]])
-
-
 def test_merged_and_updated_models_keep_them(model):
     assert fk.kpca_update(model, FRAME).feature_names == model.feature_names
     other = fk.kpca(X + 0.1, like=model, keep_moments=True, tol=1e-2)
     assert other.feature_names == model.feature_names  # what it is like
     assert fk.kpca_merge(other, model).feature_names == model.feature_names
-
-
-def test_models_of_other_columns_are_not_merged(model):
-    other = replace(model, feature_names=("width", "height", "age"))
     with pytest.raises(ValueError, match="columns of other names"):
-        fk.kpca_merge(model, other)
-
-
-def test_a_matrix_has_none():
-    K = pd.DataFrame(X @ X.T, columns=[f"row {i}" for i in range(80)])
-    assert fk.kpca(K, "precomputed", 2).feature_names is None
-
-
-def test_polars_and_arrow():
-    pl = pytest.importorskip("polars")
-    pa = pytest.importorskip("pyarrow")
-    for frame in (pl.DataFrame(X, schema=list(FRAME)), pa.table({name: FRAME[name] for name in FRAME})):
-        assert column_names(frame) == tuple(FRAME)
+        fk.kpca_merge(model, replace(model, feature_names=("width", "height", "age")))
 
 
 def test_many_names_are_cut_short():
@@ -121,3 +100,11 @@ def test_a_frame_without_a_column_and_one_with_words_name_all_of_them(model):
     estimator = pytest.importorskip("fastkpca.sklearn").KernelPCA(1)
     with pytest.raises(ValueError, match=f"could not convert string to float: .*: X {both}"):
         estimator.fit(words)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries(library):
+    make = {"polars": "DataFrame", "pyarrow": "table"}[library]
+    assert column_names(getattr(pytest.importorskip(library), make)({name: FRAME[name] for name in FRAME})) == tuple(
+        FRAME
+    )

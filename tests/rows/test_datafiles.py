@@ -7,6 +7,7 @@ import csv
 import gzip
 import importlib.util
 import io
+import json
 import lzma
 import os
 import subprocess
@@ -23,7 +24,7 @@ import fastkpca as fk
 from fastkpca.errors import DataFileError
 from fastkpca.rows import archives, collected, scorefiles, tables, textfiles
 from fastkpca.rows.convert import as_rows
-from fastkpca.rows.sources import FileSource
+from fastkpca.rows.sources import FileSource, Source
 
 
 @pytest.fixture
@@ -38,9 +39,25 @@ def text(tmp_path):
 
 @pytest.fixture(params=["small files", "large files"])
 def reader(request, monkeypatch):
-    """numpy reads small files of numbers, pandas all others."""
+    """csv of the standard library reads small files, pandas large ones."""
     if request.param == "large files":
-        monkeypatch.setattr(textfiles, "SMALL_FILE", 0)
+        monkeypatch.setattr(textfiles.os.path, "getsize", lambda path: textfiles.SMALL_FILE + 1)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """The reader of .mat files without a process of its own, which takes a second to import scipy.io; tests of damaged
+    files, below, have that process."""
+
+    def run(command, **_):
+        arguments = command[command.index(archives.readmat.__file__) + 1 :]
+        try:
+            answer = archives.readmat.main(*arguments)
+        except Exception as error:
+            answer = {"error": str(error), "v73": False}
+        return subprocess.CompletedProcess(command, 0, json.dumps(answer))
+
+    monkeypatch.setattr(archives.subprocess, "run", run)
 
 
 def refused(path, match, **options):
@@ -57,7 +74,6 @@ NAMES = ["a", "b", "c"]
 @pytest.mark.parametrize(
     ("content", "names"),
     [
-        ("1,2.5,-3\n4,5e-3,6.25\n", None),
         ("1,2.5,-3\n4,5e-3,6.25", None),
         ("1;2.5;-3\n4;5e-3;6.25\n", None),
         ("1\t2.5\t-3\n4\t5e-3\t6.25\n", None),
@@ -70,7 +86,6 @@ NAMES = ["a", "b", "c"]
         ('"1","2.5","-3"\n"4","5e-3","6.25"\n', None),
         ("1,2.5,-3,\n4,5e-3,6.25,\n", None),
         ("\ufeff1,2.5,-3\n4,5e-3,6.25\n", None),
-        ("a,b,c\n1,2.5,-3\n4,5e-3,6.25\n", NAMES),
         ("a;b;c\n1;2.5;-3\n4;5e-3;6.25\n", NAMES),
         ("a b c\n1 2.5 -3\n4 5e-3 6.25\n", NAMES),
         ("\ufeffa,b,c\n1,2.5,-3\n4,5e-3,6.25\n", NAMES),
@@ -84,6 +99,7 @@ NAMES = ["a", "b", "c"]
         ('"a" "b" "c"\n"1" 1 2.5 -3\n"2" 4 5e-3 6.25\n', NAMES),
         ("0,1,2\n1,2.5,-3\n4,5e-3,6.25\n", ["0", "1", "2"]),
         (",0,1,2\n0,1,2.5,-3\n1,4,5e-3,6.25\n", ["0", "1", "2"]),
+        (',x,y z,"q"""\n0,1,2.5,-3\n1,4,5e-3,6.25\n', ["x", "y z", 'q"']),  # as pandas writes
     ],
 )
 def test_text_tables(text, reader, content, names):
@@ -92,12 +108,10 @@ def test_text_tables(text, reader, content, names):
     assert table.X.dtype == np.float64 and table.names == names and table.labels is None
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [("1\n2\n3\n", [[1], [2], [3]]), ("x\n1\n2\n", [[1], [2]]), ("1,2\n", [[1, 2]]), ("a,b\n1,2\n", [[1, 2]])],
-)
-def test_single_rows_and_columns(text, reader, content, expected):
-    np.testing.assert_array_equal(tables.read(text(content)).X, expected)
+def test_single_rows_and_columns(text, reader):
+    for content, expected in (("1\n2\n3\n", [[1], [2], [3]]), ("x\n1\n2\n", [[1], [2]]), ("1,2\n", [[1, 2]]),
+                              ("a,b\n1,2\n", [[1, 2]])):  # fmt: skip
+        np.testing.assert_array_equal(tables.read(text(content)).X, expected)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ""])
@@ -138,8 +152,9 @@ def test_what_is_not_utf_8_is_windows_1252_and_never_silent(text, reader):
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
 def test_random_tables_come_back_bit_for_bit(tmp_path, attack, reader, delimiter):
+    """Those between semicolons with decimal commas."""
     rng = attack.rng("csv tables" + delimiter)
-    path = tmp_path / "x.csv"
+    path, decimal = tmp_path / "x.csv", "," if delimiter == ";" else "."
     for _ in range(attack.count(500)):
         shape = (int(rng.integers(1, 80)), int(rng.integers(1, 9)))
         bits = rng.integers(0, 1 << 64, shape, dtype=np.uint64).view(np.float64)
@@ -147,24 +162,10 @@ def test_random_tables_come_back_bit_for_bit(tmp_path, attack, reader, delimiter
         header = rng.random() < 0.5
         lines = [delimiter.join(f"v{i}" for i in range(shape[1]))] * header
         lines += [delimiter.join(map(repr, row)) for row in X.tolist()]
-        path.write_text("\n".join(lines) + "\n")
-        table = tables.read(path)
+        path.write_text("\n".join(lines).replace(".", decimal) + "\n")
+        table = tables.read(path, decimal=decimal)
         assert table.X.tobytes() == X.tobytes()
         assert (table.names is not None) == header
-
-
-def test_pandas_agrees(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
-    frame = pandas.DataFrame(rng.standard_normal((300, 4)))
-    for index in (False, True):
-        for columns in (range(4), ["x", "y z", 'q"', "w,"]):
-            frame.columns = list(columns)
-            frame.to_csv(tmp_path / "x.csv", index=index)
-            table = tables.read(tmp_path / "x.csv")
-            np.testing.assert_array_equal(table.X, frame.to_numpy())
-            assert table.names == [str(c) for c in columns]
-            assert bool(table.notes) == index
 
 
 def test_header_by_order(text):
@@ -209,9 +210,9 @@ def test_a_field_in_quotes_may_have_several_lines(text, reader):
     refused(text('a,b\n1,2\n3,"4\n5,6\n'), "line 3 opens a quotation mark")
 
 
-@pytest.mark.parametrize("rows", [65_535, 65_536])
-def test_faults_at_the_borders_of_blocks(text, rows):
+def test_faults_at_the_borders_of_blocks(text):
     """pandas reads 2^16 rows at a time: the first line of a block is checked as any other."""
+    rows = 65_536
     head = "a,b,c\n" + "1,2,x\n" * rows
     refused(text(head + "1,2,x,3\n"), f"line {rows + 2} has 4 columns", columns=["a", "b"])
     refused(text(head + "1,2\n"), f"line {rows + 2} has 2 columns", columns=["a", "b"])
@@ -280,6 +281,12 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
         ),
         ('a,b\n"125,730",1\n"99,100",2\n', THOUSANDS),
         ("a;b\n125,730;1\n1,099,100;2\n", THOUSANDS),
+        (
+            "id;U;G\na0;9,00;0,5\na1;9,01;1,5\n",
+            r"column 2 \('U'\), column 3 \('G'\), for example '9,00' \(a decimal "
+            r"comma\?.*\); not numeric: column 1 \('id'\), for example 'a0' \(.*--id id takes them\)$",
+        ),
+        ("\n".join([",".join(["x"] * 20 + ["1"] + ["x"] * 2 + ["2"])] * 3), "--skip-columns 1-20,22-23$"),
     ],
 )
 def test_faults_of_text_are_named(text, reader, content, match):
@@ -318,6 +325,7 @@ NO_DECIMALS = "leave out --decimal , where commas separate columns"
         ("1,2,3\n4,5,6\n", COMMAS, NO_DECIMALS),
         ("a,b\n1,2\n3,4\n", COMMAS, NO_DECIMALS),
         ("1.234,5;2\n1;2\n2;2\n", COMMAS, "line 1, column 1"),
+        ("a;b\n" + "1;2\n" * 70 + "1;1.050\n", COMMAS, r"line 72, column 2 \('b'\): '1.050' is not a number \(a thous"),
         (
             "a;b\n1.5;2,5\n3.5;4,5\n",
             COMMAS,
@@ -359,34 +367,7 @@ def test_decimal_commas(text, reader, delimiter):
     assert table.X[:, 2].tolist() == [3.0, 1e-3] and table.labels.tolist() == ["x,y"] * 2
 
 
-def test_random_decimal_commas_come_back_bit_for_bit(tmp_path, reader):
-    X = np.random.default_rng(7).standard_normal((5000, 3)) * np.array([1e-30, 1, 1e30])
-    (tmp_path / "x.csv").write_text("\n".join(";".join(map(repr, row)).replace(".", ",") for row in X.tolist()))
-    np.testing.assert_array_equal(tables.read(tmp_path / "x.csv", decimal=",").X, X)
-
-
 # ---- decimal commas, thousands points, and what they are taken for ---------------------------------------------------
-
-GERMAN = "id;Umsatz;Gewinn\n" + "".join(f"a{i};{900 + i};{i},{i:03d}\n" for i in range(80))
-
-
-@pytest.mark.parametrize("id_column", [None, "id"])
-@pytest.mark.parametrize("line", [3, 70])
-@pytest.mark.parametrize("cell", ["1.050", "1.792,8226", "-12.345.678,9"])
-def test_a_point_among_decimal_commas_is_an_error(text, reader, id_column, line, cell):
-    """A thousands point, read as a decimal point, would be wrong by a factor of thousand."""
-    lines = GERMAN.splitlines(keepends=True)
-    lines[line - 1] = f"a{line - 2};{cell};{line - 2},5\n"
-    if id_column is None:
-        lines = [text.partition(";")[2] for text in lines]
-    column = 1 if id_column is None else 2
-    refused(
-        text("".join(lines)),
-        rf"x.csv: line {line}, column {column} \('Umsatz'\): '{cell}' is not a number \(a thousands point, or a "
-        r"decimal point\? with --decimal , no number may hold a point\)$",
-        decimal=",",
-        id_column=id_column,
-    )
 
 
 @pytest.mark.parametrize(
@@ -432,6 +413,8 @@ def test_rows_with_missing_values_are_left_out(text, reader, delimiter):
     assert table.kept.tolist() == [True, False, False, True, False] and table.n_rows == 2
     assert table.identifiers.tolist() == list("uvwxy")
     assert table.notes == ["3 of 5 rows have missing values and are left out: lines 4, 5, 8"]
+    commas = text("a;b\n1,5;2,25\n-;3\nNaN;1\n4;5\n", "commas.csv")
+    assert without_missing(commas, decimal=",").X.tolist() == [[1.5, 2.25], [4, 5]]
     table = without_missing(path, columns=["b"], label_column="who")
     assert table.X.ravel().tolist() == [2, 5, 11, 14] and table.labels.tolist() == ["u", "v", "x", "y"]
     assert table.notes == ["1 of 5 rows has a missing value and is left out: line 5"]
@@ -447,13 +430,8 @@ def test_a_line_of_tabs_is_a_row_of_missing_values(text, reader):
     assert tables.read(content).n_rows == 2  # empty lines at the end of an export
 
 
-def test_decimal_commas_beside_missing_values(text):
-    table = without_missing(text("a;b\n1,5;2,25\n-;3\nNaN;1\n4;5\n"), decimal=",")
-    assert table.X.tolist() == [[1.5, 2.25], [4, 5]]
-
-
 @pytest.mark.parametrize("kind", ["npy", "float32", "npz", "mat", "parquet", "h5", "large text"])
-def test_rows_with_missing_values_in_files_of_numbers(tmp_path, monkeypatch, kind):
+def test_rows_with_missing_values_in_files_of_numbers(tmp_path, monkeypatch, in_this_process, kind):
     X = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
     X[[7, 120], [0, 2]] = np.nan
     expected = np.delete(X, [7, 120], axis=0)
@@ -482,17 +460,6 @@ def test_rows_with_missing_values_in_files_of_numbers(tmp_path, monkeypatch, kin
         np.save(path, expected)
         whole = tables.read(path)
         assert tables.without_missing(whole, "file") is whole and whole.kept is None
-
-
-def test_words_beside_decimal_commas(text):
-    """Without --decimal no column is numeric: names are kept, every column is looked at, and not all are left out."""
-    message = refused(
-        text(GERMAN.replace(";9", ";9,")),
-        r"not numeric: column 2 \('Umsatz'\), column 3 \('Gewinn'\), for example '9,00' \(a decimal comma\? "
-        r"--decimal , reads it\); not numeric: column 1 \('id'\), for example 'a0' "
-        r"\(the names of the rows\? --id id takes them\)$",
-    )
-    assert "--skip-columns" not in message
 
 
 def test_commas_that_may_be_decimal_commas(text):
@@ -562,16 +529,6 @@ def test_identifiers_are_left_out_of_the_data_and_kept_as_they_stand(text, reade
     assert table.X.tolist() == [[1], [3], [5]] and table.labels.tolist() == [2, 4, 6]
 
 
-def test_identifiers_of_arrays(tmp_path):
-    X = np.arange(12.0).reshape(4, 3)
-    np.save(tmp_path / "x.npy", X)
-    table = tables.read(tmp_path / "x.npy", id_column="1")
-    np.testing.assert_array_equal(table.X[:], X[:, 1:])
-    assert table.identifiers.tolist() == [0.0, 3.0, 6.0, 9.0]
-    scorefiles.score_writer(tmp_path / "s.csv")(X[:, 1:], False, ("a,b", table.identifiers))
-    assert (tmp_path / "s.csv").read_text().startswith('"a,b",PC1,PC2\n0,1.0,2.0\n3,4.0,5.0\n')
-
-
 def test_many_rows_go_through_a_file(text, reader, monkeypatch):
     """They are a source that is read part by part, and the same numbers."""
     X = np.random.default_rng(3).standard_normal((3000, 4))
@@ -587,12 +544,6 @@ def test_many_rows_go_through_a_file(text, reader, monkeypatch):
     np.testing.assert_array_equal(expected.score, through_file.score)
 
 
-def test_labels_that_become_words_further_down(text, reader):
-    path = text("a,y\n" + "1,2\n" * 70 + "3,odd\n4,nan\n")
-    assert tables.read(path, label_column="y").labels[-3:].tolist() == ["2", "odd", "nan"]
-    assert tables.read(text("a,y\n" + "1,2\n" * 70 + "4,nan\n"), label_column="y").labels[-1] == "nan"
-
-
 def test_which_columns_are_not_finite(tmp_path):
     X = np.ones((300, 3))
     X[7, 0] = X[200:, 2] = np.nan
@@ -603,24 +554,25 @@ def test_which_columns_are_not_finite(tmp_path):
 
 def test_faults_far_down_are_named(text, reader):
     """Beyond the lines that the format is told from, and beyond the first block."""
-    lines = ["x,y"] + [f"{i},{i}.5" for i in range(40_000)]
+    lines = ["x,y"] + [f"{i},{i}.5" for i in range(10_000)]
     for at, wrong, match in [
-        (31_234, "1,NaN", r"line 31235, column 2 \('y'\): missing value"),
-        (39_000, "1,2,3", "line 39001 has 3 columns"),
+        (9_234, "1,NaN", r"line 9235, column 2 \('y'\): missing value"),
+        (9_000, "1,2,3", "line 9001 has 3 columns"),
         (100, "oops,1", "line 101, column 1 .'x'.: 'oops' is not a number"),
-        (40_000, "1", "line 40001 has 1 columns"),
+        (10_000, "1", "line 10001 has 1 columns"),
     ]:
         refused(text("\n".join([*lines[:at], wrong, *lines[at + 1 :]])), match)
 
 
 def test_damaged_compression(text, reader):
     whole = gzip.compress(b"1,2\n" * 5000)
-    refused(text(whole[:-20], "x.csv.gz"), "cannot be decompressed")
-    refused(text(whole[:12], "x.csv.gz"), "cannot be decompressed")
-    refused(text(whole[:30] + b"\xff" * 8 + whole[38:], "x.csv.gz"), "cannot be decompressed|not a number|columns|text")
+    refused(text(whole[:-20], "x.csv.gz"), "cannot be read: ")
+    refused(text(whole[:12], "x.csv.gz"), "cannot be read: ")
+    refused(text(whole[:30] + b"\xff" * 8 + whole[38:], "x.csv.gz"), "cannot be read: |not a number|columns|text")
+    refused(text("a,b\n1,2\n".encode("utf-16") + b"\x00\xd8\n\0", "x.txt"), "cannot be read: .*utf-16")
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
+@pytest.mark.parametrize("delimiter", [",", " "])
 def test_tens_of_thousands_of_columns(text, reader, delimiter):
     rng = np.random.default_rng(0)
     X, names = rng.standard_normal((3, 10_000)), [f"gene_number_{i}" for i in range(10_000)]
@@ -634,14 +586,7 @@ def test_tens_of_thousands_of_columns(text, reader, delimiter):
     assert table.names == names
 
 
-def test_columns_that_are_many_are_named_by_ranges(text):
-    row = ["word"] * 20 + ["1"] + ["word"] * 2 + ["2"]
-    path = text("\n".join([",".join(row)] * 3))
-    assert refused(path, "leave out with").endswith("--skip-columns 1-20,22-23")
-    np.testing.assert_array_equal(tables.read(path, skip_columns=["1-20", "22-23"]).X, [[1, 2]] * 3)
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("delimiter", [",", ";"])
 def test_a_column_of_long_texts_is_left_out_like_any_other(text, reader, delimiter):
     limit = csv.field_size_limit()
     long = '"' + "a, b; c " * limit + '"'
@@ -690,11 +635,9 @@ def test_labels_are_numbers_where_all_are(text):
     assert table.labels.tolist() == [1.0, -3.0] and table.X.ravel().tolist() == [2.5, 4.0]
     table = tables.read(text('1,"a,b"\n2,#c\n'), label_column="2")
     assert table.labels.tolist() == ["a,b", "#c"]
-
-
-def test_a_name_wins_over_a_number(text):
-    path = text("0,1,2\n5,6,7\n")
-    assert tables.read(path, columns=["1"], header=True).X.tolist() == [[6.0]]
+    path = text("a,y\n" + "1,2\n" * 70 + "3,odd\n4,nan\n")  # words further down
+    assert tables.read(path, label_column="y").labels[-3:].tolist() == ["2", "odd", "nan"]
+    assert tables.read(text("0,1,2\n5,6,7\n"), columns=["1"], header=True).X.tolist() == [[6.0]]  # names before numbers
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
@@ -712,13 +655,17 @@ def test_npy_is_mapped_and_not_copied(tmp_path):
         assert isinstance(table.X, np.memmap) and not table.X.flags.writeable
         np.testing.assert_array_equal(table.X, expected)
     table = tables.read(tmp_path / "x.npy", columns=["3", "1"], label_column="2")
+    assert isinstance(table.X, Source)  # scattered columns are not loaded
     np.testing.assert_array_equal(table.X[:], X[:, [2, 0]])
     np.testing.assert_array_equal(table.labels, X[:, 1])
+    table = tables.read(tmp_path / "x.npy", id_column="1")
+    assert table.X[:].tolist() == X[:, 1:].tolist() and table.identifiers.tolist() == [0.0, 3.0, 6.0, 9.0]
+    scorefiles.score_writer(tmp_path / "s.csv")(X[:, 1:].astype(np.float32) / 10, False, ("a,b", table.identifiers))
+    assert (tmp_path / "s.csv").read_text().startswith('"a,b",PC1,PC2\n0,0.1,0.2\n3,0.4,0.5\n')
 
 
-@pytest.mark.parametrize(
-    ("array", "match"),
-    [
+def test_npy_faults(tmp_path):
+    for array, match in (
         (np.zeros(5), r"shape \(5,\); rows and columns are needed"),
         (np.zeros((2, 3, 4)), r"shape \(2, 3, 4\)"),
         (np.zeros((0, 3)), "is empty"),
@@ -726,11 +673,18 @@ def test_npy_is_mapped_and_not_copied(tmp_path):
         (np.zeros((2, 2), dtype=complex), "real numbers are needed"),
         (np.array([["a"]]), "real numbers are needed"),
         (np.zeros((2, 2), dtype="M8[s]"), "real numbers are needed"),
-    ],
-)
-def test_npy_faults(tmp_path, array, match):
-    np.save(tmp_path / "x.npy", array)
-    refused(tmp_path / "x.npy", match)
+    ):
+        np.save(tmp_path / "x.npy", array)
+        refused(tmp_path / "x.npy", match)
+    np.save(tmp_path / "x.npy", np.zeros((100, 3)))
+    whole = (tmp_path / "x.npy").read_bytes()
+    for length in (7, 30, 128, 1000):
+        (tmp_path / "x.npy").write_bytes(whole[:length])
+        refused(tmp_path / "x.npy", "cannot be read|not a .npy file")
+    for shape in ("(10**400, 2)", "(3, 2", "(1e5, 2)", "(-1, 2)", "('a', 2)"):
+        header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".ljust(117).encode() + b"\n"
+        (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(48))
+        refused(tmp_path / "x.npy", "x.npy")
 
 
 def test_npy_never_unpickles(tmp_path, text):
@@ -740,14 +694,6 @@ def test_npy_never_unpickles(tmp_path, text):
     refused(tmp_path / "x.npz", "holds no array of real numbers")
     refused(tmp_path / "x.npz", "no array of real numbers", var="X")
     refused(text(b"\x80\x04K\x01.", "p.npy"), "is not a .npy file")
-
-
-def test_truncated_npy(tmp_path):
-    np.save(tmp_path / "x.npy", np.zeros((100, 3)))
-    whole = (tmp_path / "x.npy").read_bytes()
-    for length in (7, 30, 128, 1000):
-        (tmp_path / "x.npy").write_bytes(whole[:length])
-        refused(tmp_path / "x.npy", "cannot be read|not a .npy file")
 
 
 def test_npz(tmp_path):
@@ -778,27 +724,33 @@ def npy_header(shape):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("other", ["X", "X.npy"])
-def test_members_of_an_npz_that_may_be_taken_for_each_other(tmp_path, other):
+@pytest.mark.parametrize(
+    ("members", "match"),
+    [
+        ({"X.npy": (3, 2), "X": (2, 2)}, "several members called 'X'"),
+        ({"X.npy": (3_000_000_000, 1000)}, r"X.npy has \d+ bytes, too few for its shape"),
+        ({"X.npy": (5, 3)}, r"X.npy has \d+ bytes, too few for its shape"),
+    ],
+)
+def test_members_of_an_npz_that_are_not_what_they_seem(tmp_path, members, match):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        for name, n in (("X.npy", 3), (other, 2)):
-            archive.writestr(name, npy_header((n, 2)) + bytes(16 * n))
-    refused(tmp_path / "x.npz", "several members called 'X'")
+        for name, shape in members.items():
+            archive.writestr(name, npy_header(shape) + bytes(80))
+    refused(tmp_path / "x.npz", match)
 
 
-@pytest.mark.parametrize("shape", [(3_000_000_000, 1000), (5, 3)])
-def test_a_member_of_an_npz_with_a_shape_beyond_its_bytes(tmp_path, shape):
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("X.npy", npy_header(shape) + bytes(80))
-    refused(tmp_path / "x.npz", r"X.npy has \d+ bytes, too few for its shape")
-
-
-def test_damaged_npz(tmp_path, attack):
-    rng = attack.rng("npz mutants")
-    path = tmp_path / "x.npz"
-    np.savez_compressed(path, X=np.arange(60.0).reshape(20, 3))
+@pytest.mark.parametrize(("kind", "count"), [("npz", 3000), ("mat", 100)])
+def test_damaged_files(tmp_path, attack, kind, count):
+    rng = attack.rng(f"{kind} mutants")
+    path, X = tmp_path / f"x.{kind}", np.arange(60.0).reshape(20, 3)
+    if kind == "npz":
+        np.savez_compressed(path, X=X)
+    else:
+        scipy.io.savemat(path, {"X": X}, do_compression=True)
     whole = path.read_bytes()
-    for _ in range(attack.count(3000)):
+    path.write_bytes(whole[:150])
+    refused(path, path.name)
+    for _ in range(attack.count(count)):
         mutant = bytearray(whole)
         for at in rng.integers(len(whole), size=3):
             mutant[at] = rng.integers(256)
@@ -809,22 +761,17 @@ def test_damaged_npz(tmp_path, attack):
             assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("options", [{"format": "5"}, {"format": "5", "do_compression": True}, {"format": "4"}])
-def test_mat(tmp_path, options):
+def test_mat(in_this_process, tmp_path):
     X = np.random.default_rng(0).standard_normal((5, 3))
     path = tmp_path / "x.mat"
-    scipy.io.savemat(path, {"X": X, "y": np.arange(5.0), "word": "hello"}, **options)
-    table = tables.read(path, label_column="y")
-    np.testing.assert_array_equal(table.X, X)
-    np.testing.assert_array_equal(table.labels, np.arange(5))
-    if options == {"format": "5"}:  # what is asked for is looked up when the file has been read
-        np.testing.assert_array_equal(tables.read(path, var="X").X, X)
-        refused(path, "called 'Z'; it has X", var="Z")
-        refused(path, "called 'word'", var="word")
-
-
-def test_mat_kinds(tmp_path):
-    path = tmp_path / "x.mat"
+    for options in ({"format": "4"}, {"format": "5", "do_compression": True}, {"format": "5"}):
+        scipy.io.savemat(path, {"X": X, "y": np.arange(5.0), "word": "hello"}, **options)
+        table = tables.read(path, label_column="y")
+        np.testing.assert_array_equal(table.X, X)
+        np.testing.assert_array_equal(table.labels, np.arange(5))
+    np.testing.assert_array_equal(tables.read(path, var="X").X, X)
+    refused(path, "called 'Z'; it has X", var="Z")
+    refused(path, "called 'word'", var="word")
     S = sp.random(30, 8, density=0.3, random_state=0, format="csc")
     scipy.io.savemat(path, {"S": S, "i": np.arange(12, dtype=np.int16).reshape(3, 4), "b": np.eye(3, dtype=bool)})
     refused(path, "several tables")
@@ -835,14 +782,10 @@ def test_mat_kinds(tmp_path):
     np.testing.assert_array_equal(tables.read(path, var="b").X, np.eye(3))
     scipy.io.savemat(path, {"c": {"field": 1.0}, "z": np.array([[1, "a"]], dtype=object)})
     refused(path, "holds no array of real numbers")
-
-
-@pytest.mark.parametrize("row", [-1, 30, 10**8])
-def test_a_sparse_matrix_with_rows_out_of_range(tmp_path, row):
-    S = sp.random(30, 8, density=0.3, random_state=0, format="csc")
-    S.indices[5] = row
-    scipy.io.savemat(tmp_path / "x.mat", {"S": S})
-    refused(tmp_path / "x.mat", r"'S' that cannot be read: (indices|row index values) must be")
+    for row in (-1, 30, 10**8):  # out of range
+        S.indices[5] = row
+        scipy.io.savemat(path, {"S": S})
+        refused(path, r"'S' that cannot be read: (indices|row index values) must be")
 
 
 def test_what_only_calls_itself_a_mat_of_version_73(tmp_path):
@@ -852,23 +795,6 @@ def test_what_only_calls_itself_a_mat_of_version_73(tmp_path):
     refused(path, "is not a readable HDF5 file|reading it needs h5py")
     path.write_bytes(header.ljust(600, b"\0"))
     refused(path, r"no HDF5 file behind that; .*save\('name.mat', 'X', '-v7.3'\)")
-
-
-def test_damaged_mat(tmp_path, attack):
-    rng = attack.rng("mat mutants")
-    path = tmp_path / "x.mat"
-    scipy.io.savemat(path, {"X": np.arange(60.0).reshape(20, 3)}, do_compression=True)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:150])
-    refused(path, "x.mat")
-    for _ in range(attack.count(300)):
-        mutant = bytearray(whole)
-        mutant[int(rng.integers(136, len(whole)))] ^= 1 << int(rng.integers(8))
-        path.write_bytes(mutant)
-        try:
-            tables.read(path)
-        except DataFileError as error:
-            assert "\n" not in str(error)
 
 
 # ---- scores, memory --------------------------------------------------------------------------------------------------
@@ -887,12 +813,6 @@ def test_scores_come_back_exactly(tmp_path, dtype, suffix):
     assert table.X.astype(dtype).tobytes() == scores.tobytes()
     assert suffix == ".npy" or table.names == ["PC1", "PC2", "PC3"]
     assert os.listdir(tmp_path) == [path.name]
-
-
-def test_float32_scores_have_no_digits_to_spare():
-    out = io.StringIO()
-    scorefiles.write_scores_csv(out, np.array([[0.1]], dtype=np.float32))
-    assert out.getvalue() == "PC1\n0.1\n"
 
 
 def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path, reader):
@@ -938,11 +858,3 @@ def test_a_reader_that_dies_or_does_not_end(tmp_path, monkeypatch):
     monkeypatch.setattr(archives.subprocess, "run", lambda *args, timeout, **rest: run(*args, timeout=0.1, **rest))
     with pytest.raises(DataFileError, match="took more than"):
         tables.read(path)
-
-
-@pytest.mark.parametrize("shape", ["(10**400, 2)", "(3, 2", "(1e5, 2)", "(-1, 2)", "('a', 2)"])
-def test_malformed_headers_of_npy(tmp_path, shape):
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".ljust(117).encode() + b"\n"
-    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(48))
-    with pytest.raises(DataFileError, match="x.npy"):
-        tables.read(tmp_path / "x.npy")

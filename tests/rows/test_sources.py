@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import subprocess
 import sys
@@ -12,11 +11,12 @@ import textwrap
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from peak import needs_proc, peak
 
 import fastkpca as fk
 from fastkpca.base.checks import Randomness
 from fastkpca.errors import DataChangedError
-from fastkpca.rows import foreign, scorefiles, sources
+from fastkpca.rows import scorefiles, sources
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import SequentialSource, Source
 from fastkpca.rows.summary import summarize
@@ -150,7 +150,7 @@ def test_the_same_bits_whatever_the_source(kind, tmp_path):
         if key not in MODEL:
             MODEL[key] = fk.kpca(DATA.astype(np.float64) if double else DATA, name, 3, tol=1e-5, **options)
         expected = MODEL[key]
-        for n_threads in (1, 2, 3):
+        for n_threads in (1, 3)[double:]:  # lists take long
             model = fk.kpca(X, name, 3, tol=1e-5, n_threads=n_threads, **options)
             np.testing.assert_array_equal(model.eigenvalues, expected.eigenvalues)
             np.testing.assert_array_equal(model.eigenvalue_bounds, expected.eigenvalue_bounds)
@@ -186,6 +186,8 @@ def test_gram_and_features_of_a_stream():
     np.testing.assert_array_equal(fk.gram(X, "gaussian", sigma=2.0) @ U, fk.gram(few, "gaussian", sigma=2.0) @ U)
     F, G = (fk.features(x, "gaussian", sigma=4.0, tol=1e-6) for x in (X, few))
     np.testing.assert_array_equal(F.T @ U, G.T @ U)
+    with pytest.raises(ValueError, match="c is 3001, but X has 3000 rows"):
+        fk.kpca(X, "gaussian", 3001, sigma=1.0)
 
 
 # One pass is one pass -----------------------------------------------------------------------------------------------
@@ -196,7 +198,7 @@ def test_a_pass_reads_the_rows_once(monkeypatch):
     monkeypatch.setattr(sources, "PAGE_BYTES", 1 << 18)
     monkeypatch.setattr(SequentialSource, "kept", 1 << 22)
     many = np.tile(DATA, (20, 1)) + np.float32(0.1)  # 7.2 MB
-    for n_threads in (1, 2, 3):
+    for n_threads in (1, 3):
         X = Blocks(many, [1000])
         fk.kpca(X, "linear", 2, method="features", n_threads=n_threads, return_scores=False)
         assert X.starts == 3  # summary (which counts), radius and sample, moments
@@ -226,7 +228,7 @@ def test_rows_at_random_and_backwards():
     assert rows.take(np.arange(0)).shape == (0, D)
 
 
-@pytest.mark.parametrize("n", [2, 63, 64, 65, 8192, 1 << 14, (1 << 14) + 1, 1 << 15])
+@pytest.mark.parametrize("n", [2, 63, 64, 65, 1 << 14, (1 << 14) + 1])
 @pytest.mark.parametrize("counted", [False, True])
 def test_lengths_about_the_size_of_a_page(n, counted):
     X = np.random.default_rng(0).standard_normal((n, 2))
@@ -259,9 +261,9 @@ def test_a_buffer_that_is_filled_again():
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "infinity")])
-def test_the_place_of_what_is_not_finite(kind, value, word, tmp_path):
+def test_the_place_of_what_is_not_finite(kind, tmp_path):
     X = DATA.copy()
+    value, word = (np.nan, "NaN") if len(kind) % 2 else (np.inf, "infinity")
     X[23456, 1] = X[29000, 0] = value
     source = SOURCES[kind](X, tmp_path)
     text = rf"contains {word} \(first at row 23456, column 1\)"
@@ -302,30 +304,23 @@ TABLES = {
 }
 
 
-def resident(name):
-    """A line of /proc/self/status, bytes."""
-    with open("/proc/self/status") as file:
-        return next(1024 * int(line.split()[1]) for line in file if line.startswith(name))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the peak of memory")
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("limit", [30_000_000, 300_000_000])
+@needs_proc
+@pytest.mark.parametrize(
+    ("kind", "limit"), [*((kind, 30_000_000) for kind in TABLES if kind != "arrow batch"), ("arrow batch", 300_000_000)]
+)
 def test_tables_of_columns_within_the_memory_limit(kind, limit):
     X = np.tile(np.round(DATA.astype(np.float64)), (4, 12))  # exact in all types
     X[:, 2] = X[:, 2] > 100
     assert X.nbytes > 1.1 * 30_000_000
     table = TABLES[kind](X)
     options = {"c": 2, "memory_limit": limit}
-    expected = fk.kpca(X[:1000], "linear", **options), fk.kpca(X, "linear", **options)  # libraries are warm
+    if limit not in MODEL:
+        MODEL[limit] = fk.kpca(X, "linear", **options)
     assert as_rows(table).in_memory
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")  # from here on the peak is counted anew
-    before = resident("VmRSS")
-    model = fk.kpca(table, "linear", **options)
-    assert resident("VmHWM") - before < 1.1 * limit
-    np.testing.assert_array_equal(model.eigenvalue_bounds, expected[1].eigenvalue_bounds)
-    np.testing.assert_array_equal(model.score, expected[1].score)
+    grown, model = peak(lambda: fk.kpca(table, "linear", **options))
+    assert grown < 1.1 * limit
+    np.testing.assert_array_equal(model.eigenvalue_bounds, MODEL[limit].eigenvalue_bounds)
+    np.testing.assert_array_equal(model.score, MODEL[limit].score)
 
 
 @pytest.mark.parametrize("kind", ["mixed", "nullable", "polars"])
@@ -385,8 +380,9 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("when", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("change", "when"), [*((change, 2 + len(change) % 3) for change in CHANGES), ("a value", 2), ("a value", 3)]
+)
 def test_a_stream_that_changes_between_passes(change, when):
     make, text = CHANGES[change]
     with pytest.raises(ValueError, match=text) as caught:
@@ -462,6 +458,14 @@ def test_maps_with_an_offset_and_parts_of_them(tmp_path):
             np.testing.assert_array_equal(rows.all(), same)
         assert not isinstance(as_rows(map_[::-1]).source, Source)
         np.testing.assert_array_equal(as_rows(map_[::-1]).all(), DATA[::-1])
+        assert np.shares_memory(as_rows(map_.T).source, map_)
+    private = np.load(tmp_path / "x.npy", mmap_mode="c")  # may differ from its file
+    assert np.shares_memory(as_rows(private).source, private)
+
+
+def breaks():
+    yield DATA[:5000]
+    raise OSError("the tape broke")
 
 
 def used_up():
@@ -485,6 +489,7 @@ REFUSED = {
     "complex": (lambda: lambda: iter([DATA * 1j]), TypeError, "block 0 of X .* is complex"),
     "one row": (lambda: lambda: iter([DATA[:1]]), ValueError, "1 row; kpca needs at least 2: one row has no variance"),
     "not a block": (lambda: lambda: iter([None]), ValueError, r"block 0 of X \(from row 0\) has shape \(\)"),
+    "an error of the iterable": (lambda: breaks, OSError, "the tape broke"),
     "a parquet path that is not there": (lambda: "nowhere.parquet", FileNotFoundError, "nowhere"),
 }
 
@@ -498,20 +503,6 @@ def test_refused(case):
         fk.kpca(make(), "gaussian", 2, sigma=3.0)
 
 
-def test_an_error_of_the_iterable_comes_through():
-    def blocks():
-        yield DATA[:5000]
-        raise OSError("the tape broke")
-
-    with pytest.raises(OSError, match="the tape broke"):
-        fk.kpca(blocks, "gaussian", 2, sigma=1.0)
-
-
-def test_too_many_components_of_a_stream():
-    with pytest.raises(ValueError, match="c is 31, but X has 30 rows"):
-        fk.kpca(Blocks(DATA[:30], [7]), "gaussian", 31, sigma=1.0)
-
-
 def test_half_floats_of_a_table_are_what_they_are_elsewhere():
     """As an array of them: scores are float64, and those of float32 are float32."""
     pa = pytest.importorskip("pyarrow")
@@ -521,26 +512,6 @@ def test_half_floats_of_a_table_are_what_they_are_elsewhere():
         one, other = (fk.kpca(rows, "polynomial", 2, degree=2, method="features") for rows in (X, table))
         assert one.score.dtype == other.score.dtype == scores
         np.testing.assert_array_equal(one.score, other.score)
-
-
-def test_a_file_that_fails_at_its_first_page_is_closed_once(tmp_path, monkeypatch):
-    """A number closed twice may be another file's by then."""
-    path = tmp_path / "rows"
-    DATA[:100].tofile(path)
-    X = np.memmap(path, dtype=DATA.dtype, mode="r", shape=(100, DATA.shape[1]))
-    gc.collect()
-    closed, close = [], os.close
-    monkeypatch.setattr(os, "close", lambda handle: (closed.append(handle), close(handle)))
-
-    def fail(self, i):
-        raise DataChangedError("cut short")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sources.FileSource, "_load", fail)
-        with pytest.raises(DataChangedError, match="cut short"):
-            foreign.find_source(X, "X", None)
-    gc.collect()
-    assert len(closed) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room is reserved where the system can")
@@ -579,16 +550,12 @@ def test_room_is_reserved_for_the_part_that_is_written(tmp_path):
     assert not whole[:1000].any() and not whole[1200:1300].any() and whole[1000:1200].all()
 
 
-@pytest.mark.parametrize("d, of_sample", [(60, False), (80, True)])
-def test_the_covariance_of_many_columns_is_that_of_the_sample(d, of_sample):
-    X = np.random.default_rng(d).random((5000, d)) * np.arange(1, d + 1)
-    _, data = summarize(as_rows(X), shift=True, randomness=Randomness(0))
-    assert (data.known_covariance is None) == of_sample
-    rows = data.sample if of_sample else X
-    assert len(data.sample) == 4096
-    np.testing.assert_allclose(data.covariance, np.cov(rows.T, bias=True), rtol=1e-12, atol=1e-12 * d**2)
-
-
-def test_far_too_many_columns_have_no_covariance():
+def test_the_covariance_of_many_columns_is_that_of_the_sample():
+    for d, of_sample in ((60, False), (80, True)):
+        X = np.random.default_rng(d).random((5000, d)) * np.arange(1, d + 1)
+        _, data = summarize(as_rows(X), shift=True, randomness=Randomness(0))
+        assert len(data.sample) == 4096
+        rows = data.sample if of_sample else X
+        np.testing.assert_allclose(data.covariance, np.cov(rows.T, bias=True), rtol=1e-12, atol=1e-12 * d**2)
     _, data = summarize(as_rows(np.eye(8, 1025)), shift=False, randomness=Randomness(0))
     assert data.covariance is None

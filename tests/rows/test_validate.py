@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,6 @@ from fastkpca.base.checks import (
     check_tol,
 )
 from fastkpca.rows.convert import as_rows
-from fastkpca.rows.sources import Source
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.values import check_finite, check_out
 from fastkpca.rows.view import Rows
@@ -130,33 +130,12 @@ def test_whole_numbers(dtype):
     np.testing.assert_array_equal(rows.shifted(np.full(4, 0.5)).all(), X.astype(np.float64) - 0.5)
 
 
-def test_memory_map_is_never_copied(tmp_path):
-    path = tmp_path / "x.npy"
-    np.save(path, DENSE)
-    X = np.load(path, mmap_mode="r")
-    rows = as_rows(X)
-    assert isinstance(rows.source, Source) and rows.source.kept < 1 << 23  # its file is read, page by page
-    np.testing.assert_array_equal(rows.all(), DENSE)
-    strided = as_rows(X[::2, 1:])
-    assert isinstance(strided.source, Source)
-    np.testing.assert_array_equal(strided.all(), DENSE[::2, 1:])
-    private = np.load(path, mmap_mode="c")  # may differ from its file
-    assert np.shares_memory(as_rows(private).source, private)
-    assert np.shares_memory(as_rows(X.T).source, X)
-
-
 def test_polars_frames():
     polars = pytest.importorskip("polars")
     X = polars.DataFrame({"a": [1.0, 2.5, 3.0], "b": [1, 2, 3], "c": [True, False, True]})
     np.testing.assert_array_equal(fastest(X), [[1.0, 1, 1], [2.5, 2, 0], [3, 3, 1]])
     with pytest.raises(TypeError, match=r"column 'when' \(number 1\) of type Date"):
         as_rows(polars.DataFrame({"a": [1.0], "when": [18262]}).cast({"when": polars.Date}))
-
-
-def test_missing_values_of_nullable_frames_become_nan():
-    X = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
-    with pytest.raises(ValueError, match=r"first at row 1, column 'a'\); missing by column: 'a' \(1\);"):
-        as_rows(X)
 
 
 def test_all_columns_of_a_frame_with_missing_values_are_named():
@@ -167,17 +146,20 @@ def test_all_columns_of_a_frame_with_missing_values_are_named():
         as_rows(X, purpose="kpca_spe")
     with pytest.raises(ValueError, match=r"infinity \(first at row 12, column 2\); missing by column: 2 \(1\)"):
         as_rows(pd.DataFrame(X[["height", "height", "age"]].to_numpy()))
-
-
-@pytest.mark.parametrize("X", [["abc", "de"], np.array(["abc", "de"]), [{1, 2}, {3}]])
-def test_objects_with_a_kernel_on_rows_are_told_what_kernel_they_need(X):
-    with pytest.raises(TypeError, match=r"X holds objects of type (str|set); .* a function of two lists of them"):
+    X = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=r"first at row 1, column 'a'\); missing by column: 'a' \(1\);"):
         as_rows(X)
 
 
-@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 2 has strings of any length")
-def test_strings_of_any_length_are_objects_too():
-    test_objects_with_a_kernel_on_rows_are_told_what_kernel_they_need(np.array(["abc", "de"], dtype="T"))
+WORDS = [["abc", "de"], np.array(["abc", "de"]), [{1, 2}, {3}]]
+if np.lib.NumpyVersion(np.__version__) >= "2.0.0":  # which has strings of any length
+    WORDS.append(np.array(["abc", "de"], dtype="T"))
+
+
+@pytest.mark.parametrize("X", WORDS)
+def test_objects_with_a_kernel_on_rows_are_told_what_kernel_they_need(X):
+    with pytest.raises(TypeError, match=r"X holds objects of type (str|set); .* a function of two lists of them"):
+        as_rows(X)
 
 
 class Refuses:
@@ -367,15 +349,12 @@ def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
     with pytest.raises(ValueError, match=f"X contains {word} {place}kpca"):
         summarize(rows, shift=True, randomness=Randomness(0))
     check_finite(as_rows(X[:8700]))
+    check_finite(as_rows(np.full((50, 2), 1.7e308)))  # whose sum overflows
     place = r"\(first at row 8700, column 1\); missing by column: 0 \(1\), 1 \(1\), 2 \(1\); drop or impute these rows "
     for purpose in ("kpca_project", "kpca"):
         with pytest.raises(ValueError, match=f"Xnew contains {word} {place}before {purpose}$"):
             as_rows(pd.DataFrame(X), name="Xnew", purpose=purpose)
     check_finite(as_rows(pd.DataFrame(X[:8700])))
-
-
-def test_finite_values_whose_sum_overflows_are_finite():
-    check_finite(as_rows(np.full((50, 2), 1.7e308)))
 
 
 # Arguments ------------------------------------------------------------------------------------------------------
@@ -417,66 +396,56 @@ def test_bad_c(c, error, text):
         fk.kpca(np.arange(10.0)[:, None], "gaussian", c, sigma=1.0)
 
 
-def test_tol():
-    assert check_tol(np.float32(0.5)) == 0.5
-    for bad in (0, 1, 0.0, 1.0, -1e-3, 2.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="tol is .*; give a number between 0 and 1"):
-            check_tol(bad)
-    for bad in ("1e-6", None, True, [1e-6], 1e-6j):
-        with pytest.raises(TypeError, match="tol is .*; give a number between 0 and 1"):
-            check_tol(bad)
+NO_LIMIT = [0, -5, "0MB", "", "much", "5 XB", "-3GB", "1e9", True, 0.5, [1], float("nan")]
 
 
 @pytest.mark.parametrize(
-    "limit, expected",
-    [(None, None), (12345, 12345), (np.int64(9), 9), (1e9, 10**9), ("800", 800), ("500MB", 500 * 10**6)]
-    + [("2GiB", 2 * 2**30), (" 1.5 gb ", 1_500_000_000), ("64kB", 64_000), ("3KiB", 3072), ("1T", 10**12)],
+    ("check", "values", "error", "text"),
+    [
+        (
+            check_tol,
+            (0, 1, 0.0, 1.0, -1e-3, 2.0, np.nan, np.inf),
+            ValueError,
+            "tol is .*; give a number between 0 and 1",
+        ),
+        (check_tol, (5e-324, 1e-200), ValueError, "tol is .*1e-100"),
+        (check_tol, ("1e-6", None, True, [1e-6], 1e-6j), TypeError, "tol is .*; give a number between 0 and 1"),
+        (check_memory_limit, NO_LIMIT, (TypeError, ValueError), 'memory_limit is .*"500MB" or "2GiB"'),
+        (check_rng, (True, 1.5, "seed", np.random.RandomState(0), object()), TypeError, "rng is "),
+        (check_rng, (np.random.RandomState(0),), TypeError, r"default_rng\(seed\) replaces RandomState"),
+        (check_rng, (-1,), ValueError, "rng is -1"),
+        (partial(check_count, name="max_passes"), (0,), ValueError, "max_passes is 0; give a whole number, 1 or more"),
+        (partial(check_count, name="n"), (True, 1.5, "3", None, np.inf), TypeError, "n is .*; give a whole number"),
+        (
+            partial(check_choice, name="m", choices=("a", "b")),
+            ("lapack",),
+            ValueError,
+            "m is 'lapack'; give one of 'a', 'b'",
+        ),
+        (partial(check_choice, name="m", choices=("a", "b")), (3,), TypeError, "m is 3; give one of"),
+        (partial(check_flag, name="progress"), (1,), TypeError, "progress is 1; give True or False"),
+    ],
 )
-def test_memory_limit(limit, expected):
-    assert check_memory_limit(limit) == expected
+def test_refused_arguments(check, values, error, text):
+    for value in values:
+        with pytest.raises(error, match=text):
+            check(value)
 
 
-@pytest.mark.parametrize("limit", [0, -5, "0MB", "", "much", "5 XB", "-3GB", "1e9", True, 0.5, [1], float("nan")])
-def test_bad_memory_limit(limit):
-    with pytest.raises((TypeError, ValueError), match='memory_limit is .*"500MB" or "2GiB"'):
-        check_memory_limit(limit)
-
-
-def test_rng():
+def test_accepted_arguments():
+    assert check_tol(np.float32(0.5)) == 0.5
+    limits = [(None, None), (12345, 12345), (np.int64(9), 9), (1e9, 10**9), ("800", 800), ("500MB", 500 * 10**6)]
+    limits += [("2GiB", 2 * 2**30), (" 1.5 gb ", 1_500_000_000), ("64kB", 64_000), ("3KiB", 3072), ("1T", 10**12)]
+    assert [check_memory_limit(limit) for limit, _ in limits] == [expected for _, expected in limits]
     first = np.random.default_rng(3).random(4)
     for seed in (3, np.int64(3), np.random.SeedSequence(3), np.random.default_rng(3), np.random.PCG64(3)):
         np.testing.assert_array_equal(check_rng(seed).random(4), first)
     generator = np.random.default_rng()
     assert check_rng(generator) is generator
     assert check_rng(None).random() != check_rng(None).random()
-    for bad in (True, 1.5, "seed", np.random.RandomState(0), object()):
-        with pytest.raises(TypeError, match="rng is "):
-            check_rng(bad)
-    with pytest.raises(TypeError, match=r"default_rng\(seed\) replaces RandomState"):
-        check_rng(np.random.RandomState(0))
-    with pytest.raises(ValueError, match="rng is -1"):
-        check_rng(-1)
-
-
-def test_count():
-    assert check_count(np.int16(20), "max_passes") == 20
-    assert check_count(20.0, "max_passes") == 20
-    with pytest.raises(ValueError, match="max_passes is 0; give a whole number, 1 or more"):
-        check_count(0, "max_passes")
-    for bad in (True, 1.5, "3", None, float("inf")):
-        with pytest.raises(TypeError, match="max_passes is .*; give a whole number"):
-            check_count(bad, "max_passes")
-
-
-def test_choice_and_flag():
+    assert check_count(np.int16(20), "max_passes") == check_count(20.0, "max_passes") == 20
     assert check_choice("dense", "method", ("auto", "dense")) == "dense"
-    with pytest.raises(ValueError, match="method is 'lapack'; give one of 'auto', 'dense'"):
-        check_choice("lapack", "method", ("auto", "dense"))
-    with pytest.raises(TypeError, match="method is 3; give one of"):
-        check_choice(3, "method", ("auto", "dense"))
     assert check_flag(np.True_, "progress") is True
-    with pytest.raises(TypeError, match="progress is 1; give True or False"):
-        check_flag(1, "progress")
 
 
 def test_out():

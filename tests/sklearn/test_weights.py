@@ -44,16 +44,6 @@ def test_whole_weights_are_repeated_rows(options):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-7)
 
 
-def test_of_a_precomputed_matrix_and_of_one_that_is_not_symmetric():
-    K = rbf_kernel(X, X, gamma=0.1) + RNG.standard_normal((80, 1))  # offsets of rows, which centring takes away
-    one = KernelPCA(2, kernel="precomputed").fit(K, sample_weight=COUNTS)
-    which = np.repeat(np.arange(80), COUNTS)
-    other = KernelPCA(2, kernel="precomputed").fit(K[which][:, which])
-    np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-9)
-    new = rbf_kernel(NEW, X, gamma=0.1)
-    np.testing.assert_allclose(np.abs(one.transform(new)), np.abs(other.transform(new[:, which])), atol=1e-8)
-
-
 def test_partial_fit_takes_weights():
     one, other = KernelPCA(2, kernel="poly", degree=2), KernelPCA(2, kernel="poly", degree=2)
     for part in (slice(0, 40), slice(40, 80)):
@@ -155,7 +145,7 @@ def test_landmarks_are_drawn_as_among_repeated_rows(selection):
     repeated = np.repeat(np.arange(6), counts)
     options = {"gamma": 0.1, "n_components": 3, "selection": selection}
     first, any_of = np.zeros((2, 6)), np.zeros((2, 6))
-    for seed in range(1500):
+    for seed in range(250):
         nystroem = Nystroem(random_state=seed, **options)
         weighted = nystroem.fit(rows, sample_weight=counts).component_indices_
         other = repeated[nystroem.fit(rows[repeated]).component_indices_]
@@ -167,20 +157,6 @@ def test_landmarks_are_drawn_as_among_repeated_rows(selection):
     assert (np.abs(first[0] - first[1]) < 5 * deviation).all()
     if selection == "random_pivoting":  # a row that is a landmark leaves nothing of its copies
         assert (np.abs(any_of[0] - any_of[1]) < 5 * np.sqrt(any_of.sum(axis=0) + 1)).all()
-
-
-def test_many_rows_with_weights():
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((6000, 3))
-    weights = np.where(rows[:, 0] > 1.0, 50.0, 0.0) + rng.random(6000) * (rows[:, 1] > 0)
-    nystroem = Nystroem(gamma=0.2, n_components=40, random_state=0).fit(rows, sample_weight=weights)
-    assert (weights[nystroem.component_indices_] > 0).all() and len(set(nystroem.component_indices_)) == 40
-    Z, root = nystroem.transform(rows), np.sqrt(weights)
-    trace = float(weights @ (1.0 - (Z * Z).sum(axis=1)))
-    assert nystroem.residual_trace_ == pytest.approx(trace, rel=1e-9)
-    heavy = weights > 10
-    left = rbf_kernel(rows[heavy], gamma=0.2) - Z[heavy] @ Z[heavy].T
-    assert np.linalg.eigvalsh(root[heavy] * left * root[heavy, None])[-1] <= nystroem.residual_norm_
 
 
 def test_more_components_than_rows_that_count():

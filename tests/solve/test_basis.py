@@ -113,8 +113,8 @@ def test_rows_of_many_columns_are_centred_and_stored_with_the_same_bits_on_any_n
 
 
 @pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("mean", [0.0, 1.0, 1e9])
-@pytest.mark.parametrize("scale", [1e-160, 1e-150, 1e-100, 1.0, 1e100])
+@pytest.mark.parametrize("mean", [0.0, 1e9])
+@pytest.mark.parametrize("scale", [1e-160, 1.0, 1e100])
 def test_a_block_is_orthonormal_to_rounding_whatever_the_projection_leaves_of_it(centred, mean, scale):
     rng, n, b = np.random.default_rng(7), 4000, 6
     basis = Basis(n, rng, centred=centred)

@@ -1,11 +1,9 @@
 """The intervals contain what they claim: against exact inertia, mpmath, dense references, and random attacks."""
 
-import warnings
-
 import mpmath
 import numpy as np
 import pytest
-from attack_certificate import REFERENCE, attack_cluster, attack_one
+from certificate_cases import REFERENCE
 from dense_products import centered
 
 from fastkpca.solve import beyond
@@ -91,52 +89,6 @@ def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
         whole = cert.MatrixInfo((float(np.trace(A)), 1e-14 * size), size)
         for bound in (beyond.trace_bound(block, whole), beyond.frobenius_bound(block, whole)):
             assert true_mu(A, V) - 1e-13 * size <= bound.mu < np.inf
-
-
-SPECTRA = {
-    "steep": lambda rng, n: 10.0 ** -np.sort(rng.uniform(0, rng.uniform(0.1, 12), n)),
-    "flat": lambda rng, n: 1 - rng.uniform(0, 0.3, n),
-    "repeated": lambda rng, n: np.where(rng.random(n) < 0.1, 1.0, rng.uniform(0, 0.9)),
-    "indefinite": lambda rng, n: rng.random(n) ** 3 * np.where(rng.random(n) < 0.2, -1, 1),
-}
-
-
-def block_krylov(rng, values, block, steps, near):
-    """(A, orthonormal columns of a block Krylov space); ``near``: begins near the wanted vectors."""
-    n = len(values)
-    A = random_symmetric(rng, n, values)
-    V = rng.standard_normal((n, block))
-    if near:
-        V = np.linalg.eigh(A)[1][:, -block:] + 10.0 ** rng.uniform(-12, -1) * V / np.sqrt(n)
-    V = np.linalg.qr(V)[0]
-    for _ in range(steps - 1):
-        W = A @ V[:, -block:]
-        for _ in range(3):
-            W = np.linalg.qr(W - V @ (V.T @ W))[0]
-        V = np.hstack([V, W])
-    return A, V
-
-
-@pytest.mark.parametrize("spectrum", SPECTRA)
-def test_intervals_of_a_krylov_space_hold(attack, spectrum):
-    """The residuals lie in as many directions as a block has columns."""
-    for case in range(attack.count(200, least=8)):
-        rng = attack.rng(f"low rank, {spectrum}", case)
-        n, block, steps = int(rng.integers(200, 320)), int(rng.integers(4, 10)), int(rng.integers(8, 16))
-        values = 10.0 ** rng.uniform(-8, 8) * SPECTRA[spectrum](rng, n)
-        A, V = block_krylov(rng, values, block, steps, rng.random() < 0.3)
-        if V.shape[1] < 64:
-            continue
-        V, compression, gram, residual_gram = ritz(A, V)
-        size = np.abs(values).max()
-        error = rng.choice([n * UNIT, 1e-9]) * float(np.linalg.norm(A))
-        whole = cert.RitzBlock(compression, gram, residual_gram, n, error)
-        mu = max(true_mu(A, V), 0.0) + (4 * n * UNIT + rng.choice([0.0, 1e-9, 1e-3, 0.1])) * size
-        c, outside = int(rng.integers(1, 20)), cert.Bound(mu, "hope")
-        found = cert.ritz_certificate(whole, c, outside=outside)
-        exact, slack = np.sort(values)[::-1][:c], 8 * n * UNIT * size
-        low, high = found.eigenvalue_bounds.T
-        assert (low - slack <= exact).all() and (exact <= high + slack).all()
 
 
 def test_trace_form_is_false_for_indefinite_matrices():
@@ -339,6 +291,9 @@ def test_feature_certificate(attack):
         c = min(c, n)
         X = rng.standard_normal((n, D)) * 10.0 ** rng.uniform(-6, 0, D)
         E = random_symmetric(rng, n, 10.0 ** rng.uniform(-12, 0) * rng.random(n))
+        if case % 2:  # all that is left out lies along the first vector: the first upper end is attained
+            first = np.linalg.svd(X - X.mean(axis=0))[0][:, 0]
+            E = float(rng.random()) * np.outer(first, first)
         defect = rng.choice([0.0, 1e-3])
         N = defect * rng.uniform(-1, 1, (n, n))
         K = X @ X.T + E + (N + N.T) / 2
@@ -367,9 +322,6 @@ def test_tightening_keeps_the_tighter_ends_and_the_failure_probability():
     both = first.tightened(second.eigenvalue_bounds[:, 1])
     np.testing.assert_array_equal(both.eigenvalue_bounds[:, 1], second.eigenvalue_bounds[:, 1])
     np.testing.assert_array_equal(both.eigenvalue_bounds[:, 0], first.eigenvalue_bounds[:, 0])
-    np.testing.assert_array_equal(
-        second.tightened(first.eigenvalue_bounds[:, 1]).eigenvalue_bounds, second.eigenvalue_bounds
-    )
     # never below the lower end, and for as many as are given
     crossed = second.tightened(np.array([0.0]))
     assert crossed.eigenvalue_bounds[0, 1] == crossed.eigenvalue_bounds[0, 0]
@@ -380,7 +332,7 @@ def test_tightening_keeps_the_tighter_ends_and_the_failure_probability():
 
 
 def test_lanczos_probability():
-    """Kuczynski and Wozniakowski's bound, solved for eps, and against the frequency of failure in 2000 runs."""
+    """Kuczynski and Wozniakowski's bound, solved for eps, and against the frequency of failure."""
     n, k, p = 400, 6, 0.2
     eps = beyond.lanczos_failure_epsilon(n, k, 1, p)
     assert 1.648 * np.sqrt(n) * np.exp(-np.sqrt(eps) * (2 * k - 1)) == pytest.approx(p)
@@ -396,7 +348,7 @@ def test_lanczos_probability():
     values = np.linspace(0, 1, n) ** 8
     values[-1] = 1.0
     failures = 0
-    for _ in range(2000):
+    for _ in range(600):
         # the Krylov space of a diagonal matrix from a Gaussian start, by its Jacobi matrix (full reorthogonalisation)
         q = rng.standard_normal(n)
         Q = [q / np.linalg.norm(q)]
@@ -408,29 +360,9 @@ def test_lanczos_probability():
                 w = w - np.array(Q).T @ (np.array(Q) @ w)
             Q.append(w / np.linalg.norm(w))
         failures += mu(np.linalg.eigvalsh(T)[-1]) < 1.0
-    assert failures / 2000 <= p
+    assert failures / 600 <= p
     # an indefinite matrix: the bound is relative to the whole spread
     assert mu(1.0, -2.0) == pytest.approx((1 + 2.0 * eps) / (1 - eps))
-
-
-def test_attack(attack):
-    """Random problems on every route (tests/attacks/attack_certificate.py at full scale): no reference outside."""
-    routes = set()
-    for case in range(attack.count(2000, least=25)):
-        rng = attack.rng("certificate", case)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for route, name, far, *_ in attack_one(rng, largest=250):
-                routes.add(route)
-                assert far <= (1e-10 if route == "angles" else REFERENCE), (route, name)
-    assert routes == {"dense", "features", "krylov", "angles"}
-
-
-def test_no_silent_miss(attack):
-    """Repeated eigenvalues at the top: the right multiplicity, or a warning."""
-    for case in range(attack.count(500, least=10)):
-        missed, _ = attack_cluster(attack.rng("clusters", case))
-        assert not missed
 
 
 @pytest.mark.parametrize("residual", [1e-9, 1e-4, 1e-2, 0.3])

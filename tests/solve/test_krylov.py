@@ -2,39 +2,23 @@
 
 import numpy as np
 import pytest
-from dense_products import DenseProduct, centered, median_distance
+from dense_products import DenseProduct, centered
 from reference import gram
 
-from fastkpca.base.protocol import Summation
 from fastkpca.solve.costs import basis_bytes
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 
-def solve(
-    K,
-    c,
-    *,
-    semidefinite=True,
-    search=False,
-    reference=None,
-    fraction=None,
-    tol=1e-6,
-    failure=1e-6,
-    max_passes=20,
-    memory_limit=None,
-    entry_error=0.0,
-    **options,
-):
+def solve(K, c, *, search=False, fraction=None, tol=1e-6, failure=1e-6, max_passes=20, memory_limit=None, **options):
     """(result, reference eigenvalues); the interval is checked for every problem here."""
     product = DenseProduct(K)
     single = DenseProduct(K, np.float32) if search else None
     trace = options.pop("trace", float(np.trace(K)))
-    matrix = KernelMatrix(product, single, trace, semidefinite, entry_error)
+    matrix = KernelMatrix(product, single, trace, True)
     target = SolverTarget(c, tol, fraction, failure)
     result = block_krylov(matrix, target, SolverBudget(max_passes, memory_limit), **options)
-    if reference is None:
-        reference = np.linalg.eigvalsh(centered(K))[::-1]
+    reference = np.linalg.eigvalsh(centered(K))[::-1]
     bounds, k = result.certificate.eigenvalue_bounds, len(result.theta)
     rounding = 2e-15 * np.abs(reference).max()
     assert np.all(bounds[:, 0] <= reference[:k] + rounding)
@@ -52,33 +36,9 @@ def error(result, reference):
 
 
 @pytest.fixture(scope="module")
-def digits():
-    datasets = pytest.importorskip("sklearn.datasets")
-    X = datasets.load_digits().data
-    K = gram("gaussian", X, sigma=median_distance(X) / np.sqrt(2))
-    return K, np.linalg.eigvalsh(centered(K))[::-1]
-
-
-@pytest.fixture(scope="module")
 def cube():
     X = np.random.default_rng(0).random((600, 5))
     return gram("gaussian", X, sigma=0.5)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_passes_on_digits(digits, seed):
-    """Issue 3: error 1e-6 after at most 4 passes, certified width 1e-6 after at most 5, from a random start."""
-    K, reference = digits
-    four, _ = solve(K, 10, tol=1e-12, max_passes=4, rng=seed, reference=reference)
-    assert four.passes == 4
-    assert error(four, reference) <= 1e-6
-    for search in (False, True):
-        result, _ = solve(K, 10, tol=1e-6, rng=seed, search=search, reference=reference)
-        assert not result.message and result.passes <= 5
-        assert result.certificate.bound_kind == "guaranteed"
-        assert result.certificate.width <= 1e-6 * result.theta[0]
-        assert error(result, reference) <= 1e-6
-        assert (result.search_passes > 0) == search
 
 
 @pytest.mark.parametrize("search", [False, True])
@@ -102,33 +62,7 @@ def test_tolerance(cube, tol, search):
         assert sine <= np.sin(certificate.angle_bounds[mine[0]]) + 1e-12
 
 
-@pytest.mark.parametrize("search", [False, True])
-def test_indefinite(search):
-    X = np.random.default_rng(1).random((500, 5))
-    K = np.tanh(3 * X @ X.T - 1)
-    result, reference = solve(K, 6, semidefinite=False, search=search)
-    assert not result.message and result.certificate.outside.form == "frobenius"
-    assert reference[-1] < -1
-    assert result.negative_end == pytest.approx(reference[-1], rel=1e-3)
-    assert error(result, reference) <= 1e-6
-
-
-def test_indefinite_without_a_norm_knows_nothing():
-    class NoNorm(Summation):
-        def __init__(self, K):
-            self.K, self.shape = K, K.shape
-
-        def matmat(self, U):
-            return self.K @ U
-
-    K = np.tanh(np.random.default_rng(1).standard_normal((60, 60)))
-    K = K + K.T
-    result = block_krylov(KernelMatrix(NoNorm(K)), SolverTarget(3, failure=1e-6), SolverBudget(3))
-    assert result.message
-    assert np.all(np.isinf(result.certificate.eigenvalue_bounds))
-
-
-@pytest.mark.parametrize("block", [3, 5, 8, 20])
+@pytest.mark.parametrize("block", [3, 20])
 def test_multiplicity_above_the_block(block):
     rng = np.random.default_rng(4)
     n = 300
@@ -141,21 +75,9 @@ def test_multiplicity_above_the_block(block):
     assert np.all(result.certificate.clusters == 0)
 
 
-@pytest.mark.parametrize("search", [False, True])
-def test_start_orthogonal_to_the_wanted_vectors(cube, search):
-    """Not one of the start columns has a component along the leading eigenvectors: found all the same."""
-    leading = np.linalg.eigh(centered(cube))[1][:, -4:]
-    start = np.random.default_rng(0).standard_normal((len(cube), 20))
-    start -= leading @ (leading.T @ start)
-    result, reference = solve(cube, 4, start=start, block_size=20, search=search)
-    assert not result.message
-    assert error(result, reference) <= 1e-6
-
-
-@pytest.mark.parametrize("search", [False, True])
-def test_memory_limit(cube, search):
+def test_memory_limit(cube):
     limit = basis_bytes(len(cube), 50, 14)
-    result, reference = solve(cube, 10, tol=1e-8, block_size=14, memory_limit=limit, max_passes=40, search=search)
+    result, reference = solve(cube, 10, tol=1e-8, block_size=14, memory_limit=limit, max_passes=40, search=True)
     assert not result.message
     assert error(result, reference) <= 1e-8
     with pytest.raises(ValueError, match=r"memory_limit of 1e\+04 bytes is too small for a basis; c = 10 in blocks of"):
@@ -163,23 +85,13 @@ def test_memory_limit(cube, search):
 
 
 @pytest.mark.parametrize("search", [False, True])
-@pytest.mark.parametrize("fraction", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("fraction", [0.3, 0.99])
 def test_fraction(cube, fraction, search):
     result, reference = solve(cube, 4, fraction=fraction, search=search)
     shares = np.cumsum(reference) / reference.sum()
     assert not result.message
     assert len(result.theta) == np.searchsorted(shares, fraction) + 1
     assert result.certificate.eigenvalue_bounds[:, 0].sum() >= fraction * np.trace(centered(cube)) * (1 - 1e-12)
-
-
-def test_nearly_constant_matrix_says_so():
-    """sigma = 1000 times the median: rounding of K, a million times Kc, is what limits."""
-    X = np.random.default_rng(2).random((400, 3))
-    K = gram("gaussian", X, sigma=1000 * median_distance(X))
-    result, _ = solve(K, 3, tol=1e-10, search=True)
-    assert "rounding in float64 alone" in result.message
-    assert result.passes < 20
-    assert result.certificate.width <= 1e-4 * result.theta[0]
 
 
 def test_flat_spectrum_is_probabilistic_and_labelled():
@@ -195,43 +107,6 @@ def test_flat_spectrum_is_probabilistic_and_labelled():
     assert "more passes" in result.message
     assert result.certificate.bound_kind == "guaranteed"
     assert error(result, reference) <= 1e-4
-
-
-def test_rank_deficient_and_whole_space():
-    X = np.random.default_rng(3).standard_normal((40, 2))
-    K = (X @ X.T + 1) ** 2
-    result, reference = solve(K, 9)  # rank 5 after centring: the others are zero up to rounding
-    assert not result.message
-    assert error(result, reference) <= 1e-12
-    result, reference = solve(K, 39)
-    assert error(result, reference) <= 1e-12
-    result, reference = solve(np.array([[2.0, 0.0], [0.0, 1.0]]), 1)
-    assert result.theta == pytest.approx([1.5])
-
-
-def test_limit_on_passes_is_kept(cube):
-    for limit in (1, 2, 3):
-        for search in (False, True):
-            result, _ = solve(cube, 10, tol=1e-9, max_passes=limit, search=search)
-            assert "max_passes" in result.message
-            assert result.passes <= limit
-
-
-def test_same_seed_same_bits(cube):
-    first, _ = solve(cube, 5, rng=3, search=True)
-    second, _ = solve(cube, 5, rng=3, search=True)
-    np.testing.assert_array_equal(first.vectors, second.vectors)
-    np.testing.assert_array_equal(first.certificate.eigenvalue_bounds, second.certificate.eigenvalue_bounds)
-    seen = []
-    solve(cube, 5, rng=3, progress=lambda *step: seen.append(step))
-    assert seen[0] == ("krylov", 1, 20) and [s[1] for s in seen] == list(range(1, len(seen) + 1))
-
-
-def test_entry_error_widens_the_interval(cube):
-    sharp, _ = solve(cube, 3)
-    wide, _ = solve(cube, 3, entry_error=1e-6)
-    assert wide.message
-    assert wide.certificate.width >= sharp.certificate.width + 2 * len(cube) * 1e-6
 
 
 class _WrongEntries(DenseProduct):
@@ -257,7 +132,7 @@ class _WrongEntries(DenseProduct):
         return super().pass_with_norm(U, row_means, grand_mean)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("fall", "tol"), [(0.5, 1e-6), (0.8, 1e-4), (0.9, 1e-2)])
 def test_intervals_hold_where_each_pass_has_other_errors_in_its_entries(seed, fall, tol):
     """Most entries of a pass err the same way: its bound is n e for all of its columns, and that is nearly reached."""

@@ -8,11 +8,9 @@ import scipy.linalg
 from reference import long_gaussian
 
 import fastkpca as fk
+from fastkpca.base.rounding import UNIT32
 from fastkpca.fit import candidates
-from fastkpca.products.exact import ExactSummation
-from fastkpca.products.near import WithSums, near_reach, near_summation
-from fastkpca.rows.view import Rows
-from fastkpca.solve import filtered as filtered_module
+from fastkpca.products.near import near_reach, near_summation
 from fastkpca.solve.filtered import COLUMNS, filter_steps, filtered
 
 KINDS = ["uniform", "copies", "duplicates", "isolated", "heavy"]
@@ -43,7 +41,8 @@ def test_coarse_matrix_leaves_out_no_more_than_it_says(kind, d):
         near = near_summation(X, sigma, reach)
         B = near.matmat(np.eye(len(X)))
         far = np.linalg.norm(X[:, None] - X, axis=2) > reach * (1.0 + 1e-9)
-        assert not B[far].any() and np.abs(B - K)[~far].max() <= 1e-13
+        assert not B[far].any() and np.array_equal(B, B.T)
+        assert (K - B).min() >= -1e-13 and np.abs(K - B)[~far].max() <= 3.0 * UNIT32
         left_out += int(far.any())
         root = np.sqrt(weights)
         sums = (K @ weights).astype(float)
@@ -52,16 +51,6 @@ def test_coarse_matrix_leaves_out_no_more_than_it_says(kind, d):
         assert np.linalg.norm(root[:, None] * B * root, 2) <= norm
         assert distance <= ((K - B) @ weights).max() + 1e-10 * weights.sum()
     assert left_out
-
-
-def test_first_product_tells_sums():
-    rng = np.random.default_rng(0)
-    X, weights, U = rng.random((9, 3)), rng.random(9), rng.random((9, 2))
-    K, product = X @ X.T, WithSums(ExactSummation(fk.get_kernel("linear"), Rows(X)), weights)
-    assert not len(product.sums)
-    for _ in range(2):
-        np.testing.assert_allclose(product.matmat(U), K @ U)
-        np.testing.assert_allclose(product.sums, K @ weights)
 
 
 def spectrum(values, rng):
@@ -105,18 +94,10 @@ def test_filter_holds_where_the_others_are_not_where_they_were_thought(interval)
 
 @pytest.fixture
 def searched(monkeypatch):
-    """Small problems, searched on near values whatever the plan says; how often a filter was tried."""
+    """Small problems, searched on near values whatever the plan says."""
     monkeypatch.setattr(candidates, "SMALL", 0)
     monkeypatch.setattr(candidates, "near_seconds", lambda *_: -1e6)
     monkeypatch.setattr(candidates, "_way_in_memory", lambda *_: None)
-    runs, run = [], filtered
-
-    def counted(*given, **options):
-        runs.append(run(*given, **options))
-        return runs[-1]
-
-    monkeypatch.setattr(filtered_module, "filtered", counted)
-    return runs
 
 
 def centred(X, sigma, weights, center):
@@ -147,7 +128,6 @@ def test_what_the_search_missed_is_found(searched):
     """Ten pairs of equal rows: as many eigenvalues of 2, more than a block of the search has columns."""
     X = np.concatenate([np.arange(10.0).repeat(2), 50.0 + np.arange(80.0)])[:, None]
     model = fk.kpca(X, "gaussian", 10, sigma=0.05, tol=1e-6, method="krylov", center=False)
-    assert len(searched) > 1  # the first of these failed
     np.testing.assert_allclose(model.eigenvalues, 2.0, rtol=1e-9)
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 2e-6
 

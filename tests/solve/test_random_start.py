@@ -57,11 +57,11 @@ def missed(family: str, seed: int, failure: float, shrink: float = 1.0) -> bool:
 
 @pytest.mark.parametrize("family", SPECTRA)
 def test_misses_are_rarer_than_stated(family):
-    count = 120
+    count = 60
     misses = sum(missed(family, seed, 0.05) for seed in range(count))
     # three standard deviations above one in twenty
     assert misses <= 0.05 * count + 3 * np.sqrt(0.05 * 0.95 * count)
-    assert not any(missed(family, seed, 1e-6) for seed in range(40))
+    assert not any(missed(family, seed, 1e-6) for seed in range(20))
 
 
 def test_the_attack_would_see_a_bound_that_is_too_small():
@@ -94,7 +94,7 @@ def test_nothing_is_said_of_one_step_or_of_zeros():
     assert np.all(start.eigenvalue_bounds(np.zeros(5), 4, 0.0) <= 1e-300)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_flat_spectrum_that_a_random_block_proves(seed):
     """Trace and norm of the matrix prove nothing, and no entries are given that could be factorised."""
     n, rng = 1500, np.random.default_rng(seed)

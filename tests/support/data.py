@@ -9,53 +9,52 @@ from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
 
-def rows(rng, kind, n, d):
-    if kind == "uniform":
-        return rng.random((n, d))
-    if kind == "clustered":
-        centres = 5 * rng.standard_normal((int(rng.integers(2, 9)), d))
-        return centres[rng.integers(len(centres), size=n)] + rng.choice([1e-3, 0.1, 1]) * rng.standard_normal((n, d))
-    if kind == "low-dimensional":
-        return rng.standard_normal((n, min(2, d))) @ rng.standard_normal((min(2, d), d))
-    if kind == "outliers":
-        X = rng.standard_normal((n, d))
-        X[rng.permutation(n)[: max(1, n // 50)]] *= 10 ** rng.uniform(1, 3)
-        return X
-    if kind == "duplicates":
-        return rng.standard_normal((max(2, n // 5), d))[rng.integers(max(2, n // 5), size=n)]
-    if kind == "offset":
-        return rng.standard_normal((n, d)) + 10.0 ** rng.uniform(2, 8)
-    if kind == "far clusters":
-        centres = 10.0 ** rng.uniform(2, 6) * rng.standard_normal((int(rng.integers(2, 5)), d))
-        return centres[rng.integers(len(centres), size=n)] + rng.standard_normal((n, d))
+def _about(rng, n, d, centres, width):
+    return centres[rng.integers(len(centres), size=n)] + width * rng.standard_normal((n, d))
+
+
+def _outliers(rng, n, d):
     X = rng.standard_normal((n, d))
-    X[:, rng.random(d) < 0.5] = 3.0
+    X[rng.permutation(n)[: max(1, n // 50)]] *= 10 ** rng.uniform(1, 3)
+    return X
+
+
+def _constant_columns(rng, n, d):
+    X = np.where(rng.random(d) < 0.5, 3.0, rng.standard_normal((n, d)))
     X[:, 0] = rng.standard_normal(n)
     return X
 
 
+ROWS = {
+    "normal": lambda rng, n, d: rng.standard_normal((n, d)),
+    "uniform": lambda rng, n, d: rng.random((n, d)),
+    "clustered": lambda rng, n, d: _about(
+        rng, n, d, 5 * rng.standard_normal((int(rng.integers(2, 9)), d)), rng.choice([1e-3, 1e-2, 0.1, 1])
+    ),
+    "low-dimensional": lambda rng, n, d: rng.standard_normal((n, min(2, d))) @ rng.standard_normal((min(2, d), d)),
+    "collinear": lambda rng, n, d: np.outer(rng.standard_normal(n), rng.standard_normal(d)),
+    "outliers": _outliers,
+    "duplicates": lambda rng, n, d: rng.standard_normal((max(2, n // 5), d))[rng.integers(max(2, n // 5), size=n)],
+    "constant": _constant_columns,
+    "a curve": lambda rng, n, d: np.sin(rng.random((n, 1)) * np.arange(1.0, d + 1)),
+    "uneven scales": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 1, d),
+    "offset": lambda rng, n, d: rng.standard_normal((n, d)) + 10.0 ** rng.uniform(2, 8),
+    "far clusters": lambda rng, n, d: _about(
+        rng, n, d, 10.0 ** rng.uniform(2, 6) * rng.standard_normal((int(rng.integers(2, 5)), d)), 1.0
+    ),
+    "all equal": lambda rng, n, d: np.repeat(rng.standard_normal((1, d)), n, axis=0),
+}
+"""(rng, n, d) -> rows."""
+
+
+def rows(rng, kind, n, d):
+    return ROWS[kind](rng, n, d)
+
+
 def unkind_rows(rng, n, d):
-    """Rows of one of the unkind kinds."""
-    X = rng.standard_normal((n, d))
-    kind = rng.integers(9)
-    if kind == 1:  # duplicates
-        X = X[rng.integers(0, max(1, n // 7), n)]
-    elif kind == 2:  # far outliers
-        X[: max(1, n // 20)] *= 1e3
-    elif kind == 3:  # collinear
-        X = np.outer(rng.standard_normal(n), rng.standard_normal(d))
-    elif kind == 4:  # constant columns
-        X[:, 1:] = 3.0
-    elif kind == 5:  # clusters
-        X = 0.01 * X + 5.0 * rng.standard_normal((4, d))[rng.integers(0, 4, n)]
-    elif kind == 6:  # constant
-        X[:] = X[0]
-    elif kind == 7:  # a curve
-        t = rng.random(n)
-        X = np.stack([np.sin((j + 1) * t) for j in range(d)], axis=1)
-    elif kind == 8:  # uneven scales
-        X = X * 10.0 ** rng.uniform(-3, 1, d)
-    return np.ascontiguousarray(X)
+    """Rows of one of the kinds about zero."""
+    kinds = [kind for kind in ROWS if kind not in ("uniform", "low-dimensional", "offset", "far clusters")]
+    return np.ascontiguousarray(rows(rng, str(rng.choice(kinds)), n, d))
 
 
 def weights_of(rng, n):

@@ -1,20 +1,23 @@
 """Problems for the sampled bound: what a feature map leaves out, as features b_i of the rows, and bounds of |b_i|^2.
 
-And calls of kpca that use it.
+And calls of kpca of many rows, by Fourier moments, and of narrow Gaussians, whose bounds are probable.
 """
 
 from __future__ import annotations
 
-import warnings
+import contextlib
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 import scipy.spatial
+from reference import dense_top
+from tally import MAY_FAIL
 
 import fastkpca as fk
-from fastkpca.errors import CertificateWarning, ComponentsWarning
+from fastkpca.solve.proofs import Factorisation
 from fastkpca.solve.sampled import ScaledSample, sampled_bound
 
 
@@ -95,10 +98,7 @@ def loose_diagonal(rng):
     return _made(rng.standard_normal((n, 3)), slack=rng.uniform(1.0, 4.0, n))
 
 
-FAMILIES = {
-    f.__name__: f
-    for f in (one_row, two_clusters, many_clusters, duplicates, decaying, heavy_tails, weighted, loose_diagonal)
-}
+FAMILIES = (one_row, two_clusters, many_clusters, duplicates, decaying, heavy_tails, weighted, loose_diagonal)
 
 
 def draws_of(rng, n):
@@ -106,92 +106,16 @@ def draws_of(rng, n):
     return int(np.exp(rng.uniform(0, np.log(2 * n))))
 
 
-def bound_misses(rng, residual, failure):
-    """Draw, bound, compare: whether the bound is below the largest eigenvalue, and the bound over it."""
+def bounds(rng, asked, family):
+    """The attack on the bound alone: draw, bound, compare."""
+    residual = family(rng)
     n = len(residual.bounds)
     s = draws_of(rng, n)
     index = np.searchsorted(np.cumsum(residual.bounds), rng.random(s) * residual.total, side="right")
     # B'B of the scaled rows has the eigenvalues of their Gram matrix, and is small
     u = residual.B[np.minimum(index, n - 1)] / np.sqrt(residual.bounds[np.minimum(index, n - 1)])[:, None]
-    bound = sampled_bound(residual.total, ScaledSample(u.T @ u, s, 0.0), failure)
-    largest = residual.largest
-    return bound.mu < largest * (1 - 1e-12), bound.mu / largest
-
-
-# Through kpca -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Call:
-    """The arguments of a call of kpca whose landmarks leave much of the rows out."""
-
-    X: np.ndarray
-    kernel: str
-    options: dict
-    weights: np.ndarray | None = None
-
-
-def _rows(rng, largest):
-    n = int(np.exp(rng.uniform(np.log(10), np.log(largest))))
-    return rng.standard_normal((n, int(rng.integers(1, 6))))
-
-
-def few_landmarks(rng, largest):
-    X = _rows(rng, largest)
-    sigma = float(np.exp(rng.uniform(-1.5, 1.5)))
-    return Call(X, "gaussian", {"sigma": sigma, "max_features": int(rng.integers(1, max(2, len(X) // 3)))})
-
-
-def a_cluster_without_landmarks(rng, largest):
-    X = _rows(rng, largest)
-    n = len(X)
-    far = rng.random(n) < rng.uniform(0.02, 0.6)
-    far[: max(2, n // 8)] = False
-    X[far] = 0.01 * X[far] + 30.0
-    near = np.flatnonzero(~far)
-    return Call(X, "gaussian", {"sigma": 1.0, "landmarks": rng.choice(near, max(1, len(near) // 3), replace=False)})
-
-
-def one_row_far_off(rng, largest):
-    X = _rows(rng, largest)
-    X[-1] *= float(rng.choice([3.0, 30.0]))
-    index = rng.choice(len(X) - 1, max(1, len(X) // 4), replace=False)
-    return Call(X, "polynomial", {"degree": 2, "offset": 0.3, "landmarks": index})
-
-
-def rows_more_than_once(rng, largest):
-    X = _rows(rng, largest)
-    X = X[rng.integers(0, max(3, len(X) // 5), len(X))]
-    return Call(X, "gaussian", {"sigma": 0.3, "landmarks": X[:1]})
-
-
-def weights_of_many_decades(rng, largest):
-    given = few_landmarks(rng, largest)
-    weights = 10.0 ** rng.uniform(-6, 6, len(given.X)) * (rng.random(len(given.X)) > 0.1)
-    weights[:3] = 1.0
-    return Call(given.X, given.kernel, given.options, weights)
-
-
-def samples_after_a_pilot(rng, largest):
-    """A tolerance that needs many draws: a bound from a few, and others, whose number those tell."""
-    X = _rows(rng, largest // 2)
-    X = 10.0 * np.vstack([X, X, X])
-    X = np.vstack([X + rng.standard_normal(X.shape), X[:1] + 0.01 * rng.standard_normal((len(X) // 2, X.shape[1]))])
-    options = {"sigma": float(np.exp(rng.uniform(-2.0, -1.0))), "tol": 10.0 ** rng.uniform(-1.6, -1.1)}
-    return Call(X, "gaussian", options | {"max_features": int(rng.integers(1, max(2, len(X) // 5)))})
-
-
-CALLS = {
-    f.__name__: f
-    for f in (
-        few_landmarks,
-        a_cluster_without_landmarks,
-        one_row_far_off,
-        rows_more_than_once,
-        weights_of_many_decades,
-        samples_after_a_pilot,
-    )
-}
+    bound = sampled_bound(residual.total, ScaledSample(u.T @ u, s, 0.0), asked.failure)
+    yield family.__name__, f"{n} rows, {s} draws", [(MAY_FAIL, float(bound.mu < residual.largest * (1 - 1e-12)))]
 
 
 # Many rows: pivots move to means of rows ----------------------------------------------------------------------------
@@ -212,18 +136,21 @@ def many_rows(rng):
     if kind == 4:
         X = rng.standard_normal((n, 6))
         X[: int(rng.integers(1, 4))] *= 30.0
-        return Call(X, "polynomial", {"degree": 2, "offset": 1.0, "max_features": most})
-    return Call(X, "gaussian", {"sigma": sigma, "max_features": most})
+        return X, "polynomial", {"degree": 2, "offset": 1.0, "max_features": most}
+    return X, "gaussian", {"sigma": sigma, "max_features": most}
 
 
-def many_misses(given, seed, failure):
-    """`call_misses` where a factor L of the matrix, K = L L' + (a trace that is known), is found without fastkpca."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        options = given.options | {"failure_probability": failure}
-        model = fk.kpca(given.X, given.kernel, 3, rng=seed, **options)
-    X = given.X - model.shift
-    L, left = _factor(X, given)
+def many(rng, asked):
+    """The attack on pivots of many rows, where a factor L of the matrix, K = L L' + (a trace that is known), is found
+    without fastkpca.
+    """
+    X, kernel, options = many_rows(rng)
+    yield "pivots of many rows", f"{kernel} {options} {X.shape}", None
+    options |= {"failure_probability": asked.failure, "rng": int(rng.integers(1 << 30))}
+    with _no_certain_proof():
+        model = fk.kpca(X, kernel, 3, **options)
+    X = X - model.shift
+    L, left = _factor(X, model.kernel)
     Phi = model.projector.map.features(X)
     n = len(X)
     residual = scipy.sparse.linalg.LinearOperator(
@@ -233,24 +160,40 @@ def many_misses(given, seed, failure):
     centred = L - L.mean(axis=0)
     true = np.linalg.eigvalsh(centred.T @ centred)[::-1][:3]
     slack = left + 1e-9 * true[0]
+    wrong = outside(model, true, slack) or largest > model.info["residual_norm"] + slack
+    yield "pivots of many rows", "", probable(model, wrong)
+
+
+def outside(model, true, slack):
+    """Whether an eigenvalue lies outside its interval by more than the reference may err."""
     low, high = model.eigenvalue_bounds.T
     true = true[: len(low)]
-    wrong = (low > true + slack).any() or (true > high + slack).any()
-    missed = largest > model.info["residual_norm"] + slack
-    return bool(wrong or missed), model.failure_probability > 0
+    return bool((low > true + slack).any() or (true > high + slack).any())
 
 
-def _factor(X, given):
+def probable(model, wrong):
+    """What is found of a model whose intervals may fail, or may not."""
+    return [(MAY_FAIL if model.failure_probability > 0 else "what is certain", float(wrong))]
+
+
+@contextlib.contextmanager
+def _no_certain_proof():
+    """Of few rows all entries prove it for certain: not here."""
+    with mock.patch.object(Factorisation, "price", lambda *_: float("inf")):
+        yield
+
+
+def _factor(X, kernel):
     """(L, at most what it leaves of the trace): by so many random pivots that little is left."""
 
     def block(A, B):
-        if given.kernel == "polynomial":
-            return (A @ B.T + given.options["offset"]) ** given.options["degree"]
+        if hasattr(kernel, "degree"):
+            return (A @ B.T + kernel.offset) ** kernel.degree
         squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
-        return np.exp(-np.maximum(squares, 0.0) / (2.0 * given.options["sigma"] ** 2))
+        return np.exp(-np.maximum(squares, 0.0) / (2.0 * kernel.sigma**2))
 
     rng = np.random.default_rng(0)
-    diagonal = np.array([block(x[None], x[None])[0, 0] for x in X]) if given.kernel == "polynomial" else np.ones(len(X))
+    diagonal = np.array([block(x[None], x[None])[0, 0] for x in X])
     L, left = np.zeros((len(X), 0)), diagonal.copy()
     while left.sum() > 1e-9 * diagonal.sum() and L.shape[1] < 1600:
         P = np.unique(rng.choice(len(X), 100, p=left / left.sum()))
@@ -265,7 +208,7 @@ def _factor(X, given):
 # Moments that are held as operators ---------------------------------------------------------------------------------
 
 
-def moment_misses(rng, seed, failure):
+def moments(rng, asked):
     """Fourier maps of three axes, whose eigensolver may prove by random columns that it has missed nothing."""
     n, kind = int(rng.integers(900, 1500)), int(rng.integers(4))
     X = rng.random((n, 3))
@@ -275,36 +218,53 @@ def moment_misses(rng, seed, failure):
         X = np.concatenate([X[: n // 2], X[: n // 2] + [2.0, 0.0, 0.0]])
     if kind == 3:
         X = np.indices((10, 10, 10)).reshape(3, -1).T / 9.0
-    asked = {"sigma": float(rng.uniform(0.09, 0.16)), "tol": 10.0 ** rng.uniform(-6, -2), "features": "fourier"}
+    options = {"sigma": float(rng.uniform(0.09, 0.16)), "tol": 10.0 ** rng.uniform(-6, -2), "features": "fourier"}
     c = int(rng.choice([1, 3, 8]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = fk.kpca(X, "gaussian", c, rng=seed, failure_probability=failure, memory_limit="500MB", **asked)
-    K = np.exp(-0.5 * scipy.spatial.distance.cdist(X, X, "sqeuclidean") / asked["sigma"] ** 2)
-    K -= K.mean(axis=0)
-    K -= K.mean(axis=1)[:, None]
-    true = scipy.linalg.eigvalsh(K, subset_by_index=[len(X) - c, len(X) - 1])[::-1]
-    low, high = model.eigenvalue_bounds.T
-    true, slack = true[: len(low)], 1e-13 * len(X) * true[0]
-    return bool((low > true + slack).any() or (true > high + slack).any()), model.failure_probability > 0
+    yield "moments", f"kind {kind} n={n} c={c} {options}", None
+    options |= {"rng": int(rng.integers(1 << 30)), "failure_probability": asked.failure, "memory_limit": "500MB"}
+    with _no_certain_proof():
+        model = fk.kpca(X, "gaussian", c, **options)
+    true = dense_top(X / options["sigma"], c)
+    yield "moments", "", probable(model, outside(model, true, 1e-13 * len(X) * true[0]))
 
 
-def call_misses(given, seed, failure):
-    """(whether the bound on what the map leaves out, or an interval, is missed; whether it is probabilistic)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComponentsWarning)
-        warnings.simplefilter("ignore", CertificateWarning)
-        options = given.options | {"failure_probability": failure}
-        model = fk.kpca(given.X, given.kernel, None, rng=seed, sample_weight=given.weights, **options)
-    X = given.X - model.shift
-    weights = np.ones(len(X)) if given.weights is None else given.weights
-    root = np.sqrt(weights)
-    K = root[:, None] * model.kernel.block(X, X) * root
-    Phi = root[:, None] * model.projector.map.features(X)
-    center = np.eye(len(X)) - np.outer(root, root) / weights.sum()
-    slack = 1e-11 * np.trace(K)
-    missed = np.linalg.eigvalsh(K - Phi @ Phi.T)[-1] > model.info["residual_norm"] + slack
-    low, high = model.eigenvalue_bounds.T
-    true = np.linalg.eigvalsh(center @ K @ center)[::-1][: len(low)]
-    wrong = (low > true + slack).any() or (true > high + slack).any()
-    return bool(missed or wrong), model.failure_probability > 0
+# Narrow Gaussians, whose spectra fall slowly -----------------------------------------------------------------------
+
+
+def _copies(rng, n, d):
+    """Six islands of the same rows: every eigenvalue six times, centred at least five times: a block is narrower."""
+    part = rng.standard_normal((n // 6, d))
+    return np.concatenate([part + 1000.0 * k for k in range(6)])
+
+
+NARROW = {
+    "normal": lambda rng, n, d: rng.standard_normal((n, d)),
+    "uniform": lambda rng, n, d: rng.random((n, d)),
+    "clusters": lambda rng, n, d: rng.random((9, d))[rng.integers(9, size=n)] + 0.02 * rng.standard_normal((n, d)),
+    "copies": _copies,
+    "lattice": lambda rng, n, d: np.indices((round(n ** (1 / d)),) * d).reshape(d, -1).T.astype(float),
+    "duplicates": lambda rng, n, d: np.repeat(rng.standard_normal((n // 4, d)), 4, axis=0),
+    "one dense spot": lambda rng, n, d: np.concatenate(
+        [10.0 * rng.random((n - 60, d)), 0.03 * rng.standard_normal((60, d)) + 5.0]
+    ),
+}
+"""(rng, n, d) -> rows."""
+
+
+def narrow(rng, asked):
+    """Exact products at a bandwidth at which a row has from one to some tens of near neighbours: bounds from random
+    blocks.
+    """
+    family = str(rng.choice(list(NARROW)))
+    X = NARROW[family](rng, int(rng.integers(600, 1200)), int(rng.integers(2, 5)))
+    some = X[rng.choice(len(X), 200, replace=False)]
+    apart = np.sort(scipy.spatial.distance.cdist(some, X), axis=1)[:, 5]
+    sigma = float(np.median(apart[apart > 0]) if (apart > 0).any() else 0.1) * float(rng.uniform(0.1, 0.6))
+    options = {"tol": 10.0 ** float(rng.uniform(-8, -2)), "max_passes": 40, "method": "krylov", "products": "auto"}
+    c = int(rng.choice([1, 4, 10, 25]))
+    yield "narrow", f"{family} {X.shape} sigma={sigma} c={c} {options}", None
+    options |= {"rng": int(rng.integers(1 << 30)), "failure_probability": asked.failure}
+    with _no_certain_proof():
+        model = fk.kpca(X, "gaussian", c, sigma=sigma, **options)
+    true = dense_top(X / sigma, c)
+    yield "narrow", "", probable(model, outside(model, true, 1e-13 * len(X) * true[0]))

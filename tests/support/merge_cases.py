@@ -1,7 +1,6 @@
 """Random shards and weights, exact references for their union, and the promises that merged models must keep.
 
-Used by tests/attacks: test_attack_merge.py (a fraction) and attack_merge.py (full scale). A check yields (promise,
-excess): the promise is broken where the excess is above zero. References as in ``attack_cases``: kernel values,
+References as in ``attack_cases``: kernel values,
 weights and centring in longdouble, LAPACK's eigenvalues of the result; of few rows all in mpmath's numbers.
 """
 
@@ -16,7 +15,7 @@ import attack_cases as cases
 import mpmath
 import numpy as np
 from data import rows, weights_of
-from exact_kernels import Multiple, exact_values
+from exact_kernels import LONG, Multiple, exact_values
 
 import fastkpca as fk
 
@@ -50,8 +49,9 @@ def exact_spectrum(kernel, X, w):
         A = root[:, None] * (K - means - means[:, None] + w @ means / total) * root
         values = mpmath.eigsy(mpmath.matrix(((A + A.T) / 2).tolist()), eigvals_only=True)
         values = np.array(sorted((float(x) for x in values), reverse=True))
-        size, trace = float(np.abs(values).max()), float(np.trace(A))
-        norm = float(mpmath.sqrt(((root[:, None] * K * root) ** 2).sum()))
+        values = values.astype(LONG)
+        size, trace = np.abs(values).max(), LONG(float(np.trace(A)))
+        norm = LONG(float(mpmath.sqrt(((root[:, None] * K * root) ** 2).sum())))
     return cases.Reference(
         values=values,
         vectors=None,
@@ -59,7 +59,7 @@ def exact_spectrum(kernel, X, w):
         trace_error=2 * cases.UNIT * abs(trace),
         size=size,
         norm_K=norm,
-        largest=float(abs(K).max()),
+        largest=LONG(float(abs(K).max())),
         error=2 * cases.UNIT * size,
     )
 
@@ -74,28 +74,35 @@ def reference(kernel, X, w):
 
 # Problems ----------------------------------------------------------------------------------------------------------
 
-KINDS = (
-    "polynomial",
-    "linear",
-    "gaussian monomial",
-    "gaussian pivots",
-    "gaussian fourier",
-    "gaussian auto",
-    "polynomial pivots",
-    "gaussian + polynomial",
-    "gaussian + linear",
-    "gaussian * polynomial",
-    "gaussian * gaussian * gaussian",
-    "scaled",
-    "scaled sum",
-    "matern pivots",
-    "rational_quadratic pivots",
-    "cosine",
-    "cosine + gaussian",
-)
+
+def _three(rng, g):
+    a, b = (fk.get_kernel("gaussian", sigma=g.sigma * float(10 ** rng.uniform(0.3, 1))) for _ in range(2))
+    return g * a * b
 
 
-def kernel_of(rng, kind, unit, square, d, *, contrib=True):
+KINDS = {
+    "polynomial": (lambda rng, g, p: p, "monomial"),
+    "linear": (lambda rng, g, p: fk.get_kernel("linear"), "auto"),
+    "gaussian monomial": (lambda rng, g, p: g, "monomial"),
+    "gaussian pivots": (lambda rng, g, p: g, "pivots"),
+    "gaussian fourier": (lambda rng, g, p: g, "fourier"),
+    "gaussian auto": (lambda rng, g, p: g, "auto"),
+    "polynomial pivots": (lambda rng, g, p: p, "pivots"),
+    "gaussian + polynomial": (lambda rng, g, p: g + p, "auto"),
+    "gaussian + linear": (lambda rng, g, p: g + fk.get_kernel("linear"), "auto"),
+    "gaussian * polynomial": (lambda rng, g, p: g * p, "product", "product", "pivots"),
+    "gaussian * gaussian * gaussian": (lambda rng, g, p: _three(rng, g), "product", "product", "pivots"),
+    "scaled": (lambda rng, g, p: float(10.0 ** rng.uniform(-6, 6)) * g, "monomial", "pivots"),
+    "scaled sum": (lambda rng, g, p: 0.3 * (g + p) + 2.0 * g, "auto"),
+    "matern pivots": (lambda rng, g, p: fk.get_kernel("matern", nu=1.5, length_scale=g.sigma), "pivots"),
+    "rational pivots": (lambda rng, g, p: fk.get_kernel("rational_quadratic", length_scale=g.sigma), "pivots"),
+    "cosine": (lambda rng, g, p: fk.get_kernel("cosine"), "unit rows"),
+    "cosine + gaussian": (lambda rng, g, p: fk.get_kernel("cosine") + g, "auto"),
+}
+"""Kernels, of a Gaussian and a polynomial for the rows, and the feature maps of which one is drawn."""
+
+
+def kernel_of(rng, kind, unit, square, d):
     """(kernel, name of the feature map)."""
     sigma = unit * float(10.0 ** rng.uniform(-0.2, 1.2))
     gaussian = fk.get_kernel("gaussian", sigma=sigma)
@@ -105,35 +112,9 @@ def kernel_of(rng, kind, unit, square, d, *, contrib=True):
         offset=float(rng.choice([0.0, 1.0, 50.0])),
         scale=10.0 ** rng.uniform(-1, 1) / square,
     )
-    word, _, features = kind.partition(" ")
-    if kind == "polynomial":
-        return polynomial, "monomial"
-    if kind == "linear":
-        return fk.get_kernel("linear"), "auto"
-    if word == "gaussian" and features in ("monomial", "pivots", "fourier", "auto"):
-        return gaussian, "monomial" if features == "fourier" and d > 3 else features
-    if kind == "polynomial pivots":
-        return polynomial, "pivots"
-    if kind == "gaussian + polynomial":
-        return gaussian + polynomial, "auto"
-    if kind == "gaussian + linear":
-        return gaussian + fk.get_kernel("linear"), "auto"
-    if kind == "gaussian * polynomial":
-        return gaussian * polynomial, "product" if rng.random() < 0.7 else "pivots"
-    if kind == "gaussian * gaussian * gaussian":
-        wide = [fk.get_kernel("gaussian", sigma=sigma * float(10 ** rng.uniform(0.3, 1))) for _ in range(2)]
-        return gaussian * wide[0] * wide[1], "product" if rng.random() < 0.7 else "pivots"
-    if kind == "scaled":
-        return float(10.0 ** rng.uniform(-6, 6)) * gaussian, str(rng.choice(["monomial", "pivots"]))
-    if kind == "scaled sum":
-        return 0.3 * (gaussian + polynomial) + 2.0 * gaussian, "auto"
-    if kind == "matern pivots":
-        return fk.get_kernel("matern", nu=1.5, length_scale=sigma), "pivots"
-    if kind == "rational_quadratic pivots":
-        return fk.get_kernel("rational_quadratic", length_scale=sigma), "pivots"
-    if kind == "cosine":
-        return fk.get_kernel("cosine"), "unit rows"
-    return fk.get_kernel("cosine") + gaussian, "auto"
+    make, *maps = KINDS[kind]
+    features = str(rng.choice(maps))
+    return make(rng, gaussian, polynomial), "monomial" if features == "fourier" and d > 3 else features
 
 
 def cut(rng, n):
@@ -147,7 +128,7 @@ def cut(rng, n):
     return [0, *inner.tolist(), n]
 
 
-def union(rng, largest=1500, *, weighted=None, contrib=True):
+def union(rng, largest=1500, *, weighted=None):
     """Random shards with the exact spectrum of their union."""
     most = largest if rng.random() > 0.98 else min(largest, 250)
     n = int(np.exp(rng.uniform(np.log(4), np.log(most))))
@@ -164,8 +145,7 @@ def union(rng, largest=1500, *, weighted=None, contrib=True):
     elif order == "far shard":
         i = int(rng.integers(1, len(ends) - 1))
         X[ends[i] : ends[i + 1]] += unit * 10.0 ** rng.uniform(0, 4) * rng.standard_normal(d)
-    kinds = [kind for kind in KINDS if contrib or not any(x in kind for x in ("matern", "rational", "cosine"))]
-    kind = str(rng.choice(kinds))
+    kind = str(rng.choice(list(KINDS)))
     shards = [X[a:b] for a, b in itertools.pairwise(ends)]
     shards = [part.astype(np.float32) if rng.random() < 0.15 else part for part in shards]
     if kind == "gaussian fourier" and rng.random() < 0.8 and n > 8:  # its box has to hold all rows
@@ -246,12 +226,17 @@ def merged(rng, given, folder=None):
     return waiting[0]
 
 
-def run(way, *args):
-    """(model, text of a refusal): a ValueError is a refusal, every other surprise propagates."""
+def tried(given, label, way, *args):
+    """(kind, text, found) of a model that is made in some way: a ValueError is a refusal, every other surprise
+    propagates.
+    """
+    yield label, given.name, None
     try:
-        return cases.quiet(way, *args)[0], ""
+        model = cases.quiet(way, *args)[0]
     except ValueError as error:
-        return None, f"{type(error).__name__}: {error}"
+        yield label, given.name, f"{type(error).__name__}: {error}"
+    else:
+        yield label, given.name, checks(given, model)
 
 
 def checks(given, model):
@@ -263,15 +248,20 @@ def checks(given, model):
         len(x) if w is None else float(np.sum(w, dtype=np.float64)) for x, w in zip(given.shards, given.weights)
     )
     yield from cases.check_trace(model, exact, total)
-    yield "rows", abs(model.n_samples - sum(map(len, given.shards)))
+    yield "rows", float(model.n_samples != sum(map(len, given.shards)))
     found = model.weight_sum if model.weight_sum is not None else float(model.n_samples)
     yield "sum of weights", abs(found - total) / total - 1e-12
     yield "weighted or not", float((model.weight_sum is not None) != weighted)
 
 
-# Weights ------------------------------------------------------------------------------------------------------------
+def unions(rng, asked):
+    """The attack on models that add up."""
+    given = union(rng, asked.largest)
+    if not given.exact.is_constant:
+        yield from tried(given, f"{type(given.kernel).__name__} {given.features}", merged, rng, given, asked.folder)
 
-ROUTES = ("dense", "krylov", "features", "auto")
+
+# Weights ------------------------------------------------------------------------------------------------------------
 
 
 def weighted_problem(rng, largest=1500):
@@ -287,21 +277,21 @@ def weighted_problem(rng, largest=1500):
     return Union([X], [w], given.kernel, given.features, given.c, given.tol, f"{given.name} weights: {text}", exact)
 
 
-def weighted_routes(given):
-    """(label, keywords)."""
-    found = [("dense", {"method": "dense"}), ("krylov", {"method": "krylov"}), ("auto", {})]
-    return [*found, (f"features {given.features}", {"features": given.features, "method": "features"})]
-
-
-def repeated(given):
-    """The same without weights: whole ones are copies."""
-    X, w = given.shards[0], np.asarray(given.weights[0], dtype=np.intp)
-    return replace(given, shards=[np.repeat(X, w, axis=0)], weights=[None])
-
-
-def fit_weighted(given, keywords, copies=False):
-    """The model by a route, of weighted rows or of repeated ones."""
-    X, w = (given if not copies else repeated(given)).shards[0], None if copies else given.weights[0]
-    return fk.kpca(
-        X, given.kernel, given.c, tol=given.tol, sample_weight=w, memory_limit="256MB", n_threads=1, **keywords
-    )
+def weights(rng, asked):
+    """The attack on weights, by every route; whole ones are copies, which are rows as well."""
+    given = weighted_problem(rng, asked.largest)
+    if given.exact.is_constant:
+        return
+    X, w = given.shards[0], given.weights[0]
+    options = {"tol": given.tol, "memory_limit": "256MB", "n_threads": 1}
+    routes = [{"method": "dense"}, {"method": "krylov"}, {}, {"features": given.features, "method": "features"}]
+    for keywords in routes:
+        label = keywords.get("method", "auto")
+        asked_for = options | keywords
+        yield from tried(given, label, lambda o=asked_for: fk.kpca(X, given.kernel, given.c, sample_weight=w, **o))
+        if np.array_equal(w, np.rint(w)) and w.sum() <= 1000:
+            copied = np.repeat(X, w.astype(np.intp), axis=0)
+            same = replace(given, shards=[copied], weights=[None])
+            yield from tried(
+                same, f"{label}, copies", lambda o=asked_for, Z=copied: fk.kpca(Z, given.kernel, given.c, **o)
+            )

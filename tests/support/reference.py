@@ -41,8 +41,14 @@ def center(K):
 
 def eigh(K):
     """Eigenvalues (descending) and vectors of the centred matrix."""
-    values, vectors = scipy.linalg.eigh(center(K))
+    values, vectors = scipy.linalg.eigh(center(K).astype(np.float64))
     return values[::-1], vectors[:, ::-1]
+
+
+def dense_top(X, c):
+    """The largest eigenvalues of the centred matrix of the Gaussian of width one."""
+    K = center(np.exp(-0.5 * cdist(X, X, "sqeuclidean")))
+    return scipy.linalg.eigvalsh(K, subset_by_index=[len(X) - c, len(X) - 1])[::-1]
 
 
 def standardise(X):

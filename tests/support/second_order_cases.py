@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from dense_products import centered
+from tally import MAY_FAIL
 
 from fastkpca.solve import second_order as so
 from fastkpca.solve.certificate import Bound, FeatureSums, RitzBlock, product_error
@@ -156,7 +157,7 @@ def copies(rng):
     return _made(rng, _vectors(rng, n, int(rng.integers(1, 7))), B)
 
 
-FAMILIES = {f.__name__: f for f in (decaying, hidden_rows, small_vectors, three_rows, ties, heavy_rows, rare, copies)}
+FAMILIES = (decaying, hidden_rows, small_vectors, three_rows, ties, heavy_rows, rare, copies)
 
 
 def missed(bounds, true, size):
@@ -178,11 +179,14 @@ def sampled(rng, problem, failure, count=None):
     return so.sampled_certificate(leading, problem.c, plan, index, V[index], rows, 1e-14), leading
 
 
-def sampled_misses(rng, problem, failure):
-    """(an interval misses, width over that of first order)."""
-    found, leading = sampled(rng, problem, failure)
+def samples(rng, asked, family):
+    """The attack on sampled intervals."""
+    problem = family(rng)
+    found, leading = sampled(rng, problem, asked.failure)
     true, first = problem.true, leading.first.first(problem.c)
-    return missed(found.certificate.eigenvalue_bounds, true, true[0]), found.certificate.width / first.width
+    wrong = missed(found.certificate.eigenvalue_bounds, true, true[0])
+    narrower = "narrower" if found.certificate.width < 0.9 * first.width else "as wide"
+    yield f"{family.__name__}, {narrower}", "", [(MAY_FAIL, float(wrong))]
 
 
 def passed(problem, single, slack=1.0):
@@ -210,3 +214,15 @@ def known(problem, slack=1.0):
     """From V'RV alone: (SecondOrder, Leading, V)."""
     leading, V = problem.leading(slack)
     return so.known_certificate(leading, problem.c, V.T @ (problem.R @ V), 1e-14 * leading.norm.mu), leading, V
+
+
+def passes(rng, asked, family):
+    """The attack on intervals of a pass, and of V'RV, which never miss."""
+    problem, slack = family(rng), 10.0 ** rng.uniform(0, 1)
+    true, found = problem.true, []
+    for single in (False, True):
+        certificate, leading, _ = passed(problem, single, slack)
+        found.append(("a pass", float(missed(certificate.eigenvalue_bounds, true, true[0]))))
+        found.append(("no wider", certificate.width - leading.first.first(problem.c).width))
+    certificate = known(problem, slack)[0].certificate
+    yield family.__name__, "", [*found, ("V'RV", float(missed(certificate.eigenvalue_bounds, true, true[0])))]

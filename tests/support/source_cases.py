@@ -1,15 +1,17 @@
 """Random sources of rows, what may go wrong with them while they are read, and the promise that they must keep.
 
-Used by tests/attacks: test_attack_sources.py (a fraction) and attack_sources.py (full scale). Whatever the source,
-its chunks and its type, a model has the bits of the model of the array; where the rows change meanwhile, those of the
-rows before or after the change, or there is an error that says so. Never another answer, and never no answer.
+Whatever the source, its chunks and its type, a model has the bits of the model of the array; where the rows change
+meanwhile, those of the rows before or after the change, or there is an error that says so. Never another answer, and
+never no answer.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import itertools
 import os
+import tempfile
 import threading
 import time
 import warnings
@@ -359,7 +361,18 @@ def bits(model, out=None):
     ]
 
 
-def case(rng, folder, largest=4000):
+def changing_rows(rng, asked):
+    """The attack; a case of more than ten minutes is a hang, and ends the run with the stacks of all threads."""
+    faulthandler.dump_traceback_later(600, exit=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+            outcome, text = case(rng, folder, asked.largest)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    yield outcome, text, []
+
+
+def case(rng, folder, largest):
     """One random case: ("right", "error", ...) and a description; raises AssertionError for a broken promise."""
     n = int(np.exp(rng.uniform(np.log(3), np.log(largest))))
     d = int(rng.integers(1, 6))

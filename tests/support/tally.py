@@ -1,44 +1,50 @@
-"""What the cases of an attack came to, by kind: for the scripts that run attacks at full scale."""
+"""Attacks: random cases with promises that must hold, and what these came to, by kind of answer.
+
+An attack is a generator function of a random generator and ``asked`` (``largest``, ``folder``, ``failure``). It yields
+(kind of answer, text of the case, found): ``found`` is None before an attempt, the text of a refusal, or (promise,
+excess) of each promise of an answer. A promise is broken where its excess is above zero. The promise MAY_FAIL alone is
+counted: it may be broken (excess 1) in as large a share of the answers as ``failure``. Whatever an attack raises is a
+fault.
+"""
 
 from __future__ import annotations
 
 import re
 import time
 import traceback
+import warnings
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-
-def rounds(label, options, count, deadline=np.inf):
-    """(number, generator) of each case, until time is out."""
-    for case in range(options.first, options.first + count):
-        if time.perf_counter() > deadline:
-            print(f"out of time at {label} {case}")
-            return
-        yield case, np.random.default_rng([zlib.crc32(label.encode()), options.seed, case])
+MAY_FAIL = "what is probable alone"
 
 
-class Shares:
-    """Of several families of problems: how many bounds that may fail do."""
+@dataclass(frozen=True)
+class Attack:
+    """``run``, how many cases there are at full scale and in the tests at least, and how large they are in both.
 
-    def __init__(self, seed):
-        self.seed, self.worst = seed, 0.0
+    Of the tests: the share of the cases that is answered, the share of MAY_FAIL that may be broken, and what has to be
+    seen among the kinds of answers and the promises.
+    """
 
-    def take(self, name, count, number, attack):
-        """``attack(rng, case)``: (whether a bound is missed; whether one may fail, or its ratio to what it bounds)."""
-        begun = time.perf_counter()
-        found = [attack(np.random.default_rng([self.seed, number, case]), case) for case in range(count)]
-        missed, bounds = np.array(found, dtype=float).reshape(-1, 2).T
-        bounds = bounds[bounds > 0]
-        share, seconds = missed.sum() / max(len(bounds), 1), time.perf_counter() - begun
-        self.worst = max(self.worst, share)
-        print(
-            f"{name:28} {len(bounds)} of {count} may fail, {missed.sum():.0f} missed ({share:.3%}), "
-            f"median {np.median(bounds) if len(bounds) else 0:.2f}, {seconds:.0f} s",
-            flush=True,
-        )
+    run: Callable[[np.random.Generator, Any], Iterator[tuple[str, str, Any]]]
+    count: int
+    least: int = 3
+    largest: tuple[int, int] = (0, 0)
+    answered: float = 0.6
+    failing: float = 0.05
+    seen: tuple[str, ...] = ()
+
+
+def generators(name: str, seed: int, cases: range) -> Iterator[tuple[int, np.random.Generator]]:
+    """(number, generator) of each case."""
+    for case in cases:
+        yield case, np.random.default_rng([zlib.crc32(name.encode()), seed, case])
 
 
 class Tally:
@@ -46,48 +52,50 @@ class Tally:
 
     def __init__(self):
         self.answered, self.refused, self.checks, self.broken = 0, Counter(), Counter(), Counter()
-        self.worst = defaultdict(lambda: -np.inf)
-        self.widths = []
+        self.worst, self.missed, self.texts = defaultdict(lambda: -np.inf), 0, []
 
-    def refuse(self, text):
-        self.refused[re.sub(r"[0-9][0-9.e+-]*", "#", text)[:150]] += 1
-
-    def check(self, where, found):
-        """``found``: (promise, excess) of an answer; a promise is broken where the excess is above zero."""
+    def take(self, where, found):
+        if isinstance(found, str):
+            self.refused[re.sub(r"[0-9][0-9.e+-]*", "#", found)[:150]] += 1
+            return
         self.answered += 1
         for what, excess in found:
             self.checks[what] += 1
             self.worst[what] = max(self.worst[what], excess)
-            if not excess <= 0:
-                self.broken[what] += 1
-                print(f"BROKEN {where}: {what} by {excess:.2e}", flush=True)
+            if what == MAY_FAIL:
+                self.missed += excess
+            elif not excess <= 0:
+                self.breach(what, f"BROKEN {where}: {what} by {excess:.2e}")
 
-    def measure(self, model, exact, tol):
-        """How wide the intervals are beside the errors."""
-        true = np.zeros(max(model.n_components, len(exact.values)))
-        true[: len(exact.values)] = exact.values
-        width = np.ptp(model.eigenvalue_bounds, axis=1).max() / exact.size
-        self.widths.append((width, np.abs(model.eigenvalues - true[: model.n_components]).max() / exact.size, tol))
-
-    def fail(self, where):
-        self.broken["exception"] += 1
-        print(f"FAILED {where}\n{traceback.format_exc(limit=-4)}", flush=True)
+    def breach(self, what, text):
+        self.broken[what] += 1
+        self.texts.append(text)
+        print(text, flush=True)
 
     def report(self, label):
         print(f"{label}: {self.answered} answered, {self.refused.total()} refused, {dict(self.broken)} broken")
-        if self.widths:
-            width, error, tol = np.array(self.widths).T
-            known = np.isfinite(width) & (error > 1e-13)
-            ratio = np.median((width / error)[known]) if known.any() else 0.0
-            print(f"   width / true error: median {ratio:.3g} (errors > 1e-13); within tol {np.mean(width <= tol):.0%}")
         for what, count in self.checks.items():
-            print(f"   {what}: {count} checks, {self.broken[what]} broken, worst excess {self.worst[what]:.1e}")
+            broken = self.missed if what == MAY_FAIL else self.broken[what]
+            print(f"   {what}: {count} checks, {broken} broken, worst excess {self.worst[what]:.1e}")
         for text, count in self.refused.most_common(6):
             print(f"   refused {count}: {text}")
 
 
-def report(tallies):
-    """Prints all of them; how many promises were broken."""
-    for label, tally in sorted(tallies.items()):
-        tally.report(label)
-    return sum(tally.broken.total() for tally in tallies.values())
+def run(attack, cases, asked, deadline=np.inf):
+    """Tallies by kind of answer, of the cases (number, generator)."""
+    tallies = defaultdict(Tally)
+    for case, rng in cases:
+        kind, where = "before any answer", f"case {case}"
+        if time.perf_counter() > deadline:
+            print(f"out of time at case {case}")
+            break
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for kind, text, found in attack.run(rng, asked):
+                    where = f"case {case} {kind}: {text}"
+                    if found is not None:
+                        tallies[kind].take(where, found)
+        except Exception:
+            tallies[kind].breach("exception", f"FAILED {where}\n{traceback.format_exc(limit=-4)}")
+    return tallies

@@ -1,25 +1,17 @@
-"""Attack what may be asked for beside a kernel: center=, standardize=, widths and groups of columns, matrices, objects.
+"""What may be asked for beside a kernel: center=, standardize=, widths and groups of columns, matrices, objects.
 
-    python tests/attacks/attack_options.py [--cases 400] [--seed 0] [--first 0] [--only NAME ...] [--minutes 10]
-
-Random problems through the public door, by family: "fit" (routes, weights, sources, files), "operators" (gram and
-features), "shards" (like=, merge, update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance"
+Random problems through the public door, by family: "fit" (routes, weights, sources, files),
+"shards" (like=, merge, update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance"
 (against differences of the scores), "preimage", "uncertainty", "select" and "moments" (maps whose second moment is no
 sum of squares: monomials, Fourier features in three dimensions). References are kernel values in long double
 by formulas of this file, LAPACK's eigenvalues of the dense matrix, and differences of projections. A refusal in words
-is an answer; any other exception, and any warning of NumPy's, is not. tests/attacks/test_attack_options.py runs a
-fraction. Needs kernels_contrib, pandas and dask.
+is an answer; any other exception, and any warning of NumPy's, is not.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-import tempfile
-import time
-import traceback
 import warnings
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,17 +19,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-import command
-from attack_spe import solve
-from exact_kernels import exact_matrix
-from tally import Tally, report
+from attack_cases import check_eigenvalues, check_trace, spectrum
+from exact_kernels import LONG, LONG_UNIT, exact_matrix
+from spe_cases import solve
 
 import fastkpca as fk
 from fastkpca.errors import NotConvergedError
 
-LONG = np.longdouble
 EPS = float(np.finfo(np.float64).eps)
 REFUSALS = (ValueError, TypeError, NotConvergedError, MemoryError)
 
@@ -179,21 +167,6 @@ def framed(model, X):
     return X if model.scale is None else (X - model.shift.astype(LONG)) / model.scale.astype(LONG)
 
 
-def centred(K, w, center):
-    """(the matrix whose eigenvalues count, means, mean of all) with weights, in long double."""
-    shares = w / w.sum()
-    means = K @ shares * center
-    mean = means @ shares
-    root = np.sqrt(w)
-    return root[:, None] * (K - means - means[:, None] + mean) * root, means, mean
-
-
-def spectrum(K, w, center):
-    A, *_ = centred(K, w, center)
-    A = np.asarray((A + A.T) / 2, dtype=np.float64)
-    return np.linalg.eigvalsh(A)[::-1], A
-
-
 def fitted(data, kernel, c, options, **others):
     """The model by the route that is asked for; by the plan's own where the kernel has no such."""
     try:
@@ -204,41 +177,20 @@ def fitted(data, kernel, c, options, **others):
         return fk.kpca(data, kernel, c, **others)
 
 
-def check_intervals(model, value, X, w, extra=0.0):
-    """Every interval holds its eigenvalue, the variances add up."""
+def kept(checks):
+    for what, excess in checks:
+        assert excess <= 0, f"{what} by {excess:.3g}"
+
+
+def check_intervals(model, value, X, w):
+    """Every interval holds its eigenvalue, and that of the trace the trace."""
     Z = framed(model, X)
-    center = model.center
-    if center and model.scale is None:
+    if model.center and model.scale is None and getattr(model.kernel, "translation", None) is not None:
         # only the centred matrix counts, and what cancels in it is smaller where zero lies among the rows
-        linear = getattr(model.kernel, "translation", None) is not None
-        Z = Z - Z.mean(axis=0) if linear else Z
-    present = w > 0
-    K = value(Z[present], Z[present])
-    values, A = spectrum(K, w[present].astype(LONG), center)
-    root = np.sqrt(w[present])
-    size = float(np.linalg.norm(A))
-    # LAPACK's error, and that of the reference's own cancellation
-    slack = 8 * EPS * size + 64 * float(np.finfo(LONG).eps) * float(np.linalg.norm(root[:, None] * K * root)) + extra
-    c = len(model.eigenvalues)
-    true = np.concatenate([values, np.zeros(c)])[:c]
-    low, high = model.eigenvalue_bounds.T
-    assert np.isfinite(model.eigenvalues).all(), "an eigenvalue is not finite"
-    assert (low <= model.eigenvalues + slack).all() and (model.eigenvalues <= high + slack).all(), (
-        "outside its interval"
-    )
-    worst = np.maximum(low - true, true - high)
-    assert (worst <= slack).all(), (
-        f"eigenvalues outside by {worst.max():.3g} (slack {slack:.3g}, largest {true[0]:.3g})"
-    )
-    trace = float(np.trace(A))
-    count = float(w.sum())
-    by = count - 1 if center else count
-    total = float(model.latent.sum() * 100.0 / model.explained.sum()) if model.explained.sum() > 0 else 0.0
-    off = abs(total * by - trace)
-    room = 1e-6 * abs(trace) + slack * len(A) ** 0.5 + 2.0 * np.ptp(model.eigenvalue_bounds, axis=1).sum()
-    if model.kernel.positive_semidefinite and model.plan.method != "features" and total > 0:
-        assert off <= room, f"total variance {total * by:.6g}, exactly {trace:.6g}"
-    return K, A, values, slack
+        Z = Z - Z.mean(axis=0)
+    K = value(Z, Z)
+    exact = spectrum(K, 128 * LONG_UNIT * np.abs(K).max(), w, model.center)
+    kept([*check_eigenvalues(model, exact), *check_trace(model, exact, float(w.sum()))])
 
 
 def check_scale(model, X, w, standardize):
@@ -407,43 +359,6 @@ def fit(rng, folder):
     check_spe(model, X, new, given.value, w, given_new, known)
 
 
-def operators(rng, folder):
-    """gram and features: products and what a map leaves out, against the matrix."""
-    n, d = int(rng.integers(24, LARGEST)), int(rng.integers(1, 5))
-    X, kind = rows(rng, n, d)
-    given = spec(rng, [""] * d)
-    Y = X[:7] + rng.integers(0, 2, (7, d))
-    tol = [None, 1e-4, 1e-8][int(rng.integers(3))]
-    yield f"{given.kernel!r} N={n} d={d} {kind} tol={tol}"
-    Z, W = X.astype(LONG), Y.astype(LONG)
-    K, k = given.value(Z, Z), given.value(Z, W)
-    size = float(np.abs(K).max() + np.abs(k).max())
-    U, V = rng.standard_normal((n, 2)), rng.standard_normal((7, 2))
-    # rows so far from zero are known to so many digits only, where a kernel does not see their differences alone
-    rounding = 1e4 * EPS * size * (1 + float(np.abs(X).max()) * (given.kernel.translation != "kernel"))
-    if given.kernel.translation != "kernel" and np.abs(X).max() > 1e3:
-        return
-    for operator, exact, right in (
-        (fk.gram(X, given.kernel, tol=tol), K, U),
-        (fk.gram(X, given.kernel, Y, tol=tol), k, V),
-    ):
-        most = (operator.error_bound + rounding) * np.abs(right).sum(axis=0)
-        assert (np.abs(operator @ right - exact @ right) <= most).all(), "K @ U is off by more than its bound"
-        back = rng.standard_normal((n, 1))
-        most = (operator.error_bound + rounding) * np.abs(back).sum(axis=0)
-        assert (np.abs(operator.T @ back - exact.T @ back) <= most).all(), "K' @ U is off by more than its bound"
-    assert np.allclose(fk.gram(X, given.kernel).diagonal(), np.diagonal(K).astype(float), atol=rounding)
-    if not given.kernel.positive_semidefinite:
-        return
-    F = fk.features(X, given.kernel, **({"tol": tol} if tol else {"max_features": 10}))
-    yield "answered"
-    Phi = F @ np.eye(F.shape[1])
-    left = np.asarray(K, dtype=float) - Phi @ Phi.T
-    room = n * (F.map.defect + rounding)
-    assert np.linalg.eigvalsh((left + left.T) / 2)[0] >= -room, "K - Phi Phi' is not semidefinite"
-    assert np.trace(left) <= F.residual_trace * (1 + 1e-9) + room, "the map leaves out more than it says"
-
-
 def shards(rng, folder):
     n, d = int(rng.integers(40, 120)), int(rng.integers(1, 4))
     X, kind = rows(rng, n, d)
@@ -522,12 +437,7 @@ def matrix(rng, folder):
     yield "answered"
     w = np.ones(n) if w is None else w
     exact = (K.astype(LONG) + K.T.astype(LONG)) / 2
-    values, A = spectrum(exact[np.ix_(w > 0, w > 0)], w[w > 0].astype(LONG), center)
-    slack = 8 * EPS * float(np.linalg.norm(A))
-    k = len(model.eigenvalues)
-    low, high = model.eigenvalue_bounds.T
-    off = np.maximum(low - values[:k], values[:k] - high)
-    assert (off <= slack).all(), f"eigenvalue outside by {off.max():.3g} (slack {slack:.3g}, largest {values[0]:.3g})"
+    kept(check_eigenvalues(model, spectrum(exact, w=w, center=center)))
     off = np.abs(np.asarray(fk.kpca_project(model, K)) - model.score)[w > 0]
     assert off.max(initial=0) <= (1e-3 if K.dtype == np.float32 else 1e-6) * np.sqrt(np.abs(K).max()), "projections"
     path = Path(folder) / "matrix.kpca"
@@ -575,16 +485,13 @@ def objects(rng, folder):
         assert function is one_sided, "values that are no numbers were taken"
         return
     w = np.ones(n) if w is None else w
-    values, A = spectrum(letters(words, words).astype(LONG)[np.ix_(w > 0, w > 0)], w[w > 0].astype(LONG), center)
-    slack = 64 * EPS * float(np.linalg.norm(A)) * n
-    k = len(model.eigenvalues)
-    low, high = model.eigenvalue_bounds.T
-    assert (np.maximum(low - values[:k], values[:k] - high) <= slack).all(), "eigenvalues"
+    exact = spectrum(letters(words, words), w=w, center=center)
+    kept(check_eigenvalues(model, exact))
     new = ["abc", "", "f" * 9]
     before = fk.kpca_project(model, new)
     assert np.isfinite(before).all()
     off = np.abs(fk.kpca_project(model, words) - model.score)[w > 0]
-    assert off.max(initial=0) <= 1e-6 * (1 + np.sqrt(values[0])), f"projections off by {off.max()}"
+    assert off.max(initial=0) <= 1e-6 * (1 + np.sqrt(exact.size)), f"projections off by {off.max()}"
     for empty in ([], [1.0], [["a"]], np.ones((2, 3))):
         try:
             fk.kpca_project(model, empty)
@@ -789,44 +696,28 @@ def moments(rng, folder):
     yield f"{kernel!r} n={n} d={d} c={c} tol={tol:.1e} center={center}"
     model = fk.kpca(X, kernel, c, tol=tol, center=center, method="features", features=features, n_threads=1)
     yield "answered"
-    values, A = spectrum(K, np.ones(n, dtype=LONG), center)
-    low, high = model.eigenvalue_bounds.T
-    true = values[: len(low)]
-    slack = 8 * EPS * float(np.linalg.norm(A)) + 64 * float(np.finfo(LONG).eps) * float(np.linalg.norm(K))
-    outside = float(np.maximum(low - true, true - high).max())
-    assert outside <= slack, f"outside by {outside:.3g}, over the largest {outside / true[0]:.3g}"
-    bounds = np.array(model.total_variance_bounds) * (n - center)
-    trace = float(np.trace(centred(K, np.ones(n, dtype=LONG), center)[0]))
-    assert bounds[0] - slack <= trace <= bounds[1] + slack, f"the trace {trace:.17g} is not within {bounds}"
+    exact = spectrum(K, 128 * LONG_UNIT * np.abs(K).max(), center=center)
+    kept([*check_eigenvalues(model, exact), *check_trace(model, exact)])
 
 
-FAMILIES = {
-    x.__name__: x for x in (fit, operators, shards, matrix, objects, importance, preimage, uncertainty, select, moments)
-}
+FAMILIES = (fit, shards, matrix, objects, importance, preimage, uncertainty, select, moments)
 
 
-# The run -----------------------------------------------------------------------------------------------------------
-
-
-def run(name, rng, folder):
-    """("answered" or "refused" or "broken", description, text) of one case."""
+def attacked(rng, asked, family):
+    """A family as an attack: a refusal is one in words of this package's, and before an answer."""
     described, answered = "", False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", RuntimeWarning)
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            for text in FAMILIES[name](rng, folder):
-                described, answered = (described, True) if text == "answered" else (text, answered)
-        except AssertionError as error:
-            return "broken", described, str(error)
-        except REFUSALS as error:
-            if answered or not _in_words(error):
-                return "broken", described, traceback.format_exc(limit=-5)
-            return "refused", described, str(error)
-        except Exception:
-            return "broken", described, traceback.format_exc(limit=-5)
-    return "answered", described, ""
+    warnings.simplefilter("error", RuntimeWarning)
+    warnings.simplefilter("error", DeprecationWarning)
+    try:
+        for text in family(rng, asked.folder):
+            described, answered = (described, True) if text == "answered" else (text, answered)
+            yield family.__name__, described, None
+    except REFUSALS as error:
+        if answered or not _in_words(error):
+            raise
+        yield family.__name__, described, str(error)
+    else:
+        yield family.__name__, described, []
 
 
 def _in_words(error):
@@ -835,33 +726,4 @@ def _in_words(error):
     while trace.tb_next is not None:
         trace = trace.tb_next
     place = trace.tb_frame.f_code.co_filename
-    return ("fastkpca" in place or "kernels_contrib" in place) and not isinstance(error, np.linalg.LinAlgError)
-
-
-def generator(name, seed, case):
-    return np.random.default_rng([zlib.crc32(name.encode()), seed, case])
-
-
-def main():
-    options = command.options(__doc__, cases=400, seed=0, first=0, only=list(FAMILIES), minutes=np.inf, largest=LARGEST)
-    globals()["LARGEST"] = options.largest
-    deadline = time.perf_counter() + 60 * options.minutes
-    tallies = {name: Tally() for name in options.only}
-    with tempfile.TemporaryDirectory() as folder:
-        for case in range(options.first, options.first + options.cases):
-            for name, tally in tallies.items():
-                if time.perf_counter() > deadline:
-                    break
-                outcome, described, text = run(name, generator(name, options.seed, case), folder)
-                if outcome == "broken":
-                    tally.broken[name] += 1
-                    print(f"BROKEN {name} {case}: {described}\n    {text}", flush=True)
-                elif outcome == "refused":
-                    tally.refuse(text)
-                else:
-                    tally.answered += 1
-    raise SystemExit(report(tallies) > 0)
-
-
-if __name__ == "__main__":
-    main()
+    return ("fastkpca/" in place or "kernels_contrib/" in place) and not isinstance(error, np.linalg.LinAlgError)

@@ -1,33 +1,24 @@
-"""Attack kpca_spe(bounds=True): the interval must hold the SPE that long double finds, on every route.
+"""Random cases of kpca_spe(bounds=True): the interval must hold the SPE that long double finds, on every route.
 
-    python tests/attacks/attack_spe.py [--cases 2000] [--first 0] [--seed 0] [--only NAME ...] [--verbose]
-
-Each case is a kernel, parameters, 20 to 60 rows and a route. The reference evaluates kernel and features of every row
-in long double, about the span of the model's own components:
+Each case is a kernel, parameters, 20 to 60 rows, weights or none, and a route. The reference evaluates kernel and
+features of every row in long double, about the span of the model's own components:
 
 - of a model that holds rows, the span of sum_i coeff_i (phi(x_i) - mean); the Gram matrix of the components is solved
   with, since stored coefficients need not make them orthonormal;
 - of a feature map, the span of its axes, W' (phi(x) - mean) with phi as the map defines it.
 
-A failure counts where a value lies outside by more than the reference can err by (REFERENCE of the sizes that cancel).
-Printed: per route the cases, the rows checked, the failures, the worst of them in units of the interval's half width,
-and the median width over the SPE's own scale. tests/model/test_monitor.py runs a few of the same cases.
+A value lies outside where it does so by more than the reference can err by (REFERENCE of the sizes that cancel).
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections import defaultdict
+import pickle
 from dataclasses import replace
 from math import factorial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-import command
+from data import weights_of
 from exact_kernels import LONG, exact_matrix
 
 import fastkpca as fk
@@ -229,82 +220,33 @@ def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any],
     return name, parameters, options, X, new, c
 
 
-def route_name(options: dict[str, Any]) -> str:
-    return str(options.get("features") or options.get("products") or options["method"])
-
-
-def run(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]] | None:
-    """(route, description, what was found); None where the route does not take the case."""
+def spe(rng, asked, *, weighted=False):
+    """The attack on the intervals of the SPE."""
     name, parameters, options, X, new, c = case(rng)
-    described = f"{name} {parameters} {options} N={len(X)} d={X.shape[1]} c={c} {X.dtype}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            model = fk.kpca(X, name, c, n_threads=1, **options, **parameters)
-        except (ValueError, fk.errors.NotConvergedError, MemoryError):
-            return None
-        try:
-            _, interval = fk.kpca_spe(model, new, bounds=True, n_threads=1)
-        except ValueError as error:
-            if "overflow" in str(error):
-                return None
-            raise
-    exact, error = exact_spe(model, name, parameters, X, new)
+    weights, kind = weights_of(rng, len(X)) if weighted else (None, "none")
+    route = str(options.get("features") or options.get("products") or options["method"])
+    text = f"{name} {parameters} {options} N={len(X)} d={X.shape[1]} c={c} {X.dtype} weights: {kind}"
+    yield route, text, None
+    try:
+        model = fk.kpca(X, name, c, n_threads=1, sample_weight=weights, **options, **parameters)
+        _, interval = fk.kpca_spe(model, new, bounds=True, n_threads=1)
+    except (ValueError, fk.errors.NotConvergedError, MemoryError) as error:
+        yield route, text, str(error)
+        return
+    exact, error = exact_spe(model, name, parameters, X, new, weights)
     low, high = interval.astype(LONG).T
-    outside = np.maximum(np.maximum(low - exact, exact - high), 0)
-    half = np.maximum((high - low) / 2, np.finfo(np.float64).tiny)
-    failures = outside > error
-    own = np.abs(fk_diagonal(name, parameters, new)) + np.abs(float(kernel_values(name, parameters, X, X).max()))
-    order = bool((interval[:, 0] <= interval[:, 1]).all()) and not np.isnan(interval).any()
-    return (
-        route_name(options),
-        described,
-        {
-            "rows": len(new),
-            "failures": int(failures.sum()),
-            "worst": float((outside / half)[failures].max(initial=0)),
-            "outside": float((outside / own)[failures].max(initial=0)),
-            "width": float(np.median(((high - low) / own).astype(float))),
-            "infinite": int((~np.isfinite(interval)).sum()),
-            "order": order,
-            "kind": np.flatnonzero(failures).tolist(),
-        },
-    )
-
-
-def fk_diagonal(name: str, parameters: dict[str, Any], X: np.ndarray) -> np.ndarray:
-    return np.array([float(kernel_values(name, parameters, x[None], x[None])[0, 0]) for x in X])
-
-
-def main() -> int:
-    given = command.options(__doc__, cases=2000, first=0, seed=0, only=[], verbose=False)
-    table: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    skipped = failed = 0
-    for i in range(given.first, given.first + given.cases):
-        if given.only and route_name(case(np.random.default_rng([given.seed, i]))[2]) not in given.only:
-            continue
-        found = run(np.random.default_rng([given.seed, i]))
-        if found is None:
-            skipped += 1
-            continue
-        route, described, numbers = found
-        table[route].append(numbers)
-        if numbers["failures"] or not numbers["order"]:
-            failed += 1
-            print(f"case {i}: {described}: {numbers}", flush=True)
-        elif given.verbose:
-            print(f"case {i}: {described}: width {numbers['width']:.1e}", flush=True)
-    print(f"{'route':<12}{'cases':>7}{'rows':>8}{'failures':>10}{'worst':>10}{'infinite':>10}{'median width':>14}")
-    for route, rows in sorted(table.items()):
-        total = {key: sum(x[key] for x in rows) for key in ("rows", "failures", "infinite")}
-        worst, width = max(x["worst"] for x in rows), float(np.median([x["width"] for x in rows]))
-        print(
-            f"{route:<12}{len(rows):>7}{total['rows']:>8}{total['failures']:>10}{worst:>10.2g}"
-            f"{total['infinite']:>10}{width:>14.1e}"
-        )
-    print(f"{failed} cases with failures, {skipped} that a route does not take")
-    return int(failed > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    outside = np.maximum(low - exact, exact - high)
+    found = [
+        ("rows inside", float((outside > error).sum())),
+        ("ends in order", float(np.isnan(interval).any() or (interval[:, 0] > interval[:, 1]).any())),
+    ]
+    if weighted:
+        for what, again in (
+            ("pickled", pickle.loads(pickle.dumps(model))),
+            ("from its state", fk.KPCAModel.from_state(*model.state(), plugins=True)),
+        ):
+            same = np.array_equal(fk.kpca_spe(again, new, bounds=True, n_threads=1)[1], interval)
+            found.append((what, float(not same)))
+        limits = fk.kpca_limits(model, new, t2="chi2", spe="box", n_threads=1)
+        found.append(("limits are finite", float(not np.isfinite([limits.t2, limits.spe]).all())))
+    yield route, text, found

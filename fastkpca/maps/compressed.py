@@ -13,19 +13,26 @@ largest values of their squares on the box.
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
 polynomial is nowhere larger than 1 / cos(pi / 8) times its largest value at 4 q Chebyshev nodes (Ehlich, Zeller 1964).
+
+C11 is that of weighted nodes in the box. A product of two functions is a combination of waves with m <= 2 M, so it
+needs the sums over all rows of these alone. With P the waves' roots (w * w)^(1/2), w the weights, times themselves at
+some places of an axis, a few columns of P span the others nearly (QR with pivoting): nodes whose weights give the same
+sums, the fewer the smoother the rows lie. By how much these sums miss is known afterwards, and is the error of C11.
 """
 
 from __future__ import annotations
 
 from functools import reduce
-from math import cos, lgamma, log, pi, prod
+from math import cos, lgamma, log, pi, prod, sqrt
+from typing import NamedTuple
 
 import numpy as np
+import scipy  # scipy.linalg is loaded where it is used first
 
-from ..base.rounding import UNIT
+from ..base.rounding import UNIT, rounding_factor
 from .transforms import along, waves_at
 
-__all__ = ["LEAST", "MOST", "Directions", "directions", "expected_functions"]
+__all__ = ["LEAST", "MOST", "Directions", "Quadrature", "directions", "expected_functions", "quadrature"]
 
 LEAST, MOST = 600, 60_000
 """Features from which on fewer directions are looked for, and directions that are kept, at most."""
@@ -112,3 +119,58 @@ def _functions(root: np.ndarray, r: float) -> tuple[np.ndarray, np.ndarray]:
     largest = (np.abs(values @ basis).max(axis=0) + left + 1e-14 * largest_anywhere) / cos(pi / 8.0) + left
     falling = np.argsort(-largest, kind="stable")
     return basis[:, falling], largest[falling]
+
+
+class Quadrature(NamedTuple):
+    """Nodes, by axis, and their weights (n_1, n_2, ...) in place of rows."""
+
+    nodes: list[np.ndarray]
+    weights: np.ndarray
+    error: float
+    """Bound on the Frobenius norm of what the second moment differs by."""
+
+
+def quadrature(sums: np.ndarray, count: float, roots: list[np.ndarray], inside: np.ndarray, most: float) -> Quadrature:
+    """Few nodes in the box at which the waves have the ``sums`` that they have over rows.
+
+    Parameters
+    ----------
+    sums : ndarray (4 M_1 + 1, ...)
+        Of all waves with m <= 2 M by axis.
+    count : float
+        Rows, or the sum of their weights.
+    roots : list of ndarray (4 M_c + 1,)
+        Roots of what they weigh in the square of a moment's norm.
+    inside : ndarray (d,)
+        Half-lengths of the box, in phases.
+    most : float
+        Error to aim at.
+    """
+    weighted = sums * reduce(np.multiply.outer, roots)
+    part, nodes, values, triangles = weighted, [], [], []
+    for axis, (root, r) in enumerate(zip(roots, inside)):
+        m = len(root) // 2
+        many = len(root) + int(4.0 * m * r / pi)  # more than any rows need
+        places = r * np.cos(pi * (np.arange(many) + 0.5) / many)
+        at_places = waves_at(places, m) * root
+        Q, R, order = scipy.linalg.qr(at_places.T, mode="economic", pivoting=True)
+        part = along(Q.T, part, axis)
+        squares = np.sum(part**2, axis=tuple(c for c in range(len(roots)) if c != axis))
+        left = np.sqrt(np.cumsum(squares[::-1])[::-1])
+        diagonal = np.abs(np.diagonal(R))
+        n = max(1, int(np.count_nonzero((left > most / sqrt(len(roots))) & (diagonal * count > most))))
+        part = np.take(part, range(n), axis)
+        nodes.append(places[order[:n]])
+        values.append(at_places[order[:n]])
+        triangles.append(R[:n, :n])
+    # no larger are those of rows, beside the errors of their sums, which small pivots would make large weights of
+    part[count * reduce(np.multiply.outer, [np.abs(np.diagonal(R)) for R in triangles]) <= most] = 0.0
+    for axis, R in enumerate(triangles):
+        solved = scipy.linalg.solve_triangular(R, np.moveaxis(part, axis, 0).reshape(len(R), -1))
+        part = np.moveaxis(solved.reshape(len(R), *np.delete(part.shape, axis)), 0, axis)
+    weights = np.ascontiguousarray(part)
+    for axis, waves in enumerate(values):
+        part = along(waves.T, part, axis)
+    rounding = sum(rounding_factor(len(waves)) + 4.0 * pi * waves.shape[1] for waves in values) + 64.0
+    size = float(np.abs(weights).sum()) * prod(float(np.linalg.norm(root)) for root in roots)
+    return Quadrature(nodes, weights, float(np.linalg.norm(weighted - part)) + UNIT * rounding * size)

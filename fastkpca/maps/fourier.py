@@ -21,11 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import ceil, erfc, exp, expm1, log, pi, prod, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
+from ..base.caching import cached_property
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
@@ -39,6 +40,8 @@ __all__ = [
     "gaussian_fourier_map",
     "gaussian_images",
 ]
+
+T = TypeVar("T")
 
 LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
@@ -113,22 +116,35 @@ class FourierMap(FeatureMap):
         # square of e, and with its mean three times that
         self.transform_error = 3.01 * self.total * transforms.error_bound(tuple(2 * m for m in self.half), self.eps)
         self.defect = self.images + self.transform_error
-        self._known: dict[tuple[bool, int, int], transforms.Nodes] = {}
         self.rounding = (4.0 * pi * sum(self.half) + 64.0) * UNIT
 
-    def _nodes(self, P: np.ndarray, k: int = 1, *, pairs: bool = False) -> transforms.Nodes:
-        """For k columns at the points P, of waves or (``pairs``) of all products of two; kept for other tiles of about
-        as many rows of the box."""
-        n, inside = max(P.shape[1], 1), bool((np.abs(P) <= self._inside[:, None]).all())
-        key = pairs, k, 1 << (n - 1).bit_length()
-        if inside and key in self._known:
-            return self._known[key]
-        half, lines = self.half, self._doubled
-        if pairs:
-            half, lines = tuple(2 * m for m in half), self.weights_of_pairs
-        ends = np.stack([-self._inside, self._inside] if inside else [P.min(axis=1), P.max(axis=1)])
-        nodes = transforms.Nodes(half, self.eps, ends, key[2], k, transforms.mean_modes(lines))
-        return self._known.setdefault(key, nodes) if inside else nodes
+    def _kept(self, make: Callable[[np.ndarray, int], T]) -> Callable[[np.ndarray], T]:
+        """From points P to what is made for an interval (2, d) that holds them and about as many points; kept for other
+        tiles of rows of the box."""
+        known: dict[int, T] = {}
+
+        def made(P: np.ndarray) -> T:
+            n = 1 << max(P.shape[1] - 1, 0).bit_length()
+            if P.size and (np.abs(P) > self._inside[:, None]).any():
+                return make(np.stack([P.min(axis=1), P.max(axis=1)]), n)
+            if n not in known:
+                known[n] = make(np.stack([-self._inside, self._inside]), n)
+            return known[n]
+
+        return made
+
+    @cached_property
+    def nodes_of_pairs(self) -> Callable[[np.ndarray], transforms.Nodes]:
+        """For sums of all products of two waves."""
+        half, modes = tuple(2 * m for m in self.half), transforms.mean_modes(self.weights_of_pairs)
+        return self._kept(lambda ends, n: transforms.Nodes(half, self.eps, ends, n, 1, modes))
+
+    def _values(self, coefficients: np.ndarray, modes: np.ndarray) -> Callable[[np.ndarray], transforms.Type2]:
+        def make(ends: np.ndarray, n: int) -> transforms.Type2:
+            nodes = transforms.Nodes(self.half, self.eps, ends, n, len(coefficients), modes)
+            return transforms.Type2(coefficients, nodes)
+
+        return self._kept(make)
 
     def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
@@ -170,7 +186,9 @@ class FourierMap(FeatureMap):
         P, near = self._points(X)
         if near is not None:
             U = np.where(near[:, None], U, 0.0)
-        sums = transforms.type1(P, np.asarray(U, dtype=np.float64), self._nodes(P, U.shape[1]))
+        modes = transforms.mean_modes(self._doubled)
+        nodes = self._kept(lambda ends, n: transforms.Nodes(self.half, self.eps, ends, n, U.shape[1], modes))(P)
+        sums = transforms.type1(P, np.asarray(U, dtype=np.float64), nodes)
         return (sums * self.root).reshape(len(sums), -1).T
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
@@ -179,12 +197,14 @@ class FourierMap(FeatureMap):
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         C = np.asarray(C, dtype=np.float64)
         coefficients = self._coefficients(C)
+        sizes = np.linalg.norm(C, axis=0) * sqrt(self.total)
+        waves = self._values(coefficients, transforms.modes_of(coefficients, sizes))
 
         def values(X: np.ndarray) -> np.ndarray:
             if 8 * len(X) * self.n_features <= transforms.CACHED:  # of few rows a sum of waves is the faster way
                 return self.features(X) @ C
             P, near = self._points(X)
-            values = transforms.type2(P, coefficients, self._nodes(P, len(coefficients)))
+            values = waves(P)(P)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -196,18 +216,17 @@ class FourierMap(FeatureMap):
         return np.asarray(C, dtype=np.float64).T.reshape(C.shape[1], *self.waves) * self.root
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        along = []
+        modes, along = transforms.mean_modes(self._doubled), []
         for axis, (side, m) in enumerate(zip(self.period, self.half)):
             # the derivative of sin(m x) is m cos(m x), that of cos(m x) -m sin(m x)
             cosines, sines = np.split(np.moveaxis(self._coefficients(C), axis + 1, -1), [m + 1], axis=-1)
             rates = 2.0 * pi / side * np.arange(m + 1.0)
             turned = np.concatenate([0.0 * cosines[..., :1], rates[1:] * sines, -rates[1:] * cosines[..., 1:]], axis=-1)
-            along.append(np.moveaxis(turned, -1, axis + 1))
+            along.append(self._values(np.moveaxis(turned, -1, axis + 1), modes))
 
         def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
-            nodes = self._nodes(P, C.shape[1])
-            values = np.stack([transforms.type2(P, coefficients, nodes) for coefficients in along], axis=2)
+            values = np.stack([waves(P)(P) for waves in along], axis=2)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -405,23 +424,23 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     mean_modes = [transforms.gaussian_mean_modes(*x) for x in ((rates / 2.0, doubled), (rates, half))]
     of_moment = transforms.cheapest_boxes(doubled, eps, reach, n, 1, mean_modes[0])
     of_columns = transforms.cheapest_boxes(half, eps, reach, n, COLUMNS, mean_modes[1])
-    row, column = of_moment.cost / n, of_columns.cost / (n * COLUMNS)
     # two threads may make them at the same time
-    waves = 2.0 * max(of_moment.held_bytes(doubled), of_columns.held_bytes(half))
-    functions, size = [2.0 * m + 1.0 for m in half], float(D)
+    held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
+    functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
     if d > 1 and compressed.LEAST <= D:
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
+        points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(
         n_features=D,
-        row_flops=column,
+        row_flops=of_columns.cost / (n * COLUMNS),
         setup_flops=FFT_FLOPS * grid * log(grid + 2.0),
-        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + waves,
+        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + held,
         residual=tol,
-        moment_flops=row,
-        product_flops=product_flops(functions, [4 * m + 1 for m in half]),
+        moment_flops=of_moment.cost / n,
+        product_flops=product_flops(functions, points),
         moment_size=size,
         rounding=rounding,
     )

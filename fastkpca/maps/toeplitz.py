@@ -22,7 +22,7 @@ from ..base.caching import cached_property
 from ..base.protocol import BLAS_FLOPS, Moments, OperatorMoments
 from ..base.rounding import UNIT, rounding_factor
 from . import transforms
-from .compressed import LEAST, Directions, directions
+from .compressed import LEAST, Directions, directions, quadrature
 
 __all__ = ["DENSE", "DENSE_LINE", "Compressed", "ToeplitzMoments", "product_flops", "product_rounding"]
 
@@ -35,7 +35,8 @@ BY_FFT = 80
 """Waves of an axis from which on a fast Fourier transform takes less time than a product with their values (measured
 for 27 to 600 of them, on two and three axes)."""
 DIRECTIONS_SHARE = 0.3
-"""Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
+"""Of what the modes left out weigh, for the directions left out, and of the error of the sums, for that of nodes in
+place of rows: little, since tolerances rest on an estimate."""
 FFT_FLOPS = 3.5
 """Of a transform: for each number and logarithm of their count."""
 
@@ -47,6 +48,8 @@ class Compressed(NamedTuple):
     product: Callable[[np.ndarray], np.ndarray]
     """Of it with columns (size, k)."""
     product_error: float
+    error: float
+    """Bound on the Frobenius norm of what it differs by from that of all directions."""
     lift: Callable[[np.ndarray], np.ndarray]
     """(size, c) in these directions -> (D, c) among all features."""
     left_out: float
@@ -79,7 +82,7 @@ class ToeplitzMoments(OperatorMoments):
                 "against rows inside; make a map for all the rows"
             )
         U = np.ones((len(X), 1)) if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        self._sums += transforms.type1(P, U, self.map._nodes(P, pairs=True))[0]
+        self._sums += transforms.type1(P, U, self.map.nodes_of_pairs(P))[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
@@ -159,12 +162,18 @@ class ToeplitzMoments(OperatorMoments):
         |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
         total, n = self.total, max(self.count, 1e-300)
-        # |t_j|^2 + |t_-j|^2 is twice the sum of the squares of both waves
-        pairs = [np.concatenate([line, line[1:]]) for line in self.map.weights_of_pairs]
-        square = float(np.sum(self._exact_count() ** 2 * reduce(np.multiply.outer, pairs)))
-        b, product = float(total @ total), float(total @ self._uncentred(total[:, None], 1, self._axes)[:, 0])
+        square = float(np.sum((self._exact_count() * reduce(np.multiply.outer, self._roots_of_pairs)) ** 2))
+        b, product = (
+            float(total @ total),
+            float(total @ self._uncentred(total[:, None], 1, self._axes, self.symbol)[:, 0]),
+        )
         rounding = 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
         return sqrt(max(square - 2.0 * product / n + (b / n) ** 2, 0.0) + rounding)
+
+    @property
+    def _roots_of_pairs(self) -> list[np.ndarray]:
+        """Of what sums of waves weigh: |t_j|^2 + |t_-j|^2 is twice the sum of the squares of both waves'."""
+        return [np.sqrt(np.concatenate([line, line[1:]])) for line in self.map.weights_of_pairs]
 
     def _waves(self) -> list[np.ndarray]:
         """Values of an axis's features on the grid, (points, waves), over the root of its size."""
@@ -188,22 +197,38 @@ class ToeplitzMoments(OperatorMoments):
         few = directions(whole.roots, whole._inside, DIRECTIONS_SHARE * whole.tail)
         if few is None:
             return None
-        total, axes = few.lowered(self.total), [waves @ basis for waves, basis in zip(self._waves(), few.bases)]
+        most = DIRECTIONS_SHARE * self.count * whole.transform_error
+        nodes, weights, error = quadrature(self._exact_count(), self.count, self._roots_of_pairs, whole._inside, most)
+        axes = [
+            (transforms.waves_at(x, m) * root) @ basis
+            for x, m, root, basis in zip(nodes, whole.half, whole.roots, few.bases)
+        ]
+        total = few.lowered(self.total)
 
         def product(U: np.ndarray) -> np.ndarray:
-            return self._uncentred(U, n_threads, axes, few) - np.outer(total, total @ U / max(self.count, 1e-300))
+            return self._uncentred(U, n_threads, axes, weights, few) - np.outer(
+                total, total @ U / max(self.count, 1e-300)
+            )
 
-        error = self.product_error * 2.0  # F Q is rounded, too
-        return Compressed(len(few.places), product, error, few.lift, self.count * few.left_out)
+        # the functions' values at the nodes are rounded, too
+        square, size = float(total @ total) / max(self.count, 1e-300), float(np.abs(weights).sum()) * whole.total
+        rounding = 2.0 * product_rounding(whole.half, size, 0.0, 0.0, square)
+        return Compressed(len(few.places), product, rounding, error, few.lift, self.count * few.left_out)
 
     def _uncentred(
-        self, C: np.ndarray, n_threads: int, axes: Sequence[np.ndarray | None], few: Directions | None = None
+        self,
+        C: np.ndarray,
+        n_threads: int,
+        axes: Sequence[np.ndarray | None],
+        weights: np.ndarray,
+        few: Directions | None = None,
     ) -> np.ndarray:
-        """S T S times each column, of all features or in a ``few`` directions; ``axes``: their values on the grid."""
-        symbol, d, result = self.symbol, len(self.map.waves), np.zeros((C.shape[1], len(C)))
+        """S T S times each column, of all features or in a ``few`` directions; ``axes``: their values at the points
+        that have these ``weights``."""
+        d, result = len(self.map.waves), np.zeros((C.shape[1], len(C)))
         sizes = self.map.waves if few is None else few.sizes
-        parts = parallel.columns(len(result), len(result) * product_flops(sizes, symbol.shape))
-        step = max(1, transforms.CACHED // symbol.size)
+        parts = parallel.columns(len(result), len(result) * product_flops(sizes, weights.shape))
+        step = max(1, transforms.CACHED // weights.size)
 
         def task(i: int) -> None:
             for start in range(parts[i].start, parts[i].stop, step):
@@ -215,7 +240,7 @@ class ToeplitzMoments(OperatorMoments):
                 values = values.reshape(-1, *sizes)
                 for axis in range(d, 0, -1):
                     values = self._to_grid(values, axis, axes[axis - 1])
-                values *= symbol
+                values *= weights
                 for axis in range(1, d + 1):
                     values = self._from_grid(values, axis, axes[axis - 1])
                 images = values.reshape(len(values), -1)
@@ -246,7 +271,9 @@ class ToeplitzMoments(OperatorMoments):
 
     def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
         total = self.total
-        return self._uncentred(C, n_threads, self._axes) - np.outer(total, total @ C / max(self.count, 1e-300))
+        return self._uncentred(C, n_threads, self._axes, self.symbol) - np.outer(
+            total, total @ C / max(self.count, 1e-300)
+        )
 
     def dense(self) -> np.ndarray | None:
         """The centred second moment where it is small, or a flat one on a line; None else."""

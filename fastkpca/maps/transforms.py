@@ -26,13 +26,14 @@ from ..base.rounding import UNIT
 
 __all__ = [
     "Nodes",
+    "Type2",
     "along",
     "eps_for",
     "error_bound",
     "gaussian_mean_modes",
     "mean_modes",
+    "modes_of",
     "type1",
-    "type2",
     "waves_at",
 ]
 
@@ -41,6 +42,7 @@ SMALLEST_EPS, LARGEST_EPS = 4e-13, 1e-3
 SAFETY = 3.0
 """Largest error, as a multiple of the eps asked for: that of the interpolation takes a quarter of it."""
 CACHED = 1 << 18  # numbers that a core's cache holds, about
+KEPT = 16 * CACHED  # nodal values that are held at a time
 
 
 def error_bound(half: tuple[int, ...], eps: float) -> float:
@@ -96,9 +98,11 @@ class _Boxes(NamedTuple):
     cost: float
     """Of either transform, in flops of which 5e9 take a second; GEMM does more."""
 
-    def held_bytes(self, half: tuple[int, ...]) -> float:
-        """Of the exponentials at the nodes."""
-        return 8.0 * sum(self.order * c * (2.0 * m + 1.0) for c, m in zip(self.counts, half))
+    def held_bytes(self, half: tuple[int, ...], k: int) -> float:
+        """Of the waves at the nodes, and of k columns there where these are kept."""
+        shape = [self.order * c for c in self.counts]
+        waves = sum(points * (2.0 * m + 1.0) for points, m in zip(shape, half))
+        return 8.0 * (waves + min(k * prod(shape), KEPT))
 
 
 class _Orders(NamedTuple):
@@ -160,12 +164,26 @@ def mean_modes(lines: Sequence[np.ndarray]) -> np.ndarray:
     a type 2 are at most sum_m |s_m| |m|^q, of s_m = w_m^(1/2) c_m at most this mean's q-th power times
     |c|_2 (sum w)^(1/2) (Cauchy).
     """
-    result = np.empty((len(lines), len(ORDERS.q)))
-    for c, line in enumerate(lines):
-        m = len(line) - 1
-        powers = (np.arange(m + 1.0) / max(m, 1)) ** (2.0 * ORDERS.q[:, None])
-        result[c] = m * (powers @ line / line.sum()) ** (0.5 / ORDERS.q)
-    return result
+    return np.stack([_mean_modes(line[None] / line.sum(), 2.0) for line in lines])
+
+
+def modes_of(coefficients: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(sum_a |c_a| m^q / size)^(1 / q) of the columns c (k, 2 M_1 + 1, ...), the largest, as ``mean_modes`` has them:
+    the q-th derivatives of a type 2 are no larger, and its error is relative to the ``sizes``."""
+    result = []
+    for c in range(1, coefficients.ndim):
+        line = np.abs(coefficients).sum(axis=tuple(e for e in range(1, coefficients.ndim) if e != c))
+        cosines, sines = np.split(line, [line.shape[1] // 2 + 1], axis=1)
+        cosines[:, 1:] += sines
+        result.append(_mean_modes(cosines / np.maximum(sizes, 1e-300)[:, None], 1.0))
+    return np.stack(result)
+
+
+def _mean_modes(lines: np.ndarray, power: float) -> np.ndarray:
+    """(sum_m w_m m^(power q))^(1 / (power q)) for each q of the ``ORDERS``, of the line w where it is the largest."""
+    m = lines.shape[1] - 1
+    powers = (np.arange(m + 1.0) / max(m, 1)) ** (power * ORDERS.q[:, None])
+    return m * np.asarray((lines @ powers.T).max(axis=0)) ** (1.0 / (power * ORDERS.q))
 
 
 def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
@@ -224,21 +242,39 @@ def type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
     return along(waves[0].T, total, 1)
 
 
-def type2(P: np.ndarray, coefficients: np.ndarray, nodes: Nodes) -> np.ndarray:
-    """Values (n, k) at the points P (d, n) for coefficients (k, 2 M_1 + 1, ...)."""
-    grid = nodes.grid
-    points = grid.sort(np.ascontiguousarray(P.T))
-    result = np.empty((P.shape[1], len(coefficients)))
-    factors = along(nodes.waves[0], coefficients, 1)  # of the waves along all axes but the first, at its nodes
-    # columns share the Lagrange values of a point
-    together = max(1, 16 * CACHED // (grid.orders[0] * prod(grid.shape[1:])))
-    for start in range(0, len(factors), together):
-        columns = slice(start, start + together)
-        values = np.empty((len(result), len(factors[columns])))
-        for begin, place, first, last in _layers(grid, points, values.shape[1]):
-            grid.interpolate(points, _nodal_values(factors[columns, place], nodes), values, first, last, begin)
-        result[:, columns] = values
-    return result
+class Type2:
+    """Values (n, k) at points P (d, n) for coefficients (k, 2 M_1 + 1, ...), one call after the other."""
+
+    def __init__(self, coefficients: np.ndarray, nodes: Nodes):
+        self.coefficients, self.nodes = coefficients, nodes
+
+    @cached_property
+    def factors(self) -> np.ndarray:
+        """Of the waves along all axes but the first, at its nodes."""
+        return along(self.nodes.waves[0], self.coefficients, 1)
+
+    @cached_property
+    def nodal(self) -> np.ndarray | None:
+        """Values at all nodes where these are few."""
+        few = len(self.coefficients) * prod(self.nodes.grid.shape) <= KEPT
+        return _nodal_values(self.factors, self.nodes) if few else None
+
+    def __call__(self, P: np.ndarray) -> np.ndarray:
+        nodes, grid, factors = self.nodes, self.nodes.grid, self.factors
+        points = grid.sort(np.ascontiguousarray(P.T))
+        result = np.empty((P.shape[1], len(factors)))
+        if self.nodal is not None:
+            grid.interpolate(points, self.nodal, result, 0, len(points))
+            return result
+        # columns share the Lagrange values of a point
+        together = max(1, KEPT // (grid.orders[0] * prod(grid.shape[1:])))
+        for start in range(0, len(factors), together):
+            columns = slice(start, start + together)
+            values = np.empty((len(result), len(factors[columns])))
+            for begin, place, first, last in _layers(grid, points, values.shape[1]):
+                grid.interpolate(points, _nodal_values(factors[columns, place], nodes), values, first, last, begin)
+            result[:, columns] = values
+        return result
 
 
 def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:

@@ -138,18 +138,18 @@ def _compressed_pairs(
         small.product,
         small.size,
         moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
-        norm,
+        norm + small.error,
         small.product_error,
-        moments.indefinite,
+        moments.indefinite + small.error,
         lambda: small.product(np.eye(small.size)),
         n_threads=n_threads,
     )
     pairs = leading_pairs(operator, replace(target, tol=0.5 * target.tol), memory_limit=memory_limit, rng=rng)
-    bounds = pairs.certificate.eigenvalue_bounds + np.array([0.0, small.left_out])
+    bounds = pairs.certificate.eigenvalue_bounds + np.array([-small.error, small.error + small.left_out])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
         return None
     # |C21|^2 <= |C11| |C22| for a semidefinite C
-    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite
+    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + small.error + moments.indefinite
     certificate = replace(pairs.certificate, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds))
     return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 

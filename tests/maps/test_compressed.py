@@ -44,8 +44,9 @@ def test_it_is_the_moment_in_orthonormal_directions_and_what_is_left_out_is_boun
     Q = small.lift(np.eye(k))
     assert np.abs(Q.T @ Q - np.eye(k)).max() <= 1e-13
     C = moments.form()
-    error = small.product_error * np.sqrt(k) + moments.product_error * np.sqrt(D)
-    assert np.linalg.norm(Q.T @ C @ Q - matrix, 2) <= error
+    rounding = small.product_error * np.sqrt(k) + moments.product_error * np.sqrt(D)
+    assert np.linalg.norm(Q.T @ C @ Q - matrix) <= small.error + rounding
+    assert small.error <= 0.5 * moments.count * feature_map.transform_error
     assert small.product_error <= 1e-10 * np.linalg.norm(matrix, 2)
     Phi = feature_map.features(X) * np.sqrt(w)[:, None]
     rest = Phi - (Phi @ Q) @ Q.T
@@ -69,6 +70,40 @@ def test_the_norm_and_the_distance_to_semidefinite(d, sigma, tol):
         exact = np.linalg.norm(moments.form())
         assert (1.0 - 1e-14) * exact <= norm <= (1.0 + 1e-6) * exact
         assert 0.0 <= indefinite - moments.count * feature_map.transform_error <= 1e-3 * indefinite
+
+
+def moments_of(X, sigma, tol):
+    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol).new_moments()
+    moments.update(X)
+    return moments
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-7, 1e-10])
+@pytest.mark.parametrize("kind", ["smooth", "heavy", "two", "line", "equal"])
+def test_nodes_have_the_moment_of_rows_within_their_error_and_no_large_weights(kind, tol):
+    rng = np.random.default_rng(3)
+    X = {
+        "smooth": rng.random((400, 3)),
+        "heavy": rng.standard_t(2, (400, 2)).clip(-5, 5),
+        "two": rng.integers(0, 2, (400, 3)) * 1.0,
+        "line": rng.random((400, 3)) * [1.0, 0.0, 1e-3],
+        "equal": np.ones((400, 2)),
+    }[kind]
+    moments = moments_of(X, 0.8 if X.shape[1] < 3 else 2.0, tol)
+    whole, count = moments.map, moments.count
+    for share in (1.0, 0.3, 0.03):  # the last one below what the sums themselves err by
+        most = share * count * whole.transform_error
+        found = compressed.quadrature(moments._exact_count(), count, moments._roots_of_pairs, whole._inside, most)
+        Phi = np.ones((1, 1))
+        for x, m, root in zip(found.nodes, whole.half, whole.roots):
+            Phi = np.einsum("ia,jb->ijab", Phi, transforms.waves_at(x, m) * root).reshape(len(Phi) * len(x), -1)
+        U = rng.standard_normal((whole.n_features, 5))
+        U /= np.linalg.norm(U, axis=0)
+        exact = moments._uncentred(U, 1, moments._axes, moments.symbol)
+        error = np.linalg.norm(Phi.T @ (found.weights.reshape(-1, 1) * (Phi @ U)) - exact, axis=0).max()
+        assert error <= found.error + moments.product_error
+        assert np.abs(found.weights).sum() <= 20.0 * count
+        assert found.error <= 3.0 * max(most, 0.1 * count * whole.transform_error)
 
 
 @pytest.mark.parametrize("m", [0, 1, 2, 9, 40])

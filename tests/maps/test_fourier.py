@@ -204,7 +204,7 @@ def test_transforms_against_direct_sums(half, share):
         nodes, bound = nodes_for(P, half, eps, last), transforms.error_bound(half, eps)
         assert np.abs(transforms.type1(P, U, nodes) - sums).max() <= bound * np.abs(U).sum(axis=0).max()
         whole = np.abs(C).reshape(3, -1).sum(axis=1)
-        assert (np.abs(transforms.type2(P, C, nodes) - values).max(axis=0) <= bound * whole).all()
+        assert (np.abs(transforms.Type2(C, nodes)(P) - values).max(axis=0) <= bound * whole).all()
 
 
 @pytest.mark.parametrize("half", [(2,), (60,), (8, 3), (12, 12), (7, 4, 5)])
@@ -227,7 +227,7 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share):
         # the coefficients of which errors are largest: phi of a point, whose values at the points are kernel values
         C = np.sqrt(w) * np.stack([np.sqrt(w) * exact[0].astype(float), rng.standard_normal(w.shape)])
         sizes = np.sqrt((C**2 / w).reshape(2, -1).sum(axis=1)) * np.sqrt(w[tuple([0] * d)] + w.sum())
-        error = transforms.type2(P, C, nodes) - np.tensordot(exact, C, (range(1, d + 1), range(1, d + 1)))
+        error = transforms.Type2(C, nodes)(P) - np.tensordot(exact, C, (range(1, d + 1), range(1, d + 1)))
         assert (np.abs(error).max(axis=0) <= bound * sizes).all()
         # the root mean square of the errors of sums, at one place, where they add up
         same = np.repeat(P[:, :1], 50, axis=1)

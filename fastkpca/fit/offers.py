@@ -78,20 +78,21 @@ def offers_of_maps(
     it is not worth asking the kernel for more is enough.
     """
     most = largest if most is None else most
-    offers: list[Offer] = []
+    pivots: list[Offer] = []
     if look.probe is not None and name in ("auto", "pivots"):
         cost = _pivots_cost(kernel, data, look, residual, count)
         # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
         largest = min(largest, 2 * cost.n_features + 1000)
         if cost.n_features <= most:
             most = most if count is None else count.rank
-            offers.append(pivot_offer(kernel, data, rows, cost, residual, most, n_threads, counted=count))
+            pivots = [pivot_offer(kernel, data, rows, cost, residual, most, n_threads, counted=count)]
+    offers: list[Offer] = []
     if name != "pivots" and 0.0 < residual < 1.0:
         for offer in kernel.feature_maps(data, residual, largest):
             offers += [offer] if name in ("auto", offer.name) else []
             if seconds is not None and seconds(offer) < WORTH_ASKING:
                 break
-    return offers
+    return offers + pivots
 
 
 def offers_within(

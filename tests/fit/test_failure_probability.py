@@ -100,7 +100,7 @@ def test_certain_bounds_of_a_moment_whose_sums_prove_nothing():
     """9000 features, of which memory allows 200 columns: only random ones could prove what is beyond these."""
     rows, asked = np.random.default_rng(1).random((700, 2)), {"sigma": 0.02, "tol": 1e-3, "guaranteed": True}
     with pytest.warns(CertificateWarning):
-        model = fk.kpca(rows, "gaussian", 2, **asked, features="fourier", memory_limit="30MB")
+        model = fk.kpca(rows, "gaussian", 2, **asked, features="fourier", memory_limit="48MB")
     exact = fk.kpca(rows, "gaussian", 2, sigma=0.02, method="dense").eigenvalues
     low, high = model.eigenvalue_bounds.T
     assert model.bound_kind == "guaranteed" and (low <= exact).all() and (exact <= high).all()

@@ -32,7 +32,7 @@ from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
 from .filtered import COLUMNS, MOST, NARROWEST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts, MomentOperator
-from .random_start import GaussianStart, separated_bound
+from .random_start import GaussianStart, separated
 from .rest import Rest
 from .task import NearMatrix, SolverBudget
 
@@ -245,7 +245,8 @@ class Searched(Proof):
         return np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
-        return run.certificate_with(separated_bound(self.upper, run.block, 0.0)).tightened(self.upper)
+        block, outside = separated(self.upper, run.block, run.c, 0.0)
+        return ritz_certificate(block, run.c, run.info(), outside).tightened(self.upper)
 
 
 class RandomStart(Proof):
@@ -285,10 +286,8 @@ class RandomStart(Proof):
         if self.steps < 2:
             return None
         upper = self._upper(run)
-        # what bounds the rest beyond some of the first vectors does so beyond them all, and the others add nothing
-        block = run.block.leading(max(len(upper), run.c + 1))
-        found = ritz_certificate(block, run.c, run.info(), separated_bound(upper, block, self.failure))
-        found = found.tightened(upper)
+        block, outside = separated(upper, run.block, run.c, self.failure)
+        found = ritz_certificate(block, run.c, run.info(), outside).tightened(upper)
         return replace(found, failure_probability=self.failure) if np.isfinite(found.width) else None
 
 

@@ -34,7 +34,7 @@ from ..base.rounding import UNIT
 from .beyond import gap_bound
 from .certificate import NO_BOUND, Bound, RitzBlock
 
-__all__ = ["GaussianStart", "separated_bound"]
+__all__ = ["GaussianStart", "separated"]
 
 
 class GaussianStart:
@@ -103,22 +103,25 @@ def _relative_gap(log_constants: np.ndarray, degree: int) -> np.ndarray:
     return high
 
 
-def separated_bound(upper: np.ndarray, ritz: RitzBlock, failure: float) -> Bound:
-    """Bound on the complement of m Ritz vectors from upper ends of the eigenvalues themselves.
+def separated(upper: np.ndarray, ritz: RitzBlock, c: int, failure: float) -> tuple[RitzBlock, Bound]:
+    """The first Ritz vectors, c + 1 at least, and a bound beyond them from upper ends of the eigenvalues themselves.
 
     Where p Ritz values lie above ``upper[p]``, which no more than p eigenvalues exceed, the inertia of A - upper[p] I
     and its Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`beyond.gap_bound`); of all p
-    the best is taken. Without any such gap it is upper[0], the bound on A itself.
+    the best is taken. Further vectors would not lower the ends of the first ones, by interlacing. Without any such gap
+    it is upper[0], the bound on A itself.
     """
     if not len(upper) or not np.isfinite(upper[0]):
-        return NO_BOUND
+        return ritz, NO_BOUND
     bounds, errors = [Bound(float(upper[0]), "start", failure)], ritz.errors
     if errors is not None:
         theta = ritz.theta - errors.compression
         norms = np.sqrt(np.cumsum(np.maximum(np.diag(ritz.residual_gram), 0.0))) * (1.0 + 1e-8) + errors.residual
         bounds += [
             gap_bound(float(upper[p]), float(norms[p - 1]), float(theta[p - 1]), failure)
-            for p in range(1, min(len(upper), len(theta) + 1))
             if theta[p - 1] > upper[p]
+            else NO_BOUND
+            for p in range(1, min(len(upper), len(theta) + 1))
         ]
-    return min(bounds, key=lambda bound: bound.mu)
+    p = min(range(len(bounds)), key=lambda p: bounds[p].mu)
+    return ritz.leading(max(p, c + 1)), bounds[p]

@@ -137,7 +137,9 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     """The cheapest split whose error is at most tol; None where none takes fewer than ``exact`` flops."""
     low = np.minimum(data_x.box[0], data_y.box[0])
     extent = np.maximum(data_x.box[1], data_y.box[1]) - low
-    if not np.isfinite(extent).all():
+    terms = float(len(mixture.weights)) ** 2
+    # thirty bisections of exponentials, of ten flops each, are to take no longer than exact tiles
+    if not np.isfinite(extent).all() or 300.0 * terms > exact or terms > MOST_POINTS:
         return None
     some_x, some_y = (evenly(data.sample, SAMPLE) for data in (data_x, data_y))
     squares = np.sort(cdist(some_x, some_y, "sqeuclidean").ravel())

@@ -62,6 +62,8 @@ def gamma_mixture(a: float, width_of_one: float, *, inverse: bool, tol: float) -
         highest += 0.05
     first, last = math.floor(lowest / h), math.ceil(highest / h)
     log_v = h * np.arange(first, last + 1)
+    if np.abs(log_v).max() + abs(math.log(width_of_one)) > 700.0:  # widths beyond the range of float64
+        return Mixture(np.empty(0), np.empty(0), math.inf)
     weights = h * np.exp(a * log_v - np.exp(log_v) - log_gamma)
     below = h * math.exp(a * (log_v[0] - h) - log_gamma) / -math.expm1(-h * a)
     above = 2.0 * h * math.exp(a * (log_v[-1] + h) - math.exp(log_v[-1] + h) - log_gamma)

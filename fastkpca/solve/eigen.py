@@ -257,8 +257,10 @@ class Search(Judge):
 
     def upper_ends(self) -> np.ndarray:
         """Of as many eigenvalues as the search has columns; infinite where no bound on the products' error is known."""
-        m, info = self.basis.size, self.A.info(self.basis.size)
-        block = self.basis.ritz_block(self.ritz, self.A.error(m), self.A.size)
+        m, info, error = self.basis.size, self.A.info(self.basis.size), self.A.error(self.basis.size)
+        if not error < np.inf:
+            return np.full(m, np.inf)
+        block = self.basis.ritz_block(self.ritz, error, self.A.size)
         return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
 
     def columns(self, upper: np.ndarray) -> np.ndarray:

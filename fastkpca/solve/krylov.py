@@ -145,7 +145,8 @@ def block_krylov(
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
         upper = searched.upper_ends()
-        proofs.append(Searched(upper))
+        if np.isfinite(upper).any():
+            proofs.append(Searched(upper))
         X = None if searched.flat else searched.columns(upper)
         history, known = searched.history, searched.ritz.theta
         del searched.space, searched.basis

@@ -70,7 +70,6 @@ def test_wide_rows_have_the_mean_and_the_box_of_their_tiles():
 
     X = sample(700, 1500, offset=1e3)
     data = look(X)[1]
-    assert data.covariance is None
     np.testing.assert_allclose(data.shift, X.mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(data.box + data.shift, [X.min(axis=0), X.max(axis=0)], rtol=1e-12)
     assert data.radius == pytest.approx(np.linalg.norm(X - X.mean(axis=0), axis=1).max(), rel=1e-12)

@@ -550,12 +550,8 @@ def test_room_is_reserved_for_the_part_that_is_written(tmp_path):
     assert not whole[:1000].any() and not whole[1200:1300].any() and whole[1000:1200].all()
 
 
-def test_the_covariance_of_many_columns_is_that_of_the_sample():
-    for d, of_sample in ((60, False), (80, True)):
-        X = np.random.default_rng(d).random((5000, d)) * np.arange(1, d + 1)
-        _, data = summarize(as_rows(X), shift=True, randomness=Randomness(0))
-        assert len(data.sample) == 4096
-        rows = data.sample if of_sample else X
-        np.testing.assert_allclose(data.covariance, np.cov(rows.T, bias=True), rtol=1e-12, atol=1e-12 * d**2)
-    _, data = summarize(as_rows(np.eye(8, 1025)), shift=False, randomness=Randomness(0))
-    assert data.covariance is None
+def test_the_covariance_is_that_of_the_sample():
+    X = np.random.default_rng(0).random((5000, 60)) * np.arange(1, 61)
+    _, data = summarize(as_rows(X), shift=True, randomness=Randomness(0))
+    assert len(data.sample) == 4096
+    np.testing.assert_allclose(data.covariance, np.cov(data.sample.T, bias=True), rtol=1e-12, atol=1e-8)

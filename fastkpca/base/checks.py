@@ -29,6 +29,7 @@ __all__ = [
     "check_name",
     "check_numbers",
     "check_rng",
+    "check_share",
     "check_tol",
     "is_number",
 ]
@@ -157,12 +158,18 @@ def check_list(values: Any, name: str, need: str) -> list:
     return list(values)
 
 
+def check_share(value: Any, name: str, need: str = "a number between 0 and 1, as in 0.95") -> float:
+    """A number between 0 and 1; ``need`` says what to give."""
+    share = _real(value, name, need)
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"{name} is {value!r}; give {need}")
+    return share
+
+
 def check_tol(tol: Any, name: str = "tol") -> float:
     """A relative accuracy, 1e-100 <= tol < 1: products and quotients of smaller ones leave the range of float64."""
     need = "a number between 0 and 1, as in 1e-6: the width of the eigenvalue intervals relative to the largest"
-    value = _real(tol, name, need)
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"{name} is {tol!r}; give {need}")
+    value = check_share(tol, name, need)
     if value < 1e-100:
         raise ValueError(f"{name} is {tol!r}; give 1e-100 or more: float64 reaches nothing below about 1e-15")
     return value

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.checks import check_choice
+from ..base.differences import DIFFERENCE
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..rows.columns import column_labels, listed
@@ -23,9 +24,6 @@ from .rows import new_rows, training_rows
 __all__ = ["Contributions", "kpca_contributions", "least_along", "statistic_of", "tried_values"]
 
 Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
-
-NARROWINGS = 24
-"""Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +232,8 @@ def least_along(
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     left, right = high - golden * (high - low), low + golden * (high - low)
     of_left, of_right = at(left), at(right)
-    for _ in range(NARROWINGS):
+    # until the value is as near, over the distance between two quantiles, as numbers tell the least of a function
+    for _ in range(int(np.ceil(np.log(DIFFERENCE) / np.log(golden)))):
         falls = of_left <= of_right
         low, high = np.where(falls, low, left), np.where(falls, right, high)
         new = np.where(falls, high - golden * (high - low), low + golden * (high - low))

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from ..base import parallel
-from ..base.checks import Randomness, check_choice, check_flag, check_numbers, is_number
+from ..base.checks import Randomness, check_choice, check_flag, check_numbers, check_share
 from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
 from ..rows.summary import sample_index
@@ -257,9 +257,7 @@ def kpca_limits(
     check_choice(t2, "t2", ("auto", "empirical", "F", "chi2"))
     check_choice(spe, "spe", ("auto", "empirical", "box"))
     joint = check_flag(joint, "joint")
-    if not (is_number(confidence) and 0 < confidence < 1):
-        raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
-    confidence = float(confidence)
+    confidence = check_share(confidence, "confidence")
     kept = model.limits if X is None else None
     if kept is None or kept.calibration is None:
         values, of_training, quantiles = _calibrated(model, X, diagonal, n_threads, progress)

@@ -22,9 +22,9 @@ from . import reading
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
-from .reading import SPECTRUM, Projector
+from .reading import Projector
 
-__all__ = ["BY_COMPONENT", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
+__all__ = ["SPECTRUM", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
 
 LOADINGS = (
     "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
@@ -80,8 +80,9 @@ PLAIN = (
     "_left_out",
 )
 """What the header of a model's file has as it is."""
-BY_COMPONENT = (*SPECTRUM, "latent", "explained")
-"""What has an entry for each component: what the model holds, and what is computed from that."""
+SPECTRUM = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters")
+"""A model's own arrays with an entry for each component, all but the first as the certificate has them. To add one,
+compute it there, name it here, make it a field of ``KPCAModel``, and check it in ``_read_spectrum``."""
 ARRAYS = (*SPECTRUM, "shift", "scale")
 """What the arrays of a model's file are, beside those of the projector, the moments and the limits."""
 
@@ -324,7 +325,7 @@ class KPCAModel:
         record = Record(header, arrays)
         n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(record.text("dtype", ("float32", "float64")))
-        spectrum = reading.read_spectrum(record, n)
+        spectrum = _read_spectrum(record, n)
         c = len(spectrum["eigenvalues"])
         weight_sum, weights = reading.read_weights(record, n)
         kernel = kernel_from_state(record.get("kernel"), plugins=plugins)
@@ -355,6 +356,27 @@ class KPCAModel:
         record.refuse_the_rest()
         _try(model)
         return model
+
+
+def _read_spectrum(record: Record, n: int) -> dict[str, Any]:
+    """Eigenvalues of n rows, their intervals, angles and clusters."""
+    eigenvalues = record.array("eigenvalues", (None,))
+    c = len(eigenvalues)
+    if not (1 <= c <= n and (np.diff(eigenvalues) <= 0).all() and eigenvalues[-1] > 0):
+        raise record.refuse(f"its {c} eigenvalues of {n} rows are not positive and descending")
+    bounds = record.array("eigenvalue_bounds", (c, 2), infinite=True)
+    slack = 1e-9 * eigenvalues[0]
+    if not (bounds[:, 0] <= bounds[:, 1]).all():
+        raise record.refuse("an interval's ends are in the wrong order")
+    if not ((bounds[:, 0] <= eigenvalues + slack) & (eigenvalues <= bounds[:, 1] + slack)).all():
+        raise record.refuse("an eigenvalue lies outside its interval")
+    angles = record.array("angle_bounds", (c,), least=0.0)
+    if angles.max() > 1.5708:
+        raise record.refuse("an angle is larger than a right angle")
+    clusters = record.array("clusters", (c,), kind="i", least=0)
+    if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
+        raise record.refuse("its clusters are not numbered one after the other")
+    return {name: record.arrays[name] for name in SPECTRUM}
 
 
 def _try(model: KPCAModel) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 from ..errors import DataChangedError
 from .sources import (
     LARGEST_PAGE,
-    PAGE_BYTES,
     ChunkedSource,
     FileSource,
     SequentialSource,
@@ -366,7 +365,8 @@ def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[An
             from pyarrow.parquet import ParquetFile
 
             groups = [group.id for group in fragment.row_groups]
-            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=PAGE_BYTES) as file:
+            page = 8 * LARGEST_PAGE  # bytes of a column that are fetched at once
+            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=page) as file:
                 for batch in file.iter_batches(row_groups=groups, use_threads=False, **options):
                     yield batch if columns is None else batch.select(columns)
         else:

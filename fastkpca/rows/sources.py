@@ -29,8 +29,6 @@ from ..errors import DataChangedError
 
 __all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source", "TableSource", "whole_chunks"]
 
-PAGE_BYTES = 1 << 18
-"""Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
 LARGEST_PAGE = 1 << 15
 """Rows of a page, or of a tile that is only looked at, at most: what Python does for one takes as long as some thousand
 rows of few columns."""
@@ -39,8 +37,8 @@ KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
 
 
 def page_rows(row_bytes: int) -> int:
-    """Rows of a page: a power of two."""
-    return parallel.tile_rows(row_bytes, entries=PAGE_BYTES, most=LARGEST_PAGE)
+    """Rows of a page, a power of two: bytes enough to hide the cost of a call, few enough to stay in cache."""
+    return parallel.tile_rows(row_bytes, most=LARGEST_PAGE)
 
 
 def whole_chunks(dataset: Any) -> int:

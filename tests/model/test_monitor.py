@@ -218,7 +218,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="columns"):
         fk.kpca_t2(model, X[:, :2])
     for confidence in (0, 1, 1.5, True, "high", np.nan):
-        with pytest.raises(ValueError, match="confidence"):
+        with pytest.raises((TypeError, ValueError), match="confidence"):
             fk.kpca_limits(model, X, confidence=confidence)
     with pytest.raises(ValueError, match="at least 99 rows, and there are 50"):
         fk.kpca_limits(model, X + 1, t2="empirical", spe="box")

@@ -243,17 +243,8 @@ def _parse(text: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]
             return _NON_FINITE_VALUES[result[_NON_FINITE]]
         return result
 
-    def constant(word: str) -> float:
-        raise ValueError(f"the literal {word}, which is not JSON")
-
-    def number(digits: str) -> float:
-        value = float(digits)
-        if not math.isfinite(value):
-            raise ValueError(f"the number {digits}, which is out of range")
-        return value
-
     try:
-        content = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant, parse_float=number)
+        content = json.loads(text.decode("utf-8"), object_pairs_hook=pairs)
         _encode(content, "header")  # refused where the writer refuses it: nested so deep that what follows may fail
     except (ValueError, TypeError, RecursionError) as error:  # TypeError: an unhashable $float
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

@@ -16,10 +16,10 @@ from ..base.rounding import EPS
 from ..rows.columns import column_labels, listed
 from ..rows.view import Rows
 from .limits import QUANTILES
-from .novelty import finite, squared_errors, t_squared
-from .projector import NewRows, scores_of
+from .novelty import squared_errors, t_squared
+from .projector import NewRows, finite, scores_of
 from .result import KPCAModel, check_model
-from .rows import new_rows, training_rows
+from .rows import known_rows, new_rows
 
 __all__ = ["Contributions", "kpca_contributions", "least_along", "statistic_of", "tried_values"]
 
@@ -170,13 +170,8 @@ def tried_values(model: KPCAModel, train: Any, purpose: str) -> np.ndarray:
         )
     if train is None and model.limits is not None:
         train = model.limits.quantiles  # whose quantiles are they themselves
-    if train is not None:
-        rows = new_rows(model, train, name="train", purpose=purpose).rows
-    elif model.projector.grows_with_n:
-        rows = training_rows(model, purpose).rows
-    elif model.projector.landmarks is not None:
-        rows = Rows(model.projector.landmarks)
-    else:
+    rows = known_rows(model, train, purpose)
+    if rows is None:
         raise ValueError(
             f"{purpose} needs the range of each column, and this model is a feature map, which holds no rows; give "
             "train=, the rows that it was fitted on, or limits (model.with_limits), which hold the ranges"

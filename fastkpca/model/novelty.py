@@ -19,13 +19,12 @@ from ..errors import LimitsWarning, warn_caller
 from ..rows.summary import sample_index
 from ..rows.view import Rows
 from .limits import QUANTILES, Limits, OrderStatistic
-from .projector import NewRows, SquaredErrors, scores_of
+from .projector import NewRows, SquaredErrors, finite, scores_of
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
 __all__ = [
     "NEAR_CEILING",
-    "finite",
     "kpca_limits",
     "kpca_spe",
     "kpca_t2",
@@ -296,19 +295,6 @@ def t_squared(model: KPCAModel, z: np.ndarray) -> np.ndarray:
     """T^2 (m,) of the scores z (m, c)."""
     with np.errstate(over="ignore", invalid="ignore"):  # refused by ``finite``
         return np.asarray(np.sum((z / np.sqrt(model.latent)) ** 2, axis=1))
-
-
-def finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray:
-    """These in the type that is returned; ValueError names the first row where that is not a finite number."""
-    with np.errstate(over="ignore"):
-        result = values.astype(dtype, copy=False)
-    if not np.isfinite(result).all():
-        row = int(np.argwhere(~np.isfinite(result))[0, 0])
-        raise ValueError(
-            f"{name} is not finite in {result.dtype} (first at row {row}): kernel values are too large there; scale X "
-            "as the training rows were, or leave that row out"
-        )
-    return result
 
 
 def squared_errors(

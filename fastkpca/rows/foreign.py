@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import DataChangedError
 from .sources import (
+    KEPT,
     LARGEST_PAGE,
     ChunkedSource,
     FileSource,
@@ -102,7 +103,7 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 def frame_source(X: Any, name: str) -> Source | None:
     """The rows of a data frame, converted when they are read; None where they are few, or lie as those of an array."""
-    if len(X.columns) * len(X) * 8 <= TableSource.kept or not (hasattr(X, "iloc") or hasattr(X, "slice")):
+    if len(X.columns) * len(X) * 8 <= KEPT or not (hasattr(X, "iloc") or hasattr(X, "slice")):
         return None
     first = from_frame(_part(X, 0, 1), name)
     if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):

@@ -32,8 +32,8 @@ __all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source
 LARGEST_PAGE = 1 << 15
 """Rows of a page, or of a tile that is only looked at, at most: what Python does for one takes as long as some thousand
 rows of few columns."""
-KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
-"""Bytes of pages that are kept: where any can be read again, and of rows that come one after the other."""
+KEPT = 1 << 25
+"""Bytes of pages that are kept of rows that come one after the other. Where any can be read again, two pages are."""
 
 
 def page_rows(row_bytes: int) -> int:
@@ -47,7 +47,7 @@ def whole_chunks(dataset: Any) -> int:
     row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
     rows = page_rows(row_bytes)
     chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
-    if chunks and chunks[0] * row_bytes <= KEPT_SEQUENTIAL:
+    if chunks and chunks[0] * row_bytes <= KEPT:
         rows = -(-rows // int(chunks[0])) * int(chunks[0])
     return rows
 
@@ -85,12 +85,13 @@ class Source:
         Passes run elsewhere, on a scheduler of Dask's.
     mapped : ndarray or None
         The memory map whose file is read.
+    kept : int
+        Bytes of the pages that are kept.
     """
 
     sequential = False
     distributed = False
     mapped: np.ndarray | None = None
-    kept = KEPT_DIRECT
     ndim = 2
 
     def __init__(self, name: str, n_samples: int | None, n_features: int, dtype: Any, rows_in_page: int | None = None):
@@ -103,7 +104,9 @@ class Source:
         self._pages: OrderedDict[int, np.ndarray] = OrderedDict()
         self._sums: dict[int, int] = {}
         self._lock = threading.RLock()
-        self._max_pages = max(2, self.kept // max(1, self.page_rows * self.row_bytes))
+        page_bytes = max(1, self.page_rows * self.row_bytes)
+        self._max_pages = max(2, KEPT // page_bytes) if self.sequential else 2
+        self.kept = self._max_pages * page_bytes
 
     @property
     def counted(self) -> bool:
@@ -190,7 +193,7 @@ class Source:
         first, last = start // self.page_rows, max(start, stop - 1) // self.page_rows
         if first == last:
             page, before = self.page(first), first * self.page_rows
-            return self._no_rows() if page is None else page[start - before : stop - before]
+            return np.empty((0, self.n_features), self.dtype) if page is None else page[start - before : stop - before]
         result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
         for i in range(first, last + 1):
             page = self.page(i)
@@ -200,9 +203,6 @@ class Source:
             result[filled : filled + len(part)] = part
             filled += len(part)
         return result[:filled]
-
-    def _no_rows(self) -> np.ndarray:
-        return np.empty((0, self.n_features), dtype=self.dtype)
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers; each page is read once, in order."""
@@ -251,8 +251,6 @@ class FileSource(Source):
     def _load(self, i: int) -> np.ndarray | None:
         start = i * self.page_rows
         stop = min(self.n_samples, start + self.page_rows)
-        if start >= stop:
-            return None
         # the last row of a strided view may end before the next would begin
         size = (stop - start - 1) * self._step + self.row_bytes
         assert self._handle is not None
@@ -291,8 +289,6 @@ class ChunkedSource(Source):
 
     def _load(self, i: int) -> np.ndarray | None:
         start = i * self.page_rows
-        if start >= self.n_samples:
-            return None
         self._expect(int(self._data.shape[0]))
         rows = np.array(self._read(start, min(self.n_samples, start + self.page_rows)), order="C")
         if rows.dtype != self.dtype or rows.shape[1:] != (self.n_features,):
@@ -376,7 +372,6 @@ class SequentialSource(Source):
     """
 
     sequential = True
-    kept = KEPT_SEQUENTIAL
 
     def __init__(
         self, name: str, start: Callable[[], Iterator], convert: Callable[[Any, str], np.ndarray], n_samples: int | None

@@ -102,7 +102,7 @@ def _longest(X: np.ndarray) -> float:
 def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) -> tuple[float, np.ndarray]:
     """(|x|^2 of the longest row of positive weight, the rows of these numbers).
 
-    A source is read in order, so its sample comes with this pass.
+    A source may be read in order only, so the sample comes with this pass.
     """
     n = rows.n_samples
 
@@ -142,11 +142,8 @@ def _square_and_sample(
         held = rows.hold()  # the sample is all rows, in their order
         return _longest(held) if square is None else square, held
     if square is None:
-        wanted = index if not rows.in_memory and sample is None else index[:0]
-        square, drawn = _largest_square(rows, rows.step, wanted, n_threads)
-        if len(wanted):
-            return square, drawn
-        sample = None if sample is None else _like_rows(sample, rows)
+        square, drawn = _largest_square(rows, rows.step, index if sample is None else index[:0], n_threads)
+        return square, drawn if sample is None else _like_rows(sample, rows)
     return square, rows.take(index) if sample is None else sample
 
 

@@ -257,8 +257,6 @@ CRAFTED = {
     "huge header length": (pack(table(), header_length=(1 << 32) - 24), "impossible"),
     "not JSON": (pack(b"\xff\xfe"), "not valid JSON"),
     "deep nesting": (pack(b"[" * 100_000), "nested too deeply|not valid JSON"),
-    "NaN literal": (pack(b'{"header": {"x": NaN}, "arrays": []}'), "literal NaN"),
-    "number out of range": (pack(b'{"header": {"x": 1e999}, "arrays": []}'), "out of range"),
     "endless integer": (pack(b'{"header": {"x": ' + b"9" * 100_000 + b'}, "arrays": []}'), "not valid JSON"),
     "key twice": (pack(b'{"header": {"x": 1, "x": 2}, "arrays": []}'), "occurs twice"),
     "bad special float": (pack(table(header={"x": {"$float": "1"}})), "malformed"),

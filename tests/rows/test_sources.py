@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ import scipy.sparse as sp
 from peak import needs_proc, peak
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.base.checks import Randomness
 from fastkpca.errors import DataChangedError
-from fastkpca.rows import scorefiles, sources
+from fastkpca.rows import foreign, scorefiles, sources
 from fastkpca.rows.convert import as_rows
-from fastkpca.rows.sources import SequentialSource, Source
+from fastkpca.rows.sources import Source
 from fastkpca.rows.summary import summarize
 
 N, D = 30000, 3
@@ -133,9 +135,14 @@ MODEL = {}
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch):
     """Else all of the rows would be kept after the first pass."""
-    monkeypatch.setattr(sources, "PAGE_BYTES", 1 << 14)
-    monkeypatch.setattr(SequentialSource, "kept", 1 << 16)
-    monkeypatch.setattr(Source, "kept", 1 << 15)
+    pages(monkeypatch, 1 << 14, 1 << 16)
+
+
+def pages(monkeypatch, size, kept):
+    rows = partial(parallel.tile_rows, entries=size, most=sources.LARGEST_PAGE)
+    monkeypatch.setattr(sources, "page_rows", rows)
+    for module in (sources, foreign):
+        monkeypatch.setattr(module, "KEPT", kept)
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -195,8 +202,7 @@ def test_gram_and_features_of_a_stream():
 
 def test_a_pass_reads_the_rows_once(monkeypatch):
     """Counting, summary and the rest: as few readings as the passes need, at any number of threads."""
-    monkeypatch.setattr(sources, "PAGE_BYTES", 1 << 18)
-    monkeypatch.setattr(SequentialSource, "kept", 1 << 22)
+    pages(monkeypatch, 1 << 18, 1 << 22)
     many = np.tile(DATA, (20, 1)) + np.float32(0.1)  # 7.2 MB
     for n_threads in (1, 3):
         X = Blocks(many, [1000])
@@ -413,7 +419,7 @@ def test_a_file_cut_short_is_an_error_and_not_the_end_of_the_process(tmp_path):
         import numpy as np, os
         import fastkpca as fk
         from fastkpca.rows import sources
-        sources.PAGE_BYTES, sources.Source.kept = 1 << 14, 1 << 15
+        sources.page_rows = lambda _: 256
         path = {str(tmp_path / "x.bin")!r}
         X = np.memmap(path, dtype=np.float32, mode="r", shape=({N}, {D}))
         def progress(name, done, total):

@@ -28,9 +28,10 @@ import scipy.sparse as sp
 import zarr
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.errors import CertificateWarning, ComponentsWarning, DataChangedError
 from fastkpca.methods import as_rows
-from fastkpca.rows import sources
+from fastkpca.rows import foreign, sources
 
 KINDS = (
     "raw map",
@@ -332,11 +333,11 @@ def out_of(rng, kind, shape, dtype, folder):
 
 def small_pages(rng):
     """Pages of few rows, and few of them kept: short files then have many."""
+    size = int(2 ** rng.integers(9, 18))
     patches = [
-        mock.patch.object(sources, "PAGE_BYTES", int(2 ** rng.integers(9, 18))),
-        mock.patch.object(sources, "KEPT_DIRECT", int(2 ** rng.integers(10, 18))),
-        mock.patch.object(sources.Source, "kept", int(2 ** rng.integers(10, 18))),
-        mock.patch.object(sources.SequentialSource, "kept", int(2 ** rng.integers(12, 22))),
+        mock.patch.object(sources, "page_rows", lambda width: parallel.tile_rows(width, entries=size)),
+        mock.patch.object(sources, "KEPT", int(2 ** rng.integers(12, 22))),
+        mock.patch.object(foreign, "KEPT", int(2 ** rng.integers(10, 18))),
     ]
     stack = contextlib.ExitStack()
     for patch in patches:

@@ -24,7 +24,17 @@ from .notebook import html_table
 from .plan import Plan
 from .reading import Projector
 
-__all__ = ["SPECTRUM", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
+__all__ = [
+    "SPECTRUM",
+    "KPCAModel",
+    "check_model",
+    "component_table",
+    "facts",
+    "leading",
+    "load",
+    "save",
+    "widest_interval",
+]
 
 LOADINGS = (
     "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
@@ -280,17 +290,9 @@ class KPCAModel:
 
     def _repr_html_(self) -> str:
         """The model in a notebook: what it is, and its components."""
-        facts = [
-            ("kernel", repr(self.kernel)),
-            ("rows and columns", f"{self.n_samples} × {self.n_features}"),
-            ("method", self.plan.method),
-            ("intervals", f"{self.bounds_text}, at most {widest_interval(self):.1e} of the largest eigenvalue wide"),
-        ]
         heads, lines = component_table(self, digits=6)
         more = f"and {len(lines) - 10} more" if len(lines) > 10 else ""
-        if not self.kernel.positive_semidefinite:
-            facts.append(("explained", f"of {self.explained_of}"))
-        return html_table("Kernel PCA", facts, heads, lines[:10], more)
+        return html_table("Kernel PCA", facts(self).items(), heads, lines[:10], more)
 
     def __reduce__(self) -> tuple:
         """For pickle and copy: the plan loses the functions of its offers."""
@@ -408,6 +410,26 @@ def _unpickled(parts: dict, plan: dict) -> KPCAModel:
 def widest_interval(model: KPCAModel, c: int | None = None) -> float:
     """The width of the widest interval, of the first c, over the largest eigenvalue."""
     return float(np.ptp(model.eigenvalue_bounds[:c], axis=1).max() / model.eigenvalues[0])
+
+
+def facts(model: KPCAModel) -> dict[str, str]:
+    """What a model is and how well its eigenvalues are known: what the command line and a notebook show."""
+    low, high = model.total_variance_bounds
+    explained = "not defined: negative eigenvalues outweigh the others"
+    if model.total_variance > 0:
+        # where the total variance is an interval, explained refers to its upper end
+        least = "at least " * (low < high * (1 - 1e-9))
+        explained = f"{least}{model.explained.sum():.3f} % of {model.explained_of}"
+    return {
+        "kernel": repr(model.kernel),
+        "method": model.plan.method,
+        "rows": str(model.n_samples),
+        "columns": str(model.n_features),
+        "components": str(model.n_components),
+        "explained": explained,
+        **({} if model.limits is None else {"limits": str(model.limits)}),
+        "intervals": f"{model.bounds_text}, at most {widest_interval(model):.1e} of the largest eigenvalue wide",
+    }
 
 
 def component_table(model: KPCAModel, digits: int) -> tuple[list[str], list[tuple[str, ...]]]:

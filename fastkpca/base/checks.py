@@ -17,23 +17,6 @@ import numpy as np
 from .caching import cached_property
 from .near import with_near
 
-__all__ = [
-    "Randomness",
-    "as_float",
-    "check_c",
-    "check_choice",
-    "check_count",
-    "check_flag",
-    "check_list",
-    "check_memory_limit",
-    "check_name",
-    "check_numbers",
-    "check_rng",
-    "check_share",
-    "check_tol",
-    "is_number",
-]
-
 
 def _whole(value: Any) -> int | None:
     """An int from anything that is a whole number and not a truth value, else None."""

@@ -30,8 +30,6 @@ import numpy as np
 from ..errors import ModelFileError
 from .atomic import atomic
 
-__all__ = ["MOST_HEADER", "read", "write"]
-
 MAGIC = b"FASTKPCA"
 VERSION = 1
 """Of the format that is written, and the only one that is read."""

@@ -22,8 +22,6 @@ from ..errors import PluginError, PluginWarning, warn_caller
 from .checks import check_flag
 from .near import did_you_mean
 
-__all__ = ["DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized"]
-
 DISTRIBUTION = "fastkpca"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 

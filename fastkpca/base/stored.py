@@ -17,8 +17,6 @@ import numpy as np
 
 from ..errors import ModelFileError
 
-__all__ = ["Record", "refusing"]
-
 _TRUTH = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
 _WHOLE = (int, np.integer)
 _NUMBER = (int, float, np.integer, np.floating)

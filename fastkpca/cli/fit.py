@@ -15,8 +15,6 @@ from .inputs import columns_of_the_file, read_table
 from .monitor import calibrated, note_of_ceiling
 from .outputs import beside, check_outputs, check_picture, row_names, score_writer
 
-__all__ = ["run_fit", "run_plan", "summary"]
-
 
 def run_fit(options: argparse.Namespace) -> None:
     from .. import plot

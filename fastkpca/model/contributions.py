@@ -21,8 +21,6 @@ from .projector import NewRows, finite, scores_of
 from .result import KPCAModel, check_model
 from .rows import known_rows, new_rows
 
-__all__ = ["Contributions", "kpca_contributions", "least_along", "statistic_of", "tried_values"]
-
 Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 

@@ -26,8 +26,6 @@ from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import rows_of
 
-__all__ = ["Importance", "kpca_importance"]
-
 STABLE = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""
 SHOWN = 12

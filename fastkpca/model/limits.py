@@ -11,8 +11,6 @@ from ..base.rounding import EPS
 from ..base.stored import Record
 from ..errors import LimitsWarning, warn_caller
 
-__all__ = ["QUANTILES", "Limits", "OrderStatistic", "read_limits"]
-
 QUANTILES = 17
 """Values of a column that contributions try first, from its smallest to its largest."""
 

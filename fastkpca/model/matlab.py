@@ -13,8 +13,6 @@ from ..kernels import kernel_state
 from .preimage import linear_preimages
 from .result import SPECTRUM, KPCAModel, check_model
 
-__all__ = ["export_mat"]
-
 LARGEST = np.iinfo(np.int32).max
 """Bytes that an array may take in the format (v5, the newest that scipy writes)."""
 _one_at_a_time = threading.Lock()

@@ -23,16 +23,6 @@ from .projector import NewRows, SquaredErrors, finite, scores_of
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
-__all__ = [
-    "NEAR_CEILING",
-    "kpca_limits",
-    "kpca_spe",
-    "kpca_t2",
-    "share_of_ceiling",
-    "squared_errors",
-    "t_squared",
-]
-
 NEAR_CEILING = 0.5
 """Share of the SPE of a row far from all others, from which on a limit is too near it."""
 

@@ -31,8 +31,6 @@ from .rows import counted, float_type, known_rows, new_rows
 from .search import Known, Search
 from .shared_map import feature_projector
 
-__all__ = ["kpca_denoise", "kpca_preimage", "linear_preimages"]
-
 
 def kpca_preimage(
     model: KPCAModel,

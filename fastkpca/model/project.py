@@ -18,8 +18,6 @@ from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import new_rows
 
-__all__ = ["kpca_project", "write_scores"]
-
 
 @overload
 def kpca_project(

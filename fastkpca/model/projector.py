@@ -10,8 +10,6 @@ import numpy as np
 from ..base.protocol import Kernel
 from ..rows.view import Rows
 
-__all__ = ["NewRows", "SquaredErrors", "finite", "scores_of"]
-
 
 class NewRows(NamedTuple):
     """Rows that a model was not made of, ready for its projector.

@@ -13,21 +13,6 @@ from ..maps.stored import restored, stored_size
 from .feature_projector import FeatureProjector
 from .sample_projector import SampleProjector
 
-__all__ = [
-    "Projector",
-    "read_info",
-    "read_kind",
-    "read_left_out",
-    "read_moments",
-    "read_names",
-    "read_projector",
-    "read_scale",
-    "read_score",
-    "read_total_variance",
-    "read_weights",
-    "restore_map",
-]
-
 Projector: TypeAlias = FeatureProjector | SampleProjector
 
 

@@ -24,18 +24,6 @@ from .notebook import html_table
 from .plan import Plan
 from .reading import Projector
 
-__all__ = [
-    "SPECTRUM",
-    "KPCAModel",
-    "check_model",
-    "component_table",
-    "facts",
-    "leading",
-    "load",
-    "save",
-    "widest_interval",
-]
-
 LOADINGS = (
     "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
     "other kernels have no loadings"

@@ -31,8 +31,6 @@ from ..maps.pivots import PivotMap
 from ..rows.summary import sample_index
 from ..rows.view import Rows
 
-__all__ = ["Ridge", "fit_ridge"]
-
 MAX_FEATURES = 1024
 """Pivots of the regression at most."""
 PIVOT_TOL, LEAST_ALPHA = float(np.square(DIFFERENCE)), float(np.sqrt(EPS))

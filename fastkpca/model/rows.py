@@ -14,8 +14,6 @@ from ..rows.view import Rows
 from .projector import NewRows
 from .result import KPCAModel, check_model
 
-__all__ = ["counted", "float_type", "known_rows", "new_rows", "rows_of", "training_rows"]
-
 
 def float_type(*types: np.dtype) -> np.dtype:
     """The type of a result: float32 where all that it is computed from is float32, else float64."""

@@ -19,8 +19,6 @@ from .descent import Descent, Target, descend, map_target, rows_target
 from .result import KPCAModel
 from .shared_map import feature_projector
 
-__all__ = ["Known", "Search"]
-
 STARTS = 3
 """How many known rows, those with the nearest scores, a descent may start from."""
 

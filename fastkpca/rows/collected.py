@@ -11,8 +11,6 @@ import numpy as np
 from ..errors import DataFileError
 from .sources import KEPT, FileSource
 
-__all__ = ["CollectedRows"]
-
 
 class CollectedRows:
     """Blocks of float64 rows, one under the other; used in a ``with`` statement.

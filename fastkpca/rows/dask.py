@@ -36,8 +36,6 @@ from .sinks import SCORES_AT_ONCE, Sink
 from .sources import SequentialSource, Source, bytes_of
 from .view import Pass, Rows, same
 
-__all__ = ["DaskSource", "dask_source"]
-
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
 

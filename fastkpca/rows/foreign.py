@@ -27,26 +27,6 @@ from .sources import (
 )
 from .view import EXACT, refuse_not_finite
 
-__all__ = [
-    "arrow_batches",
-    "arrow_types",
-    "column_names",
-    "file_source",
-    "find_source",
-    "frame_source",
-    "from_arrow",
-    "from_frame",
-    "is_arrow",
-    "is_dask",
-    "is_frame",
-    "is_iterator",
-    "is_missing",
-    "is_series",
-    "is_writeable_dataset",
-    "mapping_of",
-]
-
-
 # What an object is ------------------------------------------------------------------------------------------------
 
 

@@ -27,8 +27,6 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 
-__all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source", "TableSource", "whole_chunks"]
-
 LARGEST_PAGE = 1 << 15
 """Rows of a page, or of a tile that is only looked at, at most: what Python does for one takes as long as some thousand
 rows of few columns."""

@@ -12,8 +12,6 @@ from ..base.protocol import LARGEST, LEAST, Summary
 from ..base.rounding import EPS
 from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 
-__all__ = ["SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
-
 SAMPLE_ROWS = 4096
 """Rows of the sample that maps and plans are made from."""
 

@@ -36,8 +36,6 @@ from ..rows.convert import as_csr
 from ..rows.foreign import columns_of_words
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
-__all__ = ["KernelEstimator", "KernelTransformer", "checked_weights"]
-
 
 def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """One weight for each row, as scikit-learn checks them; None where none are given."""

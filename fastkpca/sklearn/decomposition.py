@@ -55,8 +55,6 @@ from ..solve.small import SMALL
 from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
-__all__ = ["KernelPCA"]
-
 EXACT_TOL = 1e-10
 """What tol=0 aims at. Intervals get no narrower than about 1e-11, since rounding is counted in; and a smaller aim would
 rule out feature maps, whose components are as exact, in a tenth of the time for many rows."""

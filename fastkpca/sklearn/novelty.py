@@ -20,8 +20,6 @@ from ..rows.values import check_weights
 from .base import KernelEstimator, checked_weights
 from .decomposition import KernelPCA
 
-__all__ = ["KernelPCANovelty"]
-
 COLUMNS = ("n_features_in_", "feature_names_in_")
 """What scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05

@@ -12,6 +12,7 @@ from fastkpca.products.clusters import ClusterSummation, cluster_offer
 from fastkpca.products.rates import RATE, entry_rate
 from fastkpca.rows.view import Rows
 
+
 def entries(summation):
     return summation.matmat(np.eye(summation.shape[1]))
 
@@ -55,6 +56,14 @@ def test_wrong_vectors_are_refused():
         summation.matmat(np.ones((99, 1)))
     with pytest.raises(ValueError, match="NaN"):
         summation.matmat(np.full((100, 1), np.nan))
+
+
+@pytest.mark.parametrize("tol", [0.9, 1e-2, 1e-6, 1e-11])
+def test_pairs_are_left_out_from_where_the_kernel_is_tol(tol):
+    apart = 0.3 * np.sqrt(-2.0 * np.log(tol))
+    for distance, is_near in ((apart * (1.0 - 1e-9), True), (apart * (1.0 + 1e-9), False)):
+        found = entries(ClusterSummation(Rows(np.zeros((9, 1))), Rows(np.full((9, 1), distance)), sigma=0.3, tol=tol))
+        assert (found > 0.0).all() if is_near else not found.any()
 
 
 @pytest.mark.parametrize("kind", ["uniform", "clustered"])

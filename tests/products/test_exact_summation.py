@@ -196,10 +196,12 @@ def broken(block):
 
 def test_wrong_values_are_refused():
     few, rows, big = Rows(np.ones((3, 2))), Rows(np.ones((5, 2))), Rows(np.full((5, 2), 1e200))
-    polynomial = CASES["polynomial"][0]
+    polynomial, transposed = CASES["polynomial"][0], broken(lambda _, X, Y: np.ones((len(Y), len(X))))
+    imaginary = broken(lambda _, X, Y: np.ones((len(X), len(Y))) * 1j)
+    words = r"Broken.block returned shape \(3, 5\) for tiles of 5 and 3 rows"
     for kernel, X, Y, options, error, text in (
-        (broken(lambda _, X, Y: np.ones((len(Y), len(X)))), rows, few, {}, PluginError, r"Broken.block returned shape \(3, 5\) for tiles of 5 and 3 rows"),
-        (broken(lambda _, X, Y: np.ones((len(X), len(Y))) * 1j), rows, None, {}, PluginError, "complex128"),
+        (transposed, rows, few, {}, PluginError, words),
+        (imaginary, rows, None, {}, PluginError, "complex128"),
         (broken(one_nan), rows, None, {}, ValueError, r"Broken\(\) is not finite \(first at row 4\)"),
         (polynomial, big, None, {}, ValueError, "Polynomial"),
         (polynomial, Rows(np.full((5, 2), 1e15)), None, {"dtype": np.float32}, ValueError, "overflow float32"),

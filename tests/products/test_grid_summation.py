@@ -1,4 +1,4 @@
-"""Gaussian products on a grid: the parts of its bound, which are tight, and what the attack on products is too small for."""
+"""Gaussian products on a grid: its bound, which is tight, and what the attack on products is too small for."""
 
 from __future__ import annotations
 

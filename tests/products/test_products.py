@@ -15,6 +15,8 @@ from fastkpca.products.matrix import gram_matrix
 from fastkpca.rows.view import Rows
 
 LONG = np.longdouble
+
+
 def test_long_sums_of_equal_terms():
     """Equal points with equal values: rounding of one long sum would go one way, term after term."""
     n, sigma, tol = 100000, 0.3, 2e-13

@@ -188,29 +188,6 @@ def test_draws_follow_randomly_pivoted_cholesky():
     assert chi2 < 50  # 19 degrees of freedom: one in 10^4
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_second_round_finds_a_small_far_cluster(seed):
-    """60 rows of 50000 that a sample can miss: the first map misses what only they hold, the second does not."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((50000, 3))
-    X[rng.choice(50000, 60, replace=False)] = 40.0 + 8.0 * rng.random((60, 3))
-    near = X[X[:, 0] < 2.0]
-    kernel = Gauss(sigma=1.0)
-    tol = 1e-5
-    first = pivot_map(kernel, near[:4096], tol=tol, max_features=600, rng=rng, n_samples=50000)
-    assert first.reached
-    second, before = second_round(first, Rows(X), tol=tol, max_features=600, rng=rng, n_threads=2)
-    assert before == pytest.approx(60 / 50000, rel=0.05)
-    assert second.reached
-    after = sum(second.residual(part).sum() for part in np.array_split(X, 20)) / 50000
-    assert after <= tol
-    assert 0.9 * after <= second.predicted <= 3 * after
-    # and where nothing is missed, the map is returned as it is
-    same, now = second_round(second, Rows(X), tol=tol, max_features=600, rng=rng)
-    assert same is second
-    assert now == pytest.approx(after, rel=1e-6)
-
-
 def test_second_round_same_bits_at_any_number_of_threads():
     X = np.random.default_rng(5).standard_normal((9000, 2)) * 3
     first = pivot_map(

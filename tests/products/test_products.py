@@ -60,12 +60,6 @@ def test_the_total_variance_knows_of_the_products_error():
     assert low <= exact_trace <= high
 
 
-def test_features_that_are_too_many_are_refused():
-    X = np.random.default_rng(0).random((400, 2))
-    with pytest.raises(ValueError, match="at most 100 features"):
-        fk.features(X, "gaussian", sigma=0.1, tol=1e-6, features="fourier", max_features=100)
-
-
 @pytest.mark.parametrize("n", [2, 8, 40])
 def test_never_more_components_than_centred_rows_have_directions(n):
     X = np.random.default_rng(n).random((n, 1))

@@ -119,13 +119,14 @@ def product(rng, asked):
         tol, name = None if rng.random() < 0.2 else tol, "auto" if rng.random() < 0.2 else "by name"
         text = f"{chosen!r} {layout} {A.shape} {'' if B is None else B.shape} size={size:.2g} tol={tol} {name}"
         yield name, text, None
-        sources = A if B is None else B
+        sources, K = A if B is None else B, None
         try:
             K = made(rng, chosen, A, B, tol, name)
             off = [worst_error(rng, K, chosen, A, sources), worst_error(rng, K.T, chosen, sources, A)]
         except ValueError as error:
             reachable = re.search(r"is below ([\d.e-]+), what products of \d+ terms keep", str(error))
             assert not reachable or tol <= float(reachable[1]), "refused above rounding"
+            assert K is None or re.search("finite|overflow|range of float64", str(error)), error
             yield name, text, str(error)
             return
         u = rng.standard_normal((len(sources), 2))

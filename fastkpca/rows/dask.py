@@ -291,7 +291,7 @@ class DaskSource(SequentialSource):
         self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
         self._ends = np.cumsum(X.chunks[0])
         self._start = lambda: (part.compute() for part in self._parts)
-        self._readers = []
+        self._reader = None
         self._sums_of_chunks: dict[int, int] = {}
 
     def _compare(self, seen: Sequence[_Seen]) -> None:

@@ -5,8 +5,8 @@ rows whose size depends on shape and type alone, and keeps a few of them. It tak
 first read; a page that differs later is an error, not a wrong answer. A source is never loaded whole, and pages have no
 influence on results: tiles are cut from the rows, whatever the chunks of the source.
 
-There are two kinds. Direct sources read any rows at any time. Sequential sources only read forward: for a page that all
-open readers have passed, another reader starts from the first row. The tasks of a pass ask for pages nearly in order,
+There are two kinds. Direct sources read any rows at any time. Sequential sources only read forward: for a page that the
+reader has passed, another one starts from the first row. The tasks of a pass ask for pages nearly in order,
 and pages that are asked for a little later are kept, so that a pass reads the rows once.
 
 ``foreign`` decides which source reads an object of another library.
@@ -382,7 +382,7 @@ class SequentialSource(Source):
         if head is None:
             raise ValueError(f"{name} has no rows: the iterable yields no block with any")
         super().__init__(name, n_samples, head.shape[1], head.dtype)
-        self._readers: list[_Reader] = [_Reader(chain([head], blocks))]
+        self._reader: _Reader | None = _Reader(chain([head], blocks))
 
     def _blocks(self, like: tuple[int, np.dtype] | None) -> Iterator[np.ndarray]:
         start = 0
@@ -405,27 +405,16 @@ class SequentialSource(Source):
                 yield block
 
     def _fetch(self, i: int) -> np.ndarray | None:
-        behind = [r for r in self._readers if r.next_page <= i]
-        reader = max(behind, key=lambda r: r.next_page, default=None)
-        if reader is None:
+        reader, self._reader = self._reader, None  # it is lost where it raises, or is at the end
+        if reader is None or reader.next_page > i:
             reader = _Reader(self._blocks((self.n_features, self.dtype)))
-            self._readers.append(reader)
-            if len(self._readers) > 8:
-                self._readers.remove(min((r for r in self._readers if r is not reader), key=lambda r: r.next_page))
         while True:
             number = reader.next_page
-            try:
-                page = reader.read(self.page_rows, self.n_features, self.dtype)
-                last = len(page) < self.page_rows or (self._n is not None and number >= (self._n - 1) // self.page_rows)
-                if last:
-                    more = 0 if reader.exhausted() else 1
-            except BaseException:
-                self._readers.remove(reader)
-                raise
+            page = reader.read(self.page_rows, self.n_features, self.dtype)
+            last = len(page) < self.page_rows or (self._n is not None and number >= (self._n - 1) // self.page_rows)
             if last:
-                self._readers.remove(reader)
                 n_rows = number * self.page_rows + len(page)
-                if more:
+                if not reader.exhausted():
                     raise DataChangedError(
                         f"{self.name} changed while it was read: it has more rows than the {n_rows} of an earlier pass"
                     )
@@ -434,7 +423,6 @@ class SequentialSource(Source):
             if len(page):
                 # what another task will ask for soon waits
                 self._keep(number, page)
-            if number == i:
-                return page if len(page) else None
-            if last:
-                return None
+            if number == i or last:
+                self._reader = None if last else reader
+                return page if number == i and len(page) else None

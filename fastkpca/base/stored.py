@@ -169,3 +169,7 @@ class Record:
             if low < least:
                 raise self.refuse(f"the array {name} goes down to {low}, below {least}")
         return array
+
+    def array_or_none(self, name: str, shape: tuple[int | None, ...], *, least: float = -math.inf) -> np.ndarray | None:
+        """The same where there is one of this name."""
+        return self.array(name, shape, least=least) if name in self.arrays else None

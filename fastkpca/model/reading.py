@@ -28,9 +28,9 @@ def read_names(record: Record, d: int) -> tuple[str, ...] | None:
 def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | None]:
     """(sum of the weights, weights): None where the model has no weights, or does not hold them."""
     weight_sum = None if record.get("weight_sum") is None else record.number("weight_sum", above=1.0)
-    if "sample_weight" not in record.arrays:
+    weights = record.array_or_none("sample_weight", (n,), least=0.0)
+    if weights is None:
         return weight_sum, None
-    weights = record.array("sample_weight", (n,), least=0.0)
     if weight_sum is None or not abs(float(weights.sum()) - weight_sum) <= 1e-9 * weight_sum:
         raise record.refuse(f"the sum of its weights is {float(weights.sum()):.9g}, and it states {weight_sum}")
     return weight_sum, weights
@@ -55,10 +55,8 @@ def read_total_variance(record: Record) -> dict[str, Any]:
 
 
 def read_score(record: Record, n: int, c: int, dtype: np.dtype) -> np.ndarray | None:
-    if "score" not in record.arrays:
-        return None
-    score = record.array("score", (n, c))
-    if score.dtype != dtype:
+    score = record.array_or_none("score", (n, c))
+    if score is not None and score.dtype != dtype:
         raise record.refuse(f"its scores are {score.dtype}, the model is {dtype}")
     return score
 
@@ -94,15 +92,6 @@ def read_projector(
         axes,
         mean,
     )
-
-
-def read_scale(record: Record, d: int) -> np.ndarray | None:
-    if "scale" not in record.arrays:
-        return None
-    scale = record.array("scale", (d,))
-    if not (scale > 0).all():
-        raise record.refuse("a column's scale is not positive")
-    return scale
 
 
 def read_moments(record: Record, projector: Projector) -> Moments | None:

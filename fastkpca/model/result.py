@@ -338,7 +338,7 @@ class KPCAModel:
             weight_sum=weight_sum,
             feature_names=reading.read_names(record, d),
             center=center,
-            scale=reading.read_scale(record, d),
+            scale=record.array_or_none("scale", (d,), least=np.finfo(np.float64).tiny),
             _moments=reading.read_moments(record, projector),
             _left_out=reading.read_left_out(record),
             limits=read_limits(record, d),

@@ -151,6 +151,17 @@ def _failure(results: Iterable[Any]) -> _Failed | None:
     return next((result for result in results if isinstance(result, _Failed)), None)
 
 
+def _told(work: Callable[[], Any], alone: bool) -> Any:
+    """What ``work`` returns, or its error as a value; errors of the machine are raised."""
+    try:
+        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
+            return work()
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        return _Failed(error)
+
+
 @dataclass
 class _Shared:
     """What the tasks of one graph share."""
@@ -199,15 +210,13 @@ def _leaf(
     blocks: Sequence[Any],
 ) -> Any:
     """Tasks i to i + count of the pass, combined, and the rows seen."""
-    try:
-        over = shared.over
-        with _one_at_a_time if over.alone else nullcontext():
-            rows, seen = shared.rows(first, cuts, weights, blocks)
-            return over.pack(parallel.tree_reduce(lambda j: over.task(rows, i + j), count, over.combine)), seen
-    except (MemoryError, OSError):
-        raise
-    except Exception as error:
-        return _Failed(error)
+    over = shared.over
+
+    def work() -> Any:
+        rows, seen = shared.rows(first, cuts, weights, blocks)
+        return over.pack(parallel.tree_reduce(lambda j: over.task(rows, i + j), count, over.combine)), seen
+
+    return _told(work, over.alone)
 
 
 def _join(shared: _Shared, parts: Sequence[Any]) -> Any:
@@ -232,13 +241,7 @@ def _pair(alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
     """``pair`` of two bands, or of one with itself (Y is None)."""
     if failed := _failure((X, Y)):
         return failed
-    try:
-        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
-            return pair(X[0], None if Y is None else Y[0], x, y)
-    except (MemoryError, OSError):
-        raise
-    except Exception as error:
-        return _Failed(error)
+    return _told(lambda: pair(X[0], None if Y is None else Y[0], x, y), alone)
 
 
 def _add(number: int, parts: Sequence[Any]) -> Any:

@@ -222,7 +222,7 @@ class FileSource(Source):
     """The file behind a memory map, read and not mapped.
 
     A map would count as memory of the process as it is read, and a file cut short meanwhile would end the process
-    (SIGBUS); reading says so. Pages are read by several threads at once.
+    (SIGBUS); reading says so.
     """
 
     _handle = -1  # no file is open yet
@@ -235,16 +235,6 @@ class FileSource(Source):
     def __del__(self) -> None:
         if self._handle >= 0:
             os.close(self._handle)
-
-    def page(self, i: int) -> np.ndarray | None:
-        with self._lock:
-            page = self._pages.get(i)
-        if page is None:
-            page = self._load(i)
-            if page is not None:
-                with self._lock:
-                    self._keep(i, page)
-        return page
 
     def _load(self, i: int) -> np.ndarray | None:
         start = i * self.page_rows

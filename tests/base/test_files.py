@@ -324,9 +324,12 @@ def models():
     """Name -> (model, rows): each projector and each of fastkpca's own feature maps."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
+    limited = fk.kpca(X, "gaussian", 2, sigma=1.0)
     made = {
         "rows": fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense"),
         "precomputed": fk.kpca(X @ X.T, "precomputed", 2, method="dense"),
+        "weights": fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense", sample_weight=np.arange(60.0) % 4),
+        "limits": limited.with_limits(fk.kpca_limits(limited, X + 0.1, confidence=0.9)),
         "polynomial": fk.kpca(X, "polynomial", 2, degree=2, method="features"),
         "linear": fk.kpca(X, "linear", 2, method="features"),
         "taylor": fk.kpca(X, "gaussian", 2, sigma=8.0, features="monomial", tol=1e-3),
@@ -399,6 +402,22 @@ WRONG = {
     "plan": ("rows", lambda h, a: h.update(plan=None), "the plan is None"),
     "plan without choice": ("rows", lambda h, a: h["plan"].update(candidates=[]), "not among the candidates"),
     "candidate": ("rows", lambda h, a: h["plan"]["candidates"][0].update(seconds="x"), "seconds is 'x'"),
+    "weights doubled": ("weights", lambda h, a: a["sample_weight"].__imul__(2.0), "weights"),
+    "weights missing": ("weights", lambda h, a: a.pop("sample_weight"), "sample_weight is missing"),
+    "weights of a model without": ("rows", lambda h, a: a.update(sample_weight=np.full(60, 2.0)), "weights"),
+    "sure, with a probability": ("rows", lambda h, a: h.update(failure_probability=1e-6), "failure"),
+    "probable for certain": ("rows", lambda h, a: h.update(bound_kind="probabilistic"), "failure"),
+    "probability 1.5": ("rows", lambda h, a: h.update(bound_kind="probabilistic", failure_probability=1.5), "failure"),
+    "no probability": ("rows", lambda h, a: h.update(failure_probability=None), "failure"),
+    "names too few": ("rows", lambda h, a: h.update(feature_names=["a"]), "names"),
+    "a name of a number": ("rows", lambda h, a: h.update(feature_names=["a", 3]), "names"),
+    "names a string": ("rows", lambda h, a: h.update(feature_names="ab"), "names"),
+    "a name a list": ("rows", lambda h, a: h.update(feature_names=[["a"], "b"]), "names"),
+    "confidence": ("limits", lambda h, a: h["limits"].update(confidence=1.5), "the limits"),
+    "limit a word": ("limits", lambda h, a: h["limits"].update(t2="a"), "the limits"),
+    "joint a number": ("limits", lambda h, a: h["limits"].update(joint=1), "the limits"),
+    "calibration": ("limits", lambda h, a: h["limits"].update(n_calibration=7), "the limits"),
+    "method of limits": ("limits", lambda h, a: h["limits"].update(t2_method="x"), "the limits"),
     "row numbers": ("precomputed", lambda h, a: a["X"].__setitem__(2, 7.0), "not their numbers"),
     "degree huge": ("polynomial", lambda h, a: h["map"].update(degree=2**40), "degree is"),
     "d huge": ("polynomial", lambda h, a: h["map"].update(d=2**30), "rows of 1073741824 columns"),

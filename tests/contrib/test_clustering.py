@@ -7,7 +7,6 @@ import pytest
 from clustering_cases import difference
 from kernels_contrib.clustering import assign, kernel_kmeans
 from kernels_contrib.diffusion import diffusion_map, spectral_clustering
-from kernels_contrib.methods.partition import share_that_may_differ
 from sklearn.cluster import KMeans, SpectralClustering
 
 import fastkpca as fk
@@ -148,29 +147,6 @@ def test_an_equal_gap_is_not_proved_to_be_the_largest():
     assert model.info["number"] == "not proved to have the largest gap"
 
 
-def test_the_share_that_may_differ():
-    """The lemma on two clusterings, for random ones of rows with weights: eps as defined, t by all matchings."""
-    rng, closest = np.random.default_rng(4), np.inf
-    for _ in range(3000):
-        k, n = int(rng.integers(2, 5)), int(rng.integers(6, 40))
-        w = rng.random(n) ** rng.choice([0.1, 2.0])
-        a = np.append(np.arange(k), rng.integers(k, size=n - k))
-        moved = rng.random(n) < rng.choice([0.05, 0.1, 0.3])
-        b = np.where(moved, rng.integers(k, size=n), a)
-        if len(np.unique(b)) < k:
-            continue
-        m = np.zeros((k, k))
-        np.add.at(m, (a, b), w)
-        eps = k - float((m**2 / m.sum(axis=1, keepdims=True) / m.sum(axis=0)).sum())
-        t = difference(a, b[None], w, k)[0]
-        bound = share_that_may_differ(max(eps, 0.0), m.sum(axis=1).max() / w.sum())
-        assert t <= bound + 1e-12
-        closest = min(closest, bound / t if t > 0 else np.inf)
-    assert closest < 1.3  # and not far above what happens
-    assert share_that_may_differ(1.0, 0.5) == 1.0
-    assert abs(share_that_may_differ(0.5 - 1e-12, 0.4) - share_that_may_differ(0.5, 0.4)) < 1e-5
-
-
 def test_vacuous_certificates_say_so():
     noise = np.random.default_rng(5).standard_normal((300, 20))
     model = kernel_kmeans(noise, "gaussian", 5)
@@ -275,27 +251,6 @@ def test_rows_far_from_all_others_have_no_place():
 def test_numbers_of_a_diffusion_map(name, value):
     with pytest.raises(ValueError, match=f"{name} is"):
         diffusion_map(X, "gaussian", 2, **{name: value})
-
-
-@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering, diffusion_map])
-def test_rows_that_are_none(fit):
-    for shape in ((0, 2), (0, 0), (0,), (3, 0)):
-        with pytest.raises(ValueError):
-            fit(np.zeros(shape), "gaussian", 2)
-    for wrong, text in ((np.nan, "NaN"), (np.inf, "infinit")):
-        rows = X.copy()
-        rows[5, 1] = wrong
-        with pytest.raises(ValueError, match=f"(?i){text}.*row 5"):
-            fit(rows, "gaussian", 2)
-    masked = np.ma.masked_array(X, np.zeros(X.shape, dtype=bool))
-    masked[3, 1] = np.ma.masked
-    with pytest.raises(ValueError, match="masked"):
-        fit(masked, "gaussian", 2)
-    with pytest.raises(ValueError, match="sample_weight"):
-        fit(X, "gaussian", 2, sample_weight=-WEIGHTS)
-    model = fit(X, "gaussian", 2)
-    with pytest.raises(ValueError, match="columns"):
-        (model.project if fit is diffusion_map else model.predict)(X[:, :2])
 
 
 def test_models_are_told_apart():

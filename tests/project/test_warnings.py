@@ -262,13 +262,6 @@ def test_a_probability_is_on_the_model_and_no_warning_where_tol_is_met(tmp_path)
             assert again.failure_probability == found.failure_probability and repr(again) == repr(found)
 
 
-def test_a_file_whose_probability_contradicts_its_kind_is_refused():
-    header, arrays = fk.kpca(X, "gaussian", 2, sigma=1.0).state()
-    for kind, wrong in (("guaranteed", 1e-6), ("probabilistic", 0.0), ("probabilistic", 1.5), ("guaranteed", None)):
-        with pytest.raises(fk.errors.ModelFileError, match="failure"):
-            fk.KPCAModel.from_state(header | {"bound_kind": kind, "failure_probability": wrong}, arrays)
-
-
 def test_estimators_in_threads_leave_the_filters_alone():
     """``catch_warnings`` in two threads at once may leave its filter behind for good."""
     pytest.importorskip("sklearn")

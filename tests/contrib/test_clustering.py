@@ -7,6 +7,7 @@ import pytest
 from clustering_cases import difference
 from kernels_contrib.clustering import assign, kernel_kmeans
 from kernels_contrib.diffusion import diffusion_map, spectral_clustering
+from kernels_contrib.methods.partition import share_that_may_differ
 from sklearn.cluster import KMeans, SpectralClustering
 
 import fastkpca as fk
@@ -145,6 +146,29 @@ def test_an_equal_gap_is_not_proved_to_be_the_largest():
     blocks = np.kron(np.eye(6), np.ones((5, 5)))
     model = spectral_clustering(blocks, "precomputed", max_groups=4)
     assert model.info["number"] == "not proved to have the largest gap"
+
+
+def test_the_share_that_may_differ():
+    """The lemma on two clusterings, for random ones of rows with weights: eps as defined, t by all matchings."""
+    rng, closest = np.random.default_rng(4), np.inf
+    for _ in range(3000):
+        k, n = int(rng.integers(2, 5)), int(rng.integers(6, 40))
+        w = rng.random(n) ** rng.choice([0.1, 2.0])
+        a = np.append(np.arange(k), rng.integers(k, size=n - k))
+        moved = rng.random(n) < rng.choice([0.05, 0.1, 0.3])
+        b = np.where(moved, rng.integers(k, size=n), a)
+        if len(np.unique(b)) < k:
+            continue
+        m = np.zeros((k, k))
+        np.add.at(m, (a, b), w)
+        eps = k - float((m**2 / m.sum(axis=1, keepdims=True) / m.sum(axis=0)).sum())
+        t = difference(a, b[None], w, k)[0]
+        bound = share_that_may_differ(max(eps, 0.0), m.sum(axis=1).max() / w.sum())
+        assert t <= bound + 1e-12
+        closest = min(closest, bound / t if t > 0 else np.inf)
+    assert closest < 1.3  # and not far above what happens
+    assert share_that_may_differ(1.0, 0.5) == 1.0
+    assert abs(share_that_may_differ(0.5 - 1e-12, 0.4) - share_that_may_differ(0.5, 0.4)) < 1e-5
 
 
 def test_vacuous_certificates_say_so():

@@ -114,13 +114,6 @@ def test_as_scikit_learn_has_them():
 def test_spellings_and_errors():
     assert get_kernel("matern") == get_kernel("matern", nu=1.5)
     assert get_kernel("matern", alpha=2.2, gamma=0.3) == get_kernel("matern", nu=2.2, length_scale=0.3)
-    # the definition in those letters
-    r, alpha, gamma = 0.7, 2.2, 0.3
-    value = get_kernel("matern", alpha=alpha, gamma=gamma).block(np.zeros((1, 1)), np.array([[r]]))[0, 0]
-    t = mpmath.sqrt(2 * mpmath.mpf(alpha)) * r / gamma
-    assert value == pytest.approx(
-        float(2 ** (1 - mpmath.mpf(alpha)) / mpmath.gamma(alpha) * t**alpha * mpmath.besselk(alpha, t)), rel=1e-13
-    )
     with pytest.raises(TypeError, match="two spellings of one parameter"):
         get_kernel("matern", nu=1.5, alpha=1.5)
     for name in ("nu", "length_scale"):

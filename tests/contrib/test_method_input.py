@@ -14,7 +14,7 @@ from kernels_contrib.diffusion import diffusion_map, spectral_clustering
 from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.hsic import hsic_test
 from kernels_contrib.kbda import kbda
-from kernels_contrib.kica import kica, kica_contrast, kica_project
+from kernels_contrib.kica import kica, kica_contrast
 from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict
 from kernels_contrib.logistic import kernel_logistic
 from kernels_contrib.mmd import mmd_test
@@ -167,27 +167,6 @@ def test_threads_of_a_prediction(name):
     for wrong, error in ((0, ValueError), (-1, ValueError), ("x", TypeError), (1.5, TypeError)):
         with pytest.raises(error, match="n_threads is"):
             call(X, n_threads=wrong)
-
-
-def test_other_parameters():
-    with pytest.raises(ValueError, match="features_tol is 2"):
-        kernel_logistic(X, Y, features_tol=2)
-    with pytest.raises(ValueError, match="logistic_tol is 0"):
-        kernel_pc_logistic(X, Y, logistic_tol=0)
-    with pytest.raises(TypeError, match="max_iterations is 'x'"):
-        kernel_pc_logistic(X, Y, max_iterations="x")
-    with pytest.raises(TypeError, match="regularization is True"):
-        kernel_pc_logistic(X, Y, regularization=True)
-    for option in ("averaged", "shuffle"):
-        with pytest.raises(TypeError, match=f"{option} is 'x'; give True or False"):
-            kernel_perceptron(X, Y, **{option: "x"})
-    for fit in (kernel_perceptron, FITS["kica"]):
-        with pytest.raises(TypeError, match="rng is 'x'"):
-            fit(X, Y, rng="x")
-    with pytest.raises(ValueError, match=r"t has shape \(40, 0\)"):
-        kernel_pcr(X, np.zeros((40, 0)))
-    with pytest.raises(TypeError, match=r"give what .* kica\(\) or diffusion_map\(\) returned"):
-        kica_project(None, X)
 
 
 def test_large_numbers_that_mean_something():

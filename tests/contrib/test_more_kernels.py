@@ -22,7 +22,6 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 
 import fastkpca as fk
-from fastkpca.errors import KernelParameterError
 from fastkpca.testing import check_kernel
 
 RNG = np.random.default_rng(0)
@@ -153,25 +152,3 @@ def test_the_spectrum_kernel_counts_pieces(length, normalized):
     values = Spectrum(length=length, normalized=normalized).block(texts, texts[::2])
     exact = [[spectrum(x, y, length, normalized) for y in texts[::2]] for x in texts]
     np.testing.assert_allclose(values, exact, rtol=1e-14, atol=1e-15)
-
-
-def test_rows_and_parameters_that_will_not_do():
-    for kernel in ("chi_squared", "intersection"):
-        with pytest.raises(KernelParameterError, match="histograms are not negative"):
-            fk.kpca(ROWS, kernel, 2)
-        model = fk.kpca(HISTOGRAMS, kernel, 2)
-        with pytest.raises(KernelParameterError, match="histograms are not negative"):
-            fk.kpca_project(model, -HISTOGRAMS)
-    with pytest.raises(KernelParameterError, match="all rows of X are equal"):
-        fk.kpca(np.ones((10, 3)), "chi_squared", 2)
-    with pytest.raises(KernelParameterError, match="rows have 4 columns"):
-        fk.kpca(ROWS, "anova", 2, degree=5)
-    with pytest.raises(KernelParameterError, match="sigma is -1"):
-        Anova(sigma=-1)
-    with pytest.raises(KernelParameterError, match="gamma is 0"):
-        ChiSquared(gamma=0)
-    for wrong, error in (({"length": 0}, ValueError), ({"length": "x"}, TypeError), ({"normalized": 2}, TypeError)):
-        with pytest.raises(error):
-            Spectrum(**wrong)
-    with pytest.raises(KernelParameterError, match="takes strings; found an object of type bytes"):
-        fk.kpca([b"abc", b"abd", b"bcd"], "spectrum", 1)

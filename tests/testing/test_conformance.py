@@ -12,6 +12,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from child import child
 from good_kernels import Good, GoodMap, GoodProduct, Plain
 from kernel_rows import own_rows
 from scipy.spatial.distance import cdist
@@ -595,7 +596,7 @@ def test_in_a_suite_of_the_authors_own(tmp_path):
 
 def test_pytest_is_not_needed_for_the_import():
     code = "import sys, fastkpca.testing; assert 'pytest' not in sys.modules; fastkpca.testing.check_kernel('tanh')"
-    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+    child(code)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,31 +31,6 @@ from .ridge import kernel_ridge
 
 __all__ = ["KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor", "Projector"]
 
-_KERNEL = [str, callable, HasMethods("block")]
-_COUNT = [Interval(Integral, 1, None, closed="left")]
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
-CONSTRAINTS: dict[str, list[Any]] = {
-    "C": _POSITIVE,
-    "alpha": _POSITIVE,
-    "coef0": [Interval(Real, None, None, closed="neither")],
-    "degree": [Interval(Real, 0, None, closed="left")],
-    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})],
-    "kernel": _KERNEL,
-    "kernel_params": [dict],
-    "kernel_y": _KERNEL,
-    "max_features": _COUNT,
-    "max_iter": _COUNT,
-    "method": [StrOptions({"auto", "features", "gram"})],
-    "n_clusters": [*_COUNT, None],
-    "n_components": _COUNT,
-    "n_jobs": [Integral],
-    "penalty": [StrOptions({"coefficients", "norm"})],
-    "random_state": ["random_state"],
-    "regularization": _POSITIVE,
-    "tol": [Interval(Real, 0, 1, closed="neither")],
-}
-"""What the parameters of these estimators may be; also None where that is the default."""
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MedianWidth(KernelEstimator):
@@ -63,6 +38,28 @@ class MedianWidth(KernelEstimator):
 
     The fields of an estimator are its parameters: ``dataclass`` writes the ``__init__`` that scikit-learn reads.
     """
+
+    _constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})],
+        "kernel": [str, callable, HasMethods("block")],
+        "kernel_params": [dict],
+        "kernel_y": [str, callable, HasMethods("block")],
+        "max_features": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "method": [StrOptions({"auto", "features", "gram"})],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral],
+        "penalty": [StrOptions({"coefficients", "norm"})],
+        "random_state": ["random_state"],
+        "regularization": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+    }
+    """What the parameters of these estimators may be; also None where that is the default."""
 
     kernel: Any = "rbf"
     gamma: float | str | None = None
@@ -77,7 +74,7 @@ class MedianWidth(KernelEstimator):
         super().__init_subclass__(**options)
         cls._parameter_constraints = {
             name: constraint if getattr(cls, name) is not None else [*constraint, None]
-            for name, constraint in CONSTRAINTS.items()
+            for name, constraint in cls._constraints.items()
             if hasattr(cls, name)
         }
 

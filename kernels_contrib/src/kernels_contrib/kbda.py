@@ -13,9 +13,8 @@ import numpy as np
 from fastkpca.methods import check_count
 
 from .methods import stored
-from .methods.base import KernelMethod, Projection, project
-from .methods.discriminant import Groups, fit_directions
-from .methods.functions import KernelFunction, function
+from .methods.base import project
+from .methods.discriminant import DirectionsModel, Groups, fit_directions
 from .methods.labels import subset
 from .methods.options import FitOptions
 from .methods.products import training_rows
@@ -26,7 +25,7 @@ kbda_project = project
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KBDAModel(KernelMethod, Projection):
+class KBDAModel(DirectionsModel):
     """Biased discriminant directions.
 
     Attributes
@@ -45,16 +44,7 @@ class KBDAModel(KernelMethod, Projection):
 
     made_by = "kbda()"
 
-    quotients: np.ndarray = field(metadata=stored.array("k"))
-    regularization: float = field(metadata=stored.number(least=0.0))
-    penalty: str = field(metadata=stored.text("coefficients", "norm"))
-    function: KernelFunction = field(metadata=function("k"))
-    n_samples: int = field(metadata=stored.count())
     n_positive: int = field(metadata=stored.count())
-
-    @property
-    def n_components(self) -> int:
-        return len(self.quotients)
 
     def facts(self) -> list[str]:
         return [
@@ -116,7 +106,7 @@ def kbda(
     n_others = n - int(positive_rows.sum())
     if c > n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
-    problem, fitted = fit_directions(
+    fields, _ = fit_directions(
         X,
         FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
         regularization,
@@ -125,13 +115,4 @@ def kbda(
         Groups((~positive_rows).astype(np.intp), 1, positive_rows / (n - n_others)),
         c,
     )
-    return KBDAModel(
-        quotients=fitted.quotients,
-        kernel=problem.products.kernel.unbound(),
-        regularization=problem.mu,
-        penalty=penalty,
-        function=fitted.function,
-        n_samples=n,
-        n_positive=n - n_others,
-        info=problem.products.info | fitted.info,
-    )
+    return KBDAModel(n_positive=n - n_others, **fields)

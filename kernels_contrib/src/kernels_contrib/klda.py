@@ -16,9 +16,9 @@ from fastkpca.base.rounding import EPS
 from fastkpca.methods import check_count, check_numbers
 
 from .methods import stored
-from .methods.base import KernelMethod, Projection, project
-from .methods.discriminant import Groups, fit_directions, signs
-from .methods.functions import ComponentFunction, KernelFunction, function
+from .methods.base import project
+from .methods.discriminant import DirectionsModel, Groups, fit_directions, signs
+from .methods.functions import ComponentFunction
 from .methods.labels import class_codes
 from .methods.options import FitOptions, regularization_strength
 from .methods.products import training_rows
@@ -29,7 +29,7 @@ klda_project = project
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KLDAModel(KernelMethod, Projection):
+class KLDAModel(DirectionsModel):
     """Discriminant directions.
 
     Attributes
@@ -62,15 +62,6 @@ class KLDAModel(KernelMethod, Projection):
     counts: np.ndarray = field(metadata=stored.array("C", kind="iu", least=1))
     class_means: np.ndarray = field(metadata=stored.array("Ck"))
     within: np.ndarray = field(metadata=stored.array("kk"))
-    quotients: np.ndarray = field(metadata=stored.array("k"))
-    regularization: float = field(metadata=stored.number(least=0.0))
-    penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
-    function: KernelFunction = field(metadata=function("k"))
-    n_samples: int = field(metadata=stored.count())
-
-    @property
-    def n_components(self) -> int:
-        return len(self.quotients)
 
     def predict(self, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
         """As ``klda_predict``."""
@@ -151,7 +142,7 @@ def klda(
     X = training_rows(X, "klda")
     classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
     c = _check_c(c, len(classes))
-    problem, fitted = fit_directions(
+    fields, fitted = fit_directions(
         X,
         FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
         regularization,
@@ -165,13 +156,7 @@ def klda(
         counts=np.bincount(codes),
         class_means=fitted.means,
         within=fitted.within,
-        quotients=fitted.quotients,
-        kernel=problem.products.kernel.unbound(),
-        regularization=problem.mu,
-        penalty=penalty,
-        function=fitted.function,
-        n_samples=len(codes),
-        info=problem.products.info | fitted.info,
+        **fields,
     )
 
 

@@ -20,7 +20,7 @@ and the quotient is left to be maximised over the span of the columns of a, wher
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,13 @@ from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
 from fastkpca.methods import check_choice, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
-from .functions import KernelFunction
+from . import stored
+from .base import KernelMethod, Projection
+from .functions import KernelFunction, function
 from .options import FitOptions, regularization_strength
 from .products import HELD, Products, class_moments, products_for, small_features
 
-__all__ = ["FittedDirections", "Groups", "Penalised", "fit_directions", "preconditioner", "signs"]
+__all__ = ["DirectionsModel", "FittedDirections", "Groups", "Penalised", "fit_directions", "preconditioner", "signs"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -178,6 +180,21 @@ class Groups:
         return int(np.sum(self.codes < self.held)) - self.held
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DirectionsModel(KernelMethod, Projection):
+    """What both methods return; the attributes are theirs."""
+
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+
+    @property
+    def n_components(self) -> int:
+        return len(self.quotients)
+
+
 @dataclass(frozen=True)
 class FittedDirections:
     """The function that projects new rows, the quotients, a description of the fit, and of the training rows'
@@ -198,8 +215,11 @@ def fit_directions(
     max_iterations: Any,
     groups: Groups,
     c: int,
-) -> tuple[Penalised, FittedDirections]:
-    """Directions through features or products: a map chosen on some rows first, on all where that missed too much."""
+) -> tuple[dict[str, Any], FittedDirections]:
+    """The fields of a ``DirectionsModel``, through features or products, and what else was found.
+
+    A map is chosen on some rows first, on all where that missed too much.
+    """
     max_iterations = check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(X, options, draft=draft)
@@ -216,7 +236,16 @@ def fit_directions(
             "allows more steps, a larger tol asks for less",
             AccuracyWarning,
         )
-    return problem, fitted
+    fields = {
+        "quotients": fitted.quotients,
+        "kernel": products.kernel.unbound(),
+        "regularization": mu,
+        "penalty": penalty,
+        "function": fitted.function,
+        "n_samples": len(groups.codes),
+        "info": products.info | fitted.info,
+    }
+    return fields, fitted
 
 
 def signs(means: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from instruction_sets import each_instruction_set
+from reference import lagrange
 
 from fastkpca._core import boxes
 from fastkpca.products.grid import interpolate, spread
@@ -21,12 +22,8 @@ def matrix(grid, X):
         t = (X[:, c].astype(np.longdouble) - grid.low[c]) / grid.side[c]
         box = np.clip(np.floor(t), 0, grid.counts[c] - 1).astype(int)
         s, z = 2 * (t - box) - 1, boxes.chebyshev_nodes(grid.orders[c]).astype(np.longdouble)
-        values = np.ones((len(X), len(z)), dtype=np.longdouble)
-        for k in range(len(z)):
-            for j in set(range(len(z))) - {k}:
-                values[:, k] *= (s - z[j]) / (z[k] - z[j])
         axis = np.zeros((len(X), grid.shape[c]), dtype=np.longdouble)
-        axis[np.arange(len(X))[:, None], box[:, None] * len(z) + np.arange(len(z))] = values
+        axis[np.arange(len(X))[:, None], box[:, None] * len(z) + np.arange(len(z))] = lagrange(s, z)
         L = (L[:, :, None] * axis[:, None, :]).reshape(len(X), -1)
     return L
 
@@ -83,16 +80,6 @@ def test_runs_of_points_add_up(isa, d):
         grid.add(edges, flat)
         np.testing.assert_allclose(flat, whole.ravel(), atol=1e-13)
     assert np.isfinite(values).all()
-
-
-@pytest.mark.parametrize("order", [3, 7, 10, 16])
-def test_columns_read_off_together_equal_those_read_off_alone(isa, order):
-    rng = np.random.default_rng(order)
-    grid = boxes.Grid(np.zeros(3), np.full(3, 0.5), [2] * 3, [order] * 3)
-    points, A = grid.sort(rng.random((77, 3))), rng.standard_normal((5, *grid.shape))
-    together = interpolate(grid, points, A)
-    for j in range(5):
-        assert np.array_equal(interpolate(grid, points, A[j : j + 1])[:, 0], together[:, j])
 
 
 def test_sort():

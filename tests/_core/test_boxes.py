@@ -103,32 +103,22 @@ def test_nodes(order):
     np.testing.assert_array_equal(z, -z[::-1])
 
 
-@pytest.mark.parametrize(
-    "low, side, counts, orders",
-    [
-        ([0], [1], [0], [3]),
-        ([0], [1], [1], [17]),
-        ([0], [0], [1], [3]),
-        ([0, 0], [1], [1], [3]),
-        ([0], [np.inf], [1], [3]),
-    ],
-)
-def test_bad_grids(low, side, counts, orders):
-    with pytest.raises(ValueError, match="counts|side|axes"):
-        boxes.Grid(low, side, counts, orders)
-
-
-def test_bad_arrays():
-    grid = boxes.Grid([0.0], [1.0], [2], [3])
+def test_bad_grids_and_arrays():
+    grid, one = boxes.Grid([0.0], [1.0], [2], [3]), np.ones((7, 1))
     points = grid.sort(np.linspace(0, 2, 7)[:, None])
-    with pytest.raises(ValueError, match="nodal array"):
-        grid.spread(points, np.ones((7, 1)), np.zeros(5), 0, 7)
-    with pytest.raises(ValueError, match="rows of U"):
-        grid.spread(points, np.ones((6, 1)), np.zeros(6), 0, 6)
-    with pytest.raises(ValueError, match="points 0 to 8"):
-        grid.interpolate(points, np.zeros(6), np.ones((7, 1)), 0, 8)
-    with pytest.raises(ValueError, match="rows of 2"):
-        grid.sort(np.ones((3, 2)))
+    for call, text in (
+        (lambda: boxes.Grid([0], [1], [0], [3]), "counts"),
+        (lambda: boxes.Grid([0], [1], [1], [17]), "counts|axes"),
+        (lambda: boxes.Grid([0], [0], [1], [3]), "side"),
+        (lambda: boxes.Grid([0, 0], [1], [1], [3]), "counts|side|axes"),
+        (lambda: boxes.Grid([0], [np.inf], [1], [3]), "side"),
+        (lambda: grid.spread(points, one, np.zeros(5), 0, 7), "nodal array"),
+        (lambda: grid.spread(points, one[1:], np.zeros(6), 0, 6), "rows of U"),
+        (lambda: grid.interpolate(points, np.zeros(6), one, 0, 8), "points 0 to 8"),
+        (lambda: grid.sort(np.ones((3, 2))), "rows of 2"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()
 
 
 def test_a_nodal_array_may_hold_some_boxes_of_the_first_axis(isa):

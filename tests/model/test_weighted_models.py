@@ -188,16 +188,15 @@ def test_precomputed_matrices(method, tmp_path):
 
 
 @pytest.mark.parametrize("route", ["monomial, gaussian", "pivots, gaussian", "monomial, polynomial"])
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
 def test_merged_and_updated_models(route, tmp_path):
     X, w, new = data()
     first = fit(route, X[:50], w[:50], keep_moments=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
-        merged = fk.kpca_merge(first, fit_like(first, X[50:], w[50:]))
-        fk.save(fk.kpca_update(first, X[50:], sample_weight=w[50:]), tmp_path / "model.kpca")
-        updated = fk.load(tmp_path / "model.kpca")
-        repeated = fk.kpca_update(first, np.repeat(X[50:], w[50:].astype(int), axis=0))
-        small = fk.kpca_update(fit_like(first, X[:50], 0.1 * w[:50]), X[50:], sample_weight=0.1 * w[50:])
+    merged = fk.kpca_merge(first, fit_like(first, X[50:], w[50:]))
+    fk.save(fk.kpca_update(first, X[50:], sample_weight=w[50:]), tmp_path / "model.kpca")
+    updated = fk.load(tmp_path / "model.kpca")
+    repeated = fk.kpca_update(first, np.repeat(X[50:], w[50:].astype(int), axis=0))
+    small = fk.kpca_update(fit_like(first, X[:50], 0.1 * w[:50]), X[50:], sample_weight=0.1 * w[50:])
     whole = fit(route, X, w)
     assert merged.weight_sum == updated.weight_sum == repeated.weight_sum == w.sum()
     for model in (merged, updated, repeated):

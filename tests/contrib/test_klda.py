@@ -214,7 +214,7 @@ def test_kbda_is_the_dense_solution(method, penalty, n, kernel):
     k = (lambda A, B: gram("gaussian", A, B, sigma=1.5)) if kernel == "gaussian" else polynomial
     parameters = {"sigma": 1.5} if kernel == "gaussian" else {"degree": 2}
     alpha, quotients = dense_kbda(k(X, X), positive, 0.1, penalty, 3)
-    model = kbda(X, positive, kernel, 3, regularization=0.1, penalty=penalty, method=method, tol=1e-11, **parameters)
+    model = kbda(X, positive, kernel, 3, regularization=0.1, penalty=penalty, method=method, tol=1e-10, **parameters)
     np.testing.assert_allclose(model.quotients, quotients, rtol=1e-5)
     new = sample(20, classes=3, seed=1)[0]
     reference = (k(new, X) - k(X[positive], X).mean(axis=0)) @ alpha * np.sqrt(positive.sum() - 1)

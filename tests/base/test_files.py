@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import struct
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -459,6 +461,11 @@ def test_untouched_models_come_back(models, tmp_path):
         np.testing.assert_array_equal(fk.kpca_project(again, X), fk.kpca_project(model, X), err_msg=name)
         assert repr(again) == repr(model) and str(again.plan) == str(model.plan)
         np.testing.assert_array_equal(again.score, model.score)
+        if name in ("rows", "weights", "limits", "fourier"):
+            for copy in (again, pickle.loads(pickle.dumps(model))):
+                assert copy.count == model.count and copy.limits == model.limits
+                for of in (fk.kpca_t2, partial(fk.kpca_spe, bounds=True), fk.kpca_denoise):
+                    np.testing.assert_equal(of(copy, X), of(model, X))
 
 
 def test_nothing_large_is_made_of_what_a_header_says(models, tmp_path):

@@ -20,3 +20,27 @@ def run(capsys):
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def fine(run):
+    """fine(arguments) -> stdout, of a command that has nothing to say beside it."""
+
+    def call(*arguments):
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, "")
+        return out
+
+    return call
+
+
+@pytest.fixture
+def fails(run):
+    """fails(arguments) -> stderr, of a command that gives up and prints nothing."""
+
+    def call(*arguments):
+        code, out, err = run(*arguments)
+        assert (code, out) == (1, "")
+        return err
+
+    return call

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data import look
+from exact_kernels import exact_matrix
 from places import ROOT
 
 import fastkpca
@@ -127,6 +128,26 @@ def test_needs_a_length_scale_before_values():
         get_kernel("laplacian").block(np.eye(2), np.eye(2))
     with pytest.raises(TypeError, match="two spellings of one parameter"):
         get_kernel("laplacian", length_scale=1.0, gamma=1.0)
+
+
+STATING = [("laplacian", {}), ("rational_quadratic", {"alpha": 0.7}), *(("matern", {"nu": nu}) for nu in (1.5, 2.2))]
+
+
+@pytest.mark.parametrize("far", [1.0, 1e6])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("name", "given"), STATING)
+def test_values_are_within_the_stated_error(attack, name, given, dtype, far):
+    """The shift is subtracted before the kernel sees the rows, which moves those far from it."""
+    rng = attack.rng(f"{name} far", 0)
+    X = far * rng.standard_normal((3, 4))[rng.integers(3, size=40)] + rng.standard_normal((40, 4))
+    X[:5] = X[5:10] + 10.0 ** rng.uniform(-12, -3, (5, 1)) * rng.standard_normal((5, 4))
+    rows, data = look(X)
+    kernel, Z = get_kernel(name, length_scale=2.0, **given), rows.all().astype(dtype)
+    seen = X if dtype == np.float64 else Z
+    error = np.abs(kernel.block(Z, Z) - exact_matrix(name, given | {"length_scale": 2.0}, seen)[0]).max()
+    allowed = kernel.entry_error(data, np.dtype(dtype))
+    assert error <= allowed < (1e-5 if dtype == np.float32 else 1e-8)
+    assert dtype == np.float32 or far == 1.0 or error > 1e-12
 
 
 @pytest.mark.parametrize("name", ["matern", "rational_quadratic"])

@@ -1,6 +1,7 @@
 """kernels_contrib.sklearn: scikit-learn's checks; the numbers are those of the functions, and of others."""
 
 import pickle
+from functools import partial
 from operator import methodcaller
 
 import numpy as np
@@ -13,7 +14,7 @@ pytest.importorskip("sklearn")
 from kernels_contrib.cca import kernel_cca
 from kernels_contrib.clustering import kernel_kmeans
 from kernels_contrib.diffusion import spectral_clustering
-from kernels_contrib.klda import klda, klda_predict, klda_probability
+from kernels_contrib.klda import klda, klda_probability
 from kernels_contrib.logistic import kernel_logistic
 from kernels_contrib.pls import kernel_pls
 from kernels_contrib.ridge import kernel_ridge
@@ -86,16 +87,6 @@ def test_the_default_width_suits_columns_of_any_scale(cls):
         cls(gamma="auto").fit(A, a)
 
 
-def test_klda_is_klda():
-    ours = KLDA(gamma=0.1, regularization=0.5, penalty="norm").fit(X, NAMES)
-    model = klda(X, NAMES, "gaussian", gamma=0.1, regularization=0.5, penalty="norm")
-    np.testing.assert_allclose(ours.transform(X), model.project(X), rtol=1e-9, atol=1e-9)
-    assert (ours.predict(X) == klda_predict(model, X)).all()
-    np.testing.assert_allclose(ours.predict_proba(X), klda_probability(model, X), rtol=1e-9)
-    assert ours.get_feature_names_out().tolist() == ["klda0", "klda1"]
-    assert ours.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-
-
 def test_probabilities_are_those_of_normal_classes_with_their_pooled_covariance():
     # the linear kernel and next to no penalty: linear discriminant analysis
     ours = KLDA(kernel="linear", regularization=1e-9, penalty="norm").fit(X, Y)
@@ -116,36 +107,10 @@ def test_probabilities_are_those_of_normal_classes_with_their_pooled_covariance(
         klda_probability(ours, X)
 
 
-@pytest.mark.parametrize("rows", [slice(None), slice(50, None)], ids=["three classes", "two"])
-def test_kernel_logistic_regression_is_kernel_logistic(rows):
-    ours = KernelLogisticRegression(C=2.0, gamma=0.1).fit(X[rows], NAMES[rows])
-    model = kernel_logistic(X[rows], NAMES[rows], "gaussian", gamma=0.1, regularization=0.5)
-    np.testing.assert_allclose(ours.predict_proba(X), model.probability(X), atol=1e-4)
-    assert (ours.predict(X) == model.predict(X)).all()
-    assert ours.n_iter_ >= 1
-
-
 def test_the_linear_kernel_gives_their_logistic_regression():
     ours = KernelLogisticRegression(C=3.0, kernel="linear", tol=1e-8).fit(X[50:], Y[50:])
     theirs = LogisticRegression(C=3.0, tol=1e-10, max_iter=10_000).fit(X[50:], Y[50:])
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
-
-
-@pytest.mark.parametrize("estimator", [KLDA(), KernelLogisticRegression()], ids=["KLDA", "logistic"])
-def test_searches_pipelines_copies_and_precomputed_matrices(estimator):
-    wine, kind = load_wine(return_X_y=True)
-    name = type(estimator).__name__.lower()
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), estimator), {f"{name}__gamma": [1e-6, 0.05]}, cv=3, error_score="raise"
-    ).fit(wine, kind)
-    assert search.best_score_ > 0.95
-    again = pickle.loads(pickle.dumps(search.best_estimator_))
-    assert (again.predict(wine) == search.predict(wine)).all()
-    by_rows = clone(estimator).set_params(gamma=0.05).fit(X, Y)
-    by_matrix = clone(estimator).set_params(kernel="precomputed").fit(rbf_kernel(X, gamma=0.05), Y)
-    np.testing.assert_allclose(
-        by_matrix.predict_proba(rbf_kernel(X[::7], X, gamma=0.05)), by_rows.predict_proba(X[::7]), atol=1e-3
-    )
 
 
 @pytest.mark.parametrize("estimator", [KLDA, KernelLogisticRegression])
@@ -162,19 +127,6 @@ def test_what_would_be_ignored_is_an_error(estimator):
         estimator().fit(X, np.zeros(len(X)))
     with pytest.raises(ValueError, match="y is None"):
         estimator().fit(X, None)
-
-
-def test_groups_are_those_of_the_functions():
-    groups = KernelKMeans(3, gamma=0.5, random_state=0).fit(X)
-    model = kernel_kmeans(X, "gaussian", 3, sigma=1.0, rng=groups._seed())
-    np.testing.assert_array_equal(groups.labels_, model.labels)
-    np.testing.assert_array_equal(groups.predict(X), groups.fit_predict(X))
-    assert groups.inertia_ == model.inertia and groups.model_.verdict == model.verdict
-    walk = SpectralClustering(None, gamma=0.5).fit(X)
-    same = spectral_clustering(X, "gaussian", sigma=1.0)
-    np.testing.assert_array_equal(walk.labels_, same.labels)
-    np.testing.assert_array_equal(walk.predict(X[::9]), same.predict(X[::9]))
-    assert pickle.loads(pickle.dumps(groups)).predict(X[:5]).tolist() == groups.labels_[:5].tolist()
 
 
 @pytest.mark.parametrize(
@@ -264,34 +216,73 @@ def test_the_linear_kernels_give_their_canonical_correlations():
     np.testing.assert_allclose(abs(np.corrcoef(ours.transform(BODY)[:, 0], a[:, 0])[0, 1]), 1.0, atol=1e-6)
 
 
-def test_they_are_the_functions():
-    ridge = KernelRidge(0.5, gamma=3.0).fit(ROWS, NUMBERS)
-    np.testing.assert_array_equal(
-        ridge.predict(ROWS), kernel_ridge(ROWS, NUMBERS, gamma=3.0, regularization=0.5).predict(ROWS)
-    )
-    pls = KernelPLSRegression(4).fit(ROWS, NUMBERS)
-    np.testing.assert_array_equal(pls.transform(ROWS), kernel_pls(ROWS, NUMBERS, "gaussian", 4).project(ROWS))
-    cca = KernelCCA(2).fit(ROWS, NUMBERS)
-    np.testing.assert_array_equal(
-        cca.transform(ROWS), kernel_cca(ROWS, NUMBERS[:, None], "gaussian", 2).x.project(ROWS)
-    )
+WINE = load_wine(return_X_y=True)
 
 
 @pytest.mark.filterwarnings("ignore::fastkpca.errors.ComponentsWarning")
-@pytest.mark.parametrize("estimator", [KernelRidge(), KernelPLSRegression(4)], ids=["ridge", "pls"])
-def test_searches_of_regressors(estimator):
-    name = type(estimator).__name__.lower()
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), estimator), {f"{name}__gamma": [1e-2, 10.0]}, cv=3, error_score="raise"
-    ).fit(ROWS, NUMBERS)
-    assert search.best_params_ == {f"{name}__gamma": 1e-2} and search.best_score_ > 0.4
+@pytest.mark.parametrize(
+    ("estimator", "data", "best", "least", "by_matrix", "call"),
+    [
+        *((e, WINE, 0.05, 0.95, (X, Y, 0.05), "predict_proba") for e in (KLDA(), KernelLogisticRegression())),
+        *(
+            (e, (ROWS, NUMBERS), 1e-2, 0.4, (ROWS, NUMBERS, 3.0), "predict")
+            for e in (KernelRidge(), KernelPLSRegression(4))
+        ),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_searches_pipelines_copies_and_precomputed_matrices(estimator, data, best, least, by_matrix, call):
+    name, other = f"{type(estimator).__name__.lower()}__gamma", 1e-6 if best == 0.05 else 10.0
+    pipeline = make_pipeline(StandardScaler(), estimator)
+    search = GridSearchCV(pipeline, {name: [other, best]}, cv=3, error_score="raise").fit(*data)
+    assert search.best_params_ == {name: best} and search.best_score_ > least
     again = pickle.loads(pickle.dumps(search.best_estimator_))
-    np.testing.assert_array_equal(again.predict(ROWS), search.predict(ROWS))
-    by_rows = type(estimator)(gamma=3.0).fit(ROWS, NUMBERS)
-    by_matrix = type(estimator)(kernel="precomputed").fit(rbf_kernel(ROWS, gamma=3.0), NUMBERS)
-    np.testing.assert_allclose(
-        by_matrix.predict(rbf_kernel(ROWS[::7], ROWS, gamma=3.0)), by_rows.predict(ROWS[::7]), rtol=1e-4
-    )
+    np.testing.assert_array_equal(again.predict(data[0]), search.predict(data[0]))
+    A, b, gamma = by_matrix
+    rows = getattr(clone(estimator).set_params(gamma=gamma).fit(A, b), call)(A[::7])
+    matrix = clone(estimator).set_params(kernel="precomputed").fit(rbf_kernel(A, gamma=gamma), b)
+    np.testing.assert_allclose(getattr(matrix, call)(rbf_kernel(A[::7], A, gamma=gamma)), rows, rtol=1e-4, atol=1e-3)
+
+
+KLDA_LIKE = {"gamma": 0.1, "regularization": 0.5, "penalty": "norm"}
+GROUPS = KernelKMeans(3, gamma=0.5, random_state=0)
+PREDICT, PROJECT, SURE = ("predict", "predict"), ("transform", "project"), ("predict_proba", "probability")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "function", "rows", "y", "calls"),
+    [
+        (KLDA(**KLDA_LIKE), partial(klda, kernel="gaussian", **KLDA_LIKE), X, NAMES, (PREDICT, PROJECT, SURE)),
+        *(
+            (
+                KernelLogisticRegression(C=2.0, gamma=0.1),
+                partial(kernel_logistic, kernel="gaussian", gamma=0.1, regularization=0.5),
+                X[part],
+                NAMES[part],
+                (PREDICT, SURE),
+            )
+            for part in (slice(None), slice(50, None))
+        ),
+        (KernelRidge(0.5, gamma=3.0), partial(kernel_ridge, gamma=3.0, regularization=0.5), ROWS, NUMBERS, [PREDICT]),
+        (KernelPLSRegression(4), partial(kernel_pls, kernel="gaussian", c=4), ROWS, NUMBERS, [PREDICT, PROJECT]),
+        (KernelCCA(2), lambda A, b: kernel_cca(A, b[:, None], "gaussian", 2).x, ROWS, NUMBERS, [PROJECT]),
+        (GROUPS, lambda A, _: kernel_kmeans(A, "gaussian", 3, sigma=1.0, rng=GROUPS._seed()), X, None, [PREDICT]),
+        (SpectralClustering(None, gamma=0.5), lambda A, _: spectral_clustering(A, sigma=1.0), X, None, [PREDICT]),
+    ],
+)
+def test_they_are_the_functions(estimator, function, rows, y, calls):
+    ours, model = clone(estimator).fit(rows, y), function(rows, y)
+    for here, there in calls:
+        found, expected = getattr(ours, here)(rows), getattr(model, there)(rows)
+        if found.dtype.kind in "iU":
+            np.testing.assert_array_equal(found, expected)
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-4 if hasattr(ours, "n_iter_") else 1e-9)
+    if hasattr(ours, "labels_"):
+        np.testing.assert_array_equal(ours.labels_, model.labels)
+        assert ours.model_.verdict == model.verdict
+    if hasattr(ours, "classes_"):
+        assert ours.classes_.tolist() == sorted(set(y)) and getattr(ours, "n_iter_", 1) >= 1
 
 
 def test_what_is_refused():

@@ -140,18 +140,27 @@ def test_merging_takes_estimators_for_their_models():
         fk.kpca_merge(summed, X)
 
 
+def read_only():
+    out = np.zeros((40, 2))
+    out.flags.writeable = False
+    return out
+
+
 @pytest.mark.parametrize(
-    ("out", "error"),
+    ("out", "error", "text"),
     [
-        (lambda: sp.lil_matrix((40, 2)), TypeError),
-        (lambda: np.ma.zeros((40, 2)), TypeError),
-        (lambda: as_strided(np.zeros((40, 2)), (40, 2), (0, 8)), ValueError),
-        (lambda: as_strided(np.zeros(41), (40, 2), (8, 8)), ValueError),
+        (lambda: sp.lil_matrix((40, 2)), TypeError, "give a writeable array"),
+        (lambda: np.ma.zeros((40, 2)), TypeError, "give a writeable array"),
+        (lambda: as_strided(np.zeros((40, 2)), (40, 2), (0, 8)), ValueError, "give a writeable array"),
+        (lambda: as_strided(np.zeros(41), (40, 2), (8, 8)), ValueError, "give a writeable array"),
+        (list, TypeError, "out is of type list"),
+        (lambda: np.zeros((40, 3), "f4"), ValueError, r"\(40, 3\) and type float32; give .*\(40, 2\) and type float64"),
+        (read_only, ValueError, "out is read-only"),
     ],
 )
-def test_scores_have_each_a_place_of_their_own(out, error):
+def test_scores_have_each_a_place_of_their_own(out, error, text):
     for write in (lambda place: fk.kpca_project(MODEL, X, out=place), lambda place: fk.kpca(X, c=2, out=place)):
-        with pytest.raises(error, match="give a writeable array"):
+        with pytest.raises(error, match=text):
             write(out())
 
 

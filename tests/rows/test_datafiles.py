@@ -730,28 +730,6 @@ def test_members_of_an_npz_that_are_not_what_they_seem(tmp_path, members, match)
     refused(tmp_path / "x.npz", match)
 
 
-@pytest.mark.parametrize(("kind", "count"), [("npz", 3000), ("mat", 100)])
-def test_damaged_files(tmp_path, attack, kind, count):
-    rng = attack.rng(f"{kind} mutants")
-    path, X = tmp_path / f"x.{kind}", np.arange(60.0).reshape(20, 3)
-    if kind == "npz":
-        np.savez_compressed(path, X=X)
-    else:
-        scipy.io.savemat(path, {"X": X}, do_compression=True)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:150])
-    refused(path, path.name)
-    for _ in range(attack.count(count)):
-        mutant = bytearray(whole)
-        for at in rng.integers(len(whole), size=3):
-            mutant[at] = rng.integers(256)
-        path.write_bytes(mutant[: int(rng.integers(3, len(whole) + 1))])
-        try:
-            tables.read(path)
-        except DataFileError as error:
-            assert "\n" not in str(error)
-
-
 def test_mat(in_this_process, tmp_path):
     X = np.random.default_rng(0).standard_normal((5, 3))
     path = tmp_path / "x.mat"

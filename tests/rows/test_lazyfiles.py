@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+import scipy.io
 from peak import needs_proc, peak
 
 import fastkpca as fk
@@ -155,22 +157,40 @@ def test_what_is_no_table(tmp_path):
     refused(tmp_path / "empty", "is a folder, and neither a zarr store nor a folder of Parquet files")
 
 
-def test_damaged_files(tmp_path, attack):
-    rng = attack.rng("lazy files")
-    makers = {"x.parquet": parquet, "x.h5": lambda p: hdf5(p, X=X), "m.mat": lambda p: matlab(p, X=X)}
-    for name, make in makers.items():
-        whole = make(tmp_path / name).read_bytes()
-        for kept in (12, len(whole) // 2, len(whole) - 5):
-            (tmp_path / name).write_bytes(whole[:kept])
-            refused(tmp_path / name, name)
-        for _ in range(attack.count(300)):
-            mutant = bytearray(whole)
-            mutant[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
-            (tmp_path / name).write_bytes(mutant)
-            try:
-                tables.read(tmp_path / name)
-            except DataFileError as error:
-                assert "\n" not in str(error)
+def small(write):
+    def made(path):
+        write(path, {"X": X[:20]})
+        return path
+
+    return made
+
+
+DAMAGED = {
+    "x.parquet": (parquet, 300),
+    "x.h5": (lambda path: hdf5(path, X=X), 300),
+    "m.mat": (lambda path: matlab(path, X=X), 300),
+    "x.npz": (small(lambda path, arrays: np.savez_compressed(path, **arrays)), 3000),
+    "x.mat": (small(partial(scipy.io.savemat, do_compression=True)), 100),  # read by another process
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files(tmp_path, attack, name):
+    make, count = DAMAGED[name]
+    rng, path = attack.rng(f"damaged {name}"), tmp_path / name
+    whole = make(path).read_bytes()
+    for kept in (12, len(whole) // 2, len(whole) - 5):
+        path.write_bytes(whole[:kept])
+        refused(path, name)
+    for case in range(attack.count(count)):
+        mutant = bytearray(whole)
+        for at in rng.integers(len(whole), size=1 + case % 3):
+            mutant[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(mutant[: int(rng.integers(3, len(whole))) if case % 2 else None])
+        try:
+            tables.read(path)
+        except DataFileError as error:
+            assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize(("library", "kind"), [("h5py", "hdf5"), ("zarr", "zarr"), ("pyarrow", "parquet")])

@@ -279,6 +279,14 @@ def test_the_place_of_what_is_not_finite(kind, tmp_path):
         np.asarray(fk.kpca_project(model, source))
 
 
+@pytest.mark.parametrize("types", [{0: "float32", 1: "int64"}, {1: "Int64"}], ids=str)
+def test_whole_numbers_too_large_far_down_a_table(types):
+    frame = pandas_frame(np.round(DATA.astype(float)), types)
+    frame.loc[23456, "c1"] = 2**60
+    with pytest.raises(ValueError, match=r"'c1' \(first at row 23456\)"):
+        fk.kpca(frame, "polynomial", 2, degree=2)
+
+
 def test_nulls_of_a_table_are_missing_values():
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"a": [1.0, 2.0, 3.0], "b": pa.array([1, None, 3])})

@@ -25,8 +25,7 @@ from fastkpca.base.checks import (
 )
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.summary import summarize
-from fastkpca.rows.values import check_finite, check_out
-from fastkpca.rows.view import Rows
+from fastkpca.rows.values import check_finite
 from fastkpca.sklearn import KernelPCA, Nystroem
 
 RNG = np.random.default_rng(7)
@@ -459,17 +458,3 @@ def test_accepted_arguments():
     assert check_count(np.int16(20), "max_passes") == check_count(20.0, "max_passes") == 20
     assert check_choice("dense", "method", ("auto", "dense")) == "dense"
     assert check_flag(np.True_, "progress") is True
-
-
-def test_out():
-    rows = Rows(np.zeros((4, 1)))
-    good = np.empty((4, 2), np.float32)
-    assert check_out(good, (4, 2), np.dtype(np.float32), rows) is good
-    assert check_out(None, (4, 2), np.dtype(np.float32), rows) is None
-    with pytest.raises(TypeError, match="out is of type list"):
-        check_out([], (4, 2), np.dtype(float), rows)
-    with pytest.raises(ValueError, match=r"out has shape \(4, 2\) and type float32; give .*\(4, 3\) and type float64"):
-        check_out(good, (4, 3), np.dtype(float), rows)
-    good.flags.writeable = False
-    with pytest.raises(ValueError, match="out is read-only"):
-        check_out(good, (4, 2), np.dtype(np.float32), rows)

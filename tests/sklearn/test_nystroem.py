@@ -217,13 +217,6 @@ def test_a_smaller_tol_gives_no_wider_interval_of_landmarks_that_do_not_reach_it
     assert 20.0 * widths[1] < nystroem.residual_norm_ / model.eigenvalues[0]
 
 
-@pytest.mark.parametrize("kernel", ["sigmoid", "precomputed", lambda x, y: float(x @ y)])
-def test_no_intervals_of_a_kernel_that_may_be_indefinite(kernel):
-    nystroem = Nystroem(kernel, n_components=3).fit(np.eye(5))
-    with pytest.raises(ValueError, match="does not declare itself positive semidefinite, so its eigenvalues may lie"):
-        nystroem.kpca(np.eye(5), 2)
-
-
 def test_intervals_for_sparse_rows_and_kernels_of_ours():
     X = DIGITS[:250]
     dense, sparse = (Nystroem(gamma=0.02, landmarks=np.arange(0, 250, 5)).fit(rows) for rows in (X, sp.csr_matrix(X)))
@@ -304,9 +297,12 @@ def test_a_function_has_no_bound_and_a_kernel_that_declares_itself_semidefinite_
 
 
 @pytest.mark.parametrize("kernel", ["sigmoid", "precomputed", lambda x, y: float(x @ y)])
-def test_random_pivoting_of_a_kernel_that_may_be_indefinite_is_refused(kernel):
+def test_pivots_and_intervals_of_a_kernel_that_may_be_indefinite_are_refused(kernel):
     with pytest.raises(ValueError, match="needs a positive semidefinite kernel.*take selection='uniform'"):
         Nystroem(kernel, n_components=3, selection="random_pivoting").fit(np.eye(5))
+    nystroem = Nystroem(kernel, n_components=3).fit(np.eye(5))
+    with pytest.raises(ValueError, match="does not declare itself positive semidefinite, so its eigenvalues may lie"):
+        nystroem.kpca(np.eye(5), 2)
 
 
 @pytest.mark.parametrize(

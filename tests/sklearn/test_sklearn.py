@@ -409,6 +409,11 @@ def test_pickles_of_rows_that_changed_and_of_a_matrix():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(matrix)).transform(X @ X.T), matrix.transform(X @ X.T))
 
 
+NO_PARAMETERS = [("n_components", 0), ("n_components", 1.5), ("gamma", -1), ("tol", -1), ("eigen_solver", "x")]
+NO_PARAMETERS += [("alpha", "a"), ("kernel", "unknown"), ("kernel", 3), ("random_state", "x"), ("method", "lapack")]
+NO_PARAMETERS += [("tol", 10**400)]
+
+
 def rows_kernel(x, y, scale=1.0):
     return float(np.exp(-scale * np.abs(x - y).sum()))
 
@@ -429,9 +434,11 @@ def rows_kernel(x, y, scale=1.0):
         ({"kernel": rows_kernel, "gamma": 3.0}, "a function of two rows has its parameters in kernel_params"),
         ({"kernel": get_kernel("gaussian"), "gamma": 3.0}, "a kernel object, or a class, has its own"),
         ({"kernel": "precomputed", "gamma": 3.0}, "gamma=3.0 was given"),
+        *(({name: value}, f"The '{name}' parameter of KernelPCA") for name, value in NO_PARAMETERS),
+        ({"alpha": 10**400, "fit_inverse_transform": True}, "The 'alpha' parameter of KernelPCA"),
     ],
 )
-def test_what_would_be_ignored_is_an_error(given, text):
+def test_what_would_be_ignored_and_what_is_no_parameter_are_errors(given, text):
     from sklearn.utils._param_validation import InvalidParameterError
 
     class Plain(Kernel):
@@ -440,9 +447,9 @@ def test_what_would_be_ignored_is_an_error(given, text):
         def block(self, X, Y):
             return self.width * X @ Y.T
 
-    X = rbf_kernel(IRIS) if given["kernel"] == "precomputed" else IRIS
+    X = rbf_kernel(IRIS) if given.get("kernel") == "precomputed" else IRIS
     with fk.register_kernel("plain", Plain), pytest.raises(InvalidParameterError, match=text):
-        KernelPCA(2, **given).fit(X)
+        KernelPCA(**{"n_components": 2} | given).fit(X)
 
 
 def test_defaults_are_never_asked_for():
@@ -518,19 +525,6 @@ def test_every_parameter_of_theirs_with_its_default():
     given = {"fit_inverse_transform": True}  # ours has inverse_transform only then
     theirs, ours = set(dir(Theirs(**given).fit(IRIS))), set(dir(KernelPCA(**given).fit(IRIS)))
     assert theirs - ours <= {x for x in theirs if x.startswith("_")}
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"n_components": 0}, {"n_components": 1.5}, {"gamma": -1}, {"tol": -1}, {"eigen_solver": "x"}, {"alpha": "a"},
-     {"kernel": "unknown"}, {"kernel": 3}, {"random_state": "x"}, {"method": "lapack"},
-     {"alpha": 10**400, "fit_inverse_transform": True}, {"tol": 10**400}],
-)  # fmt: skip
-def test_errors_are_of_their_class(given):
-    from sklearn.utils._param_validation import InvalidParameterError
-
-    with pytest.raises(InvalidParameterError, match=f"The '{next(iter(given))}' parameter of KernelPCA"):
-        KernelPCA(**given).fit(IRIS)
 
 
 def test_what_is_not_fitted_says_so():

@@ -24,9 +24,9 @@ from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
 from fastkpca.methods import check_count, check_flag, check_weights
 
+from .limits import HELD
 from .methods.options import FitOptions
 from .methods.permutation import PermutationTest, test_of
-from .methods.products import HELD
 from .methods.views import over_permutations, two_views
 
 __all__ = ["PermutationTest", "hsic_test"]

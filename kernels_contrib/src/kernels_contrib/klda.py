@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 import fastkpca as fk
 from fastkpca.base.rounding import EPS
@@ -211,9 +212,7 @@ def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: 
         One column a class, in the order of ``model.classes``.
     """
     model = KLDAModel.of(model)
-    values = _log_shares(model, X, prior, n_threads)
-    shares = np.exp(values - values.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
+    return np.asarray(softmax(_log_shares(model, X, prior, n_threads), axis=1))
 
 
 def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from fastkpca.errors import warn_caller
 from fastkpca.methods import check_count, check_weights
@@ -215,9 +216,5 @@ def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None 
     """
     logits = LogisticModel.of(model).function(X, n_threads)
     if logits.shape[1] == 1:
-        with np.errstate(over="ignore"):
-            one = 1.0 / (1.0 + np.exp(-logits[:, 0]))
-            zero = 1.0 / (1.0 + np.exp(logits[:, 0]))
-        return np.column_stack([zero, one])
-    values = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return values / values.sum(axis=1, keepdims=True)
+        logits = np.column_stack([np.zeros(len(logits)), logits])
+    return np.asarray(softmax(logits, axis=1))

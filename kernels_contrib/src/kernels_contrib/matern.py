@@ -16,9 +16,10 @@ from fastkpca.methods import as_float
 from .kernels._radial import DIRECT, distances
 from .kernels.line import line_offers
 from .kernels.mixture import gamma_mixture
-from .kernels.parameters import FARTHEST, OfDistance
+from .kernels.parameters import OfDistance
 from .kernels.profiles import LARGEST_ORDER, LEAST_ORDER, matern_profile, square_root_scale
 from .kernels.split import split_offers
+from .limits import FARTHEST
 
 __all__ = ["Matern"]
 

@@ -33,9 +33,10 @@ from fastkpca.methods import (
     check_weights,
 )
 
+from .limits import HELD
 from .methods.options import FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
-from .methods.products import DRAFT_ROWS, HELD, need_semidefinite, products_for, quick_gram
+from .methods.products import DRAFT_ROWS, need_semidefinite, products_for, quick_gram
 
 __all__ = ["PermutationTest", "mmd_test"]
 

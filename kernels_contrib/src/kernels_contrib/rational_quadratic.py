@@ -13,8 +13,9 @@ from fastkpca.kernels.parameters import positive_number
 
 from .kernels._radial import DIRECT, distances
 from .kernels.mixture import gamma_mixture
-from .kernels.parameters import FARTHEST, OfDistance
+from .kernels.parameters import OfDistance
 from .kernels.split import split_offers
+from .limits import FARTHEST
 
 __all__ = ["RationalQuadratic"]
 

@@ -1,4 +1,4 @@
-"""What several kernels share: lengths where none is given, and how far out rows may lie."""
+"""What several kernels share: lengths where none is given, and rows of a sample."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import numpy as np
 from fastkpca.kernels import Gaussian, Kernel, Summary
 from fastkpca.kernels.parameters import length, resolved
 
-__all__ = ["FARTHEST", "HELD", "Correlation", "OfDistance", "by_median", "evenly"]
-
-FARTHEST = 1e100
-"""Of numbers whose powers leave float64: rows farther out, in units of the length, have exact products only."""
-HELD = 512 << 20
-"""Bytes up to which a large array is held: an (N, D) matrix of features, dense moments, the grid of a product."""
+__all__ = ["Correlation", "OfDistance", "by_median", "evenly"]
 
 
 def evenly(sample: np.ndarray, most: int = 1000) -> np.ndarray:

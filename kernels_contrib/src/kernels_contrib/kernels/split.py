@@ -33,8 +33,9 @@ from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.methods import Rows
 
+from ..limits import HELD
 from .mixture import Mixture
-from .parameters import HELD, evenly
+from .parameters import evenly
 
 __all__ = ["SplitSummation", "split_offers"]
 

@@ -25,7 +25,7 @@ from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from ..methods.products import HELD
+from ..limits import HELD
 
 __all__ = ["REFERENCE", "Contrast", "LineMap", "Setting", "some_numbers"]
 

@@ -33,11 +33,12 @@ from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
 from fastkpca.methods import check_choice, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
+from ..limits import HELD
 from . import stored
 from .base import KernelMethod, Projection
 from .functions import KernelFunction, function
 from .options import FitOptions, regularization_strength
-from .products import HELD, Products, class_moments, products_for, small_features
+from .products import Products, class_moments, products_for, small_features
 
 __all__ = ["DirectionsModel", "FittedDirections", "Groups", "Penalised", "fit_directions", "preconditioner", "signs"]
 

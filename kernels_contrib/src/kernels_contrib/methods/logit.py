@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from fastkpca.base.rounding import EPS
 from fastkpca.methods import conjugate_gradients
 
-from ..kernels.parameters import FARTHEST
+from ..limits import FARTHEST
 
 __all__ = ["Logit", "check_scale", "fit_logit", "lift_through"]
 
@@ -64,10 +65,7 @@ def check_scale(strength: float, mean_diagonal: float) -> None:
 def _probability(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(probabilities, log of the normaliser at each row); a single column is the log odds of two classes."""
     if logits.shape[1] == 1:
-        size = np.abs(logits)
-        ratio = np.exp(-size)
-        larger = 1.0 / (1.0 + ratio)
-        return np.where(logits >= 0, larger, ratio * larger), np.maximum(logits[:, 0], 0.0) + np.log1p(ratio[:, 0])
+        return expit(logits), np.logaddexp(0.0, logits[:, 0])
     largest = logits.max(axis=1, keepdims=True)
     values = np.exp(logits - largest)
     total = values.sum(axis=1, keepdims=True)

@@ -18,13 +18,12 @@ from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, check_weights, feature_moments, holds_more, nearest_and_rest
 
-from ..kernels.parameters import HELD
+from ..limits import HELD
 from .functions import FeatureFunction, KernelFunction, SampleFunction
 from .labels import real_targets
 from .options import FitOptions
 
 __all__ = [
-    "HELD",
     "Products",
     "class_moments",
     "entry_error",

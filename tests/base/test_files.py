@@ -239,8 +239,6 @@ CRAFTED = {
     "huge header length": (pack(table(), header_length=(1 << 32) - 24), "impossible"),
     "not JSON": (pack(b"\xff\xfe"), "not valid JSON"),
     "deep nesting": (pack(b"[" * 100_000), "nested too deeply|not valid JSON"),
-    "NaN literal": (pack(b'{"header": {"x": NaN}, "arrays": []}'), "literal NaN"),
-    "number out of range": (pack(b'{"header": {"x": 1e999}, "arrays": []}'), "out of range"),
     "endless integer": (pack(b'{"header": {"x": ' + b"9" * 100_000 + b'}, "arrays": []}'), "not valid JSON"),
     "key twice": (pack(b'{"header": {"x": 1, "x": 2}, "arrays": []}'), "occurs twice"),
     "bad special float": (pack(table(header={"x": {"$float": "1"}})), "malformed"),
@@ -256,7 +254,7 @@ CRAFTED = {
     "negative shape": (pack(table(entry(shape=[-2])), BODY), "other than whole numbers"),
     "float shape": (pack(table(entry(shape=[2.0])), BODY), "other than whole numbers"),
     "shape is no list": (pack(table({**entry(), "shape": 2}), BODY), "no short list"),
-    "too many dimensions": (pack(table(entry(shape=[1] * 33 + [2])), BODY), "no short list"),
+    "too many dimensions": (pack(table(entry(shape=[1] * 100 + [2])), BODY), "no short list"),
     "huge shape": (
         pack(table(entry(shape=[1 << 40], nbytes=1 << 43)), BODY),
         "its arrays take 8796",

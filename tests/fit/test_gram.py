@@ -248,18 +248,6 @@ def test_products_with_the_kernel_matrix_report_their_progress():
     assert seen == [("kernel product", 1, 1)]
 
 
-def test_an_exception_of_progress_ends_a_product():
-    class Cancelled(Exception):
-        pass
-
-    def cancel(*_):
-        raise Cancelled
-
-    X = np.random.default_rng(0).standard_normal((1500, 3))
-    with pytest.raises(Cancelled):
-        fk.gram(X, "gaussian", sigma=1.0, progress=cancel) @ np.ones(1500)
-
-
 def test_passes_with_features_report_their_progress(capsys):
     X = np.random.default_rng(0).standard_normal((3000, 3))
     seen: list = []

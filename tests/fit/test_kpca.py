@@ -273,13 +273,6 @@ def test_plan_shows_every_candidate_and_runs_nothing():
     assert fk.kpca(X, "gaussian", 5, sigma=1.0).plan == plan
 
 
-def test_naming_a_feature_map_forces_it():
-    X = np.random.default_rng(0).standard_normal((200, 3))
-    for name in ("pivots", "monomial"):
-        model = fk.kpca(X, "gaussian", 3, sigma=2.0, features=name)
-        assert (model.plan.method, model.plan.name) == ("features", name)
-
-
 SMOOTH = np.linspace(0, 1, 3000)[:, None] * np.ones(3)
 
 

@@ -131,14 +131,6 @@ def test_landmarks_by_number_and_as_rows_are_the_same():
     assert contains(outside, X)
 
 
-def test_certain_bounds_on_request():
-    X = rows_of(2500, 8)
-    model = fk.kpca(X, "gaussian", 4, max_features=60, guaranteed=True)
-    assert (model.bound_kind, model.failure_probability) == ("guaranteed", 0.0)
-    assert model.info["residual_norm"] == model.info["residual_trace"]
-    assert fk.kpca(X, "gaussian", 4, tol=1e-2, guaranteed=True).bound_kind == "guaranteed"
-
-
 @pytest.mark.parametrize(
     "options, text",
     [
@@ -163,14 +155,6 @@ def test_certain_bounds_on_request():
 def test_bad_budgets_are_refused(options, text):
     with pytest.raises((ValueError, TypeError), match=text):
         fk.kpca(rows_of(100, 3), "gaussian", 4, **options)
-
-
-def test_a_kernel_that_is_not_semidefinite_has_no_features():
-    for kernel, X in (("tanh", rows_of(100, 3)), ("precomputed", np.eye(100))):
-        with pytest.raises(ValueError, match="is not positive semidefinite, so it has none"):
-            fk.kpca(X, kernel, 4, max_features=20)
-    with pytest.raises(ValueError, match="is not positive semidefinite"):
-        fk.features(rows_of(100, 3), "tanh", max_features=10)
 
 
 def test_features_within_a_budget():
@@ -204,9 +188,3 @@ def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
     assert third.bound_kind == "probabilistic"
     # other tasks, so other draws: of the same residual
     np.testing.assert_allclose(third.info["residual_norm"], first.info["residual_norm"], rtol=0.2)
-
-
-def test_as_many_pivots_as_rows_always_do():
-    X = np.random.default_rng(3).standard_normal((397, 2)) * 30.0
-    model = fk.kpca(X, "gaussian", None, sigma=0.4, tol=0.05, features="pivots")
-    assert contains(model, X)

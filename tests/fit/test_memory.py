@@ -8,11 +8,11 @@ import os
 import subprocess
 import sys
 import textwrap
-import tracemalloc
 
 import numpy as np
 import pytest
 import rlimit
+from peak import traced
 
 import fastkpca as fk
 from fastkpca.fit.footprint import A_THREAD, THREADS
@@ -116,14 +116,12 @@ def test_the_peak_is_within_what_the_plan_predicts(case):
 def test_looks_at_pivots_are_within_the_limit(sigma, tol, limit):
     """Whatever route they find: the longest look took 40 to 50 MB."""
     X = np.random.default_rng(0).standard_normal((20000, 5))
-    tracemalloc.start()
-    try:
+
+    def plan():
         with contextlib.suppress(ValueError):  # no route fits
             fk.plan(X, "gaussian", 5, sigma=sigma, tol=tol, memory_limit=int(limit), n_threads=2)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak <= limit
+
+    assert traced(plan) <= limit
 
 
 @pytest.mark.parametrize("c", [400, None])
@@ -133,14 +131,8 @@ def test_dense_scores_take_the_vectors_scores_and_coefficients_alone(c):
     X = np.random.default_rng(0).standard_normal((n, 5))
     options = {"sigma": 0.5, "method": "dense", "n_threads": 1}
     predicted = fk.plan(X, "gaussian", c, **options).chosen.memory
-    tracemalloc.start()
-    try:
-        fk.kpca(X, "gaussian", c, **options)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
     needed = 8 * n * (n + 3 * (c or n))
-    assert peak <= needed * 1.05
+    assert traced(lambda: fk.kpca(X, "gaussian", c, **options)) <= needed * 1.05
     # buffers of BLAS and stacks are in the plan, and tracemalloc does not see them
     assert needed <= predicted <= 1.2 * needed + THREADS * A_THREAD
 

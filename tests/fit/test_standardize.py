@@ -65,14 +65,6 @@ def test_many_columns(weighted):
     np.testing.assert_allclose(model.scale, standard_scores(X, w if weighted else np.ones(50))[1], rtol=1e-12)
 
 
-def test_an_offset_drowns_a_polynomial_and_standardising_helps():
-    rows = np.random.default_rng(0).uniform(-1, 1, (500, 3))
-    offset, plain = (fk.kpca(X, "polynomial", 1, degree=3, offset=1.0).eigenvalues[0] for X in (rows + 5, rows))
-    assert offset > 50 * plain
-    one, other = (fk.kpca(X, "polynomial", 1, degree=3, standardize=True).eigenvalues[0] for X in (rows + 5, rows))
-    assert one == pytest.approx(other, rel=1e-9)
-
-
 def test_one_warning_names_the_columns():
     pd = pytest.importorskip("pandas")
     X = np.random.default_rng(0).standard_normal((100, 4)) * [1e-3, 1.0, 30.0, 1e2]

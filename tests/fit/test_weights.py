@@ -81,17 +81,6 @@ def test_default_bandwidth_is_that_of_the_repeated_rows():
     assert one.kernel == other.kernel
 
 
-def test_float32_and_sources():
-    X, w = data(n=5000)
-    X = X.astype(np.float32)
-    stream = [X[:1234], X[1234:1300], X[1300:]]
-    a = fk.kpca(X, "polynomial", 3, degree=2, sample_weight=w, method="features")
-    b = fk.kpca(stream, "polynomial", 3, degree=2, sample_weight=w.tolist(), method="features")
-    assert a.score.dtype == np.float32
-    np.testing.assert_array_equal(a.eigenvalues, b.eigenvalues)
-    np.testing.assert_array_equal(a.score, b.score)
-
-
 WRONG = {
     "length": (np.ones(3), ValueError, r"shape \(3,\); give 150 numbers"),
     "negative": (np.r_[np.ones(149), -1.0], ValueError, r"contains -1.0 \(first at row 149\)"),

@@ -13,15 +13,12 @@ from reference import long_gaussian
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
-from fastkpca.fit import planning
 from fastkpca.maps import transforms
 from fastkpca.maps.fourier import fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.maps.toeplitz import ToeplitzMoments
 from fastkpca.rows.view import Rows
-from fastkpca.solve.moments import leading_pairs
-from fastkpca.solve.operators import MomentOperator
-from fastkpca.solve.task import SolverTarget
+from fastkpca.solve.moments import leading_axes
 
 
 def corners(low, high):
@@ -238,12 +235,9 @@ def test_offers_and_the_plan():
     assert fourier_offers(data, 1e-6, 1e-7) == []  # too many modes
     assert fourier_offers(data, 0.05, 1e-16) == []  # below what the transforms reach
     assert fourier_offers(look(np.random.default_rng(0).random((50, 4)))[1], 0.5, 1e-3) == []
-    plan = fk.plan(X, "gaussian", 10, sigma=0.05)
-    candidate = next(x for x in plan.candidates if (x.method, x.name) == ("features", "fourier"))
-    assert candidate.memory < 8 * candidate.n_features**2 and candidate.seconds < 1
-    assert plan.name == "fourier" and isinstance(plan, planning.Plan) and len(rows) == 50000
-    moments = feature_moments(built, rows)
-    assert moments.dense() is None
+    chosen = fk.plan(X, "gaussian", 10, sigma=0.05).chosen
+    assert chosen.name == "fourier" and chosen.memory < 8 * chosen.n_features**2 and chosen.seconds < 1
+    assert feature_moments(built, rows).dense() is None
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -276,23 +270,8 @@ def test_where_more_columns_widen_what_the_traces_prove_the_complement_proves_it
     X[:100] = X[0]
     moments = gaussian_fourier_map(box_of(X), 1.0, 4e-6).new_moments()
     moments.update(X)
-    operator = MomentOperator(
-        moments.matmat,
-        moments.map.n_features,
-        moments.trace,
-        moments.norm,
-        moments.product_error,
-        moments.indefinite,
-        moments.form,
-    )
-    pairs = leading_pairs(operator, SolverTarget(14, 2e-5, failure=1e-6))
-    ends = pairs.certificate.eigenvalue_bounds[:14]
-    assert np.ptp(ends, axis=1).max() <= 2e-5 * pairs.values[0]
-    Phi = moments.map.features(X)
-    Phi -= Phi.mean(axis=0)
-    exact = np.linalg.eigvalsh(Phi @ Phi.T)[::-1][:14]
-    slack = 1e-12 * exact[0] + moments.indefinite
-    assert (ends[:, 0] <= exact + slack).all() and (exact <= ends[:, 1] + slack).all()
+    pairs = leading_axes(moments, 14, tol=2e-5, rank=len(X) - 1, failure=1e-6)[2]
+    assert np.ptp(pairs.certificate.eigenvalue_bounds[:14], axis=1).max() <= 2e-5 * pairs.values[0]
 
 
 def _in_a_large_box():

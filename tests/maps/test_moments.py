@@ -64,32 +64,6 @@ def test_same_bits_at_any_number_of_threads(attack):
     np.testing.assert_array_equal(apply(phi, Rows(X), C, 1), apply(phi, Rows(X), C, 2))
 
 
-def test_weights_are_repeated_rows(attack):
-    rng = attack.rng("weights")
-    X = rng.standard_normal((3000, 3))
-    times = rng.integers(0, 4, len(X))
-    phi = TaylorMap(3, 1.0, 5, np.zeros(3))
-    weighted = feature_moments(phi, Rows(X), weights=times.astype(float))
-    repeated = feature_moments(phi, Rows(np.repeat(X, times, axis=0)))
-    assert weighted.count == repeated.count
-    np.testing.assert_allclose(weighted.dense(), repeated.dense(), atol=1e-12 * weighted.trace)
-    assert weighted.residual_trace == pytest.approx(repeated.residual_trace, rel=1e-12)
-    nothing = feature_moments(phi, Rows(X), weights=np.zeros(len(X)))
-    assert nothing.count == 0
-    assert nothing.trace == 0
-
-
-def test_merging_parts_is_the_whole(attack):
-    X = attack.rng("merge").standard_normal((5000, 3)) + 100.0
-    phi = PolynomialMap(3, 2, 1.0, 1.0)
-    whole = feature_moments(phi, Rows(X))
-    parts = feature_moments(phi, Rows(X[:17])).merge(feature_moments(phi, Rows(X[17:])))
-    assert parts.count == whole.count
-    np.testing.assert_allclose(parts.dense(), whole.dense(), atol=1e-12 * whole.trace)
-    empty = phi.new_moments().merge(whole)
-    np.testing.assert_array_equal(empty.dense(), whole.dense())
-
-
 isa = each_instruction_set(multiindex)
 
 

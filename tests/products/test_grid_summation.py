@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from data import look
-from reference import long_gaussian
+from reference import lagrange, long_gaussian
 
 from fastkpca._core.boxes import chebyshev_nodes
 from fastkpca.products import grid_plan
@@ -13,15 +13,6 @@ from fastkpca.products.grid import GridSummation, grid_offer
 from fastkpca.rows.view import Rows
 
 RUN = 32768  # points of the longest task
-
-
-def lagrange(s, z):
-    """Values at s of the polynomials that are one at a node and zero at the others."""
-    L = np.ones((len(s), len(z)), dtype=s.dtype)
-    for k in range(len(z)):
-        for j in set(range(len(z))) - {k}:
-            L[:, k] *= (s - z[j]) / (z[k] - z[j])
-    return L
 
 
 def worst(summation, X, Y, sigma):

@@ -118,13 +118,13 @@ def _known(candidates: list[Candidate], look: Look) -> list[Candidate]:
     """Those whose price is known; that of the others is the lowest there may be.
 
     Not known: what block Krylov takes, before the first look; how many pivots are needed, before a look at pivots. Such
-    a price counts as known all the same where eigenvalues have told that few features are needed, and ``MOVES`` times
-    it were still the best.
+    a price counts as known all the same where some rows leave little more of the others than a map may, and ``MOVES``
+    times it were still the best.
     """
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
     priced = [not (unknown.get(x.method) or unknown.get(x.name)) for x in candidates]
     best = _best_seconds([x for x, y in zip(candidates, priced) if y])
-    few = [look.level and 2 * x.n_features <= len(look.shares) for x in candidates]
+    few = [x.offer is not None and look.beside <= MOVES * x.offer.cost.residual for x in candidates]
     return [x for x, y, z in zip(candidates, priced, few) if y or (z and MOVES * x.seconds <= best)]
 
 

@@ -520,10 +520,11 @@ def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected)
     n, steps, columns = problem.data.n_samples, max(expected.search, 1.0), expected.columns
     # the columns grow from one block to all
     seconds = steps * (step_seconds(n, 0.5 * columns, block) + 0.25 * look_seconds(columns, certified=False))
-    seconds += LAST * (step_seconds(n, columns, int(columns)) / 2.0 + look_seconds(columns))
+    kept = columns if expected.proved else min(2.0 * block, columns)  # the wanted vectors, and their residuals
+    seconds += LAST * (step_seconds(n, kept, int(kept)) / 2.0 + look_seconds(kept))
     if expected.proved:
         return seconds
-    passes, mean = expected.exploring, columns + 0.5 * expected.exploring * block
+    passes, mean = expected.exploring, kept + 0.5 * expected.exploring * block
     exploring = passes * (way.once + step_seconds(n, mean, block) + look_seconds(min(mean, MOST_COLUMNS)))
     return seconds + min(exploring, _factorising(problem, way, block, expected))
 

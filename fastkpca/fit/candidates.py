@@ -35,7 +35,7 @@ from ..solve.filtered import NARROWEST
 from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.near import near_seconds
-from ..solve.proofs import EXPLORING_PASSES
+from ..solve.proofs import BELOW, EXPLORING_PASSES
 from ..solve.small import seconds_of_small
 from . import footprint
 from .dense import takes_products
@@ -56,14 +56,10 @@ __all__ = [
     "least_krylov_seconds",
 ]
 
-FEWEST_PASSES = 4.0
-"""Of block Krylov, where nothing is known of the spectrum: on most sets no fewer will do."""
 LAST = 1.5
 """Passes in float64; those before are in float32, twice as fast."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
-LOW = 0.85
-"""Of the last wanted eigenvalue: the bound on the others that a run needs."""
 PRODUCT_SHARE = 2e-3
 """Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
 SMALL = 2048
@@ -389,9 +385,9 @@ def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
     return problem.kernel.coarse(problem.data, target.tol)
 
 
-def least_krylov_seconds(look: Look) -> float:
+def least_krylov_seconds() -> float:
     """Below which no run of block Krylov comes."""
-    return _calls(1.0 if look.level else FEWEST_PASSES - LAST)
+    return _calls(1.0)
 
 
 def _calls(passes: float) -> float:
@@ -477,17 +473,17 @@ def _expected_of(
     """What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products
     measure, after some more passes; or otherwise, as soon as the vectors have converged."""
     if not (look.level and look.spectrum[0][0] > 0.0):
-        return [Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)]  # nothing is known
+        return [Expected(1.0, (1.0 + LAST) * block)]  # nothing is known
     n = look.n_samples
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares, *behind = look.leading(most)
     first, after = float(shares[0]), float(shares[min(block, most - 1)])
-    last = max(float(shares[k - 1]), tol * first)  # of smaller ones a bound as wide as that will do
+    last = max(float(shares[min(k, most) - 1]), tol * first)  # of smaller ones a bound as wide as that will do
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
     by_trace, squares = (np.append(np.cumsum(x[:0:-1])[::-1], 0.0) + y for x, y in zip((shares, shares**2), behind))
     by_trace = by_trace if trace else np.full(most, np.inf)
     mu = np.minimum(by_trace, np.sqrt(squares + look.below**2)) if norm else by_trace
-    low = np.flatnonzero(mu <= LOW * last)
+    low = np.flatnonzero(mu <= BELOW * last)
     converging = _converging(look, last, block, passes, tol)
     if shares[min(int(converging * block), most) - 1] > (1.0 - NARROWEST) * last:
         converging = float(passes)  # without a gap nothing proves that the vectors are those of the largest

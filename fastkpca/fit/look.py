@@ -17,7 +17,9 @@ from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 
 __all__ = [
+    "LADDER",
     "LOOKING",
+    "MOVES",
     "NOTHING_SEEN",
     "OF_PIVOTS",
     "Look",
@@ -39,7 +41,9 @@ class Size(NamedTuple):
 LADDER = (Size(64), Size(128), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
 """A further look is the next of these."""
 LOOKING = 0.05
-"""Of the best price so far: what a further look may cost."""
+"""Of the best price so far: what all looks may cost."""
+MOVES = 4.0
+"""Factor by which a further look, or the run, may move the price of a feature map (``random_set.py``)."""
 OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
 """The first of them that looks at pivots."""
 

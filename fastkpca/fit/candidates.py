@@ -31,14 +31,16 @@ from ..solve.costs import (
     rest_bytes,
     step_seconds,
 )
+from ..solve.filtered import NARROWEST
 from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.near import near_seconds
-from ..solve.proofs import EXPLORING_PASSES
+from ..solve.proofs import BELOW, EXPLORING_PASSES
 from ..solve.small import seconds_of_small
 from . import footprint
 from .dense import takes_products
 from .growth import prices_of
+from .krylov import most_passes, start_seconds
 from .look import LOOKING, NOTHING_SEEN, Look
 from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, pivot_count
@@ -54,16 +56,10 @@ __all__ = [
     "least_krylov_seconds",
 ]
 
-FEWEST_PASSES = 4.0
-"""Of block Krylov, where nothing is known of the spectrum: on most sets no fewer will do."""
-MOST_PASSES = 40.0
-"""As far as predictions go."""
 LAST = 1.5
 """Passes in float64; those before are in float32, twice as fast."""
 UNPROVED = 1.25
 """Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
-LOW = 0.85
-"""Of the last wanted eigenvalue: the bound on the others that a run needs."""
 PRODUCT_SHARE = 2e-3
 """Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
 SMALL = 2048
@@ -305,7 +301,7 @@ def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
     """Of the eigenvectors of a second moment that is held as an operator."""
     size, k = int(cost.moment_size or cost.n_features), _components_timed(problem)
     block = narrow_block(size)
-    expected = _expected(problem, look, block, norm=True)
+    expected = _expected(problem, look, block, problem.budget.max_passes, norm=True)
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
     passes = min(passes, max(MOST_COLUMNS, k + 4 * block) / block)  # there is no room for more
     columns = min(passes * block, size)
@@ -389,9 +385,9 @@ def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
     return problem.kernel.coarse(problem.data, target.tol)
 
 
-def least_krylov_seconds(look: Look) -> float:
+def least_krylov_seconds() -> float:
     """Below which no run of block Krylov comes."""
-    return _calls(1.0 if look.level else FEWEST_PASSES - LAST)
+    return _calls(1.0)
 
 
 def _calls(passes: float) -> float:
@@ -431,9 +427,17 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
         makes = 1.0 if values and in_memory is None else expected.search
         seconds = way.seconds(single * makes + LAST) + (expected.search - makes) * later
         seconds += _algebra_seconds(problem, way, block, expected) + _calls(expected.search)
+        if (exact or expected.proved) and not problem.rows.distributed:
+            seconds += start_seconds(problem, block)
         return seconds * (1.0 if expected.proved else UNPROVED)
 
-    expected = min(_expected(problem, look, block, norm=exact), key=seconds_of)
+    most = most_passes(problem, in_memory=in_memory is not None)
+    ways = _expected(problem, look, block, most, norm=exact)
+    converged = ways[0]
+    factorising = _factorising(problem, way, block, converged)
+    if ways[-1].search > converged.search and factorising < 3 * EXPLORING_PASSES * way.once:
+        ways = [converged]  # a search that has converged stops for a factorisation
+    expected = min(ways, key=seconds_of)
     seconds = seconds_of(expected)
     memory += min(extra, values)
     searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
@@ -455,50 +459,51 @@ def _krylov_obstacle(problem: Problem, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _expected(problem: Problem, look: Look, block: int, *, norm: bool) -> list[Expected]:
-    """Of blocks of so many columns; ``norm``: products are exact, and measure the norm."""
+def _expected(problem: Problem, look: Look, block: int, passes: int, *, norm: bool) -> list[Expected]:
+    """Of blocks of so many columns, in so many passes at most; ``norm``: products are exact, and measure the norm."""
     target, k = problem.target, _components_timed(problem)
     trace = problem.kernel.positive_semidefinite
-    return _expected_of(look, k, block, target.tol, target.failure_probability, trace=trace, norm=norm)
+    return _expected_of(look, k, block, passes, target.tol, target.failure_probability, trace=trace, norm=norm)
 
 
 @lru_cache(maxsize=4)  # candidates differ in what a pass costs
 def _expected_of(
-    look: Look, k: int, block: int, tol: float, failure: float, *, trace: bool, norm: bool
+    look: Look, k: int, block: int, passes: int, tol: float, failure: float, *, trace: bool, norm: bool
 ) -> list[Expected]:
     """What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products
     measure, after some more passes; or otherwise, as soon as the vectors have converged."""
-    (shares, beyond), n = look.spectrum, look.n_samples
-    first, last, after = float(shares[0]), look.expected(k), look.expected(block + 1)
-    if not (look.level and first > 0.0):
-        return [Expected(FEWEST_PASSES - LAST, block * FEWEST_PASSES)]  # nothing is known
-    last = max(last, tol * first)  # of smaller ones a bound as wide as that will do
+    if not (look.level and look.spectrum[0][0] > 0.0):
+        return [Expected(1.0, (1.0 + LAST) * block)]  # nothing is known
+    n = look.n_samples
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
-    shares = np.append(shares, np.full(max(most - len(shares), 0), beyond))
+    shares, *behind = look.leading(most)
+    first, after = float(shares[0]), float(shares[min(block, most - 1)])
+    last = max(float(shares[min(k, most) - 1]), tol * first)  # of smaller ones a bound as wide as that will do
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
-    left = [np.append(np.cumsum(x[:0:-1])[::-1], 0.0)[:most] for x in (shares, shares**2)]
-    rest = max(n - len(shares), 0)
-    by_trace = left[0] + beyond * rest if trace else np.full(most, np.inf)
-    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest + look.below**2)) if norm else by_trace
-    low = np.flatnonzero(mu <= LOW * last)
-    converging = _converging(look, last, block, tol)
+    by_trace, squares = (np.append(np.cumsum(x[:0:-1])[::-1], 0.0) + y for x, y in zip((shares, shares**2), behind))
+    by_trace = by_trace if trace else np.full(most, np.inf)
+    mu = np.minimum(by_trace, np.sqrt(squares + look.below**2)) if norm else by_trace
+    low = np.flatnonzero(mu <= BELOW * last)
+    converging = _converging(look, last, block, passes, tol)
+    if shares[min(int(converging * block), most) - 1] > (1.0 - NARROWEST) * last:
+        converging = float(passes)  # without a gap nothing proves that the vectors are those of the largest
     exploring = lanczos_steps(n, block, failure, 1.0 - after / (last + tol * first))
     exploring = max(exploring, EXPLORING_PASSES)
     ways = [(converging, False)] + ([(max(converging, (low[0] + 1) / block), True)] if len(low) else [])
-    return [Expected(min(x, MOST_PASSES), min(x * block, most), proved, exploring) for x, proved in ways]
+    return [Expected(min(x, float(passes)), min(x * block, most), proved, exploring) for x, proved in ways]
 
 
-def _converging(look: Look, last: float, block: int, tol: float) -> float:
-    """Passes after which the error of lambda_k, ``last``, is tol lambda_1.
+def _converging(look: Look, last: float, block: int, passes: int, tol: float) -> float:
+    """Passes, of so many at most, after which the error of lambda_k, ``last``, is tol lambda_1.
 
     A block of b columns gains a factor exp(2 acosh(1 + 2 (lambda_k - lambda_(b+1)) / (lambda_(b+1) - lambda_n))) a pass
     (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
     the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
     """
-    shares, beyond = look.spectrum
+    more = np.arange(passes // 2 + 1)  # further blocks
+    shares, *_ = look.leading(min((len(more) + 1) * block, look.n_samples - 1))
     wanted = max(math.log(4.0 * look.n_samples / block * last / (float(shares[0]) * tol)), 1.0)
-    more = np.arange(int(MOST_PASSES / 2.0))  # further blocks
-    after = np.append(shares, beyond)[np.minimum((more + 1) * block, len(shares))]
+    after = shares[np.minimum((more + 1) * block, len(shares) - 1)]
     fall = np.maximum(last - after, 1e-12 * last) / np.maximum(after - look.least, 1e-3 * last)
     return float(np.min(1.0 + 2.0 * more + wanted / np.maximum(2.0 * np.arccosh(1.0 + 2.0 * fall), 1e-6)))
 
@@ -511,15 +516,20 @@ def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected)
     n, steps, columns = problem.data.n_samples, max(expected.search, 1.0), expected.columns
     # the columns grow from one block to all
     seconds = steps * (step_seconds(n, 0.5 * columns, block) + 0.25 * look_seconds(columns, certified=False))
-    seconds += LAST * (step_seconds(n, columns, int(columns)) / 2.0 + look_seconds(columns))
+    kept = columns if expected.proved else min(2.0 * block, columns)  # the wanted vectors, and their residuals
+    seconds += LAST * (step_seconds(n, kept, int(kept)) / 2.0 + look_seconds(kept))
     if expected.proved:
         return seconds
-    passes, mean = expected.exploring, columns + 0.5 * expected.exploring * block
+    passes, mean = expected.exploring, kept + 0.5 * expected.exploring * block
     exploring = passes * (way.once + step_seconds(n, mean, block) + look_seconds(min(mean, MOST_COLUMNS)))
-    factorising = np.inf
-    if way.name == "exact" and rest_bytes(n, int(columns)) <= problem.budget.memory:
-        factorising = factorising_seconds(n, 2 * block, way.once)
-    return seconds + min(exploring, factorising)
+    return seconds + min(exploring, _factorising(problem, way, block, expected))
+
+
+def _factorising(problem: Problem, way: Way, block: int, expected: Expected) -> float:
+    """Seconds of a factorisation of the matrix beyond the basis; infinite where there is none."""
+    n = problem.data.n_samples
+    possible = way.name == "exact" and rest_bytes(n, int(expected.columns)) <= problem.budget.memory
+    return factorising_seconds(n, 2 * block, way.once) if possible else np.inf
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:

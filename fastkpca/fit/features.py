@@ -35,25 +35,20 @@ from .components import (
     leading_of,
 )
 from .growth import State, Step, prices_of
+from .look import LADDER, MOVES
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_pass, vectors_of
 from .problem import Problem
 from .solution import Solution
 from .target import Target
 
-__all__ = ["MAY_TAKE", "solve_by_features"]
+__all__ = ["solve_by_features"]
 
 OUTGROWN = 1.5
 """Times the features that were predicted."""
-MAY_TAKE = 4.0
-"""Times the seconds that are predicted for a feature map, whose price is known less well than that of products."""
 ROUNDS = 3
 """In which pivots are added, and a pass follows; and bounds from samples in each, of which one is to begin with."""
 TRACE_FOR_SAMPLE = 30.0
 """Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
-
-
-FEW_ROWS = 32
-"""Rows that tell whether quick moments have a chance."""
 BUDGET_SHARE = 0.3
 """Of the seconds that are predicted where the number of features was given: for bounds on what they leave out
 (``benchmarks/speed/loose.py``: a quarter more in all)."""
@@ -250,7 +245,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     trial = feature_map.quick_moments()
     if trial is None:
         return False
-    trial.update(problem.some_rows(FEW_ROWS))
+    trial.update(problem.some_rows(LADDER[0].rows))
     return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
@@ -267,7 +262,7 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
     prices, wanted = prices_of(problem), target.tol * largest
     limit = BUDGET_SHARE * way.seconds
     if target.tol_is_required:
-        limit = min(instead, MAY_TAKE * _seconds_of_more(found, problem, way, rounds))
+        limit = min(instead, MOVES * _seconds_of_more(found, problem, way, rounds))
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
         return found
     found = _first_bound(found, problem, rounds, most_draws)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from ..base import parallel
+from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Kernel, Summation
 from ..base.rounding import EPS
 from ..model.plan import Candidate
@@ -17,7 +17,7 @@ from ..products.blocks import checked_block
 from ..products.exact import ExactSummation
 from ..products.near import NearSummation, WithSums
 from ..products.operators import GramOperator
-from ..products.rates import is_compiled
+from ..products.rates import eigen_seconds, is_compiled, pass_seconds
 from ..products.vectors import centre
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
@@ -28,14 +28,15 @@ from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 
-__all__ = ["Products", "kernel_matrix", "solve_by_krylov", "widths"]
+__all__ = ["Products", "kernel_matrix", "most_passes", "solve_by_krylov", "start_seconds", "widths"]
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
 
 
-STARTING = 8
-"""Rows for each column of a first block: 4 and 16 take as long (``peers.py``)."""
+STARTING = 4
+"""Rows for each column of a first block (``random_set.py``: 8 take as long for few components, and .8 of the time for
+50)."""
 
 
 class Products(NamedTuple):
@@ -59,6 +60,11 @@ class Products(NamedTuple):
     near: NearSummation | None = None
 
 
+def most_passes(problem: Problem, *, in_memory: bool) -> int:
+    """Passes that a run may take."""
+    return (MATRIX_PASSES if in_memory else 1) * problem.budget.max_passes
+
+
 def solve_by_krylov(
     problem: Problem, way: Candidate, failure: float, most_seconds: float, alternative: str
 ) -> Solution:
@@ -73,7 +79,7 @@ def solve_by_krylov(
     n, wanted = rows.n_samples, target.n_components or min(10, problem.rank)
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
-    passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
+    passes = most_passes(problem, in_memory=matrix_in_memory)
     held = matrix_in_memory and is_compiled(kernel)
     block = default_block_size(n, wanted, held=held)
     products = _products(problem, way, given if given.distributed and present is None else rows, rows, block)
@@ -119,12 +125,19 @@ def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, pro
         centre(K)
     if not np.isfinite(K).all():
         return None
-    theta, V = scipy.linalg.eigh(K, subset_by_index=[max(len(K) - block, 0), len(K) - 1])
-    V = V[:, theta > EPS * len(K) * np.abs(theta).max()]
-    start = coordinates.block(ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads).matmat(V[:, ::-1]))
+    theta, V = largest_eigenpairs(K, block)
+    V = np.ascontiguousarray(V[:, theta > EPS * len(K) * np.abs(theta).max()])
+    start = coordinates.block(ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads).matmat(V))
     start -= start.mean(axis=0)
     norms = np.linalg.norm(start, axis=0)
     return start[:, norms > 0.0] / norms[norms > 0.0]
+
+
+def start_seconds(problem: Problem, block: int) -> float:
+    """Predicted seconds of a first block from a few rows."""
+    n, d = problem.data.n_samples, problem.data.n_features
+    some = min(STARTING * block, n)
+    return pass_seconds(problem.kernel, n, some, d, block, square=False) + eigen_seconds(some, block)
 
 
 def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bool) -> tuple[KernelMatrix, Coordinates]:

@@ -7,15 +7,19 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.protocol import Kernel, Summary
+from ..base.rounding import UNIT
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 
 __all__ = [
+    "LADDER",
     "LOOKING",
+    "MOVES",
     "NOTHING_SEEN",
     "OF_PIVOTS",
     "Look",
@@ -34,10 +38,12 @@ class Size(NamedTuple):
     sample: int = 0
 
 
-LADDER = (Size(64), Size(128), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
+LADDER = (Size(64), Size(128), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
 """A further look is the next of these."""
 LOOKING = 0.05
-"""Of the best price so far: what a further look may cost."""
+"""Of the best price so far: what all looks may cost."""
+MOVES = 4.0
+"""Factor by which a further look, or the run, may move the price of a feature map (``random_set.py``)."""
 OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
 """The first of them that looks at pivots."""
 
@@ -58,6 +64,8 @@ class Look:
         Root of the sum of squares of the negative eigenvalues, over tr K.
     n_samples : int
         Of all rows.
+    beside : float
+        What all other rows of the look leave of one, the mean over tr K / n; infinite where that is not known.
     """
 
     shares: np.ndarray
@@ -65,6 +73,7 @@ class Look:
     level: int = 0
     below: float = 0.0
     n_samples: int = 1
+    beside: float = inf
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
@@ -77,10 +86,21 @@ class Look:
         m = np.count_nonzero(values > 0.5 * values[0])
         return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2
 
-    def expected(self, i: int) -> float:
-        """lambda_i / tr K of all rows."""
-        shares, beyond = self.spectrum
-        return float(shares[i - 1]) if i <= len(shares) else beyond
+    def leading(self, count: int) -> tuple[np.ndarray, float, float]:
+        """lambda_1, ..., lambda_count over tr K of all rows, and the sums of those behind and of their squares.
+
+        Beyond what the look resolved, what lies above ``least`` falls by one factor, so that the sum of all is the
+        trace.
+        """
+        (shares, beyond), least, n = self.spectrum, self.least, self.n_samples
+        more, above = max(count - len(shares), 0), max(float(shares[-1]) - least, 0.0)
+        left = max(n * beyond - max(n - len(shares), 0) * least, 0.0)
+        factor = left / (left + above) if left > 0.0 else 0.0
+        falling = above * factor ** np.arange(1, more + 1)
+        last, rest = (float(falling[-1]) if more else above), max(n - max(count, len(shares)), 0)
+        sums = [last * factor / (1.0 - factor), last**2 * factor**2 / (1.0 - factor**2)] if above else [left, 0.0]
+        behind = rest * least + sums[0], rest * least**2 + 2.0 * least * sums[0] + sums[1]
+        return np.append(shares, least + falling)[:count], *behind
 
     @property
     def least(self) -> float:
@@ -175,16 +195,19 @@ def look_at(
             n_threads=n_threads,
         )
 
-    def spectrum() -> np.ndarray:
-        return _shares(kernel, data, size.rows) if shares else np.zeros(0)
+    def spectrum() -> tuple[np.ndarray, float]:
+        if not shares:
+            return np.zeros(0), inf
+        K = _matrix(kernel, data, size.rows)
+        return _shares(K), _left_beside(K) if kernel.positive_semidefinite and not size.pivots else inf
 
-    of_pivots, of_rows = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
+    of_pivots, (of_rows, left) = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
     if kernel.positive_semidefinite and not size.pivots:
         of_pivots = _probe_of_spectrum(
             np.maximum(of_rows, 0.0), min(size.rows, len(data.sample)), float(data.n_samples)
         )
     below = 0.0 if kernel.positive_semidefinite else float(np.linalg.norm(np.minimum(of_rows, 0.0)))
-    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples)
+    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, left)
 
 
 def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:
@@ -194,19 +217,27 @@ def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> Ran
     return RankProbe(left[: min(few, n_rows // 2 + 1)], n_rows, exhausted=few <= n_rows // 2, n_samples=n_samples)
 
 
-def _shares(kernel: Kernel, data: Summary, rows: int) -> np.ndarray:
-    K, trace = _centred(kernel, data, rows)
+def _matrix(kernel: Kernel, data: Summary, count: int) -> np.ndarray:
+    """The Gram matrix of so many rows of the sample."""
+    X = data.sample[np.linspace(0, len(data.sample) - 1, min(count, len(data.sample))).astype(np.intp)]
+    return np.ascontiguousarray(kernel.block(X, X), dtype=np.float64)
+
+
+def _shares(K: np.ndarray) -> np.ndarray:
+    """The eigenvalues of the centred matrix over the trace of K."""
+    trace, means = float(K.trace()), K.sum(axis=1) / len(K)
+    K = K - means
+    K -= (means - means.sum() / len(K))[:, None]
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
         values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return values / trace if trace > 0 else np.zeros(1)
 
 
-def _centred(kernel: Kernel, data: Summary, count: int) -> tuple[np.ndarray, float]:
-    """The centred Gram matrix of so many rows of the sample, and its trace before it was centred."""
-    X = data.sample[np.linspace(0, len(data.sample) - 1, min(count, len(data.sample))).astype(np.intp)]
-    K = np.ascontiguousarray(kernel.block(X, X), dtype=np.float64)
-    trace = float(K.trace())
-    means = K.sum(axis=1) / len(K)
-    K = K - means
-    K -= (means - means.sum() / len(K))[:, None]
-    return K, trace
+def _left_beside(K: np.ndarray) -> float:
+    """What the other rows leave of each, 1 / (K^-1)_ii, over the trace; beyond rounding."""
+    n, trace = len(K), float(K.trace())
+    factor, failed = lapack.dpotrf(K + n * UNIT * trace * np.eye(n))
+    if failed or not trace > 0.0:
+        return inf
+    inverse, _ = lapack.dpotri(factor)
+    return float(np.sum(1.0 / inverse.diagonal())) / trace

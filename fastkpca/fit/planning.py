@@ -1,7 +1,7 @@
 """The plan: every way to solve a problem with its price, the cheapest first; and how far it is worth to look.
 
-Ways are priced from what is known (``candidates``). A further look at a few rows is taken while it costs less than a
-twentieth of the best price so far, could change which way is the best, and fits into the memory limit.
+Ways are priced from what is known (``candidates``). A further look at a few rows is taken while all looks cost less
+than a twentieth of the best price so far, could change which way is the best, and fits into the memory limit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ from .candidates import (
     krylov_candidates,
     least_krylov_seconds,
 )
-from .look import LOOKING, NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
+from .look import LOOKING, MOVES, NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
 
 __all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
 
-MOVES = 5.0
-"""Factor by which a look may move a price that is known: on random problems that of pivots moved by up to 4."""
 LONG, MUCH_SHORTER = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
 FEW = 10
@@ -62,13 +60,15 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
     """The candidates, and the look that their prices rest on."""
     target, kernel, data, look = problem.target, problem.kernel, problem.data, NOTHING_SEEN
     beside = target.is_loose and target.tol_is_required
+    spent = 0.0
     lapack = [] if target.method in ("features", "krylov") else [dense_candidate(problem)]
     while True:
         candidates = lapack + _maps(problem, look, lapack)
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates, lapack)
         seconds = further_seconds(kernel, data, look, beside=beside)
-        if not (_is_worth(seconds, candidates, look) and _may_change(problem, candidates, look)):
+        spent += seconds
+        if not (_is_worth(spent, candidates, look) and _may_change(problem, candidates, look)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
@@ -84,7 +84,7 @@ def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candida
 
 def _krylov(problem: Problem, look: Look, others: list[Candidate], lapack: list[Candidate]) -> list[Candidate]:
     method = problem.target.method
-    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds(look)):
+    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds()):
         return krylov_candidates(problem, look, _best_seconds(others))
     return []
 
@@ -110,7 +110,7 @@ def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bo
 
 
 def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
-    """Whether a look costs little beside the best price that is known."""
+    """Whether so many seconds of looks are little beside the best price that is known."""
     return seconds < np.inf and seconds <= LOOKING * _best_seconds(_known(candidates, look))
 
 
@@ -118,13 +118,13 @@ def _known(candidates: list[Candidate], look: Look) -> list[Candidate]:
     """Those whose price is known; that of the others is the lowest there may be.
 
     Not known: what block Krylov takes, before the first look; how many pivots are needed, before a look at pivots. Such
-    a price counts as known all the same where eigenvalues have told that few features are needed, and ``MOVES`` times
-    it were still the best.
+    a price counts as known all the same where some rows leave little more of the others than a map may, and ``MOVES``
+    times it were still the best.
     """
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
     priced = [not (unknown.get(x.method) or unknown.get(x.name)) for x in candidates]
     best = _best_seconds([x for x, y in zip(candidates, priced) if y])
-    few = [look.level and 2 * x.n_features <= len(look.shares) for x in candidates]
+    few = [x.offer is not None and look.beside <= MOVES * x.offer.cost.residual for x in candidates]
     return [x for x, y, z in zip(candidates, priced, few) if y or (z and MOVES * x.seconds <= best)]
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from ..model.plan import Candidate, Plan
 from ..solve.costs import TooDearError
 from .dense import solve_dense
-from .features import MAY_TAKE, solve_by_features
+from .features import solve_by_features
 from .krylov import solve_by_krylov
+from .look import MOVES
 from .problem import Problem, check_range
 from .solution import Solution
 
@@ -59,7 +60,7 @@ def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], fa
         return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
     # no run is given up for a way of which nobody knows whether it is cheaper
     known = [x for x in left if not x.guessed]
-    prices = [x.seconds * (MAY_TAKE if x.method == "features" else 1.0) for x in known]
+    prices = [x.seconds * (MOVES if x.method == "features" else 1.0) for x in known]
     return solve_by_krylov(problem, way, failure, min(prices, default=np.inf), plan.otherwise)
 
 

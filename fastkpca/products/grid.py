@@ -24,9 +24,6 @@ from .vectors import columns_of
 
 __all__ = ["GridSummation", "grid_offer", "interpolate", "spread"]
 
-_COLUMNS_TOGETHER = 16
-"""Columns of U that go through the grid at once, at most."""
-
 
 def _run_length(n: int) -> int:
     """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""
@@ -142,7 +139,7 @@ class GridSummation(TwoSidedSummation):
         self.grid = Grid(plan.low, plan.side, plan.counts, plan.orders)
         self._set_sides(rows_x, rows_y)
         self._bands = _bands(plan, sigma)
-        self._columns = int(max(1, min(_COLUMNS_TOGETHER, memory_limit // (16 * plan.nodes))))
+        self._columns = int(max(1, memory_limit // (16 * plan.nodes)))
 
     def _prepared(self, rows: Rows) -> Points:
         points = self.grid.sort(rows.all())

@@ -154,10 +154,6 @@ class GridSummation(TwoSidedSummation):
     def _multiply(self, U: np.ndarray, targets: Points, sources: Points) -> np.ndarray:
         U = columns_of(U, len(sources))
         k, step = U.shape[1], self._columns
-        if k == 0:
-            return np.zeros((len(targets), 0))
-        if k <= step:
-            return self._product(U, targets, sources)
         out = np.empty((len(targets), k))
         for j in range(0, k, step):
             out[:, j : j + step] = self._product(np.ascontiguousarray(U[:, j : j + step]), targets, sources)

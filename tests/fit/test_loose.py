@@ -14,7 +14,6 @@ from fastkpca.maps.draws import scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
-from fastkpca.solve import sampled
 
 
 @pytest.fixture
@@ -101,20 +100,6 @@ def test_a_zero_residual_needs_no_sample():
     X = np.repeat(rows_of(12, 3), 50, axis=0)
     model = fk.kpca(X, "gaussian", 3, tol=1e-2, features="pivots")
     assert model.bound_kind == "guaranteed" and contains(model, X)
-
-
-def test_many_tries_share_the_probability_of_failure(monkeypatch):
-    X, seen, bound = rows_of(1500, 6), [], sampled.sampled_bound
-    monkeypatch.setattr(sampled, "sampled_bound", lambda *given: seen.append(given[2]) or bound(*given))
-
-    def one_more(found, problem, *given, **options):
-        old = found.moments.map
-        return PivotMap(old.kernel, np.vstack([old.pivots, problem.data.sample[-1 - old.n_features]]))
-
-    monkeypatch.setattr(features, "_more_pivots", one_more)
-    monkeypatch.setattr(features._Pass, "misses", lambda self, target: True)
-    model = fk.kpca(X, "gaussian", 3, tol=3e-2, features="pivots")
-    assert len(seen) >= 4 and sum(seen) <= 5e-7 <= model.failure_probability <= 5.5e-7
 
 
 def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
@@ -205,16 +190,6 @@ def test_features_within_a_budget():
     ):
         with pytest.raises(ValueError, match=text):
             fk.features(X, "gaussian", max_features=10, **options)
-
-
-@pytest.mark.parametrize("again", [[3, 1, 4, 1, 3], np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 2.0]])])
-def test_a_landmark_that_is_there_twice_counts_once(again):
-    X = rows_of(200, 2)
-    once = [3, 1, 4] if isinstance(again, list) else again[1:]
-    a, b = (fk.features(X, "gaussian", sigma=2.0, landmarks=x) for x in (again, once))
-    np.testing.assert_array_equal(a.map.pivots, b.map.pivots)
-    one, other = (fk.kpca(X, "gaussian", 1, sigma=2.0, landmarks=x) for x in (again, once))
-    np.testing.assert_array_equal(one.eigenvalue_bounds, other.eigenvalue_bounds)
 
 
 def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):

@@ -15,6 +15,7 @@ import pytest
 import rlimit
 
 import fastkpca as fk
+from fastkpca.fit.footprint import A_THREAD, THREADS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
 
@@ -41,7 +42,7 @@ SETUP = """
 PEAKS = {
     name: (kernel, (n, d), given)
     for name, (kernel, n, d, given) in rlimit.ROUTES.items()
-    if name in ("dense", "krylov", "monomial", "pivots", "fourier")
+    if name in ("dense", "krylov", "pivots")
 }
 WIDE = {"c": 3, "method": "krylov", "tol": 1e-2}
 PEAKS["wide rows"] = "gaussian", (3000, 2000), WIDE
@@ -140,7 +141,8 @@ def test_dense_scores_take_the_vectors_scores_and_coefficients_alone(c):
         tracemalloc.stop()
     needed = 8 * n * (n + 3 * (c or n))
     assert peak <= needed * 1.05
-    assert predicted >= needed
+    # buffers of BLAS and stacks are in the plan, and tracemalloc does not see them
+    assert needed <= predicted <= 1.2 * needed + THREADS * A_THREAD
 
 
 def test_a_smaller_limit_is_a_smaller_route_or_a_refusal():
@@ -197,22 +199,3 @@ def test_scores_beyond_the_limit_are_refused_with_the_way_out(tmp_path):
     written = fk.kpca(X, "polynomial", 9, out=out, **options)
     np.testing.assert_array_equal(written.eigenvalues, model.eigenvalues)
     np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), fk.kpca_project(model, X))
-
-
-@pytest.mark.parametrize(("method", "library"), [("dense", "h5py"), ("krylov", "zarr"), ("features", "h5py")])
-def test_scores_into_a_dataset(method, library, tmp_path):
-    module = pytest.importorskip(library)
-    n = 900 if method == "dense" else 3000
-    X = np.random.default_rng(0).standard_normal((n, 3)).astype(np.float32)
-    given = {"shape": (n, 4), "chunks": (77, 3), "dtype": "f4"}
-    if library == "h5py":
-        out = module.File(tmp_path / "s.h5", "w").create_dataset("s", **given)
-    else:
-        out = module.create_array(tmp_path / "s.zarr", **given)
-    options = {"sigma": 3.0, "method": method, "tol": 1e-3}
-    model = fk.kpca(X, "gaussian", 4, out=out, n_threads=3, **options)
-    np.testing.assert_array_equal(out[:], fk.kpca(X, "gaussian", 4, **options).score)
-    with pytest.raises(fk.errors.ScoresNotKeptError):
-        _ = model.score
-    fk.kpca_project(model, X[::-1], out=out)
-    np.testing.assert_array_equal(out[:], fk.kpca_project(model, X[::-1]))

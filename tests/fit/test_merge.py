@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from good_kernels import Plain
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
@@ -147,24 +148,6 @@ def test_where_the_expansion_of_a_gaussian_underflows():
     assert high.reaches(36.0) and not high.reaches(38.0)
 
 
-@pytest.mark.parametrize("which", ["pivots", "fourier held as an operator", "sum"])
-def test_moments_in_a_file(which, tmp_path):
-    X = data()
-    first = fit(X[:1000], which)
-    second = shard(X[1000:], first)
-    for i, model in enumerate((first, second)):
-        fk.save(model, tmp_path / f"{i}.kpca")
-    a, b = (fk.load(tmp_path / f"{i}.kpca") for i in range(2))
-    copied = pickle.loads(pickle.dumps(first))
-    for pair in ((copied, b), (a, b), (first, b), (a, second)):
-        found, expected = merge(*pair), merge(first, second)
-        np.testing.assert_array_equal(found.eigenvalues, expected.eigenvalues)
-        np.testing.assert_array_equal(found.eigenvalue_bounds, expected.eigenvalue_bounds)
-    fk.save(merge(a, b), tmp_path / "c.kpca")
-    again = fk.load(tmp_path / "c.kpca")
-    same(merge(again, second), merge(first, second, second), 1e-8 if "operator" in which else 1e-13)
-
-
 def test_like_takes_kernel_shift_and_map():
     X = data()
     first = fit(X[:1000], "pivots")
@@ -229,32 +212,23 @@ def test_what_does_not_fit_together():
         fk.kpca(X, features="pivots", like=first)
 
 
-class Plugin(Kernel):
-    positive_semidefinite = True
-    translation = "kernel"
-    parameters = {"length": 2.0}
-
+class Other(Plain):
     def block(self, X, Y):
-        return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / (2 * self.length**2))
-
-
-class OtherPlugin(Plugin):
-    def block(self, X, Y):
-        return np.exp(-np.abs(X[:, None] - Y).sum(axis=2) / self.length)
+        return np.exp(-np.abs(X[:, None] - Y).sum(axis=2) / self.sigma)
 
 
 def test_a_kernel_beside_like_is_the_models_or_an_error():
     X = data()[:600]
-    model = fk.kpca(X, Plugin(), 2, features="pivots", tol=1e-2)
-    for same in ({}, {"kernel": Plugin}, {"kernel": Plugin()}, {"length": 2.0}, {"kernel": Plugin, "length": 2.0}):
-        assert type(fk.kpca(X, **same, like=model, tol=1e-2).kernel) is Plugin
-    wrong = [{"kernel": "gaussian"}, {"kernel": OtherPlugin()}, {"kernel": OtherPlugin}, {"kernel": Plugin(length=3.0)}]
-    wrong += [{"length": 3.0}, {"kernel": "linear"}, {"kernel": lambda X, Y: X @ Y.T}]
+    model = fk.kpca(X, Plain(sigma=2.0), 2, features="pivots", tol=1e-2)
+    for same in ({}, {"kernel": Plain(sigma=2.0)}, {"sigma": 2.0}, {"kernel": Plain, "sigma": 2.0}):
+        assert type(fk.kpca(X, **same, like=model, tol=1e-2).kernel) is Plain
+    wrong = [{"kernel": "gaussian"}, {"kernel": Other(sigma=2.0)}, {"kernel": Other}, {"kernel": Plain(sigma=3.0)}]
+    wrong += [{"sigma": 3.0}, {"kernel": "linear"}, {"kernel": lambda X, Y: X @ Y.T}]
     for asked in wrong:
         for function in (fk.kpca, fk.plan):
-            with pytest.raises(ValueError, match="like= brings its kernel, Plugin"):
+            with pytest.raises(ValueError, match="like= brings its kernel, Plain"):
                 function(X, **asked, like=model)
-    one, other = Plugin().block, Plugin(length=3.0).block  # functions
+    one, other = Plain(sigma=2.0).block, Plain(sigma=3.0).block  # functions
     of_one = fk.kpca(X, one, 2, features="pivots", tol=1e-2, positive_semidefinite=True)
     assert fk.kpca(X, one, like=of_one, tol=1e-2, positive_semidefinite=True).kernel == of_one.kernel
     with pytest.raises(ValueError, match="like= brings its kernel"):

@@ -82,8 +82,8 @@ def test_shards_are_the_whole(which):
     second, third = shard(X[1000:1700], first), shard(X[1700:], first)
     together = merge(first, second, third)
     whole = shard(X, first)
-    # an eigensolver of its own stops at a share of tol
-    tol = 1e-8 if "operator" in which else 1e-13
+    # an eigensolver of its own stops at a share of tol, and so do the nodes that stand for rows in a Fourier moment
+    tol = 1e-8 if "operator" in which else 1e-10 if which == "fourier" else 1e-13
     same(together, whole, tol)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CertificateWarning)

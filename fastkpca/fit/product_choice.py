@@ -14,7 +14,7 @@ import numpy as np
 from ..base import parallel
 from ..base.near import did_you_mean
 from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
-from ..base.rounding import UNIT
+from ..base.rounding import EPS, UNIT
 from ..errors import rounded_up
 from ..products.exact import ExactSummation, sum_terms
 from ..products.rates import RATE, pass_seconds
@@ -137,7 +137,8 @@ def products_for(
     ways = [exact]
     if least is None:
         least = kernel.entry_error(both_sides(data_x, data_y), np.dtype(np.float64)) or 0.0
-    rest = tol if tol is None else tol - least  # for the approximation
+    # for the approximation: with the entries' rounding it may not come to more than tol, not even by a rounding
+    rest = None if tol is None else (tol - least) * (1.0 - 2.0 * EPS)
     if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_ASKING):
         for offer in kernel.summations(data_x, data_y, rest):
             ways.append(_way(offer, data_x, data_y, columns))

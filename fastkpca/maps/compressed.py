@@ -32,10 +32,7 @@ import scipy  # scipy.linalg is loaded where it is used first
 from ..base.rounding import UNIT, rounding_factor
 from .transforms import along, waves_at
 
-__all__ = ["LEAST", "MOST", "Directions", "Quadrature", "directions", "expected_functions", "quadrature"]
-
-LEAST, MOST = 600, 60_000
-"""Features from which on fewer directions are looked for, and directions that are kept, at most."""
+__all__ = ["Directions", "Quadrature", "directions", "expected_functions", "quadrature"]
 
 
 class Directions:
@@ -78,7 +75,7 @@ def expected_functions(reach: float) -> float:
 
 
 def directions(roots: list[np.ndarray], inside: np.ndarray, tau: float) -> Directions | None:
-    """As few as leave at most ``tau`` a row; None where these are too many.
+    """As few as leave at most ``tau`` a row; None where these are as many as the features.
 
     Parameters
     ----------
@@ -88,21 +85,19 @@ def directions(roots: list[np.ndarray], inside: np.ndarray, tau: float) -> Direc
         Half-lengths of the box, in phases.
     tau : float
     """
-    if prod(expected_functions(len(root) // 2 * float(r)) for root, r in zip(roots, inside)) > 8.0 * MOST:
+    if prod(expected_functions(len(root) // 2 * float(r)) for root, r in zip(roots, inside)) > prod(map(len, roots)):
         return None
     axes = [_functions(root, float(r)) for root, r in zip(roots, inside, strict=True)]
     squares = reduce(np.multiply.outer, [largest**2 for _, largest in axes])
     order = np.argsort(squares, axis=None)
     sums = np.cumsum(squares.ravel()[order])
     left = int(np.searchsorted(sums, tau, side="right"))
-    if not 0 < len(order) - left <= MOST:
+    if left in (0, len(order)):
         return None
     numbers = np.unravel_index(np.sort(order[left:]), squares.shape)
     sizes = tuple(int(number.max()) + 1 for number in numbers)
     bases = [basis[:, :size] for (basis, _), size in zip(axes, sizes)]
-    return Directions(
-        bases, np.ravel_multi_index(numbers, sizes), float(sums[left - 1]) * (1.0 + 1e-9) if left else 0.0
-    )
+    return Directions(bases, np.ravel_multi_index(numbers, sizes), float(sums[left - 1]) * (1.0 + 1e-9))
 
 
 def _functions(root: np.ndarray, r: float) -> tuple[np.ndarray, np.ndarray]:

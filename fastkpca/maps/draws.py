@@ -15,8 +15,6 @@ __all__ = ["DRAWS", "Draws", "drawn_among", "scaled_residuals"]
 
 DRAWS = 4096
 """Rows drawn in a pass."""
-STRIP = 256
-"""Rows of the matrix that are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +100,12 @@ def scaled_residuals(
     features = parallel.run(lambda i: feature_map.features(X[parts[i]]), len(parts), n_threads=n_threads)
     Phi = np.concatenate(list(features))
     matrix = np.empty((m, m), dtype=np.float32)
-    starts = range(0, m, STRIP)[::-1]  # the longest first
+    step = parallel.tile_rows(m)
+    starts = range(0, m, step)[::-1]  # the longest first
 
     def task(i: int) -> None:
         start = starts[i]
-        stop = min(m, start + STRIP)
+        stop = min(m, start + step)
         strip = kernel.block(X[start:stop], X[:stop]) - Phi[start:stop] @ Phi[:stop].T
         strip *= scale[start:stop, None]
         strip *= scale[:stop]

@@ -48,15 +48,13 @@ LARGEST = 1 << 21
 TILE = 1 << 15
 """Rows of a tile: what a transform costs beside its rows is paid once a tile."""
 COLUMNS = 10
-"""Of scores: their transforms share what is to be done for a row."""
+"""Of scores: their transforms share what is to be done for a row. About as many blocks of them are a Krylov space."""
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
 SHARE = 0.1
 """Of the tolerance, for the modes left out, and as much for the error of the transforms: few more of both, and room for
 a first eigenvalue that a few rows of a flat spectrum overrate."""
-KRYLOV_COLUMNS = 100
-"""Of an iteration, whose products' errors add up, about."""
 
 
 class FourierMap(FeatureMap):
@@ -113,8 +111,8 @@ class FourierMap(FeatureMap):
         self.total = prod(float(line.sum()) for line in self._doubled)
         # the moment's own: with the errors e of t_j = sum_i exp(-i j.x_i) it errs by a matrix of the squared Frobenius
         # norm sum_j |e_j|^2 (w * w)_j, and (w * w)_j add up to (sum w)^2, so by sum w times the weighted root mean
-        # square of e, and with its mean three times that
-        self.transform_error = 3.01 * self.total * transforms.error_bound(tuple(2 * m for m in self.half), self.eps)
+        # square of e, and with its mean three times that and its square, e being a thirtieth at most
+        self.transform_error = 3.04 * self.total * transforms.error_bound(tuple(2 * m for m in self.half), self.eps)
         self.defect = self.images + self.transform_error
         self.rounding = (4.0 * pi * sum(self.half) + 64.0) * UNIT
 
@@ -306,7 +304,7 @@ class FourierMap(FeatureMap):
             margin,
             lines,
             **{name: record.number(name, least=0.0) for name in ("tail", "images", "beyond")},
-            eps=record.number("eps", above=0.0, most=1.0),
+            eps=record.number("eps", above=0.0, most=_eps_for(1.0)),
         )
 
 
@@ -353,7 +351,7 @@ def _margin(d: int) -> float:
 
 def _eps_for(tol: float) -> float:
     """The accuracy to ask of the transforms, so that they take ``SHARE`` of tol."""
-    return transforms.eps_for(SHARE / 3.01 * tol)
+    return SHARE / 3.04 * tol
 
 
 def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMap:
@@ -408,15 +406,16 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         return []
     D = prod(2 * m + 1 for m in half)
     eps = _eps_for(tol)
-    rounding = 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps)
+    rounding = 3.04 * transforms.error_bound(tuple(2 * m for m in half), eps)
     if D > LARGEST or rounding > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
     sides = data.box[1] - data.box[0]
     periods = sides + 2.0 * _margin(d) * sigma
-    # of an iteration's products, whose errors add up. The symbol's root mean square is at most that of equal rows
+    # of an iteration's products, whose errors add up by the root of their number. The symbol's root mean square is at
+    # most that of equal rows
     heaviest = prod(_mode_weights(period, sigma)[1] for period in periods)
-    rounding += 3.0 * sqrt(KRYLOV_COLUMNS) * product_rounding(half, 1.0, sqrt(grid), heaviest, 1.0)
+    rounding += 3.0 * COLUMNS * product_rounding(half, 1.0, sqrt(grid), heaviest, 1.0)
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
@@ -427,7 +426,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     # two threads may make them at the same time
     held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
-    if d > 1 and compressed.LEAST <= D:
+    if d > 1 and D > DENSE:
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
         points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))

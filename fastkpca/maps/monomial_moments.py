@@ -19,8 +19,6 @@ FEWEST, MOST = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
 MOST_DEGREE = 64
 """Of a polynomial, as its degree is checked."""
-WORTH = 0.7
-"""Share of all products up to which the sums are fewer."""
 
 
 @lru_cache(maxsize=64)
@@ -30,7 +28,7 @@ def product_flops(d: int, degree: int, lower: bool) -> float | None:
     if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):
         return None
     rows, columns = multiindex.ranges(d + lower, degree)[0][:, (1, 3)].T
-    if rows @ columns > WORTH * D * (D + 1) / 2:
+    if rows @ columns >= D * (D + 1) / 2:
         return None
     return 2.0 * float(rows @ columns)
 

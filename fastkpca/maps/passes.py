@@ -18,7 +18,6 @@ from .draws import DRAWS, Draws, drawn_among
 
 __all__ = [
     "MANY_TASKS",
-    "SMALL_MAP",
     "Applied",
     "accumulate",
     "applied",
@@ -33,9 +32,12 @@ __all__ = [
     "task_rows_for",
 ]
 
-SMALL_MAP, MANY_TASKS = 256, 1024
-TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
+MANY_TASKS = 1024
+"""Features up to which accumulators are so small that there may be many."""
+TASK_BYTES = 1 << 22
+"""Of the rows of a task on another machine."""
 WORTH_A_TASK = 1 << 11
+"""Rows of a task, at least, where there are as many."""
 PRODUCT_ENTRIES = 1 << 16
 """Numbers of rows and results together of a tile whose features are formed a few rows at a time."""
 
@@ -67,8 +69,7 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
     """Rows of a task that accumulates moments: whole tiles, by shapes alone.
 
     Every task holds an accumulator, of D^2 numbers where it is dense, and log2(tasks) more wait in the tree: few tasks
-    where D is large, but for rows that are ``distributed`` over many machines. Else few rows, so that tasks that run
-    at once read rows that lie near each other.
+    where D is large, but for rows that are ``distributed`` over many machines, which hold those of a task at a time.
     """
     step = pass_tile_rows(feature_map, n)
     return task_rows_for(feature_map.n_features, n, n_columns, step=step, distributed=distributed)
@@ -77,13 +78,12 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
 def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, distributed: bool = False) -> int:
     """The same by the number of features, for the plan."""
     step = step or parallel.even_rows(n, parallel.tile_rows(D))
-    if D > SMALL_MAP and not distributed:
-        most_tasks = 64 if D <= MANY_TASKS else 4
-        # to make an accumulator and to add it up costs as much as a few hundred rows
-        worth = min(WORTH_A_TASK, n // 4) // step * step
-        return max(step * -(-n // (step * most_tasks)), worth)
-    few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns), max(WORTH_A_TASK, n // 16))
-    return step * max(1, few // step)
+    most_tasks = 4 if D > MANY_TASKS and not distributed else 64
+    # to make an accumulator and to add it up costs as much as a few hundred rows
+    rows = max(-(-n // most_tasks), min(WORTH_A_TASK, n // 4))
+    if distributed:
+        rows = min(rows, TASK_BYTES // (8 * n_columns))
+    return step * max(1, rows // step)
 
 
 def accumulate(

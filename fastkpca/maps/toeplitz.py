@@ -22,7 +22,7 @@ from ..base.caching import cached_property
 from ..base.protocol import BLAS_FLOPS, Moments, OperatorMoments
 from ..base.rounding import UNIT, rounding_factor
 from . import transforms
-from .compressed import LEAST, Directions, directions, quadrature
+from .compressed import Directions, directions, quadrature
 
 __all__ = ["DENSE", "DENSE_LINE", "Compressed", "ToeplitzMoments", "product_flops", "product_rounding"]
 
@@ -192,7 +192,7 @@ class ToeplitzMoments(OperatorMoments):
     def compressed(self, n_threads: int) -> Compressed | None:
         """The centred second moment in few directions; None where too many are needed."""
         whole = self.map
-        if len(whole.half) == 1 or whole.n_features < LEAST:  # of one axis FFTs are as fast
+        if len(whole.half) == 1 or whole.n_features <= DENSE:  # of one axis FFTs are as fast
             return None
         few = directions(whole.roots, whole._inside, DIRECTIONS_SHARE * whole.tail)
         if few is None:

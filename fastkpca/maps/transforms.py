@@ -28,7 +28,6 @@ __all__ = [
     "Nodes",
     "Type2",
     "along",
-    "eps_for",
     "error_bound",
     "gaussian_mean_modes",
     "mean_modes",
@@ -37,12 +36,7 @@ __all__ = [
     "waves_at",
 ]
 
-SMALLEST_EPS, LARGEST_EPS = 4e-13, 1e-3
-"""Below the smaller one the rounding of Lagrange values would be in the way."""
-SAFETY = 3.0
-"""Largest error, as a multiple of the eps asked for: that of the interpolation takes a quarter of it."""
 CACHED = 1 << 18  # numbers that a core's cache holds, about
-KEPT = 16 * CACHED  # nodal values that are held at a time
 
 
 def error_bound(half: tuple[int, ...], eps: float) -> float:
@@ -50,19 +44,11 @@ def error_bound(half: tuple[int, ...], eps: float) -> float:
 
     Of type 1: on the root mean square, by these weights, of the errors of sum_i u_i exp(-i m.p_i), over sum |u|. Of
     type 2: on |error of f_i| over |c|_2 (sum w)^(1/2), for coefficients c_a times the root of what wave a weighs.
-    Rounding of the sums themselves comes on top; 4 pi u M_c a coordinate is that of the phases m p, |p| <= pi known to
-    a few u.
+    eps is the error of the interpolation. Rounding of the sums themselves comes on top: 4 pi u M_c a coordinate is that
+    of the phases m p, |p| <= pi known to a few u, and 30 q u Lebesgue^d that of Lagrange values.
     """
-    return SAFETY * _clip(eps) + (4.0 * np.pi * sum(half) + 64.0) * UNIT
-
-
-def eps_for(error: float) -> float:
-    """The largest eps at which transforms err by at most ``error``, beside rounding, or the smallest there is."""
-    return _clip(error / SAFETY)
-
-
-def _clip(eps: float) -> float:
-    return float(min(max(eps, SMALLEST_EPS), LARGEST_EPS))
+    lagrange = 30.0 * MOST_NODES * float(ORDERS.lebesgue[-1]) ** len(half)
+    return eps + (4.0 * np.pi * sum(half) + 64.0 + lagrange) * UNIT
 
 
 def waves_at(p: np.ndarray, m: int) -> np.ndarray:
@@ -77,10 +63,10 @@ def waves_at(p: np.ndarray, m: int) -> np.ndarray:
     return waves
 
 
-def along(A: np.ndarray, values: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
-    """A times each line of ``values`` along an axis, written to ``out`` (without gaps) where there is one."""
+def along(A: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
+    """A times each line of ``values`` along an axis."""
     before, after = values.shape[:axis], values.shape[axis + 1 :]
-    out = np.empty((*before, len(A), *after)) if out is None else out
+    out = np.empty((*before, len(A), *after))
     if prod(after) == 1:  # one product for all lines
         np.matmul(values.reshape(-1, A.shape[1]), A.T, out=out.reshape(-1, len(A)))
     else:
@@ -99,10 +85,11 @@ class _Boxes(NamedTuple):
     """Of either transform, in flops of which 5e9 take a second; GEMM does more."""
 
     def held_bytes(self, half: tuple[int, ...], k: int) -> float:
-        """Of the waves at the nodes, and of k columns there where these are kept."""
+        """Of the waves at the nodes, and of k columns there."""
         shape = [self.order * c for c in self.counts]
-        waves = sum(points * (2.0 * m + 1.0) for points, m in zip(shape, half))
-        return 8.0 * (waves + min(k * prod(shape), KEPT))
+        held = self.counts if len(half) == 1 else shape
+        waves = sum(points * (2.0 * m + 1.0) for points, m in zip(held, half))
+        return 8.0 * (waves + k * prod(shape))
 
 
 class _Orders(NamedTuple):
@@ -137,7 +124,8 @@ def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np
     products: np.ndarray = sum(2.0 * prod(waves[: c + 1]) * prod(nodes[c:]) for c in range(d))
     entries = ORDERS.q ** (d - 1)
     column = 0.05 * products + 5.0 * prod(nodes) + 18.0 * prod(waves) + n * (0.1 * entries * ORDERS.padded + 11.0)
-    return 1e6 + 10.0 * (np.array(waves) @ nodes) + k * column + n * (entries + 36.0 * d)
+    held = counts if d == 1 else nodes
+    return 1e6 + 10.0 * (np.array(waves) @ held) + k * column + n * (entries + 36.0 * d)
 
 
 def cheapest_boxes(
@@ -146,11 +134,10 @@ def cheapest_boxes(
     """The boxes for n points that fill ``reach`` to both sides of a middle, and k real columns.
 
     M^q is a mean of m^q (``modes``: its q-th root for each axis and each of the ``ORDERS``), which weights make less.
-    Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. The remainder
-    takes a quarter of the bound, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
+    Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each.
     """
-    share = 0.125 * SAFETY / len(half)
-    largest = 2.0 * (share * _clip(eps) * ORDERS.factorial / ORDERS.lebesgue ** (len(half) - 1)) ** (1.0 / ORDERS.q)
+    share = 0.5 / len(half)
+    largest = 2.0 * (share * eps * ORDERS.factorial / ORDERS.lebesgue ** (len(half) - 1)) ** (1.0 / ORDERS.q)
     counts = np.maximum(1.0, np.ceil(np.array(reach)[:, None] * modes / largest))
     costs = _boxes_cost(half, counts, n, k)
     best = int(costs.argmin())
@@ -209,12 +196,44 @@ class Nodes:
     def waves(self) -> list[np.ndarray]:
         return [waves_at(self.grid.nodes(c), m) for c, m in enumerate(self.half)]
 
+    @cached_property
+    def _of_line(self) -> tuple[np.ndarray, np.ndarray]:
+        """(waves at the places of the boxes, exp(i m x) at the nodes x of the first, (M + 1, q)) of an axis.
 
-def _layers(grid: Grid, points: Points, k: int) -> Iterator[tuple[int, slice, int, int]]:
+        Node x of a box at b lies at b + x: a factor for either is a q-th of the numbers.
+        """
+        m = self.half[0]
+        first = np.exp(1j * np.outer(np.arange(m + 1.0), self.grid.nodes(0)[: self.grid.orders[0]]))
+        return waves_at(self.grid.side[0] * np.arange(self.grid.counts[0]), m), first
+
+    def sums_of(self, nodal: np.ndarray) -> np.ndarray:
+        """(k, 2 M_1 + 1, ...) for values (k, nodes, ...) at the nodes of the first axis."""
+        if nodal.ndim > 2:
+            return along(self.waves[0].T, nodal, 1)
+        (boxes, first), m = self._of_line, self.half[0]
+        sums = boxes.T @ nodal.reshape(len(nodal), -1, self.grid.orders[0])
+        waves = sums[:, : m + 1].astype(np.complex128)
+        waves.imag[:, 1:] = sums[:, m + 1 :]
+        waves = (waves * first).sum(axis=2)
+        return np.concatenate([waves.real, waves.imag[:, 1:]], axis=1)
+
+    def values_of(self, coefficients: np.ndarray) -> np.ndarray:
+        """(k, nodes, ...) for coefficients (k, 2 M_1 + 1, ...) of the waves of the first axis: its transpose."""
+        if coefficients.ndim > 2:
+            return along(self.waves[0], coefficients, 1)
+        (boxes, first), m = self._of_line, self.half[0]
+        waves = coefficients[:, : m + 1].astype(np.complex128)
+        waves.imag[:, 1:] = -coefficients[:, m + 1 :]
+        waves = waves[:, :, None] * first
+        values = boxes @ np.concatenate([waves.real, -waves.imag[:, 1:]], axis=1)
+        return np.asarray(values.reshape(len(values), -1))
+
+
+def _layers(grid: Grid, points: Points) -> Iterator[tuple[int, slice, int, int]]:
     """(first box, its nodes and those of the next ones, their first point, the point after their last) for stretches of
-    the first axis on which k columns of nodal values stay in the cache."""
+    the first axis on which a column of nodal values stays in the cache."""
     order, boxes = grid.orders[0], prod(grid.counts[1:])
-    step = max(1, CACHED // (k * order * prod(grid.shape[1:])))
+    step = max(1, CACHED // (order * prod(grid.shape[1:])))
     for begin in range(0, grid.counts[0], step):
         end = min(begin + step, grid.counts[0])
         first, last = points.start[np.searchsorted(points.box, [begin * boxes, end * boxes])]
@@ -227,19 +246,19 @@ def type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
 
     What a point adds does not depend on the others, but for rounding: sums of parts add up to those of the whole.
     """
-    k, waves, grid = U.shape[1], nodes.waves, nodes.grid
+    k, grid = U.shape[1], nodes.grid
     points = grid.sort(np.ascontiguousarray(P.T))
     total = np.zeros((k, grid.shape[0], *[2 * m + 1 for m in nodes.half[1:]]))
-    for begin, place, first, last in _layers(grid, points, 1):
+    for begin, place, first, last in _layers(grid, points):
         shape = (place.stop - place.start, *grid.shape[1:])
         for j in range(k):
             nodal = np.zeros(prod(shape))
             grid.spread(points, np.ascontiguousarray(U[:, j : j + 1]), nodal, first, last, begin)
             part = nodal.reshape(shape)
-            for c in range(1, len(waves)):
-                part = along(waves[c].T, part, c)
+            for c in range(1, len(shape)):
+                part = along(nodes.waves[c].T, part, c)
             total[j, place] = part
-    return along(waves[0].T, total, 1)
+    return nodes.sums_of(total)
 
 
 class Type2:
@@ -249,43 +268,15 @@ class Type2:
         self.coefficients, self.nodes = coefficients, nodes
 
     @cached_property
-    def factors(self) -> np.ndarray:
-        """Of the waves along all axes but the first, at its nodes."""
-        return along(self.nodes.waves[0], self.coefficients, 1)
-
-    @cached_property
-    def nodal(self) -> np.ndarray | None:
-        """Values at all nodes where these are few."""
-        few = len(self.coefficients) * prod(self.nodes.grid.shape) <= KEPT
-        return _nodal_values(self.factors, self.nodes) if few else None
+    def nodal(self) -> np.ndarray:
+        """Values at all nodes, flat."""
+        part = self.nodes.values_of(self.coefficients)
+        for axis in range(len(self.nodes.half), 1, -1):
+            part = along(self.nodes.waves[axis - 1], part, axis)
+        return part.ravel()
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
-        nodes, grid, factors = self.nodes, self.nodes.grid, self.factors
-        points = grid.sort(np.ascontiguousarray(P.T))
-        result = np.empty((P.shape[1], len(factors)))
-        if self.nodal is not None:
-            grid.interpolate(points, self.nodal, result, 0, len(points))
-            return result
-        # columns share the Lagrange values of a point
-        together = max(1, KEPT // (grid.orders[0] * prod(grid.shape[1:])))
-        for start in range(0, len(factors), together):
-            columns = slice(start, start + together)
-            values = np.empty((len(result), len(factors[columns])))
-            for begin, place, first, last in _layers(grid, points, values.shape[1]):
-                grid.interpolate(points, _nodal_values(factors[columns, place], nodes), values, first, last, begin)
-            result[:, columns] = values
+        points = self.nodes.grid.sort(np.ascontiguousarray(P.T))
+        result = np.empty((P.shape[1], len(self.coefficients)))
+        self.nodes.grid.interpolate(points, self.nodal, result, 0, len(points))
         return result
-
-
-def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
-    """Values, flat, from the factors of the waves at some nodes of the first axis."""
-    waves = nodes.waves
-    nodal = np.empty((*factors.shape[:2], *(values.shape[0] for values in waves[1:])))
-    for part, values in zip(factors, nodal, strict=True):
-        for c in range(len(waves) - 1, 1, -1):
-            part = along(waves[c], part, c)
-        if len(waves) > 1:
-            along(waves[1], part, 1, values)
-        else:
-            values[...] = part
-    return nodal.ravel()

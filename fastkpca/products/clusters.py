@@ -18,20 +18,17 @@ from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..rows.view import Rows
+from .exact import MOST_WORK
 from .near import LOOKED_AT
 from .rates import CLUSTERS, RATE, entry_rate
 from .vectors import columns_of
 
 __all__ = ["ClusterSummation", "cluster_offer"]
 
-LEAF, MOST_LEAVES = 64, 4096
+LEAF, MOST_LEAVES = 128, 4096
 """Rows of a leaf where rows are many, and leaves, about, from which on a leaf has more: their pairs have to stay in
-memory. Of 2e4 to 1e5 uniform and clustered rows in 2 to 10 coordinates, leaves of 128 rows took 1 to 1.4 times as long
+memory. Of 2e4 to 1e5 uniform and clustered rows in 2 to 10 coordinates, leaves of 64 rows took .8 to 1.6 times as long
 as these."""
-TOGETHER = 8
-"""Neighbouring leaves that may be one task."""
-STRIP = 1 << 16
-"""Rows of the partners in one call of the compiled loops: a quarter of a second."""
 WORTH = 0.55
 """Share of the pairs that an offer computes, at most: in eight coordinates and more, where boxes are wide, those of a
 sample show a quarter too few."""
@@ -133,8 +130,9 @@ class ClusterSummation(Summation):
     def _near(self, reach: float) -> list[np.ndarray]:
         """For each leaf of x those of y that are near; of one set of rows from that leaf on."""
         x, y, near = self._x, self._y, []
-        for first in range(0, len(x.start), TOGETHER):
-            low, high = (corner[:, first : first + TOGETHER] for corner in (x.low, x.high))
+        together = isqrt(len(x.start))  # their joint box leaves few leaves to be looked at one by one
+        for first in range(0, len(x.start), together):
+            low, high = (corner[:, first : first + together] for corner in (x.low, x.high))
             begin = first if x is y else 0
             joint = low.min(axis=1, keepdims=True), high.max(axis=1, keepdims=True)
             some = begin + np.flatnonzero(y.near(*joint, reach, slice(begin, None)))
@@ -144,22 +142,15 @@ class ClusterSummation(Summation):
         return near
 
     def _planned(self, near: list[np.ndarray]) -> Iterator[tuple[slice, np.ndarray, int]]:
-        """(rows of some leaves of x, leaves of y, of these the rows that are the same ones, which come first)."""
+        """(rows of a leaf of x, leaves of y, of these the rows that are the same ones, which come first)."""
         x, y = self._x, self._y
-        for first in range(0, len(near), TOGETHER):
-            group = near[first : first + TOGETHER]
-            all_near = np.unique(np.concatenate(group))
-            rows = x.size[first : first + TOGETHER]
-            # to lay out the rows of y takes as long as some more rows of x
-            together = (rows.sum() + LEAF) * y.size[all_near].sum()
-            apart = sum((size + LEAF) * y.size[others].sum() for size, others in zip(rows, group))
-            for leaf, others in [(first, all_near)] if together <= apart else enumerate(group, first):
-                start, count = x.start[leaf], rows.sum() if together <= apart else x.size[leaf]
-                own = count if self.symmetric else 0
-                pieces = np.maximum(np.cumsum(y.size[others]) - count, 0) // STRIP
-                for part in np.split(others, np.flatnonzero(np.diff(pieces)) + 1):
-                    yield slice(start, start + count), part, own
-                    own = 0
+        for start, count, others in zip(x.start, x.size, near):
+            own = count if self.symmetric else 0
+            # a call of the compiled loops is not interrupted
+            pieces = np.cumsum(y.size[others]) * count * x.rows.shape[1] // MOST_WORK
+            for part in np.split(others, np.flatnonzero(np.diff(pieces)) + 1):
+                yield slice(start, start + count), part, own
+                own = 0
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k)."""
@@ -178,8 +169,9 @@ class ClusterSummation(Summation):
         def task(number: int) -> tuple[slice, np.ndarray | None, np.ndarray, np.ndarray | None]:
             rows, leaves, own = self._tasks[number]
             places = y.places(leaves)
-            Ux, Uy = U[rows] if self.symmetric or transposed else None, None if transposed else U[places]
-            left, right, _ = tiles.product("gaussian", {"sigma": self.sigma}, x.rows[rows], y.rows[places], Ux, Uy)
+            Ux, Uy = U[rows] if self.symmetric or transposed else None, None if transposed else U.take(places, axis=0)
+            Y = y.rows.take(places, axis=0)
+            left, right, _ = tiles.product("gaussian", {"sigma": self.sigma}, x.rows[rows], Y, Ux, Uy)
             if right is not None:
                 right[:own] = 0.0  # among themselves, both directions are in the other part
             return rows, left, places, right
@@ -213,7 +205,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     same, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
     few = data_x.sample[:: max(1, len(data_x.sample) // LOOKED_AT)]
     distances = scipy.spatial.distance.cdist(few, data_y.sample[:: max(1, len(data_y.sample) // 512)])
-    if not tol < 1.0 or float(np.mean(distances <= reach)) > 0.9:
+    if not tol < 1.0 or float(np.mean(distances <= reach)) > WORTH:
         return None
     sides = [
         _Leaves(data.sample, max(2, ceil(_leaf(rows) * len(data.sample) / rows)), rows / len(data.sample))

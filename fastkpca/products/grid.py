@@ -3,7 +3,7 @@
 K^ = L_x (T_1 x ... x T_d) L_y': row i of L holds the Lagrange values of point i at the nodes of its own box, and T_c
 the Gaussian between the nodes of axis c, which is the same for any two boxes that are as far apart, and nothing where
 they are far. K^ is linear, its transpose is the same product the other way round, and for one set of rows it is
-symmetric and, but for rounding, positive semidefinite. Errors and costs: ``grid_plan``.
+symmetric. Errors and costs: ``grid_plan``.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.room import DEFAULT_MEMORY
 from ..rows.view import Rows
 from .expansion import TwoSidedSummation, joint_box
-from .grid_plan import GridPlan, plan_grid
+from .grid_plan import GridPlan, boxes_together, plan_grid
 from .rates import RATE
 from .vectors import columns_of
 
 __all__ = ["GridSummation", "grid_offer", "interpolate", "spread"]
-
-_COLUMNS_TOGETHER = 16
-"""Columns of U that go through the grid at once, at most."""
 
 
 def _run_length(n: int) -> int:
@@ -69,36 +66,38 @@ def interpolate(grid: Grid, points: Points, nodal: np.ndarray, n_threads: int = 
     return V
 
 
-def _translate(A: np.ndarray, band: np.ndarray, axis: int, n_threads: int) -> np.ndarray:
-    """The Gaussian applied along an axis of an array; ``band`` (q, boxes in reach times q): of the nodes of one box."""
-    q = len(band)
-    before, nodes, after = prod(A.shape[:axis]), A.shape[axis], prod(A.shape[axis + 1 :])
-    count, reach = nodes // q, band.shape[1] // (2 * q)
-    flat, result = A.reshape(before, nodes, after), np.empty((before, nodes, after))
+def _translate(A: np.ndarray, band: np.ndarray, plan: GridPlan, axis: int, n_threads: int) -> np.ndarray:
+    """The Gaussian applied along an axis of an array of nodal values; ``band`` from `_bands`."""
+    q, reach, count = plan.orders[axis], plan.reaches[axis], plan.counts[axis]
+    together, before, after = len(band) // q, prod(A.shape[: axis + 1]), prod(A.shape[axis + 2 :])
+    flat, result = A.reshape(before, count * q, after), np.empty((before, count * q, after))
     # tasks by shape alone
-    parts = parallel.columns(before, flat.size * float(band.shape[1]) / count, most=before)
+    parts = parallel.columns(before, flat.size * 2.0 * len(band[0]) * together / count, most=before)
 
     def task(i: int) -> None:
-        box, part = i // len(parts), parts[i % len(parts)]
-        low, high = max(box - reach, 0), min(box + reach + 1, count)
-        matrix = band[:, (low - box + reach) * q : (high - box + reach) * q]
-        values, own = flat[part, low * q : high * q], slice(box * q, (box + 1) * q)
+        first, part = i // len(parts) * together, parts[i % len(parts)]
+        last = min(first + together, count)
+        low, high = max(first - reach, 0), min(last + reach, count)
+        matrix = band[: (last - first) * q, (low - first + reach) * q : (high - first + reach) * q]
+        values, own = flat[part, low * q : high * q], slice(first * q, last * q)
         if after == 1:
             np.matmul(values[:, :, 0], matrix.T, out=result[part, own, 0])
         else:
             np.matmul(matrix, values, out=result[part, own])
 
-    parallel.each(task, count * len(parts), n_threads=n_threads)
+    parallel.each(task, -(-count // together) * len(parts), n_threads=n_threads)
     return result.reshape(A.shape)
 
 
 def _bands(plan: GridPlan, sigma: float) -> list[np.ndarray]:
-    """For each axis the Gaussian between the nodes of a box and those of the boxes in reach, (q, (2 reach + 1) q)."""
+    """For each axis the Gaussian between the nodes of as many boxes as are in reach on one side, and those of the boxes
+    in reach of any of these: with a few rows more BLAS is so much faster that larger matrices take less time."""
     bands = []
-    for c, reach in enumerate(plan.reaches):
+    for side, reach, count, q in zip(plan.side, plan.reaches, plan.counts, plan.orders):
+        together = boxes_together(reach, count)
         # relative to the first box: far from the origin nothing is lost
-        nodes = Grid([0.0], [plan.side[c] / sigma], [2 * reach + 1], [plan.orders[c]]).nodes(0)
-        own = nodes[reach * plan.orders[c] : (reach + 1) * plan.orders[c]]
+        nodes = Grid([0.0], [side / sigma], [2 * reach + together], [q]).nodes(0)
+        own = nodes[reach * q : (reach + together) * q]
         bands.append(np.exp(-0.5 * np.square(own[:, None] - nodes)))
     return bands
 
@@ -140,7 +139,7 @@ class GridSummation(TwoSidedSummation):
         self.grid = Grid(plan.low, plan.side, plan.counts, plan.orders)
         self._set_sides(rows_x, rows_y)
         self._bands = _bands(plan, sigma)
-        self._columns = int(max(1, min(_COLUMNS_TOGETHER, memory_limit // (16 * plan.nodes))))
+        self._columns = int(max(1, memory_limit // (16 * plan.nodes)))
 
     def _prepared(self, rows: Rows) -> Points:
         points = self.grid.sort(rows.all())
@@ -155,10 +154,6 @@ class GridSummation(TwoSidedSummation):
     def _multiply(self, U: np.ndarray, targets: Points, sources: Points) -> np.ndarray:
         U = columns_of(U, len(sources))
         k, step = U.shape[1], self._columns
-        if k == 0:
-            return np.zeros((len(targets), 0))
-        if k <= step:
-            return self._product(U, targets, sources)
         out = np.empty((len(targets), k))
         for j in range(0, k, step):
             out[:, j : j + step] = self._product(np.ascontiguousarray(U[:, j : j + step]), targets, sources)
@@ -166,8 +161,8 @@ class GridSummation(TwoSidedSummation):
 
     def _product(self, U: np.ndarray, targets: Points, sources: Points) -> np.ndarray:
         nodal = spread(self.grid, sources, U, self.n_threads)
-        for axis, band in enumerate(self._bands, 1):
-            nodal = _translate(nodal, band, axis, self.n_threads)
+        for axis, band in enumerate(self._bands):
+            nodal = _translate(nodal, band, self.plan, axis, self.n_threads)
         return interpolate(self.grid, targets, nodal, self.n_threads)
 
 

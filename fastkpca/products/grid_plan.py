@@ -12,9 +12,9 @@ T_(q + j) by -T_(q - j), so D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|, and |J_m(2 z)
 the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1), whose first term is
 attained for even q.
 
-**Translation.** Between the nodes of an axis stands g itself. Values beyond `_REACH` are left out: less than a unit
-roundoff over 128 each, and interpolation on both sides makes at most eight times that of them (the Lebesgue constant of
-16 nodes is 2.8). Up to rounding the approximated kernel matrix is positive semidefinite.
+**Translation.** Between the nodes of an axis stands g itself, up to a distance beyond which it is below an eighth of
+a hundredth of the axis's error: interpolation on both sides makes at most eight times that of what is left out (the
+Lebesgue constant of 16 nodes is 2.8).
 
 **d axes.** |prod g_c - prod (g_c + e_c)| <= prod (1 + |e_c|) - 1, for |g_c| <= 1; attained where all the e_c are.
 """
@@ -35,8 +35,6 @@ __all__ = ["GridPlan", "axis_error", "plan_grid", "rounding"]
 
 _SLACK = 1.0 + 1e-9
 """Factor on a bound, for its own rounding, and for that of the nodes that it is about."""
-_REACH = sqrt(2.0 * log(128.0 / UNIT))
-"""Where the Gaussian of an axis ends, in units of sigma."""
 _ORDERS = np.arange(1, MOST_NODES + 1)
 _LARGEST_SIDE = 6.0
 """Of a box, in units of sigma."""
@@ -54,7 +52,7 @@ class GridPlan:
         In the data's units.
     counts, orders : tuple of d ints
     reaches : tuple of d ints
-        Boxes on either side whose nodes are within `_REACH` of those of one.
+        Boxes on either side whose nodes are translated to those of one.
     error_bound : float
         On every entry of the kernel matrix, rounding included.
     point, more, once, once_nodes : float
@@ -121,13 +119,18 @@ def _sides(error: float) -> np.ndarray:
     return side
 
 
-def _reach(extent: float, count: int) -> int:
-    """Boxes on either side, where an axis of this length is cut into so many."""
-    return min(count - 1, ceil(_REACH * count / extent))
+def _reach(extent: float, count: int, left_out: float) -> int:
+    """Boxes on either side, where an axis of this length is cut into so many, for such an error by all farther ones."""
+    return min(count - 1, ceil(sqrt(2.0 * log(8.0 / left_out)) * count / extent))
+
+
+def boxes_together(reach: int, count: int) -> int:
+    """Neighbouring boxes of an axis whose nodes are translated to at once."""
+    return max(1, min(reach, count))
 
 
 def _cheapest_boxes(
-    extent: np.ndarray, fewest: np.ndarray, points: float, most_nodes: float
+    extent: np.ndarray, fewest: np.ndarray, points: float, most_nodes: float, left_out: float
 ) -> tuple[list[int], list[int]] | None:
     """(counts, orders) by axis of the cheapest grid; ``fewest`` (d, orders) are the boxes that each order needs."""
     best: tuple[float, list[int], list[int]] | None = None
@@ -140,7 +143,7 @@ def _cheapest_boxes(
             orders[-1] = last
             if prod(counts) * prod(orders) > most_nodes:
                 continue
-            point, _, once, _ = _predict(extent, counts, orders, points)
+            point, _, once, _ = _predict(extent, counts, orders, points, left_out)
             cost = point * points + once
             if best is None or cost < best[0]:
                 best = cost, list(counts), list(orders)
@@ -171,17 +174,18 @@ def plan_grid(
     share = expm1(log1p(tol - floor) / d) if tol > floor else 0.0
     if share <= floor / 2:
         return None
-    fewest = extent[:, None] / _sides(0.99 * share)  # (d, orders)
+    left_out = 0.01 * share
+    fewest = extent[:, None] / _sides(share - left_out)  # (d, orders)
     if prod(fewest.min(axis=1).clip(1.0) * 2.0) > most_nodes:
         return None
-    boxes = _cheapest_boxes(extent, fewest, points, most_nodes)
+    boxes = _cheapest_boxes(extent, fewest, points, most_nodes, left_out)
     if boxes is None:
         return None
     counts, orders = boxes
     side = extent / counts
-    bound = expm1(sum(log1p(axis_error(x, q)) for x, q in zip(side, orders, strict=True))) + floor
-    reaches = tuple(map(_reach, extent, counts))
-    predicted = _predict(extent, counts, orders, points)
+    bound = expm1(sum(log1p(axis_error(x, q) + left_out) for x, q in zip(side, orders, strict=True))) + floor
+    reaches = tuple(_reach(x, n, left_out) for x, n in zip(extent, counts))
+    predicted = _predict(extent, counts, orders, points, left_out)
     return GridPlan(
         tuple(map(float, low)), tuple(side * sigma), tuple(counts), tuple(orders), reaches, bound, *predicted
     )
@@ -193,14 +197,15 @@ def axis_error(side: float, order: int) -> float:
 
 
 def _predict(
-    extent: np.ndarray, counts: list[int], orders: list[int], points: float
+    extent: np.ndarray, counts: list[int], orders: list[int], points: float, left_out: float
 ) -> tuple[float, float, float, float]:
     """(``point``, ``more``, ``once``, ``once_nodes``) of a plan.
 
     Nanoseconds measured on one thread, on the loops of _core/box_ops.c with 8-entry vectors and scipy's dgemm.
     """
     d, nodes = len(counts), float(prod(counts) * prod(orders))
-    widths = [(2 * _reach(x, n) + 1) * q for x, n, q in zip(extent, counts, orders, strict=True)]
+    reaches = [_reach(x, n, left_out) for x, n in zip(extent, counts)]
+    widths = [(2 * reach + boxes_together(reach, n)) * q for reach, n, q in zip(reaches, counts, orders)]
     vectors = prod(orders[:-1]) * (0.5 if orders[-1] <= 4 else 1.0 if orders[-1] <= 8 else 2.0)
     # boxes of fewer points than a group of four pay for four
     per_box = points / max(1.0, prod(counts))

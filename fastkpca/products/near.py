@@ -20,7 +20,7 @@ from .._core.sparse import COLUMNS
 from .._core.sparse import product as sparse_product
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
-from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..base.rounding import UNIT, rounding_factor
 from .rates import RATE
 from .vectors import columns_of
 
@@ -31,8 +31,6 @@ LEFT_OUT = 0.1
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
 LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
-ROUNDED_DOWN = 1.0 - 2.0 * UNIT32
-"""Factor of a value before it is rounded to float32, so that it becomes no larger: K - B keeps its sign."""
 PEAK_BYTES = 40.0
 """Of a value while the matrix is put together; in the end it takes 8."""
 VALUE_SECONDS, ROW_SECONDS, NEW_VALUE_SECONDS = 1.3e-9, 1e-7, 5e-8
@@ -146,8 +144,10 @@ def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:
     for first in range(0, len(pairs), step):
         some = pairs[first : first + step]
         x, y = (coordinates.take(some[:, end], axis=1) for end in (0, 1))
-        values[first : first + len(some)] = np.exp(-0.5 / sigma**2 * np.square(x - y).sum(axis=0)) * ROUNDED_DOWN
-    values[len(pairs) : -n] = values[: len(pairs)]
+        values[first : first + len(some)] = np.exp(-0.5 / sigma**2 * np.square(x - y).sum(axis=0))
+    half = values[: len(pairs)]
+    np.nextafter(half, np.float32(0.0), out=half)  # no larger than in float64: K - B keeps its sign
+    values[len(pairs) : -n] = half
     (i, j), own = pairs.T.astype(np.int32), np.arange(n, dtype=np.int32)
     places = np.concatenate([i, j, own]), np.concatenate([j, i, own])
     matrix = scipy.sparse.coo_array((values, places), shape=(n, n))

@@ -71,8 +71,8 @@ def test_shards_are_the_whole(which):
     )
     together = fk.kpca_merge(first, second, third)
     whole = fk.kpca(X, like=first, keep_moments=True)
-    # an eigensolver of its own stops at a share of tol
-    tol = 1e-8 if "operator" in which else 1e-13
+    # an eigensolver of its own stops at a share of tol, and so do the nodes that stand for rows in a Fourier moment
+    tol = 1e-8 if "operator" in which else 1e-10 if which == "fourier" else 1e-13
     same(together, whole, tol)
     same(fk.kpca_update(fk.kpca_update(first, X[1000:1001]), X[1001:]), whole, tol)
     # first of two, then of three: the same to rounding, whatever the order

@@ -38,8 +38,8 @@ def test_large_leaves_and_many_partners_in_pieces(monkeypatch):
     rng = np.random.default_rng(2)
     X = np.repeat(rng.random((3, 2)), 1500, axis=0)
     U = rng.standard_normal((4500, 2))
-    for strip in (1 << 16, 300):
-        monkeypatch.setattr(clusters, "STRIP", strip)
+    for work in (1 << 32, 40_000):
+        monkeypatch.setattr(clusters, "MOST_WORK", work)
         for sigma in (0.01, 0.1, 10.0):
             summation = ClusterSummation(Rows(X), sigma=sigma, tol=1e-9)
             exact = long_gaussian(X[::45], X, sigma) @ U

@@ -544,14 +544,6 @@ def test_many_rows_go_through_a_file(text, reader, monkeypatch):
     np.testing.assert_array_equal(expected.score, through_file.score)
 
 
-def test_which_columns_are_not_finite(tmp_path):
-    X = np.ones((300, 3))
-    X[7, 0] = X[200:, 2] = np.nan
-    np.save(tmp_path / "x.npy", X)
-    assert tables.faults(tables.read(tmp_path / "x.npy")) == ("column 1: 1 row, column 3: 100 rows", 1)
-    assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ("", 1)
-
-
 def test_faults_far_down_are_named(text, reader):
     """Beyond the lines that the format is told from, and beyond the first block."""
     lines = ["x,y"] + [f"{i},{i}.5" for i in range(10_000)]
@@ -596,14 +588,9 @@ def test_a_column_of_long_texts_is_left_out_like_any_other(text, reader, delimit
     assert csv.field_size_limit() == limit
 
 
-@pytest.mark.parametrize("name", ["x.xlsx", "x.feather", "x.pkl", "x.kpca"])
-def test_other_kinds_of_file(text, name):
-    refused(text(b"PK\x03\x04" * 20, name), "can be read")
-
-
-def test_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        tables.read(tmp_path / "x.csv")
+def test_other_kinds_of_file(text, tmp_path):
+    for name in ("x.xlsx", "x.feather", "x.pkl", "x.kpca"):
+        refused(text(b"PK\x03\x04" * 20, name), "can be read")
     refused(tmp_path, "is a folder")
 
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.methods import Randomness, as_float, check_count
@@ -41,9 +42,6 @@ from .methods.partition import certificate, frame, means, nearest, partition
 from .methods.products import entry_error, quick_gram, training_rows
 
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "spectral_clustering"]
-
-LOOKED_AT = 64
-"""Rows whose similarities are looked at for negative ones."""
 
 
 def _gaps(bounds: np.ndarray) -> np.ndarray:
@@ -208,7 +206,8 @@ class _Walk:
 def _similarities(X: Any, kernel: Any, n_threads: int | None, rng: Any, parameters: dict[str, Any]) -> Any:
     """Products with K; refused where values are negative."""
     gram = quick_gram(X, kernel, n_threads=n_threads, rng=rng, **parameters)
-    rows = np.unique(np.linspace(0, gram.shape[0] - 1, LOOKED_AT).astype(np.intp))
+    n = gram.shape[0]
+    rows = np.unique(np.linspace(0, n - 1, parallel.tile_rows(n)).astype(np.intp))
     least = float(gram[rows].min())
     if least < -1e-12 * float(np.abs(gram.diagonal()).max()):
         raise ValueError(

@@ -7,11 +7,11 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
 import rlimit
+from child import child
 from peak import traced
 
 import fastkpca as fk
@@ -49,18 +49,8 @@ PEAKS["wide rows"] = "gaussian", (3000, 2000), WIDE
 PEAKS["sparse rows"] = "gaussian", "sp.random(3000, 2000, 0.01, 'csr', random_state=0)", WIDE
 
 
-def run(code: str, *, setup: str = SETUP, **values) -> str:
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", textwrap.dedent(setup).format(**values) + textwrap.dedent(code).format(**values)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
-    return done.stdout.strip().splitlines()[-1]
+def run(code: str, setup: str) -> str:
+    return " ".join(child(code, beginning=setup, OPENBLAS_NUM_THREADS="1"))
 
 
 @pytest.mark.slow
@@ -94,7 +84,7 @@ def test_no_room_for_threads_names_the_limit_and_the_way_out():
         except MemoryError as error:
             print(error)
     """
-    text = run(code, setup=IMPORTS)
+    text = run(code, IMPORTS)
     assert "RLIMIT_AS (ulimit -v) is" in text and "raise the limit; n_threads=1 needs less" in text
 
 
@@ -107,7 +97,7 @@ def test_the_peak_is_within_what_the_plan_predicts(case):
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(json.dumps([(after - before) * 1024, plan.chosen.memory]))
     """
-    used, predicted = json.loads(run(code, case=PEAKS[case]))
+    used, predicted = json.loads(run(code, SETUP.format(case=PEAKS[case])))
     assert used <= 1.1 * predicted
 
 

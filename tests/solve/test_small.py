@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from child import child
 
 import fastkpca as fk
 from fastkpca.products.vectors import row_sums
@@ -126,8 +123,7 @@ for _ in range(200):
 @pytest.mark.parametrize("processor", ["", "Prescott"])
 def test_the_norm_of_equal_values_is_right_whatever_vectors_blas_has(processor):
     """Such values round alike: BLAS of short vectors adds n^2 of them up with an error in proportion to n^2."""
-    environment = os.environ | ({"OPENBLAS_CORETYPE": processor} if processor else {})
-    subprocess.run([sys.executable, "-P", "-c", NORMS], env=environment, check=True, timeout=120)
+    child(NORMS, **({"OPENBLAS_CORETYPE": processor} if processor else {}))
 
 
 @pytest.mark.parametrize("missing", [0, 1, 3])

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 CACHED = 1 << 18  # numbers that a core's cache holds, about
+KEPT = 16 * CACHED  # nodal values that are held at a time
 
 
 def error_bound(half: tuple[int, ...], eps: float) -> float:
@@ -85,11 +86,11 @@ class _Boxes(NamedTuple):
     """Of either transform, in flops of which 5e9 take a second; GEMM does more."""
 
     def held_bytes(self, half: tuple[int, ...], k: int) -> float:
-        """Of the waves at the nodes, and of k columns there."""
+        """Of the waves at the nodes, and of k columns there where these are kept."""
         shape = [self.order * c for c in self.counts]
         held = self.counts if len(half) == 1 else shape
         waves = sum(points * (2.0 * m + 1.0) for points, m in zip(held, half))
-        return 8.0 * (waves + k * prod(shape))
+        return 8.0 * (waves + min(k * prod(shape), KEPT))
 
 
 class _Orders(NamedTuple):
@@ -229,11 +230,11 @@ class Nodes:
         return np.asarray(values.reshape(len(values), -1))
 
 
-def _layers(grid: Grid, points: Points) -> Iterator[tuple[int, slice, int, int]]:
+def _layers(grid: Grid, points: Points, k: int) -> Iterator[tuple[int, slice, int, int]]:
     """(first box, its nodes and those of the next ones, their first point, the point after their last) for stretches of
-    the first axis on which a column of nodal values stays in the cache."""
+    the first axis on which k columns of nodal values stay in the cache."""
     order, boxes = grid.orders[0], prod(grid.counts[1:])
-    step = max(1, CACHED // (order * prod(grid.shape[1:])))
+    step = max(1, CACHED // (k * order * prod(grid.shape[1:])))
     for begin in range(0, grid.counts[0], step):
         end = min(begin + step, grid.counts[0])
         first, last = points.start[np.searchsorted(points.box, [begin * boxes, end * boxes])]
@@ -249,7 +250,7 @@ def type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
     k, grid = U.shape[1], nodes.grid
     points = grid.sort(np.ascontiguousarray(P.T))
     total = np.zeros((k, grid.shape[0], *[2 * m + 1 for m in nodes.half[1:]]))
-    for begin, place, first, last in _layers(grid, points):
+    for begin, place, first, last in _layers(grid, points, 1):
         shape = (place.stop - place.start, *grid.shape[1:])
         for j in range(k):
             nodal = np.zeros(prod(shape))
@@ -268,15 +269,36 @@ class Type2:
         self.coefficients, self.nodes = coefficients, nodes
 
     @cached_property
-    def nodal(self) -> np.ndarray:
-        """Values at all nodes, flat."""
-        part = self.nodes.values_of(self.coefficients)
-        for axis in range(len(self.nodes.half), 1, -1):
-            part = along(self.nodes.waves[axis - 1], part, axis)
-        return part.ravel()
+    def factors(self) -> np.ndarray:
+        """Of the waves along all axes but the first, at its nodes."""
+        return self.nodes.values_of(self.coefficients)
+
+    @cached_property
+    def nodal(self) -> np.ndarray | None:
+        """Values at all nodes where these are few."""
+        few = len(self.coefficients) * prod(self.nodes.grid.shape) <= KEPT
+        return _nodal_values(self.factors, self.nodes) if few else None
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
-        points = self.nodes.grid.sort(np.ascontiguousarray(P.T))
-        result = np.empty((P.shape[1], len(self.coefficients)))
-        self.nodes.grid.interpolate(points, self.nodal, result, 0, len(points))
+        nodes, grid, factors = self.nodes, self.nodes.grid, self.factors
+        points = grid.sort(np.ascontiguousarray(P.T))
+        result = np.empty((P.shape[1], len(factors)))
+        if self.nodal is not None:
+            grid.interpolate(points, self.nodal, result, 0, len(points))
+            return result
+        # columns share the Lagrange values of a point
+        together = max(1, KEPT // (grid.orders[0] * prod(grid.shape[1:])))
+        for start in range(0, len(factors), together):
+            columns = slice(start, start + together)
+            values = np.empty((len(result), len(factors[columns])))
+            for begin, place, first, last in _layers(grid, points, values.shape[1]):
+                grid.interpolate(points, _nodal_values(factors[columns, place], nodes), values, first, last, begin)
+            result[:, columns] = values
         return result
+
+
+def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
+    """Values, flat, from the factors of the waves at some nodes of the first axis."""
+    for axis in range(len(nodes.half), 1, -1):
+        factors = along(nodes.waves[axis - 1], factors, axis)
+    return factors.ravel()

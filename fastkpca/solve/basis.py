@@ -198,9 +198,16 @@ class Basis:
         return RitzPairs(theta, Y, gram)
 
     def _outside_gram(self) -> np.ndarray:
-        """N'N of the columns that are kept."""
+        """At least N'N, of the columns that are kept: x'E x <= ``_rounding`` sum x_i^2 |N_i|^2 for its rounding E."""
         blocks = [part for _, part in self._outside]
-        return np.block([[inner(a, b, self.n_threads) for b in blocks] for a in blocks])
+        gram = np.block([[inner(a, b, self.n_threads) for b in blocks] for a in blocks])
+        gram.flat[:: len(gram) + 1] *= 1.0 + self._rounding()
+        return gram
+
+    def _rounding(self) -> float:
+        """Of N'N and of its product with coordinates, which makes small residuals of large ones."""
+        b = sum(part.shape[1] for _, part in self._outside)
+        return float(np.sqrt(b)) * (rounding_factor(self.n) + 2.0 * rounding_factor(b)) * UNIT
 
     def largest_beyond(self, size: int) -> float:
         """Largest Ritz value on the span of the columns after the first ``size``."""
@@ -225,14 +232,20 @@ class Basis:
         The images are those of the recurrence, Y = Q T + N, where the products W = A Q + F err by F. N is the part of W
         outside of the span. T has Q_i'W_j for i <= j, and its transpose for the others: it is off by a symmetric matrix
         whose norm is at most 2^(1/2) |Q'F|, so that |Y - A Q|^2 <= 2 |Q'F|^2 + |(I - QQ')F|^2 <= 2 |F|^2.
+
+        Of N, a part L with |L|^2 <= ``lost`` is not kept: (N + L)'(N + L) <= (1 + a) N'N + (1 + 1/a) L'L, and at least
+        (1 - a) N'N - (1/a - 1) L'L. The first is for what bounds residuals, the second for what is taken off |A|_F;
+        there the rounding of N'N comes off, too, twice, as it was added.
         """
-        m = self.size
+        m, a = self.size, 1e-3 if self.lost else 0.0
+        left = self.lost / a if self.lost else 0.0
         return RitzBlock(
             compression=np.diag(ritz.theta),
             gram=ritz.Y.T @ self.gram @ ritz.Y,
-            residual_gram=1.001 * ritz.residual_gram + 1001.0 * self.lost * np.eye(m),
+            residual_gram=(1.0 + a) * ritz.residual_gram + (a + 1.0) * left * np.eye(m),
             n=self.n,
             product_error=1.4143 * product_error + 16.0 * np.sqrt(m) * UNIT * size,
+            least_squares=(1.0 - a) * ritz.squares - left - 2.0 * self._rounding() * ritz.squares.sum(),
         )
 
 

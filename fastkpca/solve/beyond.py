@@ -73,7 +73,7 @@ def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     error = errors.products + root * (errors.compression - errors.products)
     ritz_norm = max(float(np.linalg.norm(ritz.theta)) - error, 0.0)
     lost = errors.cross + root * errors.residual
-    residual_norm = max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
+    residual_norm = max(ritz.least_residual / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
     square = max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0)
     return Bound(float(np.sqrt(square + 16.0 * UNIT * norm * norm)), "frobenius")
 

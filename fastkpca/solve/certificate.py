@@ -178,11 +178,14 @@ class RitzBlock:
         V'V as computed.
     residual_gram : ndarray (m, m)
         R'R for R = Y - V diag(theta), computed from the columns of R in just these coordinates: a rotated R'R, or
-        a difference of Gram matrices, loses small residuals beside large ones.
+        a difference of Gram matrices, loses small residuals beside large ones. Where R is not known in full, a matrix
+        that is at least R'R.
     n : int
         Order of A.
     product_error : float
         eta >= |Y - A V|_F (`product_error`): rounding, kernel entries, approximate summation.
+    least_squares : ndarray (m,) or None
+        Lower bounds on the squared norms of the columns of R; None: the diagonal of ``residual_gram``.
     """
 
     compression: np.ndarray
@@ -190,11 +193,18 @@ class RitzBlock:
     residual_gram: np.ndarray
     n: int
     product_error: float
+    least_squares: np.ndarray | None = None
 
     @property
     def theta(self) -> np.ndarray:
         """Ritz values, descending."""
         return self.compression.diagonal()
+
+    @property
+    def least_residual(self) -> float:
+        """Lower bound on |R|_F, up to the rounding of its entries."""
+        squares = self.residual_gram.diagonal() if self.least_squares is None else self.least_squares
+        return sqrt(max(float(squares.sum()), 0.0))
 
     @cached_property
     def errors(self) -> RitzErrors | None:
@@ -225,13 +235,13 @@ class RitzBlock:
             compression=3.0 * delta * size + cross / (1.0 - delta) + products,
             # the last term: R itself is a difference, rounded
             residual=eta * root + norm * (root - 1.0) + 4.0 * sqrt(m) * rounding_factor(m) * UNIT * size,
-            residual_norm=norm,
         )
 
     def leading(self, k: int) -> RitzBlock:
         """Of the first k."""
         compression, gram, residuals = (x[:k, :k] for x in (self.compression, self.gram, self.residual_gram))
-        return RitzBlock(compression, gram, residuals, self.n, self.product_error)
+        least = None if self.least_squares is None else self.least_squares[:k]
+        return RitzBlock(compression, gram, residuals, self.n, self.product_error, least)
 
     @cached_property
     def residual_factor(self) -> np.ndarray:
@@ -256,8 +266,6 @@ class RitzErrors:
         s >= |V_o' A V_o - diag(theta)|_2.
     residual : float
         Bound on the norm of the difference of the two residuals.
-    residual_norm : float
-        |R|_F as computed.
     """
 
     orthogonality_error: float
@@ -265,7 +273,6 @@ class RitzErrors:
     products: float
     compression: float
     residual: float
-    residual_norm: float
 
 
 @dataclass(frozen=True)

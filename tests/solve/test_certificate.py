@@ -7,6 +7,7 @@ from dense_products import centered
 
 from fastkpca.solve import beyond
 from fastkpca.solve import certificate as cert
+from fastkpca.solve.basis import Basis
 
 UNIT = np.finfo(np.float64).eps / 2
 
@@ -73,6 +74,34 @@ def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
         whole = cert.MatrixInfo((float(np.trace(A)), 1e-14 * size), size)
         for bound in (beyond.trace_bound(block, whole), beyond.frobenius_bound(block, whole)):
             assert true_mu(A, V) - 1e-13 * size <= bound.mu < np.inf
+
+
+def test_the_frobenius_bound_takes_residuals_from_below():
+    """Of images that the span holds but for a little, only the size of that is kept: residuals have two bounds."""
+    lost = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n, b = int(rng.integers(40, 120)), int(rng.integers(2, 30))
+        values = 10.0 ** (-rng.uniform(0.2, 2.0) * np.arange(n))
+        A = random_symmetric(rng, n, values)
+        size, basis = float(np.linalg.norm(A)), Basis(n, rng)
+        X = basis.orthonormal(rng.standard_normal((n, b)))
+        for _ in range(4):
+            basis.append(X, A @ X)
+            pairs = basis.ritz()
+            block = basis.ritz_block(pairs, 1e-15 * size, size)
+            V = basis.vectors(pairs.Y)
+            squares = np.sum((A @ V - V * pairs.theta) ** 2, axis=0)
+            rounding = (1e-14 * size) ** 2
+            assert block.least_squares.sum() <= squares.sum() * (1 + 1e-8) + len(squares) * rounding
+            assert np.all(squares <= block.residual_gram.diagonal() * (1 + 1e-8) + rounding)
+            bound = beyond.frobenius_bound(block, cert.MatrixInfo((float(np.trace(A)), 1e-14 * size), size))
+            assert bound.mu >= true_mu(A, V) - 1e-15 * size
+            lost += basis.lost > 0.0
+            if basis.room < b:
+                break
+            X = basis.next_block(pairs, b)
+    assert lost > 20
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

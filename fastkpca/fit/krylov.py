@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from ..base import parallel
 from ..base.protocol import Kernel, Summation
@@ -107,10 +106,11 @@ def solve_by_krylov(
 
 
 def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, problem: Problem) -> np.ndarray | None:
-    """A first block, in the solver's coordinates: the leading vectors of a few rows, extended to all (Nystroem).
+    """A first block, in the solver's coordinates: near the leading vectors of a few rows, extended to all (Nystroem).
 
-    It is some passes ahead of a random one, for a fraction of what a pass takes. None of values that are not finite,
-    which a product names.
+    It is some passes ahead of a random one, for a fraction of what a pass takes: a product of these rows' matrix with
+    random columns is as good a start as its eigenvectors (``peers.py``). None of values that are not finite, which a
+    product names.
     """
     n = rows.n_samples
     some = Rows(rows.take(np.sort(problem.rng.choice(n, min(STARTING * block, n), replace=False))))
@@ -119,9 +119,8 @@ def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, pro
         centre(K)
     if not np.isfinite(K).all():
         return None
-    theta, V = scipy.linalg.eigh(K, subset_by_index=[max(len(K) - block, 0), len(K) - 1])
-    V = V[:, theta > EPS * len(K) * np.abs(theta).max()]
-    start = coordinates.block(ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads).matmat(V[:, ::-1]))
+    V = np.linalg.qr(K @ problem.rng.standard_normal((len(K), block)))[0]
+    start = coordinates.block(ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads).matmat(V))
     start -= start.mean(axis=0)
     norms = np.linalg.norm(start, axis=0)
     return start[:, norms > 0.0] / norms[norms > 0.0]

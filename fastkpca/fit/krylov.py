@@ -20,8 +20,8 @@ from ..products.rates import is_compiled
 from ..products.vectors import centre
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
+from ..solve.block_krylov import KrylovResult, block_krylov
 from ..solve.costs import default_block_size
-from ..solve.krylov import KrylovResult, block_krylov
 from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips

@@ -3,7 +3,7 @@
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
 possible, and a ``certificate``. Those that are ``free`` are asked after every look; of the others the cheapest, when
 the vectors have converged and nothing else is missing. To add one, write a class, and name it where
-``krylov.block_krylov`` or ``moments.leading_pairs`` make their lists.
+``block_krylov`` or ``moments.leading_pairs`` make their lists.
 
 ====================  ==============================================================================================
 `Sums`                what trace and norm leave over: certain; more passes lower it

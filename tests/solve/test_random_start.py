@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastkpca.base.protocol import Summation
-from fastkpca.solve.krylov import block_krylov
+from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.random_start import GaussianStart
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 

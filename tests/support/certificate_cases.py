@@ -14,9 +14,9 @@ from data import rows
 from dense_products import DenseProduct, centered, entries_of, median_distance
 from reference import center, gram
 
+from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
 from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
-from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 REFERENCE = 16 * 1.1e-16

@@ -12,8 +12,6 @@ from typing import BinaryIO
 
 from .checks import check_flag
 
-__all__ = ["atomic", "check_target"]
-
 
 def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
     """The file that ``path`` means (links followed), after making sure that it may be written.

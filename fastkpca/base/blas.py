@@ -13,8 +13,6 @@ from threadpoolctl import ThreadpoolController
 
 from .workers import dismiss
 
-__all__ = ["allowed_blas_threads", "blas_threads", "with_all_threads", "without_fork"]
-
 T = TypeVar("T")
 
 

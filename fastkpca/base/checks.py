@@ -17,22 +17,6 @@ import numpy as np
 from .caching import cached_property
 from .near import with_near
 
-__all__ = [
-    "Randomness",
-    "as_float",
-    "check_c",
-    "check_choice",
-    "check_count",
-    "check_flag",
-    "check_list",
-    "check_memory_limit",
-    "check_name",
-    "check_numbers",
-    "check_rng",
-    "check_tol",
-    "is_number",
-]
-
 
 def _whole(value: Any) -> int | None:
     """An int from anything that is a whole number and not a truth value, else None."""
@@ -157,12 +141,18 @@ def check_list(values: Any, name: str, need: str) -> list:
     return list(values)
 
 
+def check_share(value: Any, name: str, need: str = "a number between 0 and 1, as in 0.95") -> float:
+    """A number between 0 and 1; ``need`` says what to give."""
+    share = _real(value, name, need)
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"{name} is {value!r}; give {need}")
+    return share
+
+
 def check_tol(tol: Any, name: str = "tol") -> float:
     """A relative accuracy, 1e-100 <= tol < 1: products and quotients of smaller ones leave the range of float64."""
     need = "a number between 0 and 1, as in 1e-6: the width of the eigenvalue intervals relative to the largest"
-    value = _real(tol, name, need)
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"{name} is {tol!r}; give {need}")
+    value = check_share(tol, name, need)
     if value < 1e-100:
         raise ValueError(f"{name} is {tol!r}; give 1e-100 or more: float64 reaches nothing below about 1e-15")
     return value

@@ -8,8 +8,6 @@ import numpy as np
 
 from .rounding import EPS
 
-__all__ = ["DIFFERENCE", "central_difference"]
-
 DIFFERENCE = float(np.cbrt(EPS))
 """Step of a central difference over the length on which the function changes: eps^(1/3)."""
 

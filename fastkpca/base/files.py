@@ -30,8 +30,6 @@ import numpy as np
 from ..errors import ModelFileError
 from .atomic import atomic
 
-__all__ = ["MOST_HEADER", "read", "write"]
-
 MAGIC = b"FASTKPCA"
 VERSION = 1
 """Of the format that is written, and the only one that is read."""
@@ -42,9 +40,9 @@ _ALIGN = 64
 """Bytes, of which the place of an array is a multiple: a line of the cache."""
 MOST_HEADER = 1 << 22
 """Bytes of JSON; Python objects take up to some 25 times as much as the text that describes them."""
-_MAX_DIMENSIONS = 32
-"""Of an array; the limit of numpy 1."""
-_MAX_DEPTH = 100  # of nested lists and objects; far below where the JSON reader of any Python version gives up
+_MAX_DEPTH = 100
+"""Of nested lists and objects, far below where the JSON reader of any Python version gives up; and dimensions that are
+looked at, of which numpy takes fewer."""
 _DTYPES = {
     np.dtype(code).newbyteorder("<").str: np.dtype(code).newbyteorder("<")
     for code in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")
@@ -179,8 +177,6 @@ def _storable(name: str, array: Any) -> np.ndarray:
     dtype = array.dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
         raise TypeError(f"array {name!r} has dtype {array.dtype}; the file holds {', '.join(_DTYPES)}")
-    if array.ndim > _MAX_DIMENSIONS:
-        raise ValueError(f"array {name!r} has {array.ndim} dimensions; the file holds at most {_MAX_DIMENSIONS}")
     return np.asarray(array, dtype=_DTYPES[dtype.str], order="C")
 
 
@@ -245,17 +241,8 @@ def _parse(text: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]
             return _NON_FINITE_VALUES[result[_NON_FINITE]]
         return result
 
-    def constant(word: str) -> float:
-        raise ValueError(f"the literal {word}, which is not JSON")
-
-    def number(digits: str) -> float:
-        value = float(digits)
-        if not math.isfinite(value):
-            raise ValueError(f"the number {digits}, which is out of range")
-        return value
-
     try:
-        content = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant, parse_float=number)
+        content = json.loads(text.decode("utf-8"), object_pairs_hook=pairs)
         _encode(content, "header")  # refused where the writer refuses it: nested so deep that what follows may fail
     except (ValueError, TypeError, RecursionError) as error:  # TypeError: an unhashable $float
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -278,7 +265,7 @@ def _check_layout(table: list[Any], size: int, name: str) -> None:
             raise ModelFileError(f"{name}: the name of array {i} is not a string")
         if not isinstance(dtype, str) or dtype not in _DTYPES:
             raise ModelFileError(f"{name}: array {label!r} has dtype {dtype!r}; allowed are {', '.join(_DTYPES)}")
-        if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS:
+        if not isinstance(shape, list) or len(shape) > _MAX_DEPTH:
             raise ModelFileError(f"{name}: the shape of array {label!r} is no short list")
         if not all(type(n) is int and n >= 0 for n in shape):
             raise ModelFileError(

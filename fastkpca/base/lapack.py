@@ -12,8 +12,6 @@ from scipy.linalg import lapack
 
 from . import parallel
 
-__all__ = ["largest_eigenpairs", "takes_all"]
-
 STRIP = 64
 """Vectors that are transformed at once, with two copies of them."""
 QUICK = 1000

@@ -15,8 +15,6 @@ from ..errors import PluginError, UnknownMethodError
 from .checks import check_name
 from .plugins import Entry, Group, Table
 
-__all__ = ["get_method", "list_methods"]
-
 GROUP = "fastkpca.methods"
 
 

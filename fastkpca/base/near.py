@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "with_near"]
-
 
 def did_you_mean(name: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> str:
     """ "did you mean 'gaussian'?" where a known name is close to this one, else ""; letters' case does not matter."""

@@ -22,8 +22,6 @@ from ..errors import PluginError, PluginWarning, warn_caller
 from .checks import check_flag
 from .near import did_you_mean
 
-__all__ = ["DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized"]
-
 DISTRIBUTION = "fastkpca"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
@@ -151,20 +149,20 @@ class Group:
         return tuple(unique), tuple(sorted(set(problems)))
 
     def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-        """``read`` of what is installed."""
+        """``read`` of what is installed; with ``fresh`` anew, and with warnings of the problems."""
         path = tuple(sys.path)
         if fresh or path not in self.scanned:
             self.scanned.clear()
             self.scanned[path] = self.read(metadata.entry_points(group=self.name))
+        for problem in self.scanned[path][1] if fresh else ():
+            warn_caller(problem, PluginWarning)
         return self.scanned[path]
 
     def listing(self, load: bool, session: Iterable[Entry] = ()) -> Table:
         """Every name; with ``load`` also what each is, or, where its import fails, why."""
         check_flag(load, "load")
         version = metadata.version(DISTRIBUTION)
-        plugins, problems = self.plugins(fresh=True)
-        for problem in problems:
-            warn_caller(problem, PluginWarning)
+        plugins, _ = self.plugins(fresh=True)
         entries = [*(replace(entry, version=version) for entry in self.table.values()), *plugins, *session]
         return Table(map(self._inspected, entries) if load else entries)
 
@@ -210,10 +208,7 @@ class Group:
         try:
             return self.find(name, self.plugins()[0], session)
         except self._unknown_error:
-            plugins, problems = self.plugins(fresh=True)
-            for problem in problems:
-                warn_caller(problem, PluginWarning)
-            return self.find(name, plugins, session)
+            return self.find(name, self.plugins(fresh=True)[0], session)
 
     def _unknown(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> str:
         spellings = [*self.reserved, *session, *(e.name for e in plugins), *(e.qualified for e in plugins)]

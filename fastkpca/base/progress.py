@@ -10,8 +10,6 @@ from typing import Any
 
 from .checks import check_flag
 
-__all__ = ["Bars", "Progress", "check_progress", "reporter"]
-
 Progress = Callable[[str, int, int], None]
 """Called as progress(stage, done, total), from the calling thread."""
 

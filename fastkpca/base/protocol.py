@@ -58,9 +58,6 @@ LEAST = float(np.reciprocal(LARGEST))
 """The range of what is squared: the rows (the largest coordinate, after the shift), lengths, and kernel values.
 Squares, and N^2 of them, then stay within float64, with 28 digits above the smallest number."""
 
-MOST_COLUMNS = 1024
-"""Of rows whose summary has a covariance."""
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -77,8 +74,6 @@ class Summary:
         Smallest and largest value of each coordinate, after the shift.
     radius : float
         Largest Euclidean norm of a row, after the shift.
-    known_covariance : ndarray (n_features, n_features), or None
-        That of all rows, about the mean, where the pass has found it; what reads it takes ``covariance``.
     mean : ndarray (n_features,)
         After the shift (so zero up to rounding where the shift is the mean).
     sample : ndarray (at most 4096, n_features)
@@ -98,7 +93,6 @@ class Summary:
     shift: np.ndarray
     box: np.ndarray
     radius: float
-    known_covariance: np.ndarray | None
     mean: np.ndarray
     sample: np.ndarray
     sample_index: np.ndarray
@@ -106,13 +100,8 @@ class Summary:
     feature_names: tuple[str, ...] | None = None
 
     @cached_property
-    def covariance(self) -> np.ndarray | None:
-        """Covariance of the rows (n_features, n_features), or of the sample where there are many columns.
-
-        Divided by the number of rows; None for more than 1024 columns, where it would cost more than what it decides.
-        """
-        if self.known_covariance is not None or self.n_features > MOST_COLUMNS:
-            return self.known_covariance
+    def covariance(self) -> np.ndarray:
+        """Covariance of the sample (n_features, n_features), divided by its number of rows; made when asked for."""
         centred = self.sample - self.sample.mean(axis=0)
         return np.asarray(centred.T @ centred / max(len(centred), 1))
 

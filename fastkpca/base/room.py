@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["DEFAULT_MEMORY", "address_space", "available", "describe_limit", "memory_within"]
-
 DEFAULT_MEMORY = 2 << 30
 """Bytes beside the rows that a fit may take where the user does not say."""
 

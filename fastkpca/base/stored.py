@@ -17,8 +17,6 @@ import numpy as np
 
 from ..errors import ModelFileError
 
-__all__ = ["Record", "refusing"]
-
 _TRUTH = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
 _WHOLE = (int, np.integer)
 _NUMBER = (int, float, np.integer, np.floating)
@@ -171,3 +169,7 @@ class Record:
             if low < least:
                 raise self.refuse(f"the array {name} goes down to {low}, below {least}")
         return array
+
+    def array_or_none(self, name: str, shape: tuple[int | None, ...], *, least: float = -math.inf) -> np.ndarray | None:
+        """The same where there is one of this name."""
+        return self.array(name, shape, least=least) if name in self.arrays else None

@@ -15,8 +15,6 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
-__all__ = ["PATIENCE", "Loop", "checkpoint", "dismiss"]
-
 T = TypeVar("T")
 
 PATIENCE = 0.25

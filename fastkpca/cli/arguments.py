@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 from ..base.checks import check_count, check_memory_limit, is_number
 from ..base.near import did_you_mean
 
-__all__ = ["DEFAULT_COMPONENTS", "EXAMPLES", "KERNEL_PARAMETERS", "PICTURES", "parser_of_all"]
-
 DEFAULT_COMPONENTS = 5
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
 

@@ -23,8 +23,6 @@ from .outputs import beside, check_outputs, row_names, score_writer
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""

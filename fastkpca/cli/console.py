@@ -11,16 +11,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = [
-    "Refused",
-    "described",
-    "in_words_of_the_command",
-    "one_line_warnings",
-    "open_closed_streams",
-    "progress_bars",
-    "say",
-]
-
 _drawn: list[Any] = []  # bars that a warning has to take away before it is printed
 
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from .arguments import DEFAULT_COMPONENTS
 
-__all__ = ["run", "two_spheres"]
-
 MODEL, SCORES, PLOT = "demo-model.kpca", "demo-scores.csv", "demo-scores.png"
 
 

@@ -15,8 +15,6 @@ from .inputs import columns_of_the_file, read_table
 from .monitor import calibrated, note_of_ceiling
 from .outputs import beside, check_outputs, check_picture, row_names, score_writer
 
-__all__ = ["run_fit", "run_plan", "summary"]
-
 
 def run_fit(options: argparse.Namespace) -> None:
     from .. import plot
@@ -186,30 +184,15 @@ def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 def summary(model: Any, seconds: float | None = None) -> str:
     """What a model is and how well its eigenvalues are known, for the terminal."""
-    from ..model.result import component_table, widest_interval
+    from ..model.result import component_table, facts
 
     heads, table = component_table(model, digits=12)
     width = [max(map(len, column)) for column in zip(heads, *table)]
-    low, high = model.total_variance_bounds
-    explained = "not defined: negative eigenvalues outweigh the others"
-    if model.total_variance > 0:
-        # where the total variance is an interval, explained refers to its upper end
-        least = "at least " * (low < high * (1 - 1e-9))
-        explained = f"{least}{model.explained.sum():.3f} % of {model.explained_of}"
-    seconds = model.info.get("seconds") if seconds is None else seconds
-    above = {
-        "kernel": model.kernel,
-        "method": model.plan.method,
-        "rows": model.n_samples,
-        "columns": model.n_features,
-        "components": model.n_components,
-        "seconds": None if seconds is None else f"{seconds:.3g}",
-    }
-    below = {
-        "explained": explained,
-        "limits": model.limits,
-        "intervals": f"{model.bounds_text}, at most {widest_interval(model):.1e} of the largest eigenvalue wide",
-    }
-    facts = [[f"{name:<18}{x}" for name, x in part.items() if x is not None] for part in (above, below)]
     lines = ["  ".join(map(str.rjust, cells, width)) for cells in [heads, *table]]
-    return "\n".join([*facts[0], "", *lines, "", *facts[1]])
+    above = facts(model)
+    below = {name: above.pop(name) for name in ("explained", "limits", "intervals") if name in above}
+    seconds = model.info.get("seconds") if seconds is None else seconds
+    if seconds is not None:
+        above["seconds"] = f"{seconds:.3g}"
+    parts = [[f"{name:<18}{text}" for name, text in part.items()] for part in (above, below)]
+    return "\n".join([*parts[0], "", *lines, "", *parts[1]])

@@ -18,8 +18,6 @@ from typing import Any
 from ..model.plan import readable_size
 from .console import Refused, say
 
-__all__ = ["columns_of_the_file", "read_new_rows", "read_table", "rereadable_input"]
-
 
 def read_table(
     options: argparse.Namespace,

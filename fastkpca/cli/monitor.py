@@ -16,8 +16,6 @@ from .console import Refused, progress_bars, say
 from .inputs import columns_of_the_file, read_new_rows, read_table
 from .outputs import check_outputs, check_picture, row_names
 
-__all__ = ["calibrated", "note_of_ceiling", "run_monitor"]
-
 _ALARM = 3  # the exit code where rows are beyond a limit
 _SHOWN = 3  # columns of an alarm
 _OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"

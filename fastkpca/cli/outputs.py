@@ -13,8 +13,6 @@ from typing import Any
 from .arguments import PICTURES
 from .console import Refused
 
-__all__ = ["beside", "check_outputs", "check_picture", "row_names", "score_writer"]
-
 
 def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
     """Before any work: every output may be written, none is an input, no two are the same."""

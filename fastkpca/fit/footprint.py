@@ -14,12 +14,11 @@ from functools import lru_cache
 import numpy as np
 
 from ..base.lapack import takes_all
-from ..base.protocol import MOST_COLUMNS, Summary
+from ..base.protocol import Summary
 from ..maps.choosing import SAMPLE_ROWS
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..products.blocks import TILE
 from ..products.exact import band_rows
-from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns
@@ -59,11 +58,6 @@ def _filled(n: float, width: float) -> float:
     return min(1.0, n * width / (1 << 18))
 
 
-def _summary_bytes(data: Summary) -> float:
-    """The summary: sample and covariance."""
-    return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MOST_COLUMNS else 0.0)
-
-
 def looking_bytes(rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
     return _looking_bytes(rows.page_bytes, rows.n_samples, rows.n_features, rows.step, rows.dtype.itemsize)
@@ -71,12 +65,10 @@ def looking_bytes(rows: Rows) -> float:
 
 @lru_cache(maxsize=16)  # a plan asks for each of its candidates
 def _looking_bytes(source: float, n: int, d: int, step: int, itemsize: int) -> float:
-    matrices = 0.0 if d > MAX_COVARIANCE else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
     tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
     numbers = float(d) * min(n, ROWS_OF_SAMPLE)
     sample = (8.0 + itemsize) * numbers
-    trial = 8.0 * numbers + (0.0 if d > MOST_COLUMNS else 8.0 * numbers + 16.0 * d * d)  # with the covariance
-    return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _filled(n, 64.0)
+    return max(tiles, sample) + source + 4e6 * _filled(n, 64.0)
 
 
 def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:
@@ -106,7 +98,7 @@ def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
     route = max(8.0 * n * n, solving, scoring) + one_copy + blocks
-    return max(looking_bytes(rows), _summary_bytes(data) + _copy_bytes(data, rows) + route + _tiles_and_buffers(n, n))
+    return max(looking_bytes(rows), 8.0 * data.sample.size + _copy_bytes(data, rows) + route + _tiles_and_buffers(n, n))
 
 
 def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
@@ -157,7 +149,7 @@ def map_bytes(
         route = max(route, _choice_bytes(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
     # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
     result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
-    return max(looking_bytes(rows), _summary_bytes(data) + route + rows.page_bytes + result + small)
+    return max(looking_bytes(rows), 8.0 * data.sample.size + route + rows.page_bytes + result + small)
 
 
 def largest_map(
@@ -185,5 +177,5 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, product: float) -> float:
     route = max(space + weighted, 8.0 * n * 6.0 * c + copy) + bands
     return max(
         looking_bytes(rows),
-        _summary_bytes(data) + _copy_bytes(data, rows) + route + product + _tiles_and_buffers(n, 128.0),
+        8.0 * data.sample.size + _copy_bytes(data, rows) + route + product + _tiles_and_buffers(n, 128.0),
     )

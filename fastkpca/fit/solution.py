@@ -10,8 +10,8 @@ import numpy as np
 from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..model.plan import Plan
-from ..model.reading import OF_CERTIFICATE, Projector
-from ..model.result import KPCAModel
+from ..model.reading import Projector
+from ..model.result import SPECTRUM, KPCAModel
 from ..model.sample_projector import SampleProjector
 from ..products.vectors import signs
 from ..solve.certificate import Bound, Certificate
@@ -53,7 +53,7 @@ class Solution:
         left_out = self.left_out
         model = KPCAModel(
             eigenvalues=self.eigenvalues,
-            **{name: getattr(self.certificate, name) for name in OF_CERTIFICATE},
+            **{name: getattr(self.certificate, name) for name in SPECTRUM[1:]},
             bound_kind=self.certificate.bound_kind,
             failure_probability=self.certificate.failure_probability,
             total_variance=high,

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # scipy.spatial is loaded where it is used first
 
 from .._core import tiles, truncation
-from ..base.protocol import Cost, FeatureMap, Offer, Summary, Summation
+from ..base.protocol import LARGEST, Cost, FeatureMap, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
@@ -27,10 +27,17 @@ from .parameters import length, positive_number, resolved
 
 __all__ = ["Gaussian", "median_distance"]
 
-MEDIAN_ROWS = 512
-CENTRE_ROWS, BALL_STEPS = 256, 64
-FARTHEST = 1e100
-"""Radius over sigma beyond which there are pivots and exact products only: squares would overflow."""
+FEW_ROWS = 512
+"""Of the sample, for the median distance and for the choice of a centre."""
+BALL_STEPS = 64
+"""Of the search for a small ball: its radius is then within an eighth of the smallest one."""
+
+
+def _few(sample: np.ndarray) -> np.ndarray:
+    """At most so many rows, spread evenly over the (seeded, random) sample."""
+    if len(sample) <= FEW_ROWS:
+        return sample
+    return sample[np.linspace(0, len(sample) - 1, FEW_ROWS).astype(np.intp)]
 
 
 def median_distance(sample: np.ndarray) -> float:
@@ -43,9 +50,7 @@ def median_distance(sample: np.ndarray) -> float:
     KernelParameterError
         All rows are equal, so no length scale exists.
     """
-    if len(sample) > MEDIAN_ROWS:
-        sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
-    squares = scipy.spatial.distance.pdist(sample, "sqeuclidean")
+    squares = scipy.spatial.distance.pdist(_few(sample), "sqeuclidean")
     median = _median(squares) if squares.size else 0.0
     if median == 0.0 and squares.any():
         median = _median(squares[squares > 0])
@@ -148,7 +153,7 @@ class Gaussian(Kernel):
         return 1.0
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Iterator[Offer]:
-        if data.radius <= FARTHEST * self._sigma and tol > 0.0:
+        if data.radius <= LARGEST * self._sigma and tol > 0.0:
             yield from self._total_degree(data, tol, max_features)
             yield from fourier_offers(data, self._sigma, tol)
 
@@ -157,7 +162,7 @@ class Gaussian(Kernel):
         sigma, d = self._sigma, data.n_features
         if max_features <= d:
             return []
-        few = data.sample[:: max(1, len(data.sample) // CENTRE_ROWS)]
+        few = _few(data.sample)
         best: tuple[int, np.ndarray] | None = None
         largest_order = _largest_order(d, max_features)
         for center in _centers(data, few):
@@ -195,11 +200,11 @@ class Gaussian(Kernel):
 
     def coarse(self, data: Summary, tol: float) -> Offer | None:
         # of many columns a k-d tree leaves nothing out
-        few = 2 * data.n_features <= tiles.DIRECT and data.radius <= FARTHEST * self._sigma
+        few = 2 * data.n_features <= tiles.DIRECT and data.radius <= LARGEST * self._sigma
         return near_offer(data, self._sigma, tol) if few else None
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
-        if tol is None or max(data_x.radius, data_y.radius) > FARTHEST * self._sigma:
+        if tol is None or max(data_x.radius, data_y.radius) > LARGEST * self._sigma:
             return
         # the last takes milliseconds to plan: whoever has seen a cheap one stops before
         for make in (grid_offer, self._one_centre, cluster_offer):

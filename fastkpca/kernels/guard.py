@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, isqrt
 from typing import Any, cast
 
 import numpy as np
@@ -34,12 +34,8 @@ from .watch import Origin, Proxy
 
 __all__ = ["Guard", "guarded", "naming"]
 
-SAMPLE_ROWS = 64
-"""Of the tile on which declarations are checked, at most."""
-ROWS_PER_SAMPLE = 15
-"""Rows for each of the tile's: two tiles are then less than 1 % of the values of an exact product."""
-UNKNOWN = 1e-6
-"""Error of a kernel value, over the largest, that is allowed for where the kernel states none."""
+UNKNOWN = float(np.finfo(np.float32).resolution)
+"""Error of a kernel value, over the largest, that is allowed for where the kernel states none: it may be of float32."""
 
 
 def guarded(kernel: protocol.Kernel) -> Kernel:
@@ -137,7 +133,7 @@ class Guard(Proxy, Kernel):
 
     def _hold_declarations(self, data: Summary) -> None:
         """On a few random rows: what they show is wrong, but what they do not show may still be wrong."""
-        size = min(max(2, min(SAMPLE_ROWS, data.n_samples // ROWS_PER_SAMPLE)), len(data.sample))
+        size = isqrt(len(data.sample))  # a tile of as many values as the sample has rows: a share of an exact product
         index = np.random.default_rng(0).choice(len(data.sample), size, replace=False)
         S = np.ascontiguousarray(data.sample[index])
         K = self.block(S, S)

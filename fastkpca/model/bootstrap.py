@@ -12,8 +12,6 @@ from ..base.rounding import EPS
 from ..rows.view import Pass, Rows
 from .projector import NewRows
 
-__all__ = ["GROUPS", "Sample", "Statistics", "Sums", "resampled", "score_pass"]
-
 GROUPS = 1024
 """Up to so many rows are drawn one by one; more are put into so many groups at random, and groups are drawn."""
 

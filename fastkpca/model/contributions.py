@@ -10,22 +10,18 @@ import numpy as np
 
 from ..base import parallel
 from ..base.checks import check_choice
+from ..base.differences import DIFFERENCE
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..rows.columns import column_labels, listed
 from ..rows.view import Rows
 from .limits import QUANTILES
-from .novelty import finite, squared_errors, t_squared
-from .projector import NewRows, scores_of
+from .novelty import squared_errors, t_squared
+from .projector import NewRows, finite, scores_of
 from .result import KPCAModel, check_model
-from .rows import new_rows, training_rows
-
-__all__ = ["Contributions", "kpca_contributions", "least_along", "statistic_of", "tried_values"]
+from .rows import known_rows, new_rows
 
 Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
-
-NARROWINGS = 24
-"""Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,13 +168,8 @@ def tried_values(model: KPCAModel, train: Any, purpose: str) -> np.ndarray:
         )
     if train is None and model.limits is not None:
         train = model.limits.quantiles  # whose quantiles are they themselves
-    if train is not None:
-        rows = new_rows(model, train, name="train", purpose=purpose).rows
-    elif model.projector.grows_with_n:
-        rows = training_rows(model, purpose).rows
-    elif model.projector.landmarks is not None:
-        rows = Rows(model.projector.landmarks)
-    else:
+    rows = known_rows(model, train, purpose)
+    if rows is None:
         raise ValueError(
             f"{purpose} needs the range of each column, and this model is a feature map, which holds no rows; give "
             "train=, the rows that it was fitted on, or limits (model.with_limits), which hold the ranges"
@@ -234,7 +225,8 @@ def least_along(
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     left, right = high - golden * (high - low), low + golden * (high - low)
     of_left, of_right = at(left), at(right)
-    for _ in range(NARROWINGS):
+    # until the value is as near, over the distance between two quantiles, as numbers tell the least of a function
+    for _ in range(int(np.ceil(np.log(DIFFERENCE) / np.log(golden)))):
         falls = of_left <= of_right
         low, high = np.where(falls, low, left), np.where(falls, right, high)
         new = np.where(falls, high - golden * (high - low), low + golden * (high - low))

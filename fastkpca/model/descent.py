@@ -17,8 +17,6 @@ from ..base.differences import DIFFERENCE, central_difference
 from ..base.protocol import LARGEST, FeatureMap, Kernel
 from ..base.rounding import EPS
 
-__all__ = ["Descent", "Target", "descend", "map_target", "rows_target"]
-
 
 class _Values(NamedTuple):
     """J, f, grad J, the rounding noise of J, and the size below which f is only rounding, for a block of points."""

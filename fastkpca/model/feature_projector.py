@@ -16,8 +16,6 @@ from ..maps.passes import Applied, applied, apply, evaluate, map_tile_rows
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
 
-__all__ = ["FeatureProjector"]
-
 
 @dataclass(frozen=True, eq=False)
 class FeatureProjector:

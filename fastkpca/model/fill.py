@@ -13,8 +13,6 @@ from .contributions import Statistic, least_along, statistic_of, tried_values
 from .result import KPCAModel, check_model
 from .rows import new_rows
 
-__all__ = ["kpca_fill"]
-
 SWEEPS = 4
 """Through the missing values of a row that misses several: more take less than 1 % off SPE (rows of
 benchmarks/reproduce/fill.py, of which 30 % of the values are missing)."""

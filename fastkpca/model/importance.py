@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,6 @@ from .projector import scores_of
 from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import rows_of
-
-__all__ = ["Importance", "kpca_importance"]
 
 STABLE = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""
@@ -230,42 +227,27 @@ def kpca_importance(
         over = _permutation_pass(model.projector, given.kernel, given.rows, generator)
     with parallel.reporter(progress) as report, parallel.blas_threads():
         sums: _Sums = given.rows.reduce(over, n_threads=threads, progress=report)
-    return _importance(model, sums, method, given.rows.n_samples)
+    return _importance(model, sums, method, given.rows)
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Of a group of rows: their weight, mean and squared deviations by column, and sums (k, c, d) over the scores."""
-
-    weight: float
-    mean: np.ndarray
-    squares: np.ndarray
-    sums: np.ndarray
-
-    def __add__(self, other: _Sums) -> _Sums:
-        weight = self.weight + other.weight
-        if not weight > 0.0:
-            return self
-        apart = other.mean - self.mean
-        return _Sums(
-            weight,
-            self.mean + apart * (other.weight / weight),
-            self.squares + other.squares + apart**2 * (self.weight * other.weight / weight),
-            self.sums + other.sums,
-        )
+_Sums = tuple[np.ndarray, ...]
+"""Of rows about a centre: their weight, sums and sums of squares by column, and sums (k, c, d) over the scores."""
 
 
-def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importance:
-    if not sums.weight > 0.0:
+def _importance(model: KPCAModel, sums: _Sums, method: str, rows: Rows) -> Importance:
+    weight, n = float(sums[0]), rows.n_samples
+    if not weight > 0.0:
         raise ValueError("every row has the weight zero; give at least two rows with a positive one")
-    if not np.isfinite(sums.squares).all():
+    if not np.isfinite(sums[2]).all():
         raise ValueError("the squares of X leave the range of float64; scale X as the training rows were")
+    mean, squares = sums[1] / weight, sums[2] / weight
+    variance = squares - mean**2
     # a mean of equal numbers is one of them up to rounding
-    squares = np.where(sums.squares <= sums.weight * (8.0 * EPS * sums.mean) ** 2, 0.0, sums.squares)
-    if not (squares > 0.0).any():
+    constant = variance <= (8.0 * EPS * (_centre(rows) + mean)) ** 2
+    if constant.all():
         raise ValueError("no column of X varies: all rows are equal, and nothing can be told from them")
-    spread = np.sqrt(squares / sums.weight)
-    first, second, third = sums.sums / sums.weight
+    spread = np.sqrt(np.where(constant, 0.0, variance))
+    first, second, third = sums[3] / weight
     unit = np.ones(len(spread)) if model.scale is None else model.scale  # the sums are in the model's coordinates
     spread = spread * unit
     with np.errstate(over="ignore", invalid="ignore"):  # refused below
@@ -275,7 +257,7 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
         else:
             error = np.sqrt(np.maximum(second - first**2, 0.0) / n)
             found = (first, method, spread, None, None, None, error)
-    if not (np.isfinite(sums.sums).all() and np.isfinite(found[0]).all()):
+    if not (np.isfinite(sums[3]).all() and np.isfinite(found[0]).all()):
         raise ValueError("the scores change too fast to be measured on these rows; scale X as the training rows were")
     if not found[0].any():
         raise ValueError(
@@ -285,21 +267,31 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
     return Importance(*found, n, model.feature_names)
 
 
+def _sample(rows: Rows) -> np.ndarray:
+    """The first rows: which columns vary there, and how much."""
+    return rows.tile(0, min(SAMPLE_ROWS, rows.n_samples))
+
+
+def _centre(rows: Rows) -> np.ndarray:
+    return _sample(rows).mean(axis=0)
+
+
 def _pass(projector: Projector, rows: Rows, kernel: Kernel, sums_of_tile: Callable[..., np.ndarray]) -> Pass:
     """The pass whose tasks add up ``sums_of_tile(X, weights, number of the tile)``."""
-    c, d = projector.n_components, rows.n_features
-    span = min(projector.tile_rows, parallel.tile_rows(c * d, entries=1 << 21))
+    span = min(projector.tile_rows, parallel.tile_rows(projector.n_components * rows.n_features, entries=1 << 21))
+    centre = _centre(rows)
 
     def task(rows: Rows, i: int) -> _Sums:
         start, stop = i * span, min(rows.n_samples, (i + 1) * span)
         X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
         w = np.ones(len(X)) if w is None else w
-        weight = float(w.sum())
-        mean = w @ X / weight if weight > 0.0 else np.zeros(d)
         with np.errstate(over="ignore", invalid="ignore"):  # named where the sums are complete
-            return _Sums(weight, mean, w @ (X - mean) ** 2, sums_of_tile(X, w, i))
+            return w.sum(), w @ (X - centre), w @ (X - centre) ** 2, sums_of_tile(X, w, i)
 
-    return Pass("importance", task, span, add, alone=not kernel.thread_safe)
+    def joined(one: _Sums, other: _Sums) -> _Sums:
+        return tuple(map(np.add, one, other))
+
+    return Pass("importance", task, span, joined, alone=not kernel.thread_safe)
 
 
 def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:
@@ -314,7 +306,7 @@ def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:
 
 def _lengths(rows: Rows) -> np.ndarray:
     """Over which a function that does not know its derivative may change, by column: the spread of the first rows."""
-    sample = rows.tile(0, min(SAMPLE_ROWS, rows.n_samples))
+    sample = _sample(rows)
     with np.errstate(over="ignore", invalid="ignore"):  # named where the sums are complete
         spread = sample.std(axis=0)
     largest = float(spread.max()) or float(np.abs(sample).max()) or 1.0

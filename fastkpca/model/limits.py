@@ -11,8 +11,6 @@ from ..base.rounding import EPS
 from ..base.stored import Record
 from ..errors import LimitsWarning, warn_caller
 
-__all__ = ["QUANTILES", "Limits", "OrderStatistic", "read_limits"]
-
 QUANTILES = 17
 """Values of a column that contributions try first, from its smallest to its largest."""
 
@@ -97,8 +95,7 @@ def read_limits(record: Record, d: int) -> Limits | None:
     """The limits in a model file, each value checked; None where the model has none."""
     if "limits" not in record.header:
         return None
-    arrays = record.arrays_under("limits.")
-    found = Record(record.get("limits"), arrays, "the limits")
+    found = Record(record.get("limits"), record.arrays_under("limits."), "the limits")
     m = found.whole("n_calibration", least=1, most=1 << 62)
     limits = Limits(
         t2=found.number("t2"),
@@ -109,8 +106,8 @@ def read_limits(record: Record, d: int) -> Limits | None:
         n_calibration=m,
         joint=found.flag("joint"),
         of_training=found.flag("of_training"),
-        calibration=found.array("calibration", (m, 3)) if "calibration" in arrays else None,
-        quantiles=found.array("quantiles", (QUANTILES, d)) if "quantiles" in arrays else None,
+        calibration=found.array_or_none("calibration", (m, 3)),
+        quantiles=found.array_or_none("quantiles", (QUANTILES, d)),
     )
     found.refuse_the_rest()
     if limits.calibration is not None and not limits.calibration[:, 2].min() >= 0:

@@ -11,9 +11,7 @@ from ..base import parallel
 from ..base.atomic import atomic
 from ..kernels import kernel_state
 from .preimage import linear_preimages
-from .result import BY_COMPONENT, KPCAModel, check_model
-
-__all__ = ["export_mat"]
+from .result import SPECTRUM, KPCAModel, check_model
 
 LARGEST = np.iinfo(np.int32).max
 """Bytes that an array may take in the format (v5, the newest that scipy writes)."""
@@ -57,7 +55,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     from scipy.io import savemat  # here, because it takes milliseconds to import
 
     values: dict[str, Any] = {
-        **{name: getattr(model, name) for name in BY_COMPONENT},
+        **{name: getattr(model, name) for name in (*SPECTRUM, "latent", "explained")},
         "bound_kind": model.bound_kind,
         "failure_probability": model.failure_probability,
         "clusters": model.clusters + 1.0,

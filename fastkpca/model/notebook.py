@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["html_table"]
-
 
 def html_table(
     caption: str, facts: Iterable[tuple[str, str]], header: Sequence[str], lines: Iterable[Sequence[str]], more: str

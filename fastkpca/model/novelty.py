@@ -13,26 +13,15 @@ import numpy as np
 from scipy import special
 
 from ..base import parallel
-from ..base.checks import Randomness, check_choice, check_flag, check_numbers, is_number
+from ..base.checks import Randomness, check_choice, check_flag, check_numbers, check_share
 from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
 from ..rows.summary import sample_index
 from ..rows.view import Rows
 from .limits import QUANTILES, Limits, OrderStatistic
-from .projector import NewRows, SquaredErrors, scores_of
+from .projector import NewRows, SquaredErrors, finite, scores_of
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
-
-__all__ = [
-    "NEAR_CEILING",
-    "finite",
-    "kpca_limits",
-    "kpca_spe",
-    "kpca_t2",
-    "share_of_ceiling",
-    "squared_errors",
-    "t_squared",
-]
 
 NEAR_CEILING = 0.5
 """Share of the SPE of a row far from all others, from which on a limit is too near it."""
@@ -257,9 +246,7 @@ def kpca_limits(
     check_choice(t2, "t2", ("auto", "empirical", "F", "chi2"))
     check_choice(spe, "spe", ("auto", "empirical", "box"))
     joint = check_flag(joint, "joint")
-    if not (is_number(confidence) and 0 < confidence < 1):
-        raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
-    confidence = float(confidence)
+    confidence = check_share(confidence, "confidence")
     kept = model.limits if X is None else None
     if kept is None or kept.calibration is None:
         values, of_training, quantiles = _calibrated(model, X, diagonal, n_threads, progress)
@@ -298,19 +285,6 @@ def t_squared(model: KPCAModel, z: np.ndarray) -> np.ndarray:
     """T^2 (m,) of the scores z (m, c)."""
     with np.errstate(over="ignore", invalid="ignore"):  # refused by ``finite``
         return np.asarray(np.sum((z / np.sqrt(model.latent)) ** 2, axis=1))
-
-
-def finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray:
-    """These in the type that is returned; ValueError names the first row where that is not a finite number."""
-    with np.errstate(over="ignore"):
-        result = values.astype(dtype, copy=False)
-    if not np.isfinite(result).all():
-        row = int(np.argwhere(~np.isfinite(result))[0, 0])
-        raise ValueError(
-            f"{name} is not finite in {result.dtype} (first at row {row}): kernel values are too large there; scale X "
-            "as the training rows were, or leave that row out"
-        )
-    return result
 
 
 def squared_errors(

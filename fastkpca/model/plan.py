@@ -8,8 +8,6 @@ from typing import Any
 
 from ..base.stored import Record
 
-__all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_seconds", "readable_size"]
-
 METHODS = ("dense", "features", "krylov")
 _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
 """Of a candidate: what the model file holds."""

@@ -24,15 +24,12 @@ from ..kernels import guarded
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .novelty import finite
-from .projector import scores_of
+from .projector import finite, scores_of
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
-from .rows import counted, float_type, new_rows
+from .rows import counted, float_type, known_rows, new_rows
 from .search import Known, Search
 from .shared_map import feature_projector
-
-__all__ = ["kpca_denoise", "kpca_preimage", "linear_preimages"]
 
 
 def kpca_preimage(
@@ -305,15 +302,10 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
                 "precomputed kernel it describes the training rows, one by one"
             )
         return _training(model, rows)
-    if train is not None:
-        rows = new_rows(model, train, name="train", purpose="kpca_preimage").rows
-    elif model.projector.landmarks is None:
-        return None
-    else:
-        rows = Rows(model.projector.landmarks)
-        if model.projector.grows_with_n:
-            return _training(model, rows)
-    return Known(rows, scores_of(model.projector, kernel, rows, n_threads))
+    if train is None and model.projector.grows_with_n:
+        return _training(model, Rows(model.projector.landmarks))
+    held = known_rows(model, train, "kpca_preimage")
+    return None if held is None else Known(held, scores_of(model.projector, kernel, held, n_threads))
 
 
 def _training(model: KPCAModel, rows: Rows) -> Known:

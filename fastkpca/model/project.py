@@ -13,11 +13,10 @@ from ..base.room import DEFAULT_MEMORY
 from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
+from .projector import finite
 from .reading import Projector
 from .result import KPCAModel, check_model
 from .rows import new_rows
-
-__all__ = ["kpca_project", "write_scores"]
 
 
 @overload
@@ -102,14 +101,9 @@ def kpca_project(
 
 
 def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
-    for start in range(0, scores.shape[0], 8192):
-        tile = scores[start : start + 8192]
-        if not np.isfinite(tile).all():
-            row = first + start + int(np.argwhere(~np.isfinite(tile))[0, 0])
-            raise ValueError(
-                f"the scores of row {row} of X are not finite: the values of {kernel!r} overflow {tile.dtype} so far "
-                "from the training rows; scale X as the training rows were, or leave that row out"
-            )
+    step = parallel.tile_rows(scores.shape[1])
+    for start in range(0, scores.shape[0], step):
+        finite(scores[start : start + step], f"the projection by {kernel!r}", scores.dtype, first + start)
 
 
 def _lazy_scores(rows: Rows, projector: Projector, kernel: Kernel, dtype: np.dtype) -> Any:

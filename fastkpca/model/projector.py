@@ -10,8 +10,6 @@ import numpy as np
 from ..base.protocol import Kernel
 from ..rows.view import Rows
 
-__all__ = ["NewRows", "SquaredErrors", "scores_of"]
-
 
 class NewRows(NamedTuple):
     """Rows that a model was not made of, ready for its projector.
@@ -44,3 +42,17 @@ def scores_of(projector: Any, kernel: Kernel, rows: Rows, n_threads: int, progre
     found = np.empty((rows.n_samples, projector.n_components))
     projector.project(kernel, rows, found, n_threads, progress)
     return found
+
+
+def finite(values: np.ndarray, name: str, dtype: Any = np.float64, first: int = 0) -> np.ndarray:
+    """These in the type that is returned; ValueError names the first row, counted from ``first``, where that is not a
+    finite number."""
+    with np.errstate(over="ignore"):
+        result = values.astype(dtype, copy=False)
+    if not np.isfinite(result).all():
+        row = first + int(np.argwhere(~np.isfinite(result))[0, 0])
+        raise ValueError(
+            f"{name} is not finite in {result.dtype} (first at row {row}): kernel values are too large there; scale X "
+            "as the training rows were, or leave that row out"
+        )
+    return result

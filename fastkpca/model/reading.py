@@ -13,31 +13,7 @@ from ..maps.stored import restored, stored_size
 from .feature_projector import FeatureProjector
 from .sample_projector import SampleProjector
 
-__all__ = [
-    "OF_CERTIFICATE",
-    "SPECTRUM",
-    "Projector",
-    "read_info",
-    "read_kind",
-    "read_left_out",
-    "read_moments",
-    "read_names",
-    "read_projector",
-    "read_scale",
-    "read_score",
-    "read_spectrum",
-    "read_total_variance",
-    "read_weights",
-    "restore_map",
-]
-
 Projector: TypeAlias = FeatureProjector | SampleProjector
-
-
-OF_CERTIFICATE = ("eigenvalue_bounds", "angle_bounds", "clusters")
-SPECTRUM = ("eigenvalues", *OF_CERTIFICATE)
-"""A model's own arrays with an entry for each component, all but the first as the certificate has them. To add one,
-compute it there, name it here, check it in ``read_spectrum``, and make it a field of ``KPCAModel``."""
 
 
 def read_names(record: Record, d: int) -> tuple[str, ...] | None:
@@ -52,33 +28,12 @@ def read_names(record: Record, d: int) -> tuple[str, ...] | None:
 def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | None]:
     """(sum of the weights, weights): None where the model has no weights, or does not hold them."""
     weight_sum = None if record.get("weight_sum") is None else record.number("weight_sum", above=1.0)
-    if "sample_weight" not in record.arrays:
+    weights = record.array_or_none("sample_weight", (n,), least=0.0)
+    if weights is None:
         return weight_sum, None
-    weights = record.array("sample_weight", (n,), least=0.0)
     if weight_sum is None or not abs(float(weights.sum()) - weight_sum) <= 1e-9 * weight_sum:
         raise record.refuse(f"the sum of its weights is {float(weights.sum()):.9g}, and it states {weight_sum}")
     return weight_sum, weights
-
-
-def read_spectrum(record: Record, n: int) -> dict[str, Any]:
-    """Eigenvalues of n rows, their intervals, angles and clusters."""
-    eigenvalues = record.array("eigenvalues", (None,))
-    c = len(eigenvalues)
-    if not (1 <= c <= n and (np.diff(eigenvalues) <= 0).all() and eigenvalues[-1] > 0):
-        raise record.refuse(f"its {c} eigenvalues of {n} rows are not positive and descending")
-    bounds = record.array("eigenvalue_bounds", (c, 2), infinite=True)
-    slack = 1e-9 * eigenvalues[0]
-    if not (bounds[:, 0] <= bounds[:, 1]).all():
-        raise record.refuse("an interval's ends are in the wrong order")
-    if not ((bounds[:, 0] <= eigenvalues + slack) & (eigenvalues <= bounds[:, 1] + slack)).all():
-        raise record.refuse("an eigenvalue lies outside its interval")
-    angles = record.array("angle_bounds", (c,), least=0.0)
-    if angles.max() > 1.5708:
-        raise record.refuse("an angle is larger than a right angle")
-    clusters = record.array("clusters", (c,), kind="i", least=0)
-    if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
-        raise record.refuse("its clusters are not numbered one after the other")
-    return {name: record.arrays[name] for name in SPECTRUM}
 
 
 def read_kind(record: Record) -> dict[str, Any]:
@@ -100,10 +55,8 @@ def read_total_variance(record: Record) -> dict[str, Any]:
 
 
 def read_score(record: Record, n: int, c: int, dtype: np.dtype) -> np.ndarray | None:
-    if "score" not in record.arrays:
-        return None
-    score = record.array("score", (n, c))
-    if score.dtype != dtype:
+    score = record.array_or_none("score", (n, c))
+    if score is not None and score.dtype != dtype:
         raise record.refuse(f"its scores are {score.dtype}, the model is {dtype}")
     return score
 
@@ -139,15 +92,6 @@ def read_projector(
         axes,
         mean,
     )
-
-
-def read_scale(record: Record, d: int) -> np.ndarray | None:
-    if "scale" not in record.arrays:
-        return None
-    scale = record.array("scale", (d,))
-    if not (scale > 0).all():
-        raise record.refuse("a column's scale is not positive")
-    return scale
 
 
 def read_moments(record: Record, projector: Projector) -> Moments | None:

@@ -22,9 +22,7 @@ from . import reading
 from .limits import Limits, read_limits
 from .notebook import html_table
 from .plan import Plan
-from .reading import SPECTRUM, Projector
-
-__all__ = ["BY_COMPONENT", "KPCAModel", "check_model", "component_table", "leading", "load", "save", "widest_interval"]
+from .reading import Projector
 
 LOADINGS = (
     "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
@@ -80,8 +78,9 @@ PLAIN = (
     "_left_out",
 )
 """What the header of a model's file has as it is."""
-BY_COMPONENT = (*SPECTRUM, "latent", "explained")
-"""What has an entry for each component: what the model holds, and what is computed from that."""
+SPECTRUM = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters")
+"""A model's own arrays with an entry for each component, all but the first as the certificate has them. To add one,
+compute it there, name it here, make it a field of ``KPCAModel``, and check it in ``_read_spectrum``."""
 ARRAYS = (*SPECTRUM, "shift", "scale")
 """What the arrays of a model's file are, beside those of the projector, the moments and the limits."""
 
@@ -279,17 +278,9 @@ class KPCAModel:
 
     def _repr_html_(self) -> str:
         """The model in a notebook: what it is, and its components."""
-        facts = [
-            ("kernel", repr(self.kernel)),
-            ("rows and columns", f"{self.n_samples} × {self.n_features}"),
-            ("method", self.plan.method),
-            ("intervals", f"{self.bounds_text}, at most {widest_interval(self):.1e} of the largest eigenvalue wide"),
-        ]
         heads, lines = component_table(self, digits=6)
         more = f"and {len(lines) - 10} more" if len(lines) > 10 else ""
-        if not self.kernel.positive_semidefinite:
-            facts.append(("explained", f"of {self.explained_of}"))
-        return html_table("Kernel PCA", facts, heads, lines[:10], more)
+        return html_table("Kernel PCA", facts(self).items(), heads, lines[:10], more)
 
     def __reduce__(self) -> tuple:
         """For pickle and copy: the plan loses the functions of its offers."""
@@ -324,7 +315,7 @@ class KPCAModel:
         record = Record(header, arrays)
         n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(record.text("dtype", ("float32", "float64")))
-        spectrum = reading.read_spectrum(record, n)
+        spectrum = _read_spectrum(record, n)
         c = len(spectrum["eigenvalues"])
         weight_sum, weights = reading.read_weights(record, n)
         kernel = kernel_from_state(record.get("kernel"), plugins=plugins)
@@ -347,7 +338,7 @@ class KPCAModel:
             weight_sum=weight_sum,
             feature_names=reading.read_names(record, d),
             center=center,
-            scale=reading.read_scale(record, d),
+            scale=record.array_or_none("scale", (d,), least=np.finfo(np.float64).tiny),
             _moments=reading.read_moments(record, projector),
             _left_out=reading.read_left_out(record),
             limits=read_limits(record, d),
@@ -355,6 +346,27 @@ class KPCAModel:
         record.refuse_the_rest()
         _try(model)
         return model
+
+
+def _read_spectrum(record: Record, n: int) -> dict[str, Any]:
+    """Eigenvalues of n rows, their intervals, angles and clusters."""
+    eigenvalues = record.array("eigenvalues", (None,))
+    c = len(eigenvalues)
+    if not (1 <= c <= n and (np.diff(eigenvalues) <= 0).all() and eigenvalues[-1] > 0):
+        raise record.refuse(f"its {c} eigenvalues of {n} rows are not positive and descending")
+    bounds = record.array("eigenvalue_bounds", (c, 2), infinite=True)
+    slack = 1e-9 * eigenvalues[0]
+    if not (bounds[:, 0] <= bounds[:, 1]).all():
+        raise record.refuse("an interval's ends are in the wrong order")
+    if not ((bounds[:, 0] <= eigenvalues + slack) & (eigenvalues <= bounds[:, 1] + slack)).all():
+        raise record.refuse("an eigenvalue lies outside its interval")
+    angles = record.array("angle_bounds", (c,), least=0.0)
+    if angles.max() > 1.5708:
+        raise record.refuse("an angle is larger than a right angle")
+    clusters = record.array("clusters", (c,), kind="i", least=0)
+    if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
+        raise record.refuse("its clusters are not numbered one after the other")
+    return {name: record.arrays[name] for name in SPECTRUM}
 
 
 def _try(model: KPCAModel) -> None:
@@ -386,6 +398,26 @@ def _unpickled(parts: dict, plan: dict) -> KPCAModel:
 def widest_interval(model: KPCAModel, c: int | None = None) -> float:
     """The width of the widest interval, of the first c, over the largest eigenvalue."""
     return float(np.ptp(model.eigenvalue_bounds[:c], axis=1).max() / model.eigenvalues[0])
+
+
+def facts(model: KPCAModel) -> dict[str, str]:
+    """What a model is and how well its eigenvalues are known: what the command line and a notebook show."""
+    low, high = model.total_variance_bounds
+    explained = "not defined: negative eigenvalues outweigh the others"
+    if model.total_variance > 0:
+        # where the total variance is an interval, explained refers to its upper end
+        least = "at least " * (low < high * (1 - 1e-9))
+        explained = f"{least}{model.explained.sum():.3f} % of {model.explained_of}"
+    return {
+        "kernel": repr(model.kernel),
+        "method": model.plan.method,
+        "rows": str(model.n_samples),
+        "columns": str(model.n_features),
+        "components": str(model.n_components),
+        "explained": explained,
+        **({} if model.limits is None else {"limits": str(model.limits)}),
+        "intervals": f"{model.bounds_text}, at most {widest_interval(model):.1e} of the largest eigenvalue wide",
+    }
 
 
 def component_table(model: KPCAModel, digits: int) -> tuple[list[str], list[tuple[str, ...]]]:

@@ -21,6 +21,7 @@ import scipy.linalg
 
 from ..base import parallel
 from ..base.checks import Randomness
+from ..base.differences import DIFFERENCE
 from ..base.protocol import LARGEST
 from ..base.rounding import EPS
 from ..kernels.gaussian import Gaussian, median_distance
@@ -30,13 +31,11 @@ from ..maps.pivots import PivotMap
 from ..rows.summary import sample_index
 from ..rows.view import Rows
 
-__all__ = ["Ridge", "fit_ridge"]
-
 MAX_FEATURES = 1024
 """Pivots of the regression at most."""
-PIVOT_TOL, LEAST_ALPHA = 1e-11, 1e-9
-"""What pivots may leave of the trace, and the least ridge over the sum of the weights: below it the rows that follow
-depend on which pivots there are."""
+PIVOT_TOL, LEAST_ALPHA = float(np.square(DIFFERENCE)), float(np.sqrt(EPS))
+"""What pivots may leave of the trace, and the least ridge over the sum of the weights, 400 times as much: below it the
+rows that follow depend on which pivots there are."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried: with a quarter of the pivots, on as many rows as there may
 be pivots of the regression."""

@@ -14,8 +14,6 @@ from ..rows.view import Rows
 from .projector import NewRows
 from .result import KPCAModel, check_model
 
-__all__ = ["counted", "float_type", "new_rows", "rows_of", "training_rows"]
-
 
 def float_type(*types: np.dtype) -> np.dtype:
     """The type of a result: float32 where all that it is computed from is float32, else float64."""
@@ -71,6 +69,16 @@ def new_rows(
 def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:
     """(those of the training rows that count, with their weights; their numbers, None where all count)."""
     return rows.weighted(model.sample_weight).present()
+
+
+def known_rows(model: KPCAModel, train: Any, purpose: str) -> Rows | None:
+    """The rows ``train``; where that is None, training rows that count, or landmarks; None where there are none."""
+    if train is not None:
+        return new_rows(model, train, name="train", purpose=purpose).rows
+    held = model.projector.landmarks
+    if held is None or not model.projector.grows_with_n:
+        return None if held is None else Rows(held)
+    return counted(model, Rows(held))[0]
 
 
 def rows_of(model: KPCAModel, X: Any, *, purpose: str, sample_weight: Any) -> NewRows:

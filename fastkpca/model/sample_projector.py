@@ -18,8 +18,6 @@ from ..rows.summary import summarize
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
 
-__all__ = ["SampleProjector"]
-
 
 @dataclass(frozen=True, eq=False)
 class SampleProjector:

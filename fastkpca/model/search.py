@@ -19,10 +19,6 @@ from .descent import Descent, Target, descend, map_target, rows_target
 from .result import KPCAModel
 from .shared_map import feature_projector
 
-__all__ = ["Known", "Search"]
-
-BLOCK = 64
-"""Points that are searched for together."""
 STARTS = 3
 """How many known rows, those with the nearest scores, a descent may start from."""
 
@@ -57,21 +53,22 @@ class Search:
         self.model, self.d = model, model.n_features
         self.sigma = kernel.fixed_point_width()
         length = _length(known, start) if self.sigma is None else float(self.sigma)
-        self.target = _targets(model, kernel, length)
+        self.target, size = _targets(model, kernel, length)
+        self.block = parallel.tile_rows(self.d * size)  # points that are searched for together
         self.descend = partial(descend, sigma=self.sigma, length=length, tol=tol, max_iter=max_iter)
 
     def run(self, Z: np.ndarray, n_threads: int, progress: parallel.Progress | None) -> tuple[np.ndarray, str]:
         """(rows for the scores Z, what to warn of)."""
-        m = len(Z)
+        m, step = len(Z), self.block
         result = np.empty((m, self.d))
 
         def task(i: int) -> tuple[int, int]:
-            block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
+            block = slice(i * step, min(m, (i + 1) * step))
             end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
             result[block] = end.x
             return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
 
-        tasks = parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images")
+        tasks = parallel.run(task, -(-m // step), n_threads=n_threads, progress=progress, stage="pre-images")
         lost, far = (int(x) for x in np.sum([(0, 0), *tasks], axis=0))
         warnings = []
         if lost:
@@ -106,15 +103,16 @@ def _length(known: Known | None, start: Rows | None) -> float:
     return max(float(np.abs(sample).max()), 1.0)
 
 
-def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Target]:
-    """P of a block of scores: as sums over the images of the landmarks, or as vectors of features."""
+def _targets(model: KPCAModel, kernel: Kernel, length: float) -> tuple[Callable[[np.ndarray], Target], int]:
+    """(P of a block of scores, of how many terms): sums over the images of the landmarks, or vectors of features."""
     landmarks = model.projector.landmarks
     if landmarks is not None:
         expansion = model.projector.expansion()
         left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
-        return lambda z: rows_target(kernel, landmarks, left, base, z, length)
+        return lambda z: rows_target(kernel, landmarks, left, base, z, length), len(left)
     features = feature_projector(model)
-    return lambda z: map_target(kernel, features.map, features.mean + z @ features.duals.T, length)
+    target = lambda z: map_target(kernel, features.map, features.mean + z @ features.duals.T, length)  # noqa: E731
+    return target, features.map.n_features
 
 
 def _starts(target: Target, z: np.ndarray, known: Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:

@@ -9,8 +9,6 @@ import numpy as np
 
 from ..kernels import Kernel
 
-__all__ = ["LARGER_IS_BETTER", "MEASURES", "Selection"]
-
 MEASURES = ("reconstruction", "stability", "preimage", "score")
 LARGER_IS_BETTER = frozenset({"stability", "score"})
 

@@ -13,8 +13,6 @@ from .feature_projector import FeatureProjector
 from .reading import restore_map
 from .result import KPCAModel, check_model
 
-__all__ = ["check_mergeable", "feature_projector", "map_for_rows", "widest_map"]
-
 OF_THE_ROWS = {"radius", "entry_error", "margin", "predicted", "reached", "bounds"}
 """What a map's state says of the rows that it was made for, and not of the features themselves."""
 

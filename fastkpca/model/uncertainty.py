@@ -26,8 +26,6 @@ from .projector import NewRows
 from .result import KPCAModel, check_model
 from .rows import rows_of
 
-__all__ = ["Uncertainty", "kpca_uncertainty"]
-
 FEWEST = 20
 """Rows, below which a bootstrap says nothing."""
 ROWS_A_COMPONENT = 4

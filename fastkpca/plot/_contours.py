@@ -11,10 +11,8 @@ from ..base.checks import check_count, check_flag, check_list, check_numbers
 from ..base.room import DEFAULT_MEMORY
 from ..model.project import kpca_project
 from ..model.result import check_model
-from ..rows.columns import check_columns
-from ..rows.convert import as_rows
+from ..model.rows import new_rows
 from ..rows.foreign import column_names
-from ..rows.values import check_finite
 from ._figure import FEW, colour_map, component_label, require_matplotlib, several_axes, short
 from ._scores import check_components, check_labels, check_number_of, draw_points
 
@@ -168,10 +166,7 @@ def contours(
 
 def _rows(model: Any, X: Any) -> np.ndarray | None:
     if X is not None:
-        rows = as_rows(X)
-        check_finite(rows)
-        check_columns(model.n_features, rows.n_features)
-        return rows.all()
+        return model.in_units_of_rows(new_rows(model, X, purpose="plot.contours").rows.all())
     if model.projector.grows_with_n:
         return model.in_units_of_rows(model.projector.landmarks)
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.checks import check_flag, check_list, check_name, check_numbers, is_number
+from ..base.checks import check_flag, check_list, check_name, check_numbers, check_share, is_number
 from ..rows.foreign import is_missing
 from ._figure import (
     COLOURS,
@@ -128,7 +128,7 @@ def scores(
     else:
         classes = draw_points(drawn, points, labels, label_name=label_name, values=both, **style)
     if ellipses is not None:
-        _ellipses(drawn, points, labels, both, check_level(ellipses), style.get("cmap"))
+        _ellipses(drawn, points, labels, both, check_share(ellipses, "ellipses"), style.get("cmap"))
     if others is not None:
         classes.append(_hollow(drawn, others, other_labels, both, style))
     if classes:
@@ -196,13 +196,6 @@ def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any,
     draw_points(ax, points, labels, bar=False, values=values, hollow=True, **look | style)
     nowhere: list[list] = [[]] * points.shape[1]
     return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
-
-
-def check_level(level: Any) -> float:
-    """A share between 0 and 1."""
-    if not (is_number(level) and 0 < level < 1):
-        raise ValueError(f"ellipses is {level!r}; give the share that each would hold, between 0 and 1, as 0.95")
-    return float(level)
 
 
 def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: float, cmap: Any) -> None:

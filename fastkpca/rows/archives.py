@@ -23,8 +23,6 @@ import scipy.sparse as sp
 from ..errors import DataFileError
 from . import readmat
 
-__all__ = ["Mat", "Npz", "data_file_errors"]
-
 
 @contextmanager
 def data_file_errors(name: str, what: str, errors: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:

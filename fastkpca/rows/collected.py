@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataFileError
-from .sources import KEPT_SEQUENTIAL, FileSource
-
-__all__ = ["CollectedRows"]
+from .sources import KEPT, FileSource
 
 
 class CollectedRows:
@@ -41,7 +39,7 @@ class CollectedRows:
         self._n += len(block)
         if self._file is None:
             self._parts.append(block)
-            if self._n * self._width * 8 > KEPT_SEQUENTIAL:
+            if self._n * self._width * 8 > KEPT:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed at the end of the with statement)
                 while self._parts:
                     self._write(self._parts.pop(0))

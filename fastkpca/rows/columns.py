@@ -7,8 +7,6 @@ from typing import Any
 
 from .foreign import column_names
 
-__all__ = ["check_columns", "check_names", "column_labels", "column_names", "listed"]
-
 
 def check_columns(n_features: int, n_columns: int, name: str = "X", others: str = "the model was fitted on") -> None:
     """Raise ValueError unless new rows have as many columns as those of the ``others``."""

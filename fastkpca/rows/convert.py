@@ -19,9 +19,6 @@ from .sources import Source, TableSource
 from .values import not_finite
 from .view import EXACT, Rows
 
-__all__ = ["as_csr", "as_rows", "check_enough"]
-
-
 _NO_NUMBERS = (str, bytes, dict, set, frozenset)  # one beside the other these are no rows
 _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
 

@@ -36,8 +36,6 @@ from .sinks import SCORES_AT_ONCE, Sink
 from .sources import SequentialSource, Source, bytes_of
 from .view import Pass, Rows, same
 
-__all__ = ["DaskSource", "dask_source"]
-
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
 
@@ -153,6 +151,17 @@ def _failure(results: Iterable[Any]) -> _Failed | None:
     return next((result for result in results if isinstance(result, _Failed)), None)
 
 
+def _told(work: Callable[[], Any], alone: bool) -> Any:
+    """What ``work`` returns, or its error as a value; errors of the machine are raised."""
+    try:
+        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
+            return work()
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        return _Failed(error)
+
+
 @dataclass
 class _Shared:
     """What the tasks of one graph share."""
@@ -201,15 +210,13 @@ def _leaf(
     blocks: Sequence[Any],
 ) -> Any:
     """Tasks i to i + count of the pass, combined, and the rows seen."""
-    try:
-        over = shared.over
-        with _one_at_a_time if over.alone else nullcontext():
-            rows, seen = shared.rows(first, cuts, weights, blocks)
-            return over.pack(parallel.tree_reduce(lambda j: over.task(rows, i + j), count, over.combine)), seen
-    except (MemoryError, OSError):
-        raise
-    except Exception as error:
-        return _Failed(error)
+    over = shared.over
+
+    def work() -> Any:
+        rows, seen = shared.rows(first, cuts, weights, blocks)
+        return over.pack(parallel.tree_reduce(lambda j: over.task(rows, i + j), count, over.combine)), seen
+
+    return _told(work, over.alone)
 
 
 def _join(shared: _Shared, parts: Sequence[Any]) -> Any:
@@ -234,13 +241,7 @@ def _pair(alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
     """``pair`` of two bands, or of one with itself (Y is None)."""
     if failed := _failure((X, Y)):
         return failed
-    try:
-        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
-            return pair(X[0], None if Y is None else Y[0], x, y)
-    except (MemoryError, OSError):
-        raise
-    except Exception as error:
-        return _Failed(error)
+    return _told(lambda: pair(X[0], None if Y is None else Y[0], x, y), alone)
 
 
 def _add(number: int, parts: Sequence[Any]) -> Any:
@@ -293,7 +294,7 @@ class DaskSource(SequentialSource):
         self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
         self._ends = np.cumsum(X.chunks[0])
         self._start = lambda: (part.compute() for part in self._parts)
-        self._readers = []
+        self._reader = None
         self._sums_of_chunks: dict[int, int] = {}
 
     def _compare(self, seen: Sequence[_Seen]) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..errors import DataChangedError
 from .sources import (
+    KEPT,
     LARGEST_PAGE,
-    PAGE_BYTES,
     ChunkedSource,
     FileSource,
     SequentialSource,
@@ -26,26 +26,6 @@ from .sources import (
     page_rows,
 )
 from .view import EXACT, refuse_not_finite
-
-__all__ = [
-    "arrow_batches",
-    "arrow_types",
-    "column_names",
-    "file_source",
-    "find_source",
-    "frame_source",
-    "from_arrow",
-    "from_frame",
-    "is_arrow",
-    "is_dask",
-    "is_frame",
-    "is_iterator",
-    "is_missing",
-    "is_series",
-    "is_writeable_dataset",
-    "mapping_of",
-]
-
 
 # What an object is ------------------------------------------------------------------------------------------------
 
@@ -103,7 +83,7 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 def frame_source(X: Any, name: str) -> Source | None:
     """The rows of a data frame, converted when they are read; None where they are few, or lie as those of an array."""
-    if len(X.columns) * len(X) * 8 <= TableSource.kept or not (hasattr(X, "iloc") or hasattr(X, "slice")):
+    if len(X.columns) * len(X) * 8 <= KEPT or not (hasattr(X, "iloc") or hasattr(X, "slice")):
         return None
     first = from_frame(_part(X, 0, 1), name)
     if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):
@@ -366,7 +346,8 @@ def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[An
             from pyarrow.parquet import ParquetFile
 
             groups = [group.id for group in fragment.row_groups]
-            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=PAGE_BYTES) as file:
+            page = 8 * LARGEST_PAGE  # bytes of a column that are fetched at once
+            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=page) as file:
                 for batch in file.iter_batches(row_groups=groups, use_threads=False, **options):
                     yield batch if columns is None else batch.select(columns)
         else:

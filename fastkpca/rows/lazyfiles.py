@@ -20,8 +20,6 @@ from .archives import data_file_errors
 from .foreign import arrow_batches, arrow_types
 from .sources import ChunkedSource, Source
 
-__all__ = ["Hdf5", "Parquet", "Zarr", "kind_of_folder"]
-
 
 def kind_of_folder(path: str | os.PathLike) -> str:
     """ "zarr", "parquet", or "" for any other folder."""

@@ -17,8 +17,6 @@ from ..base.atomic import atomic
 from ..errors import DataFileError
 from .sinks import SCORES_AT_ONCE, reserve
 
-__all__ = ["among_all", "score_place", "score_writer", "write_scores_csv"]
-
 Identifiers = tuple[str, np.ndarray]
 """What the rows are called, and the name of that column."""
 

@@ -14,8 +14,6 @@ from ..base.near import did_you_mean
 from ..errors import DataFileError
 from .columns import listed
 
-__all__ = ["ColumnSelection", "Table", "column_keys", "column_label"]
-
 
 @dataclass
 class Table:

@@ -12,8 +12,6 @@ import numpy as np
 from .foreign import mapping_of, offset_in_file
 from .sources import whole_chunks
 
-__all__ = ["SCORES_AT_ONCE", "Sink", "reserve", "reserve_map"]
-
 SCORES_AT_ONCE = 1 << 28
 """Bytes of scores that wait in memory until they are written; of Dask's blocks one at least."""
 

@@ -5,8 +5,8 @@ rows whose size depends on shape and type alone, and keeps a few of them. It tak
 first read; a page that differs later is an error, not a wrong answer. A source is never loaded whole, and pages have no
 influence on results: tiles are cut from the rows, whatever the chunks of the source.
 
-There are two kinds. Direct sources read any rows at any time. Sequential sources only read forward: for a page that all
-open readers have passed, another reader starts from the first row. The tasks of a pass ask for pages nearly in order,
+There are two kinds. Direct sources read any rows at any time. Sequential sources only read forward: for a page that the
+reader has passed, another one starts from the first row. The tasks of a pass ask for pages nearly in order,
 and pages that are asked for a little later are kept, so that a pass reads the rows once.
 
 ``foreign`` decides which source reads an object of another library.
@@ -27,20 +27,16 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 
-__all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source", "TableSource", "whole_chunks"]
-
-PAGE_BYTES = 1 << 18
-"""Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
 LARGEST_PAGE = 1 << 15
 """Rows of a page, or of a tile that is only looked at, at most: what Python does for one takes as long as some thousand
 rows of few columns."""
-KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
-"""Bytes of pages that are kept: where any can be read again, and of rows that come one after the other."""
+KEPT = 1 << 25
+"""Bytes of pages that are kept of rows that come one after the other. Where any can be read again, two pages are."""
 
 
 def page_rows(row_bytes: int) -> int:
-    """Rows of a page: a power of two."""
-    return parallel.tile_rows(row_bytes, entries=PAGE_BYTES, most=LARGEST_PAGE)
+    """Rows of a page, a power of two: bytes enough to hide the cost of a call, few enough to stay in cache."""
+    return parallel.tile_rows(row_bytes, most=LARGEST_PAGE)
 
 
 def whole_chunks(dataset: Any) -> int:
@@ -49,7 +45,7 @@ def whole_chunks(dataset: Any) -> int:
     row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
     rows = page_rows(row_bytes)
     chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
-    if chunks and chunks[0] * row_bytes <= KEPT_SEQUENTIAL:
+    if chunks and chunks[0] * row_bytes <= KEPT:
         rows = -(-rows // int(chunks[0])) * int(chunks[0])
     return rows
 
@@ -87,12 +83,13 @@ class Source:
         Passes run elsewhere, on a scheduler of Dask's.
     mapped : ndarray or None
         The memory map whose file is read.
+    kept : int
+        Bytes of the pages that are kept.
     """
 
     sequential = False
     distributed = False
     mapped: np.ndarray | None = None
-    kept = KEPT_DIRECT
     ndim = 2
 
     def __init__(self, name: str, n_samples: int | None, n_features: int, dtype: Any, rows_in_page: int | None = None):
@@ -105,7 +102,9 @@ class Source:
         self._pages: OrderedDict[int, np.ndarray] = OrderedDict()
         self._sums: dict[int, int] = {}
         self._lock = threading.RLock()
-        self._max_pages = max(2, self.kept // max(1, self.page_rows * self.row_bytes))
+        page_bytes = max(1, self.page_rows * self.row_bytes)
+        self._max_pages = max(2, KEPT // page_bytes) if self.sequential else 2
+        self.kept = self._max_pages * page_bytes
 
     @property
     def counted(self) -> bool:
@@ -192,7 +191,7 @@ class Source:
         first, last = start // self.page_rows, max(start, stop - 1) // self.page_rows
         if first == last:
             page, before = self.page(first), first * self.page_rows
-            return self._no_rows() if page is None else page[start - before : stop - before]
+            return np.empty((0, self.n_features), self.dtype) if page is None else page[start - before : stop - before]
         result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
         for i in range(first, last + 1):
             page = self.page(i)
@@ -202,9 +201,6 @@ class Source:
             result[filled : filled + len(part)] = part
             filled += len(part)
         return result[:filled]
-
-    def _no_rows(self) -> np.ndarray:
-        return np.empty((0, self.n_features), dtype=self.dtype)
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers; each page is read once, in order."""
@@ -226,7 +222,7 @@ class FileSource(Source):
     """The file behind a memory map, read and not mapped.
 
     A map would count as memory of the process as it is read, and a file cut short meanwhile would end the process
-    (SIGBUS); reading says so. Pages are read by several threads at once.
+    (SIGBUS); reading says so.
     """
 
     _handle = -1  # no file is open yet
@@ -240,21 +236,9 @@ class FileSource(Source):
         if self._handle >= 0:
             os.close(self._handle)
 
-    def page(self, i: int) -> np.ndarray | None:
-        with self._lock:
-            page = self._pages.get(i)
-        if page is None:
-            page = self._load(i)
-            if page is not None:
-                with self._lock:
-                    self._keep(i, page)
-        return page
-
     def _load(self, i: int) -> np.ndarray | None:
         start = i * self.page_rows
         stop = min(self.n_samples, start + self.page_rows)
-        if start >= stop:
-            return None
         # the last row of a strided view may end before the next would begin
         size = (stop - start - 1) * self._step + self.row_bytes
         assert self._handle is not None
@@ -293,8 +277,6 @@ class ChunkedSource(Source):
 
     def _load(self, i: int) -> np.ndarray | None:
         start = i * self.page_rows
-        if start >= self.n_samples:
-            return None
         self._expect(int(self._data.shape[0]))
         rows = np.array(self._read(start, min(self.n_samples, start + self.page_rows)), order="C")
         if rows.dtype != self.dtype or rows.shape[1:] != (self.n_features,):
@@ -378,7 +360,6 @@ class SequentialSource(Source):
     """
 
     sequential = True
-    kept = KEPT_SEQUENTIAL
 
     def __init__(
         self, name: str, start: Callable[[], Iterator], convert: Callable[[Any, str], np.ndarray], n_samples: int | None
@@ -391,7 +372,7 @@ class SequentialSource(Source):
         if head is None:
             raise ValueError(f"{name} has no rows: the iterable yields no block with any")
         super().__init__(name, n_samples, head.shape[1], head.dtype)
-        self._readers: list[_Reader] = [_Reader(chain([head], blocks))]
+        self._reader: _Reader | None = _Reader(chain([head], blocks))
 
     def _blocks(self, like: tuple[int, np.dtype] | None) -> Iterator[np.ndarray]:
         start = 0
@@ -414,27 +395,16 @@ class SequentialSource(Source):
                 yield block
 
     def _fetch(self, i: int) -> np.ndarray | None:
-        behind = [r for r in self._readers if r.next_page <= i]
-        reader = max(behind, key=lambda r: r.next_page, default=None)
-        if reader is None:
+        reader, self._reader = self._reader, None  # it is lost where it raises, or is at the end
+        if reader is None or reader.next_page > i:
             reader = _Reader(self._blocks((self.n_features, self.dtype)))
-            self._readers.append(reader)
-            if len(self._readers) > 8:
-                self._readers.remove(min((r for r in self._readers if r is not reader), key=lambda r: r.next_page))
         while True:
             number = reader.next_page
-            try:
-                page = reader.read(self.page_rows, self.n_features, self.dtype)
-                last = len(page) < self.page_rows or (self._n is not None and number >= (self._n - 1) // self.page_rows)
-                if last:
-                    more = 0 if reader.exhausted() else 1
-            except BaseException:
-                self._readers.remove(reader)
-                raise
+            page = reader.read(self.page_rows, self.n_features, self.dtype)
+            last = len(page) < self.page_rows or (self._n is not None and number >= (self._n - 1) // self.page_rows)
             if last:
-                self._readers.remove(reader)
                 n_rows = number * self.page_rows + len(page)
-                if more:
+                if not reader.exhausted():
                     raise DataChangedError(
                         f"{self.name} changed while it was read: it has more rows than the {n_rows} of an earlier pass"
                     )
@@ -443,7 +413,6 @@ class SequentialSource(Source):
             if len(page):
                 # what another task will ask for soon waits
                 self._keep(number, page)
-            if number == i:
-                return page if len(page) else None
-            if last:
-                return None
+            if number == i or last:
+                self._reader = None if last else reader
+                return page if number == i and len(page) else None

@@ -1,4 +1,4 @@
-"""What one look at the rows tells: their box, mean, covariance, radius, and a sample."""
+"""What one look at the rows tells: their box, mean, radius, and a sample."""
 
 from __future__ import annotations
 
@@ -7,18 +7,13 @@ from math import hypot, isfinite, sqrt
 
 import numpy as np
 
-from .._core import moments as _moments
 from ..base.checks import Randomness
 from ..base.protocol import LARGEST, LEAST, Summary
 from ..base.rounding import EPS
 from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 
-__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
-
 SAMPLE_ROWS = 4096
 """Rows of the sample that maps and plans are made from."""
-MAX_COVARIANCE = 64
-"""Columns up to which the pass over the rows finds their covariance; of more, that of the sample is made if needed."""
 
 
 def _reference_row(rows: Rows) -> np.ndarray | None:
@@ -37,8 +32,8 @@ class _Look:
 
     box: np.ndarray  # (2, d): the lowest and the highest values
     count: float
-    mean: np.ndarray  # (2, d): the mean, and what rounding left out of it
-    scatter: np.ndarray  # (d, d); (d,), its diagonal, or (0,) where that is not kept
+    mean: np.ndarray  # (d,)
+    squares: np.ndarray  # (d,): of the deviations from the mean, in sum; (0,) where they are not wanted
     square: float
     drawn: np.ndarray  # rows of the sample
 
@@ -46,13 +41,11 @@ class _Look:
 class _FirstPass:
     """The first pass over the rows; ``index``: numbers of the rows that it takes as the sample.
 
-    ``spreads``: of wide rows, the diagonal of the scatter matrix is wanted.
+    ``spreads``: sums of squared deviations are wanted.
     """
 
     def __init__(self, d: int, step: int, shift: bool, index: np.ndarray, spreads: bool):
-        self.d, self.step, self.shift, self.index = d, step, shift, index
-        self.wide = d > MAX_COVARIANCE
-        self.spreads = spreads
+        self.d, self.step, self.shift, self.index, self.spreads = d, step, shift, index, spreads
 
     def task(self, rows: Rows, i: int) -> _Look | None:
         """Of tile i; None beyond the last row."""
@@ -68,51 +61,35 @@ class _FirstPass:
             present = w > 0
             X, w = X[present], w[present]
             columns, box = self._columns(X)
-        shape = (self.d if self.spreads else 0,) if self.wide else (self.d, self.d)
-        mean, scatter = np.zeros((2, self.d)), np.zeros(shape)
+        count = float(len(X)) if w is None else float(w.sum())
         square = 0.0 if self.shift else _longest(X)
-        if len(X) == 0:
-            count = 0.0
-        elif self.wide:
-            count = self._add_wide(X, w, mean, scatter)
-        else:
-            count = _moments.update(columns, w, 0.0, mean, scatter)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = (columns.sum(axis=1) if w is None else columns @ w) / (count or 1.0)
+            squares = mean[:0]
+            if self.spreads:
+                squares = (columns - mean[:, None]) ** 2
+                squares = squares.sum(axis=1) if w is None else squares @ w
         drawn = X[:0]
         if len(self.index):
             a, b = self.index.searchsorted((start, start + len(X)))
             drawn = X[self.index[a:b] - start]
-        return _Look(box, count, mean, scatter, square, drawn)
+        return _Look(box, count, mean, squares, square, drawn)
 
     def _columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(X', its lowest and highest values): of few columns a copy, along which sums are three times faster."""
-        columns, box = X.T if self.wide else np.array(X.T, order="C"), np.empty((2, self.d))
+        columns, box = np.array(X.T, order="C") if len(X) > self.d else X.T, np.empty((2, self.d))
         columns.min(axis=1, initial=np.inf, out=box[0])
         columns.max(axis=1, initial=-np.inf, out=box[1])
         return columns, box
 
-    @np.errstate(over="ignore", invalid="ignore")
-    def _add_wide(self, X: np.ndarray, w: np.ndarray | None, mean: np.ndarray, scatter: np.ndarray) -> float:
-        """The number or the weight of these rows of many columns; their mean and squares go into the arrays."""
-        count = float(len(X)) if w is None else float(w.sum())
-        mean[0] = X.mean(axis=0) if w is None else w @ X / count
-        if self.spreads:
-            squares = (X - mean[0]) ** 2
-            scatter += squares.sum(axis=0) if w is None else w @ squares
-        return count
-
     def join(self, a: _Look, b: _Look) -> _Look:
-        """Of the rows of both; ``a`` is used up."""
-        if self.wide:
-            count = a.count + b.count
-            apart, share = b.mean[0] - a.mean[0], b.count / count if count else 0.0
-            a.mean[0] += apart * share
-            if self.spreads:
-                a.scatter += b.scatter + apart**2 * (a.count * share)
-        else:
-            count = _moments.merge(a.count, a.mean, a.scatter, b.count, b.mean, b.scatter)
+        """Of the rows of both."""
+        count = a.count + b.count
+        apart, share = b.mean - a.mean, b.count / count if count else 0.0
+        squares = a.squares + b.squares + (apart**2 * (a.count * share) if self.spreads else 0.0)
         drawn = np.concatenate([a.drawn, b.drawn]) if len(b.drawn) else a.drawn
         box = np.array([np.minimum(a.box[0], b.box[0]), np.maximum(a.box[1], b.box[1])])
-        return _Look(box, count, a.mean, a.scatter, max(a.square, b.square), drawn)
+        return _Look(box, count, a.mean + apart * share, squares, max(a.square, b.square), drawn)
 
 
 def _longest(X: np.ndarray) -> float:
@@ -123,7 +100,7 @@ def _longest(X: np.ndarray) -> float:
 def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) -> tuple[float, np.ndarray]:
     """(|x|^2 of the longest row of positive weight, the rows of these numbers).
 
-    A source is read in order, so its sample comes with this pass.
+    A source may be read in order only, so the sample comes with this pass.
     """
     n = rows.n_samples
 
@@ -155,15 +132,6 @@ def _like_rows(sample: np.ndarray, rows: Rows) -> np.ndarray:
     return sample if rows.scale is None else sample / rows.scale
 
 
-def _covariance(look: _Look, rows: Rows) -> np.ndarray:
-    """Of the scaled rows, from the lower triangle of the scatter matrix."""
-    scatter = look.scatter if rows.scale is None else look.scatter / rows.scale / rows.scale[:, None]
-    count = rows.n_samples if rows.weights is None else look.count
-    both = scatter + scatter.T  # above the diagonal there are zeros
-    both.flat[:: len(both) + 1] = scatter.diagonal()
-    return both / count
-
-
 def _square_and_sample(
     rows: Rows, index: np.ndarray, sample: np.ndarray | None, square: float | None, n_threads: int
 ) -> tuple[float, np.ndarray]:
@@ -172,11 +140,8 @@ def _square_and_sample(
         held = rows.hold()  # the sample is all rows, in their order
         return _longest(held) if square is None else square, held
     if square is None:
-        wanted = index if not rows.in_memory and sample is None else index[:0]
-        square, drawn = _largest_square(rows, rows.step, wanted, n_threads)
-        if len(wanted):
-            return square, drawn
-        sample = None if sample is None else _like_rows(sample, rows)
+        square, drawn = _largest_square(rows, rows.step, index if sample is None else index[:0], n_threads)
+        return square, drawn if sample is None else _like_rows(sample, rows)
     return square, rows.take(index) if sample is None else sample
 
 
@@ -196,8 +161,8 @@ def summarize(
     what to divide the shifted rows by, or True for the standard deviations of the columns; ``any_size``: the kernel
     scales the rows itself.
 
-    With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
-    of the rows repeated so often.
+    With weights the mean is weighted, rows of weight zero count in nothing, and the sample is one of the rows repeated
+    so often.
 
     Raises ValueError that names the first row and column where a value is NaN or infinite, and where squares of the
     rows would leave the range of float64.
@@ -209,7 +174,7 @@ def summarize(
     early = _early_sample(rows, reference, randomness)
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
-    box, mean = look.box, look.mean[0]
+    box, mean = look.box, look.mean
     least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
     if not any_size:
         _check_size(box, 0.0 if shift else least, shifted=False)
@@ -234,7 +199,6 @@ def summarize(
         shift=shift_by,
         box=box,
         radius=sqrt(square),
-        known_covariance=None if first.wide else _covariance(look, rows),
         mean=mean,
         sample=sample,
         sample_index=index,
@@ -247,17 +211,13 @@ def of_columns(data: Summary, columns: Columns) -> Summary:
     box = data.box[:, index] / units
     stretched = float((1.0 / units).max()) * (1.0 + 4.0 * EPS)
     corner = hypot(*np.abs(box).max(axis=0)) * (1.0 + 4.0 * len(index) * EPS)
-    names, known = data.feature_names, data.known_covariance
-    if known is not None:
-        with np.errstate(over="ignore"):
-            known = known[np.ix_(index, index)] / units / units[:, None]
+    names = data.feature_names
     return replace(
         data,
         n_features=len(index),
         shift=data.shift[index] / units,
         box=box,
         radius=min(corner, data.radius * stretched),
-        known_covariance=None if known is None or not np.isfinite(known).all() else known,
         mean=data.mean[index] / units,
         sample=columns.of(data.sample),
         other_radius=None if data.other_radius is None else data.other_radius * stretched,
@@ -267,8 +227,7 @@ def of_columns(data: Summary, columns: Columns) -> Summary:
 
 def _spreads(look: _Look) -> np.ndarray:
     """The standard deviation of each column, with N - 1; 1 for columns that are constant up to rounding."""
-    squares = look.scatter if look.scatter.ndim == 1 else np.diagonal(look.scatter)
-    spreads = np.sqrt(np.maximum(squares, 0.0) / max(look.count - 1.0, LEAST))
+    spreads = np.sqrt(look.squares / max(look.count - 1.0, LEAST))
     constant = spreads <= 16 * EPS * np.abs(look.box).max(axis=0)
     ranges = look.box[1] - look.box[0]
     tiny = np.flatnonzero(~(ranges >= LEAST) & (ranges > 0))

@@ -24,8 +24,6 @@ from .textfiles import TextFile
 from .values import not_finite
 from .view import Rows
 
-__all__ = ["Table", "faults", "only", "read", "without_missing"]
-
 _NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
 _READABLE = "csv (.csv .tsv .txt, also .gz .bz2 .xz), .npy, .npz, .mat, HDF5, zarr and Parquet files can be read"

@@ -12,19 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "INFINITE",
-    "MISSING",
-    "NUMBER",
-    "detect_delimiter",
-    "fields_of",
-    "fields_of_any_length",
-    "is_header",
-    "is_number",
-    "is_row_of_years",
-    "is_words",
-]
-
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", ",", "missing"}
 INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}

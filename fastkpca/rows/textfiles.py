@@ -40,8 +40,6 @@ from .textcells import (
     is_words,
 )
 
-__all__ = ["TextFile"]
-
 _Block = tuple[np.ndarray, list[Iterable[str]]]
 """Some rows of X, and what stands beside them: the label column and the identifiers, where they are asked for."""
 

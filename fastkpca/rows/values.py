@@ -11,8 +11,6 @@ from . import foreign
 from .sinks import reserve_map
 from .view import Rows, refuse_not_finite
 
-__all__ = ["check_finite", "check_out", "check_weights", "not_finite"]
-
 
 def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, first: int = 0) -> None:
     """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite; ``first`` is

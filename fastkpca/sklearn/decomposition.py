@@ -9,6 +9,7 @@ functions of two rows, become kernels of ours in ``kernels``; the inverse transf
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -54,13 +55,12 @@ from ..solve.small import SMALL
 from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
-__all__ = ["KernelPCA"]
-
 EXACT_TOL = 1e-10
 """What tol=0 aims at. Intervals get no narrower than about 1e-11, since rounding is counted in; and a smaller aim would
 rule out feature maps, whose components are as exact, in a tenth of the time for many rows."""
-WIDE = 1e-6
-"""Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit."""
+WIDE = inspect.signature(kpca_update).parameters["tol"].default
+"""Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit:
+what those who do not ask get elsewhere."""
 EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0 and no matrix of so few rows is held whole. The error of a component is
 about the root of its eigenvalue's, and the last ones are the least converged: with these, scores agree with LAPACK's to

@@ -44,8 +44,6 @@ from ..solve.sampled import draws_worth, residual_bound
 from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
-__all__ = ["Nystroem"]
-
 SMALLEST = 1e-12
 """scikit-learn's least singular value of the landmarks' matrix."""
 

@@ -15,8 +15,6 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 
 from ..kernels import Kernel, get_kernel
 
-__all__ = ["PairwiseKernel", "RowsKernel", "defaults_taken", "is_sklearn_kernel", "kernel_for", "what_is_ignored"]
-
 SEMIDEFINITE = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
 TRANSLATION = {"linear": "centered", "rbf": "kernel", "laplacian": "kernel"}
 """As ``Kernel.translation``: the mean of the rows is subtracted first, which keeps the digits of rows far from zero."""

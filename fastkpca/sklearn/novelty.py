@@ -20,16 +20,12 @@ from ..rows.values import check_weights
 from .base import KernelEstimator, checked_weights
 from .decomposition import KernelPCA
 
-__all__ = ["KernelPCANovelty"]
-
 COLUMNS = ("n_features_in_", "feature_names_in_")
 """What scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
 LEFT_OUT = 0.2
 """Share of the rows that it is found by, or as many as prove it."""
-FEWEST = 10
-"""Rows below which nothing says what is ordinary."""
 MOST_COPIES = 1 << 20
 """Copies that weights are taken apart into, or as many as there are rows: 8 MB of their numbers."""
 
@@ -131,8 +127,6 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         X = self._validated(X, reset=True)
         weights = check_weights(checked_weights(sample_weight, X), X.shape[0])
         w = np.ones(X.shape[0]) if weights is None else weights
-        if w.sum() < FEWEST:
-            raise ValueError(f"Found array with {w.sum():g} sample(s); KernelPCANovelty needs {FEWEST} at least")
         if self.contamination == "auto":
             left_out = _left_out(w)
             kept = w - left_out > 1e-12 * w
@@ -212,7 +206,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         with silenced(ComponentsWarning):
             pca._fit_validated(X, weights)
         if pca.model_ is None:
-            raise ValueError("the rows have no variance, so nothing says how far away is far; check X")
+            raise ValueError(f"{X.shape[0]} sample(s) have no variance, so nothing says how far away is far; check X")
         self.pca_ = pca
         self.means_ = 1.0, 1.0
         if self.statistic == "both":

@@ -25,9 +25,6 @@ TOLERANCES = 1e-1, 1e-3, 1e-6, 1e-10
 """For which feature maps are asked for, as shares of the trace."""
 LEAST_ROWS = 50
 """Of an author's own X: fewer say too little."""
-OUTSIDE = 60
-"""Rows outside the region of the fit."""
-
 
 DEFAULT_ROWS_REFUSED = (
     "the kernel refuses the rows that the checks take by default (normal, so negative numbers too, in one, two and "
@@ -134,14 +131,14 @@ class Case:
 
     @cached_property
     def farther_out(self) -> Case | None:
-        """``OUTSIDE`` rows at 1.1 to 100 times the radius, then some of the rows; None: the kernel refuses them."""
+        """As many rows at 1.1 to 100 times the radius, then the rows themselves; None: the kernel refuses them."""
         lengths = np.linalg.norm(self.X, axis=1)
         directions = self.X[lengths > 0] / lengths[lengths > 0, None]
         if not self.kernel.takes_points or not len(directions):
             return None
-        factors = np.geomspace(1.1, 100.0, OUTSIDE)[:, None] * self.data.radius
-        outside = factors * directions[np.arange(OUTSIDE) % len(directions)]
-        rows, data = summarized(np.concatenate([outside, self.X[:40]]))
+        factors = np.geomspace(1.1, 100.0, len(self.X))[:, None] * self.data.radius
+        outside = factors * np.resize(directions, self.X.shape)
+        rows, data = summarized(np.concatenate([outside, self.X]))
         far = Case(self.kernel, rows, data, self.made_up)
         try:
             with np.errstate(all="ignore"):

@@ -13,7 +13,6 @@ from ..base.rounding import EPS, UNIT
 from ..kernels.contract import negative_eigenvalue
 from .cases import (
     NOT_OFFERED,
-    OUTSIDE,
     TOLERANCES,
     Case,
     Fault,
@@ -25,7 +24,7 @@ from .cases import (
     summarized,
 )
 
-EXACT = 1e-10
+EXACT = min(TOLERANCES)
 """Error of a product of few terms, over the largest kernel value, that still counts as rounding."""
 
 
@@ -118,7 +117,8 @@ def _outside_error_covers_the_rest(phi: FeatureMap, far: Case, tol: float) -> No
     The rows x lie outside the region of the fit, the rows y are of the fit. The square root is Cauchy-Schwarz for the
     semidefinite part of what the map leaves out.
     """
-    outside, inside, K = far.X[:OUTSIDE], far.X[OUTSIDE:], far.K[:OUTSIDE, OUTSIDE:]
+    outside, inside = np.split(far.X, 2)
+    K = far.K[: len(outside), len(outside) :]
     Phi_x, Phi_y = phi.features(outside), phi.features(inside)
     residuals = phi.residual(outside, Phi_x), phi.residual(inside, Phi_y)
     r_x, r_y = (np.maximum(residual, 0.0) + phi.defect for residual in residuals)

@@ -11,7 +11,6 @@ prediction times a factor:
     1        the least limit that the plan accepts for this route
     2, 8     room into which a route may grow (a longer basis, more pivots)
     0.5, 0.1 less than it needs: the plan refuses, or finds another route within the limit
-    0        the least limit at all that the plan accepts, found by bisection: a part of a route may get by with less
 
 used / limit should never pass 1.1. used / predicted far below one would mean that the plan refuses what would fit.
 """
@@ -39,66 +38,50 @@ CASES = [
     # name, kernel, N, d, what the rows are, parameters of kpca
     ("small, dense", "gaussian", 700, 40, "", {"method": "dense", "sigma": 3.0, "c": 20}),
     ("small, krylov", "gaussian", 700, 40, "", {"products": "exact", "sigma": 3.0, "c": 20}),
-    ("small, monomial", "polynomial", 2000, 4, "", {"features": "monomial", "degree": 2, "c": 3}),
     ("small, pivots", "gaussian", 1000, 4, "", {"features": "pivots", "sigma": 2.0, "c": 3, "tol": 1e-3}),
-    ("small, fourier", "gaussian", 2000, 2, "", {"features": "fourier", "sigma": 1.0, "c": 3, "tol": 1e-3}),
     ("dense, c=1", "gaussian", 3000, 10, "", {"method": "dense", "sigma": 3.0, "c": 1}),
     ("dense", "gaussian", 2000, 10, "", {"method": "dense", "sigma": 3.0, "c": 10}),
     ("dense", "gaussian", 6000, 10, "", {"method": "dense", "sigma": 3.0, "c": 10}),
     ("dense, half", "gaussian", 3000, 10, "", {"method": "dense", "sigma": 3.0, "c": 1500}),
     ("dense, all", "gaussian", 3000, 10, "", {"method": "dense", "sigma": 3.0, "c": None}),
-    ("dense, fraction", "gaussian", 2500, 10, "", {"method": "dense", "sigma": 3.0, "c": 0.9}),
     ("dense, long rows", "gaussian", 2000, 5000, "", {"method": "dense", "sigma": 80.0, "c": 10}),
     ("dense", "gaussian", 3000, 10, WEIGHTS, {"method": "dense", "sigma": 3.0, "c": 10}),
     ("dense", "gaussian", 3000, 10, SINGLE, {"method": "dense", "sigma": 3.0, "c": 10}),
     ("dense", "precomputed", 3000, 10, MATRIX, {"method": "dense", "c": 10}),
-    ("dense", "tanh", 3000, 10, "", {"method": "dense", "scale": 0.1, "c": 10}),
     ("krylov", "gaussian", 20000, 10, "", {"products": "exact", "sigma": 3.0, "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 8000, 10, "", {"products": "exact", "sigma": 3.0, "c": 50, "tol": 1e-2}),
-    ("krylov", "gaussian", 12000, 3, "", {"products": "exact", "sigma": 0.4, "c": 10, "tol": 1e-5}),
-    ("krylov, flat", "gaussian", 6000, 5, "", {"products": "exact", "sigma": 0.3, "c": 5, "tol": 1e-4}),
-    ("krylov", "gaussian", 12000, 100, "", {"products": "exact", "sigma": 10.0, "c": 5, "tol": 1e-2}),
     ("krylov, long rows", "gaussian", 5000, 2000, "", {"products": "exact", "sigma": 50.0, "c": 5, "tol": 1e-2}),
     ("krylov, fraction", "gaussian", 8000, 6, "", {"method": "krylov", "products": "exact", "sigma": 2.0, "c": 0.6}),
     ("krylov", "gaussian", 12000, 10, WEIGHTS, {"products": "exact", "sigma": 3.0, "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 12000, 10, SINGLE, {"products": "exact", "sigma": 3.0, "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 12000, 10, ITERABLE, {"products": "exact", "sigma": 3.0, "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 8000, 40, CSR, {"products": "exact", "sigma": 3.0, "c": 10, "tol": 1e-3}),
-    ("krylov", "tanh", 8000, 10, "", {"products": "exact", "scale": 0.1, "c": 5, "tol": 1e-3}),
     ("krylov", "precomputed", 4000, 10, MATRIX, {"products": "exact", "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 30000, 2, "", {"products": "grid", "sigma": 0.05, "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 60000, 3, CLUSTERS, {"products": "grid", "sigma": 0.3, "c": 10, "tol": 1e-3}),
     ("krylov", "gaussian", 20000, 5, CLUSTERS, {"products": "clusters", "sigma": 0.5, "c": 5, "tol": 1e-2}),
     ("krylov", "gaussian", 20000, 3, "", {"products": "clusters", "sigma": 0.2, "c": 5, "tol": 1e-2}),
-    ("krylov", "gaussian", 20000, 5, "", {"products": "exact", "sigma": 5.0, "c": 5, "tol": 1e-2}),
     ("monomial", "polynomial", 200000, 10, "", {"features": "monomial", "degree": 3, "c": 10}),
-    ("monomial", "polynomial", 200000, 10, SINGLE, {"features": "monomial", "degree": 3, "c": 10}),
-    ("monomial", "polynomial", 200000, 10, WEIGHTS, {"features": "monomial", "degree": 3, "c": 10}),
     ("monomial", "polynomial", 200000, 10, MEMMAP, {"features": "monomial", "degree": 3, "c": 10}),
     ("monomial", "polynomial", 200000, 10, ITERABLE, {"features": "monomial", "degree": 3, "c": 10}),
     ("monomial", "polynomial", 40000, 18, "", {"features": "monomial", "degree": 3, "c": 10}),
     ("monomial", "polynomial", 20000, 60, "", {"features": "monomial", "degree": 2, "c": 10}),
-    ("monomial", "polynomial", 20000, 60, CSR, {"features": "monomial", "degree": 2, "c": 10}),
     ("monomial, all", "polynomial", 20000, 16, "", {"features": "monomial", "degree": 3, "c": None}),
     ("monomial, moments", "polynomial", 20000, 16, "", {"degree": 3, "c": 10, "keep_moments": True}),
     ("monomial, no scores", "polynomial", 1000000, 4, "", {"degree": 2, "c": 10, "return_scores": False}),
     ("monomial, no scores", "polynomial", 1000000, 4, MEMMAP, {"degree": 2, "c": 10, "return_scores": False}),
     ("linear", "linear", 20000, 1500, "", {"features": "monomial", "c": 10}),
     ("pivots", "gaussian", 20000, 10, "", {"features": "pivots", "sigma": 6.0, "c": 10, "tol": 1e-2}),
-    ("pivots", "gaussian", 20000, 10, "", {"features": "pivots", "sigma": 4.0, "c": 10, "tol": 1e-2}),
     ("pivots", "gaussian", 50000, 5, FAR, {"features": "pivots", "sigma": 3.0, "c": 10, "tol": 1e-4}),
     ("pivots", "gaussian", 20000, 10, SINGLE, {"features": "pivots", "sigma": 6.0, "c": 10, "tol": 1e-2}),
     ("pivots", "gaussian", 20000, 10, WEIGHTS, {"features": "pivots", "sigma": 6.0, "c": 10, "tol": 1e-2}),
-    ("pivots", "gaussian", 20000, 10, ITERABLE, {"features": "pivots", "sigma": 6.0, "c": 10, "tol": 1e-2}),
     ("pivots, long rows", "gaussian", 5000, 2000, "", {"features": "pivots", "sigma": 400.0, "c": 10, "tol": 1e-2}),
     ("fourier", "gaussian", 200000, 2, "", {"features": "fourier", "sigma": 0.3, "c": 10, "tol": 1e-5}),
-    ("fourier", "gaussian", 200000, 1, "", {"features": "fourier", "sigma": 0.01, "c": 10, "tol": 1e-5}),
     ("fourier", "gaussian", 200000, 3, "", {"features": "fourier", "sigma": 0.6, "c": 10, "tol": 1e-2}),
     ("fourier", "gaussian", 100000, 3, "", {"features": "fourier", "sigma": 0.3, "c": 10, "tol": 1e-2}),
     ("fourier, c=100", "gaussian", 100000, 2, "", {"features": "fourier", "sigma": 0.1, "c": 100, "tol": 1e-3}),
     ("fourier", "gaussian", 200000, 2, MEMMAP, {"features": "fourier", "sigma": 0.3, "c": 10, "tol": 1e-5}),
     ("auto", "gaussian", 5000, 4, "", {"sigma": 2.0, "c": 5, "tol": 1e-3}),
-    ("auto", "gaussian", 20000, 6, "", {"sigma": 1.0, "c": 10, "tol": 1e-2}),
     ("auto", "gaussian", 3000, 300, "", {"c": 10, "tol": 1e-3}),
     ("auto, hard pivots", "gaussian", 20000, 10, FAR, {"sigma": 3.0, "c": 10, "tol": 1e-2}),
 ]  # fmt: skip
@@ -151,20 +134,6 @@ def small(X, options: dict) -> tuple:
     return X[:200], few
 
 
-def least(planned, accepted: int) -> int:
-    """The smallest limit that is not refused, to a hundredth."""
-    refused = 0
-    while accepted - refused > 0.01 * accepted:
-        limit = (accepted + refused) // 2
-        try:
-            planned(limit)
-        except ValueError:
-            refused = limit
-        else:
-            accepted = limit
-    return accepted
-
-
 def one(number: int, factor: float, n_threads: int) -> dict:
     import ctypes
     import gc
@@ -190,7 +159,7 @@ def one(number: int, factor: float, n_threads: int) -> dict:
             return fk.plan(X, kernel, c, memory_limit=limit, **options).chosen.memory
 
         predicted = planned("1000GB")
-        limit = int(predicted * factor * 1.0001) + 1 if factor else least(planned, int(predicted * 1.0001) + 1)
+        limit = int(predicted * factor * 1.0001) + 1
         result = {"predicted": predicted / 1e6, "limit": limit / 1e6}
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
@@ -244,7 +213,7 @@ def main() -> None:
                 line += f"{found['limit']:>10.2f}{found['used']:>9.1f}{share:>11.2f}"
                 if "error" in found:
                     refused += 1
-                    why = f": {found['error']}" if factor >= 1 or not factor else ""
+                    why = f": {found['error']}" if factor >= 1 else ""
                     print(f"{line}{'':>11}  refused{why}", flush=True)
                 else:
                     print(

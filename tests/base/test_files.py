@@ -41,32 +41,20 @@ def small(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2, 0, 4), (2, 3, 4)])
-def test_arrays_come_back_bit_for_bit(tmp_path, dtype, shape):
+def test_arrays_come_back_bit_for_bit(tmp_path, dtype):
+    """Of any shape, memory and byte order."""
     rng = np.random.default_rng(0)
-    a = (rng.standard_normal(shape) * 100).astype(dtype)
-    files.write(str(tmp_path / "x"), {}, {"a": a, "again": a})
-    _, arrays = files.read(tmp_path / "x")
-    for back in arrays.values():
-        assert back.dtype == a.dtype and back.shape == a.shape and back.tobytes() == a.tobytes()
-        assert back.flags.writeable and back.flags.c_contiguous
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_any_memory_and_byte_order(tmp_path, dtype):
-    a = np.arange(24).reshape(4, 6).astype(dtype)
-    given = {
-        "fortran": np.asfortranarray(a),
-        "big": a.astype(a.dtype.newbyteorder(">")),
-        "reversed": a[::-1, ::-2],
-        "transposed": a.T,
-    }
-    expected = {"fortran": a, "big": a, "reversed": a[::-1, ::-2], "transposed": a.T}
-    files.write(tmp_path / "x", {}, given)
+    shapes = [(), (0,), (7,), (3, 5), (2, 0, 4), (2, 3, 4)]
+    expected = {f"{x}": (rng.standard_normal(x) * 100).astype(dtype) for x in shapes}
+    a = expected["(3, 5)"]
+    given = expected | {"fortran": np.asfortranarray(a), "big": a.astype(a.dtype.newbyteorder(">"))}
+    given |= {"reversed": a[::-1, ::-2], "transposed": a.T}
+    expected |= {"fortran": a, "big": a, "reversed": a[::-1, ::-2], "transposed": a.T}
+    files.write(str(tmp_path / "x"), {}, given)
     _, arrays = files.read(tmp_path / "x")
     for name, back in arrays.items():
-        assert back.dtype == a.dtype and back.dtype.isnative
-        np.testing.assert_array_equal(back, expected[name])
+        assert back.dtype == a.dtype and back.dtype.isnative and back.shape == expected[name].shape
+        assert back.tobytes() == expected[name].tobytes() and back.flags.writeable and back.flags.c_contiguous
 
 
 def test_header_comes_back_exactly(tmp_path, attack):
@@ -204,18 +192,12 @@ def test_permissions(tmp_path):
     (tmp_path / "new").chmod(0o604)
     files.write(tmp_path / "new", {}, {}, overwrite=True)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o604
-
-
-@pytest.mark.skipif(os.name == "nt", reason="no permission bits")
-def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
-    path = tmp_path / "model.kpca"
-    path.write_bytes(b"secret")
-    path.chmod(0o600)
-    with atomic(path, overwrite=True) as file:
+    (tmp_path / "new").chmod(0o600)
+    with atomic(tmp_path / "new", overwrite=True) as file:  # private, also while it is replaced
         file.write(b"another secret")
         file.flush()
         assert {x.stat().st_mode & 0o777 for x in tmp_path.iterdir()} == {0o600}
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
 
 
 def test_truncation_at_every_length(small, tmp_path):
@@ -257,8 +239,6 @@ CRAFTED = {
     "huge header length": (pack(table(), header_length=(1 << 32) - 24), "impossible"),
     "not JSON": (pack(b"\xff\xfe"), "not valid JSON"),
     "deep nesting": (pack(b"[" * 100_000), "nested too deeply|not valid JSON"),
-    "NaN literal": (pack(b'{"header": {"x": NaN}, "arrays": []}'), "literal NaN"),
-    "number out of range": (pack(b'{"header": {"x": 1e999}, "arrays": []}'), "out of range"),
     "endless integer": (pack(b'{"header": {"x": ' + b"9" * 100_000 + b'}, "arrays": []}'), "not valid JSON"),
     "key twice": (pack(b'{"header": {"x": 1, "x": 2}, "arrays": []}'), "occurs twice"),
     "bad special float": (pack(table(header={"x": {"$float": "1"}})), "malformed"),
@@ -274,7 +254,7 @@ CRAFTED = {
     "negative shape": (pack(table(entry(shape=[-2])), BODY), "other than whole numbers"),
     "float shape": (pack(table(entry(shape=[2.0])), BODY), "other than whole numbers"),
     "shape is no list": (pack(table({**entry(), "shape": 2}), BODY), "no short list"),
-    "too many dimensions": (pack(table(entry(shape=[1] * 33 + [2])), BODY), "no short list"),
+    "too many dimensions": (pack(table(entry(shape=[1] * 100 + [2])), BODY), "no short list"),
     "huge shape": (
         pack(table(entry(shape=[1 << 40], nbytes=1 << 43)), BODY),
         "its arrays take 8796",
@@ -324,9 +304,12 @@ def models():
     """Name -> (model, rows): each projector and each of fastkpca's own feature maps."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
+    limited = fk.kpca(X, "gaussian", 2, sigma=1.0)
     made = {
         "rows": fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense"),
         "precomputed": fk.kpca(X @ X.T, "precomputed", 2, method="dense"),
+        "weights": fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense", sample_weight=np.arange(60.0) % 4),
+        "limits": limited.with_limits(fk.kpca_limits(limited, X + 0.1, confidence=0.9)),
         "polynomial": fk.kpca(X, "polynomial", 2, degree=2, method="features"),
         "linear": fk.kpca(X, "linear", 2, method="features"),
         "taylor": fk.kpca(X, "gaussian", 2, sigma=8.0, features="monomial", tol=1e-3),
@@ -399,6 +382,22 @@ WRONG = {
     "plan": ("rows", lambda h, a: h.update(plan=None), "the plan is None"),
     "plan without choice": ("rows", lambda h, a: h["plan"].update(candidates=[]), "not among the candidates"),
     "candidate": ("rows", lambda h, a: h["plan"]["candidates"][0].update(seconds="x"), "seconds is 'x'"),
+    "weights doubled": ("weights", lambda h, a: a["sample_weight"].__imul__(2.0), "weights"),
+    "weights missing": ("weights", lambda h, a: a.pop("sample_weight"), "sample_weight is missing"),
+    "weights of a model without": ("rows", lambda h, a: a.update(sample_weight=np.full(60, 2.0)), "weights"),
+    "sure, with a probability": ("rows", lambda h, a: h.update(failure_probability=1e-6), "failure"),
+    "probable for certain": ("rows", lambda h, a: h.update(bound_kind="probabilistic"), "failure"),
+    "probability 1.5": ("rows", lambda h, a: h.update(bound_kind="probabilistic", failure_probability=1.5), "failure"),
+    "no probability": ("rows", lambda h, a: h.update(failure_probability=None), "failure"),
+    "names too few": ("rows", lambda h, a: h.update(feature_names=["a"]), "names"),
+    "a name of a number": ("rows", lambda h, a: h.update(feature_names=["a", 3]), "names"),
+    "names a string": ("rows", lambda h, a: h.update(feature_names="ab"), "names"),
+    "a name a list": ("rows", lambda h, a: h.update(feature_names=[["a"], "b"]), "names"),
+    "confidence": ("limits", lambda h, a: h["limits"].update(confidence=1.5), "the limits"),
+    "limit a word": ("limits", lambda h, a: h["limits"].update(t2="a"), "the limits"),
+    "joint a number": ("limits", lambda h, a: h["limits"].update(joint=1), "the limits"),
+    "calibration": ("limits", lambda h, a: h["limits"].update(n_calibration=7), "the limits"),
+    "method of limits": ("limits", lambda h, a: h["limits"].update(t2_method="x"), "the limits"),
     "row numbers": ("precomputed", lambda h, a: a["X"].__setitem__(2, 7.0), "not their numbers"),
     "degree huge": ("polynomial", lambda h, a: h["map"].update(degree=2**40), "degree is"),
     "d huge": ("polynomial", lambda h, a: h["map"].update(d=2**30), "rows of 1073741824 columns"),

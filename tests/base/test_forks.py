@@ -1,12 +1,10 @@
 """Forks while other threads compute: the child neither waits for a thread that it does not have, nor keeps its cap."""
 
 import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from child import child
 
 import fastkpca
 
@@ -49,12 +47,7 @@ def outcome(child):
 
 
 def run(code):
-    code = textwrap.dedent(BEGINNING) + textwrap.dedent(code)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120, env=os.environ.copy()
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return child(code, beginning=BEGINNING)
 
 
 def test_the_cap_of_another_thread_does_not_reach_the_child():

@@ -1,11 +1,7 @@
 """Workers of joblib and of multiprocessing: as many threads, all together, as there are processors; the same bits."""
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import pytest
+from child import child
 
 pytest.importorskip("joblib")
 
@@ -31,14 +27,8 @@ def fit(_=0, n_threads=None):
 """
 
 
-def run(code, **environment):
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")} | environment
-    code = textwrap.dedent(BEGINNING) + textwrap.dedent(code)
-    done = subprocess.run(
-        [sys.executable, "-P", "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+def run(code):
+    return child(code, beginning=BEGINNING, without="_NUM_THREADS")
 
 
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])

@@ -61,22 +61,6 @@ def table(here, X):
     return "x.csv"
 
 
-@pytest.fixture
-def run(capsys):
-    """run(arguments) -> (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        capsys.readouterr()
-        try:
-            code = cli.main([str(a) for a in arguments])
-        except SystemExit as left:
-            code = left.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
 FIT = ("--kernel", "gaussian", "--sigma", SIGMA, "-c", 3, "--method", "dense")
 
 
@@ -275,12 +259,6 @@ def test_wrong_usage_is_one_line_too(run, here, arguments, match):
     code, out, err = run(*arguments)
     assert code == 2 and out == "" and match in err
     assert err.startswith("fastkpca: error: ") and err.count("\n") == 1
-
-
-def test_projection_with_other_columns(run, here, table):
-    assert run("fit", table, *FIT, "--skip-columns", "kind", "-o", "m.kpca")[0] == 0
-    code, out, err = run("project", "m.kpca", table, "--columns", "a,b")
-    assert code == 1 and out == "" and err.count("\n") == 1 and "4" in err and "2" in err
 
 
 def test_debug_raises(here):

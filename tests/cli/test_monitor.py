@@ -13,7 +13,6 @@ import pytest
 
 import fastkpca as fk
 from fastkpca import cli
-from fastkpca.errors import ModelFileError
 
 NAMES = "temp,flow,level"
 
@@ -50,21 +49,11 @@ def fitted(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def run(fitted, tmp_path, monkeypatch, capsys):
-    """run(arguments) -> (exit code, stdout, stderr), in a copy of that folder."""
+@pytest.fixture(autouse=True)
+def copied(fitted, tmp_path, monkeypatch):
+    """Each test in a copy of that folder."""
     shutil.copytree(fitted, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        capsys.readouterr()
-        try:
-            code = cli.main([str(a) for a in arguments])
-        except SystemExit as left:
-            code = left.code
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def beyond(path):
@@ -238,12 +227,4 @@ def test_limits_in_the_file_the_model_and_for_matlab(run, tmp_path):
         True,
     )
     assert "limits" in run("info", "m.kpca")[1]
-    header, arrays = model.state()
-    for name, wrong in (("confidence", 1.5), ("t2", "a"), ("joint", 1), ("n_calibration", 7), ("t2_method", "x")):
-        with pytest.raises(ModelFileError, match="the limits"):
-            fk.KPCAModel.from_state(header | {"limits": header["limits"] | {name: wrong}}, arrays)
-    with pytest.raises(ValueError, match="rows of 3 columns, the model of 2"):
-        fk.kpca(NORMAL[:, :2], "linear", 1).with_limits(model.limits)
-    with pytest.raises(TypeError, match="give what kpca_limits"):
-        model.with_limits(0.99)
     assert model.with_limits(None).limits is None

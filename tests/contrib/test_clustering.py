@@ -197,13 +197,6 @@ def test_weights_count_rows(fit):
 
 
 @pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
-@pytest.mark.parametrize("k", [0, 320, 1000])
-def test_numbers_of_groups_out_of_range(fit, k):
-    with pytest.raises(ValueError, match=r"k is \d+"):
-        fit(X, "gaussian", k)
-
-
-@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
 def test_one_group_is_all_rows(fit):
     model = fit(X, "gaussian", 1, sigma=SIGMA)
     assert not model.labels.any() and model.differing == 0.0
@@ -224,80 +217,3 @@ def test_pieces_that_nothing_joins():
     assert np.abs(walk.coordinates - means[pieces]).max() < 1e-4
     spread = np.linalg.norm(means[:, None] - means[None], axis=2)
     np.testing.assert_allclose(spread[np.triu_indices(3, 1)], np.sqrt(6), rtol=1e-3)  # three equal volumes
-
-
-def test_more_groups_than_different_rows():
-    rows = np.repeat(RNG.standard_normal((3, 2)), 20, axis=0)
-    for method in ("features", "gram"):
-        with pytest.raises(ValueError, match="only 3 different images"):
-            kernel_kmeans(rows, "gaussian", 4, sigma=1.0, method=method)
-    with pytest.raises(ValueError, match="only 3 different"):
-        spectral_clustering(rows, "gaussian", 4, sigma=1.0)
-
-
-def test_few_rows_and_rows_that_are_equal():
-    for fit in (kernel_kmeans, spectral_clustering):
-        with pytest.raises(ValueError, match="n_samples=3 rows; clustering needs at least 4"):
-            fit(X[:3], "gaussian", 2)
-        with pytest.raises(ValueError):
-            fit(np.ones((10, 2)), "gaussian", 2, sigma=1.0)
-    with pytest.raises(ValueError, match="needs at least 4 rows"):
-        diffusion_map(X[:3], "gaussian", 2)
-
-
-def test_kernels_that_will_not_do_are_named():
-    with pytest.raises(ValueError, match=r"Tanh.* is not positive semidefinite, and kernel_kmeans"):
-        kernel_kmeans(X, "tanh", 2, scale=0.1, offset=0.0)
-    with pytest.raises(ValueError, match=r"Precomputed.* is not positive semidefinite.*semidefinite=True"):
-        kernel_kmeans(K, "precomputed", 2)
-    for fit in (spectral_clustering, diffusion_map):
-        with pytest.raises(ValueError, match=r"Linear.* negative values"):
-            fit(X - X.mean(axis=0), "linear", 2)
-
-
-def test_labels_in_the_wrong_place():
-    for fit in (kernel_kmeans, spectral_clustering, diffusion_map):
-        with pytest.raises(TypeError, match="kernel is of type ndarray"):
-            fit(X, TRUE)
-        with pytest.raises(TypeError, match="k is|c is"):
-            fit(X, "gaussian", TRUE)
-
-
-def test_rows_far_from_all_others_have_no_place():
-    model = diffusion_map(X, "gaussian", 2, sigma=SIGMA)
-    with pytest.raises(ValueError, match=r"row 1 of X is similar to none"):
-        model.project(np.vstack([X[0], [1e3, 1e3, 1e3]]))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("alpha", 1.5), ("alpha", -0.1), ("time", -1.0), ("time", "x"), ("alpha", np.nan)]
-)
-def test_numbers_of_a_diffusion_map(name, value):
-    with pytest.raises(ValueError, match=f"{name} is"):
-        diffusion_map(X, "gaussian", 2, **{name: value})
-
-
-@pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering, diffusion_map])
-def test_rows_that_are_none(fit):
-    for shape in ((0, 2), (0, 0), (0,), (3, 0)):
-        with pytest.raises(ValueError):
-            fit(np.zeros(shape), "gaussian", 2)
-    for wrong, text in ((np.nan, "NaN"), (np.inf, "infinit")):
-        rows = X.copy()
-        rows[5, 1] = wrong
-        with pytest.raises(ValueError, match=f"(?i){text}.*row 5"):
-            fit(rows, "gaussian", 2)
-    masked = np.ma.masked_array(X, np.zeros(X.shape, dtype=bool))
-    masked[3, 1] = np.ma.masked
-    with pytest.raises(ValueError, match="masked"):
-        fit(masked, "gaussian", 2)
-    with pytest.raises(ValueError, match="sample_weight"):
-        fit(X, "gaussian", 2, sample_weight=-WEIGHTS)
-    model = fit(X, "gaussian", 2)
-    with pytest.raises(ValueError, match="columns"):
-        (model.project if fit is diffusion_map else model.predict)(X[:, :2])
-
-
-def test_models_are_told_apart():
-    with pytest.raises(TypeError, match="give what"):
-        assign(diffusion_map(X, "gaussian", 2), X)

@@ -188,40 +188,6 @@ def test_iterations_that_find_nothing_do_not_blame_the_rows():
         klda(X, codes, sigma=1.5, regularization=1e-9, penalty="norm", method="gram", max_iterations=50)
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "options", "message"),
-    [
-        (np.ones((4, 2)), ["a", "a", "a", "b"], {}, "class 'b' has one row .row 3.*at least 2"),
-        (np.ones((4, 2)), [0.1, 0.2, 0.3, 0.4], {}, "measured values rather than labels"),
-        (np.ones((4, 2)), [0, 1, None, 1], {}, "y contains None .first at row 2"),
-        (np.ones((4, 2)), np.zeros((4, 2)), {}, "y has shape"),
-        (np.eye(4), [0, 0, 1, 1], {"c": 2}, "1 to 1 discriminant"),
-        (np.eye(4), [0, 0, 1, 1], {"regularization": 0.0}, "positive, finite"),
-        (np.eye(4), [0, 0, 1, 1], {"penalty": "ridge"}, "coefficients"),
-        (np.eye(4), [0, 0, 1, 1], {"method": "dense"}, "one of 'auto', 'features', 'gram'"),
-    ],
-)
-def test_errors_of_klda(X, y, options, message):
-    with pytest.raises(ValueError, match=message):
-        klda(X, y, **options)
-
-
-def test_errors_of_projection():
-    X, codes = sample(classes=2)
-    for method in ("features", "gram"):
-        model = klda(X, codes, sigma=1.0, method=method)
-        with pytest.raises(ValueError, match="3 columns.*fitted on 4"):
-            klda_project(model, X[:, :3])
-        with pytest.raises(ValueError, match="X contains NaN"):
-            klda_project(model, np.full((2, 4), np.nan))
-    with pytest.raises(ValueError, match="prior"):
-        klda_predict(model, X, prior=[1.0, 0.0])
-    with pytest.raises(TypeError, match="what klda"):
-        klda_project(3, X)
-    with pytest.raises(ValueError, match="semidefinite"):
-        klda(X, codes, "tanh", penalty="norm")
-
-
 def test_fisherfaces_are_lda_of_kernel_components():
     X, codes = sample(60, 5, 4)
     model = kernel_fisherfaces(X, codes, "polynomial", degree=2, components=15)
@@ -248,29 +214,11 @@ def test_kbda_is_the_dense_solution(method, penalty, n, kernel):
     k = (lambda A, B: gram("gaussian", A, B, sigma=1.5)) if kernel == "gaussian" else polynomial
     parameters = {"sigma": 1.5} if kernel == "gaussian" else {"degree": 2}
     alpha, quotients = dense_kbda(k(X, X), positive, 0.1, penalty, 3)
-    model = kbda(X, positive, kernel, 3, regularization=0.1, penalty=penalty, method=method, tol=1e-11, **parameters)
+    model = kbda(X, positive, kernel, 3, regularization=0.1, penalty=penalty, method=method, tol=1e-10, **parameters)
     np.testing.assert_allclose(model.quotients, quotients, rtol=1e-5)
     new = sample(20, classes=3, seed=1)[0]
     reference = (k(new, X) - k(X[positive], X).mean(axis=0)) @ alpha * np.sqrt(positive.sum() - 1)
     same_up_to_sign(kbda_project(model, new), reference, 1e-4)
-
-
-@pytest.mark.parametrize(
-    ("positive", "c", "message"),
-    [
-        ([0], 1, "marks 1 row; kbda needs at least two"),
-        ([True] * 6, 1, "marks every row"),
-        ([1, 0, 1, 0, 0, 0], 1, "positive == 1"),
-        ([0, 9], 1, "names row 9"),
-        ([True, True], 1, "2 truth values, X has 6 rows"),
-        ([0, 1], 5, "4 other rows have 1 to 4 directions"),
-    ],
-)
-def test_errors_of_kbda(positive, c, message):
-    with pytest.raises(ValueError, match=message):
-        kbda(np.random.default_rng(0).standard_normal((6, 2)), positive, c=c)
-    with pytest.raises(TypeError, match="truth value for each row"):
-        kbda(np.eye(6), ["a"] * 6)
 
 
 def test_never_a_matrix_of_n_by_n():
@@ -284,10 +232,3 @@ def test_never_a_matrix_of_n_by_n():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 300e6, (method, peak)
-
-
-def test_values_whose_squares_overflow_are_refused_in_words():
-    y = np.repeat([0, 1], 20)
-    X = (np.random.default_rng(0).standard_normal((40, 2)) + y[:, None]) * 1e90
-    with pytest.raises(ValueError, match=r"k\(x, x\) is about .*e\+180.*scale the rows down"):
-        klda(X, y, "linear")

@@ -13,7 +13,7 @@ import scipy.linalg
 from kernels_contrib.components import kernel_pc_logistic, kernel_pcr, pcr_predict
 from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.logistic import kernel_logistic, logistic_predict, logistic_probability
-from kernels_contrib.perceptron import kernel_perceptron, perceptron_decision, perceptron_predict
+from kernels_contrib.perceptron import kernel_perceptron, perceptron_decision
 from reference import gram
 from sklearn.decomposition import KernelPCA
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -216,22 +216,3 @@ def test_a_fraction_of_the_variance_and_separable_classes():
     with pytest.warns(AccuracyWarning):
         kernel_pc_logistic(X, codes, c=3, sigma=30.0, max_iterations=20, logistic_tol=1e-12)
     assert (kernel_pc_logistic(X, codes, c=3, sigma=30.0, regularization=0.1).predict(X) == codes).all()
-
-
-def test_errors_of_parameters():
-    X, codes = sample(20)
-    for value in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match="regularization"):
-            kernel_logistic(X, codes, regularization=value)
-    with pytest.raises(TypeError, match="regularization"):
-        kernel_logistic(X, codes, regularization="a")
-    with pytest.raises(ValueError, match="max_epochs"):
-        kernel_perceptron(X, codes, max_epochs=0)
-    with pytest.raises(ValueError, match="one of 'ovr', 'joint'"):
-        kernel_perceptron(X, codes, multiclass="ova")
-    with pytest.raises(ValueError, match="t contains NaN"):
-        kernel_pcr(X, np.append(codes[:-1].astype(float), np.nan))
-    with pytest.raises(TypeError, match="kernel_perceptron"):
-        perceptron_predict(None, X)
-    with pytest.raises(ValueError, match="positive semidefinite"):
-        kernel_logistic(X, codes, "tanh")

@@ -47,11 +47,9 @@ NAMES = load_iris().target_names[Y]
     [
         KLDA(),
         KLDA(1, kernel="gaussian", penalty="norm"),
-        KLDA(kernel="linear"),
         KernelLogisticRegression(gamma=0.1, tol=1e-10),  # a width that does not depend on how often a row is there
         KernelLogisticRegression(C=10.0, kernel="poly", method="gram"),
         KernelRidge(gamma=0.1, tol=1e-12),
-        KernelRidge(kernel="poly", method="gram"),
         KernelPLSRegression(gamma=0.1, tol=1e-12),
         KernelCCA(kernel="linear"),
     ]

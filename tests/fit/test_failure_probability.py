@@ -1,13 +1,12 @@
 """``failure_probability``: one number from the call to every bound that rests on random numbers."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 
+pytestmark = pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
 X = np.random.default_rng(0).standard_normal((1500, 6))
 SQUARE = np.random.default_rng(1).random((1500, 2))
 CALLS = {
@@ -19,9 +18,7 @@ CALLS = {
 
 def fitted(route, **options):
     rows, given = CALLS[route]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return fk.kpca(rows, "gaussian", **given, **options, return_scores=False)
+    return fk.kpca(rows, "gaussian", **given, **options, return_scores=False)
 
 
 @pytest.mark.parametrize("route", CALLS)
@@ -65,12 +62,10 @@ def test_certain_bounds_and_a_probability_contradict_each_other():
 def test_models_that_add_up_add_their_probabilities(tmp_path):
     often = {"failure_probability": 0.5}
     first = fitted("samples of rows", keep_moments=True, **often)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        second = fk.kpca(X[:700] + 0.1, like=first, tol=0.1, keep_moments=True, failure_probability=0.1)
-        merged = fk.kpca_merge(first, second)
-        updated = fk.kpca_update(first, X[:700] + 0.1, failure_probability=0.1)
-        many = fk.kpca_merge(merged, merged, merged, merged, merged)
+    second = fk.kpca(X[:700] + 0.1, like=first, tol=0.1, keep_moments=True, failure_probability=0.1)
+    merged = fk.kpca_merge(first, second)
+    updated = fk.kpca_update(first, X[:700] + 0.1, failure_probability=0.1)
+    many = fk.kpca_merge(merged, merged, merged, merged, merged)
     assert 0.25 <= first.failure_probability <= 0.5  # rows of second order, if there are any, have a share of their own
     assert 0.05 <= second.failure_probability <= 0.1
     assert merged.failure_probability == updated.failure_probability == pytest.approx(0.3)

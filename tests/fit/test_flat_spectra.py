@@ -93,14 +93,11 @@ def test_what_a_warning_advises_helps():
     with pytest.warns(CertificateWarning, match=r"more passes \(max_passes\) help, or method='dense'") as caught:
         model = fk.kpca(X, "gaussian", 5, method="krylov", products="exact", max_passes=12, **options)
     assert len(caught) == 1 and model.info["passes"] == 12
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        longer = fk.kpca(X, "gaussian", 5, method="krylov", products="exact", max_passes=30, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        dense = fk.kpca(X, "gaussian", 5, method="dense", **options)
-    widths = [np.diff(x.eigenvalue_bounds, axis=1).max() / x.eigenvalues[0] for x in (model, longer, dense)]
-    assert widths[0] < 0.2 and widths[1] < 0.8 * widths[0] and widths[2] <= 1e-4
+    with pytest.warns(CertificateWarning):
+        longer = fk.kpca(X, "gaussian", 5, method="krylov", products="exact", max_passes=20, **options)
+    dense = fk.kpca(X, "gaussian", 5, method="dense", **options)  # a warning is an error here
+    widths = [np.ptp(x.eigenvalue_bounds, axis=1).max() / x.eigenvalues[0] for x in (model, longer, dense)]
+    assert widths[0] < 0.2 and widths[1] < 0.9 * widths[0] and widths[2] <= 1e-4
     for other in (model, longer):
         assert (other.eigenvalue_bounds[:, 0] <= dense.eigenvalue_bounds[:, 1]).all()
         assert (dense.eigenvalue_bounds[:, 0] <= other.eigenvalue_bounds[:, 1]).all()

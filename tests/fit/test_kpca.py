@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from functools import cache
 
 import numpy as np
 import pytest
@@ -20,41 +19,6 @@ from fastkpca.products.exact import ExactSummation
 ROUNDING = 1e-12
 
 
-class DataSets(dict):
-    """Those that scikit-learn brings, and the others where they are: only a test that needs one of these skips."""
-
-    def __init__(self, request):
-        bundled = {"iris": load_iris().data, "wine": load_wine().data}
-        super().__init__({name: reference.standardise(X) for name, X in bundled.items()})
-        self["digits"] = load_digits().data[:450] / 16.0
-        self.request = request
-
-    def __missing__(self, name):
-        X = np.load(self.request.getfixturevalue("shared_data") / f"uci_{name}.npz", allow_pickle=False)["X"]
-        rows = np.random.default_rng(0).choice(len(X), 400, replace=False)
-        self[name] = reference.standardise(X[rows].astype(np.float64))
-        return self[name]
-
-
-@pytest.fixture(scope="session")
-def datasets(request):
-    return DataSets(request)
-
-
-@pytest.fixture(scope="session")
-def problem(datasets):
-    """Of (data set, number of the kernel): rows, kernel, parameters, Gram matrix, eigenvalues and vectors by LAPACK."""
-
-    @cache
-    def of(name, which):
-        X = datasets[name]
-        kernel, p = kernels(X)[which]
-        K = reference.gram(kernel, X, **p)
-        return X, kernel, p, K, *reference.eigh(K)
-
-    return of
-
-
 def kernels(X):
     d = X.shape[1]
     return [
@@ -67,84 +31,24 @@ def kernels(X):
     ]
 
 
-NAMES = ["iris", "digits", "keggdirected", "tamielectric"]
-
-
-def subspace_error(score, exact, clusters):
-    """Largest distance of our scores from the exact ones, up to a rotation inside each cluster."""
-    worst = 0.0
-    for label in np.unique(clusters):
-        columns = np.flatnonzero(clusters == label)
-        ours, theirs = score[:, columns], exact[:, columns]
-        u, _, v = np.linalg.svd(ours.T @ theirs)
-        worst = max(worst, float(np.abs(ours @ (u @ v) - theirs).max()))
-    return worst
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("method", ["auto", "dense", "features", "krylov"])
+@pytest.mark.parametrize("name", ["iris", "keggdirected", "tamielectric"])
 @pytest.mark.parametrize("which", range(6))
-def test_every_kernel_and_route_against_lapack(problem, name, method, which):
-    X, kernel, p, K, exact, vectors = problem(name, which)
-    lead, scale = exact[0], np.linalg.norm(K)
-    total = np.trace(reference.center(K))
-    for c in (1, 5, 20, 0.9):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                model = fk.kpca(X, kernel, c, method=method, tol=1e-10, max_passes=40, **p)
-            except ValueError as error:
-                # a forced feature route that does not exist here says so; every other route must work
-                assert method == "features" or (kernel == "tanh" and c == 0.9)
-                assert "feature" in str(error) or "fraction" in str(error)
-                continue
-        assert {w.category for w in caught} <= {CertificateWarning, ComponentsWarning}
-        k = model.n_components
-        if isinstance(c, int) and k < c:
-            assert any(w.category is ComponentsWarning for w in caught)
-            assert exact[k] <= 1e-10 * lead
-        bounds = model.eigenvalue_bounds
-        assert len(bounds) == len(model.angle_bounds) == len(model.clusters) == k
-        assert (bounds[:, 0] <= exact[:k] + ROUNDING * lead).all()
-        assert (exact[:k] <= bounds[:, 1] + ROUNDING * lead).all()
-        width = (bounds[:, 1] - bounds[:, 0]).max() / lead
-        promised = not any(w.category is CertificateWarning for w in caught)
-        if promised:
-            assert width <= 1.01e-10
-            assert np.abs(model.eigenvalues - exact[:k]).max() <= 1e-10 * lead
-        if c == 0.9 and kernel != "tanh":
-            share = np.cumsum(exact) / exact.sum()
-            needed = int(np.argmax(share >= 0.9)) + 1
-            assert k == needed or (method == "features" and not promised)
-        low, high = (x * (len(X) - 1) for x in model.total_variance_bounds)
-        assert low - 1e-9 * abs(total) <= total <= high + 1e-9 * abs(total)
-        if promised:
-            # within a cluster only the subspace is defined; its angle is bounded
-            gap_ok = np.max(np.sin(model.angle_bounds)) if k else 0.0
-            error = subspace_error(model.score, vectors[:, :k] * np.sqrt(exact[:k]), _clusters(exact, k))
-            if gap_ok < 1e-3:
-                assert error <= 1e-3 * np.sqrt(lead)
-        projected = fk.kpca_project(model, X)
-        # a score is Kc v / sqrt(lambda): its rounding is that of the product, over sqrt(lambda)
-        assert (np.abs(projected - model.score) * np.sqrt(model.eigenvalues)).max() <= 1e-12 * scale
-
-
-def _clusters(exact, k):
-    close = np.diff(exact[: k + 1]) > -1e-6 * exact[0]
-    return np.concatenate([[0], np.cumsum(~close)])[:k]
-
-
-@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
-@pytest.mark.parametrize("kernel, p", [("linear", {}), ("gaussian", {"sigma": 8.0})])
-def test_a_shift_of_1e8_changes_nothing(method, kernel, p):
-    # multiples of 2^-10 stay exact at 1e8, so both inputs are the same points
-    X = np.round(reference.standardise(load_iris().data) * 1024) / 1024
-    near, far = (fk.kpca(Y, kernel, 3, method=method, tol=1e-8, **p) for Y in (X, X + 1e8))
-    np.testing.assert_allclose(far.eigenvalues, near.eigenvalues, atol=1e-9 * near.eigenvalues[0])
-    raw = load_iris().data
-    one, other = (fk.kpca(Y, kernel, 3, method=method, tol=1e-8, **p).eigenvalues for Y in (raw, raw + 1e8))
-    np.testing.assert_allclose(other, one, atol=1e-6 * one[0])
-    np.testing.assert_allclose(fk.kpca_project(far, X[:5] + 1e8), far.score[:5], atol=1e-9)
+def test_every_kernel_on_real_rows_against_lapack(name, which, request):
+    """tests/attacks/attack.py has every route, on random rows."""
+    if name == "iris":
+        X = load_iris().data
+    else:
+        X = np.load(request.getfixturevalue("shared_data") / f"uci_{name}.npz", allow_pickle=False)["X"]
+        X = X[np.random.default_rng(0).choice(len(X), 400, replace=False)].astype(np.float64)
+    X = reference.standardise(X)
+    kernel, p = kernels(X)[which]
+    exact = reference.eigh(reference.gram(kernel, X, **p))[0]
+    for method in ("auto", "krylov"):
+        model = fk.kpca(X, kernel, 3, method=method, tol=1e-8, **p)
+        low, high = model.eigenvalue_bounds.T
+        assert model.n_components == 3 and np.max(high - low) <= 1e-8 * exact[0]
+        assert (low <= exact[:3] + ROUNDING * exact[0]).all() and (exact[:3] <= high + ROUNDING * exact[0]).all()
+        np.testing.assert_allclose(fk.kpca_project(model, X), model.score, atol=1e-9 * np.abs(model.score).max())
 
 
 @pytest.mark.parametrize("method", ["dense", "features", "krylov"])
@@ -202,15 +106,6 @@ def test_same_bits_at_one_and_two_threads(method, kernel, p):
     np.testing.assert_array_equal(one.eigenvalues, two.eigenvalues)
     np.testing.assert_array_equal(one.score, two.score)
     np.testing.assert_array_equal(one.eigenvalue_bounds, two.eigenvalue_bounds)
-
-
-def test_all_components():
-    X = load_iris().data[:60]
-    exact = reference.eigh(reference.gram("gaussian", X, sigma=1.0))[0]
-    model = fk.kpca(X, "gaussian", sigma=1.0)
-    assert model.n_components <= 59
-    np.testing.assert_allclose(model.eigenvalues, exact[: model.n_components], atol=1e-12 * exact[0])
-    assert model.explained.sum() == pytest.approx(100, abs=1e-6)
 
 
 def test_more_components_than_there_are_is_said():
@@ -378,13 +273,6 @@ def test_plan_shows_every_candidate_and_runs_nothing():
     assert fk.kpca(X, "gaussian", 5, sigma=1.0).plan == plan
 
 
-def test_naming_a_feature_map_forces_it():
-    X = np.random.default_rng(0).standard_normal((200, 3))
-    for name in ("pivots", "monomial"):
-        model = fk.kpca(X, "gaussian", 3, sigma=2.0, features=name)
-        assert (model.plan.method, model.plan.name) == ("features", name)
-
-
 SMOOTH = np.linspace(0, 1, 3000)[:, None] * np.ones(3)
 
 
@@ -487,15 +375,6 @@ def test_passes_run_out(monkeypatch):
     partial = caught.value.partial
     assert partial.score.shape == (len(X), 3)
     assert np.isinf(partial.eigenvalue_bounds).any()
-    dense = r"method='dense' \(LAPACK, some \S+ seconds\) reaches what rounding allows$"
-    advice = {(0.3, 1): f"after 1 pass the.*1e-08; {dense}"}  # flat: more passes would hardly do
-    advice[3.0, 2] = rf"after 2 passes the.*1e-08; more passes \(max_passes\) help, or {dense}"
-    for (sigma, passes), text in advice.items():
-        with pytest.warns(CertificateWarning, match=text):
-            model = fk.kpca(X, "gaussian", 3, sigma=sigma, max_passes=passes, **asked)
-        exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
-        assert (model.eigenvalue_bounds[:, 0] <= exact[:3]).all()
-        assert (exact[:3] <= model.eigenvalue_bounds[:, 1]).all()
 
 
 def test_where_rounding_limits_block_krylov_lapack_is_named():
@@ -522,8 +401,8 @@ def test_a_small_far_cluster_is_not_missed():
     assert np.abs(model.score[7000:7060]).max() > 0.5
 
 
-@pytest.mark.parametrize(("products", "sigma"), [("grid", 0.15), ("grid", 1.0), ("clusters", 0.05), ("clusters", 0.1)])
-@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+@pytest.mark.parametrize(("products", "sigma"), [("grid", 0.15), ("grid", 1.0), ("clusters", 0.1)])
+@pytest.mark.parametrize("tol", [1e-1, 1e-6])
 def test_approximate_products_keep_the_tolerance(products, tol, sigma):
     """Their error enters the certificate by the square root of the columns, and must not use tol up; flat and steep."""
     X = np.random.default_rng(0).uniform(-1, 1, (900, 2))
@@ -652,28 +531,3 @@ def test_all_components_are_announced_once_by_every_door(door, monkeypatch, tmp_
             components.kernel_pcr(X, X[:, 0], c=None)
     slow = [one for one in caught if one.category is fk.errors.SlowRouteWarning]
     assert [one.filename for one in slow] == [__file__]
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("scale", [50.0, 574.0, 5000.0])
-def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
-    """Means of values that are all about one: their rounding goes one way, and the trace has nothing to hide it."""
-
-    class Laplacian(fk.kernels.Kernel):
-        api_version = 1
-        positive_semidefinite = True
-        parameters = {"scale": 1.0}
-
-        def block(self, X, Y):
-            return np.exp(-sum(np.abs(x[:, None] - y) for x, y in zip(X.T, Y.T)) / self.scale)
-
-    kernel = Laplacian(scale=scale)
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        X = rng.integers(0, 7, (int(rng.integers(100, 900)), 3)).astype(float)
-        weights = rng.integers(1, 4, len(X)).astype(float) if weighted else np.ones(len(X))
-        model = fk.kpca(X, kernel, 2, method="dense", sample_weight=weights if weighted else None)
-        K, w = kernel.block(X, X).astype(np.longdouble), weights.astype(np.longdouble)
-        exact = float(w @ np.diagonal(K) - w @ K @ w / w.sum())
-        low, high = (x * (weights.sum() - 1) for x in model.total_variance_bounds)
-        assert low <= exact <= high and high - low <= 1e-9 * exact

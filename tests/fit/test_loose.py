@@ -14,7 +14,6 @@ from fastkpca.maps.draws import scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
-from fastkpca.solve import sampled
 
 
 @pytest.fixture
@@ -103,20 +102,6 @@ def test_a_zero_residual_needs_no_sample():
     assert model.bound_kind == "guaranteed" and contains(model, X)
 
 
-def test_many_tries_share_the_probability_of_failure(monkeypatch):
-    X, seen, bound = rows_of(1500, 6), [], sampled.sampled_bound
-    monkeypatch.setattr(sampled, "sampled_bound", lambda *given: seen.append(given[2]) or bound(*given))
-
-    def one_more(found, problem, *given, **options):
-        old = found.moments.map
-        return PivotMap(old.kernel, np.vstack([old.pivots, problem.data.sample[-1 - old.n_features]]))
-
-    monkeypatch.setattr(features, "_more_pivots", one_more)
-    monkeypatch.setattr(features._Pass, "misses", lambda self, target: True)
-    model = fk.kpca(X, "gaussian", 3, tol=3e-2, features="pivots")
-    assert len(seen) >= 4 and sum(seen) <= 5e-7 <= model.failure_probability <= 5.5e-7
-
-
 def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
     X = rows_of(1200, 8)
     model = fk.kpca(X, "gaussian", 4, max_features=60)
@@ -146,14 +131,6 @@ def test_landmarks_by_number_and_as_rows_are_the_same():
     assert contains(outside, X)
 
 
-def test_certain_bounds_on_request():
-    X = rows_of(2500, 8)
-    model = fk.kpca(X, "gaussian", 4, max_features=60, guaranteed=True)
-    assert (model.bound_kind, model.failure_probability) == ("guaranteed", 0.0)
-    assert model.info["residual_norm"] == model.info["residual_trace"]
-    assert fk.kpca(X, "gaussian", 4, tol=1e-2, guaranteed=True).bound_kind == "guaranteed"
-
-
 @pytest.mark.parametrize(
     "options, text",
     [
@@ -180,14 +157,6 @@ def test_bad_budgets_are_refused(options, text):
         fk.kpca(rows_of(100, 3), "gaussian", 4, **options)
 
 
-def test_a_kernel_that_is_not_semidefinite_has_no_features():
-    for kernel, X in (("tanh", rows_of(100, 3)), ("precomputed", np.eye(100))):
-        with pytest.raises(ValueError, match="is not positive semidefinite, so it has none"):
-            fk.kpca(X, kernel, 4, max_features=20)
-    with pytest.raises(ValueError, match="is not positive semidefinite"):
-        fk.features(rows_of(100, 3), "tanh", max_features=10)
-
-
 def test_features_within_a_budget():
     X = rows_of(1200, 6)
     F = fk.features(X, "gaussian", max_features=40)
@@ -207,16 +176,6 @@ def test_features_within_a_budget():
             fk.features(X, "gaussian", max_features=10, **options)
 
 
-@pytest.mark.parametrize("again", [[3, 1, 4, 1, 3], np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 2.0]])])
-def test_a_landmark_that_is_there_twice_counts_once(again):
-    X = rows_of(200, 2)
-    once = [3, 1, 4] if isinstance(again, list) else again[1:]
-    a, b = (fk.features(X, "gaussian", sigma=2.0, landmarks=x) for x in (again, once))
-    np.testing.assert_array_equal(a.map.pivots, b.map.pivots)
-    one, other = (fk.kpca(X, "gaussian", 1, sigma=2.0, landmarks=x) for x in (again, once))
-    np.testing.assert_array_equal(one.eigenvalue_bounds, other.eigenvalue_bounds)
-
-
 def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
     da = pytest.importorskip("dask.array")
     X = rows_of(9000, 5)
@@ -229,9 +188,3 @@ def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
     assert third.bound_kind == "probabilistic"
     # other tasks, so other draws: of the same residual
     np.testing.assert_allclose(third.info["residual_norm"], first.info["residual_norm"], rtol=0.2)
-
-
-def test_as_many_pivots_as_rows_always_do():
-    X = np.random.default_rng(3).standard_normal((397, 2)) * 30.0
-    model = fk.kpca(X, "gaussian", None, sigma=0.4, tol=0.05, features="pivots")
-    assert contains(model, X)

@@ -8,13 +8,14 @@ import os
 import subprocess
 import sys
 import textwrap
-import tracemalloc
 
 import numpy as np
 import pytest
 import rlimit
+from peak import traced
 
 import fastkpca as fk
+from fastkpca.fit.footprint import A_THREAD, THREADS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
 
@@ -41,7 +42,7 @@ SETUP = """
 PEAKS = {
     name: (kernel, (n, d), given)
     for name, (kernel, n, d, given) in rlimit.ROUTES.items()
-    if name in ("dense", "krylov", "monomial", "pivots", "fourier")
+    if name in ("dense", "krylov", "pivots")
 }
 WIDE = {"c": 3, "method": "krylov", "tol": 1e-2}
 PEAKS["wide rows"] = "gaussian", (3000, 2000), WIDE
@@ -115,14 +116,12 @@ def test_the_peak_is_within_what_the_plan_predicts(case):
 def test_looks_at_pivots_are_within_the_limit(sigma, tol, limit):
     """Whatever route they find: the longest look took 40 to 50 MB."""
     X = np.random.default_rng(0).standard_normal((20000, 5))
-    tracemalloc.start()
-    try:
+
+    def plan():
         with contextlib.suppress(ValueError):  # no route fits
             fk.plan(X, "gaussian", 5, sigma=sigma, tol=tol, memory_limit=int(limit), n_threads=2)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak <= limit
+
+    assert traced(plan) <= limit
 
 
 @pytest.mark.parametrize("c", [400, None])
@@ -132,15 +131,10 @@ def test_dense_scores_take_the_vectors_scores_and_coefficients_alone(c):
     X = np.random.default_rng(0).standard_normal((n, 5))
     options = {"sigma": 0.5, "method": "dense", "n_threads": 1}
     predicted = fk.plan(X, "gaussian", c, **options).chosen.memory
-    tracemalloc.start()
-    try:
-        fk.kpca(X, "gaussian", c, **options)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
     needed = 8 * n * (n + 3 * (c or n))
-    assert peak <= needed * 1.05
-    assert predicted >= needed
+    assert traced(lambda: fk.kpca(X, "gaussian", c, **options)) <= needed * 1.05
+    # buffers of BLAS and stacks are in the plan, and tracemalloc does not see them
+    assert needed <= predicted <= 1.2 * needed + THREADS * A_THREAD
 
 
 def test_a_smaller_limit_is_a_smaller_route_or_a_refusal():
@@ -197,22 +191,3 @@ def test_scores_beyond_the_limit_are_refused_with_the_way_out(tmp_path):
     written = fk.kpca(X, "polynomial", 9, out=out, **options)
     np.testing.assert_array_equal(written.eigenvalues, model.eigenvalues)
     np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), fk.kpca_project(model, X))
-
-
-@pytest.mark.parametrize(("method", "library"), [("dense", "h5py"), ("krylov", "zarr"), ("features", "h5py")])
-def test_scores_into_a_dataset(method, library, tmp_path):
-    module = pytest.importorskip(library)
-    n = 900 if method == "dense" else 3000
-    X = np.random.default_rng(0).standard_normal((n, 3)).astype(np.float32)
-    given = {"shape": (n, 4), "chunks": (77, 3), "dtype": "f4"}
-    if library == "h5py":
-        out = module.File(tmp_path / "s.h5", "w").create_dataset("s", **given)
-    else:
-        out = module.create_array(tmp_path / "s.zarr", **given)
-    options = {"sigma": 3.0, "method": method, "tol": 1e-3}
-    model = fk.kpca(X, "gaussian", 4, out=out, n_threads=3, **options)
-    np.testing.assert_array_equal(out[:], fk.kpca(X, "gaussian", 4, **options).score)
-    with pytest.raises(fk.errors.ScoresNotKeptError):
-        _ = model.score
-    fk.kpca_project(model, X[::-1], out=out)
-    np.testing.assert_array_equal(out[:], fk.kpca_project(model, X[::-1]))

@@ -7,12 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
+from good_kernels import Plain, WithOffers
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
-from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.maps.monomial import TaylorMap
 
+pytestmark = pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
 N, D, C = 3000, 2, 5
 MAPS = {
     "monomial": ("polynomial", {"degree": 3, "offset": 0.5}),
@@ -45,21 +46,7 @@ def fit(X, which, c=C, **more):
     kernel, options = MAPS[which]
     c = 2 if kernel == "linear" else c
     options = {"tol": 1e-6} | options | more
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)
-        return fk.kpca(X, kernel_of(kernel), c, keep_moments=True, return_scores=False, **options)
-
-
-def shard(X, first, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)
-        return fk.kpca(X, like=first, keep_moments=True, **more)
-
-
-def merge(*models, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)
-        return fk.kpca_merge(*models, **more)
+    return fk.kpca(X, kernel_of(kernel), c, keep_moments=True, return_scores=False, **options)
 
 
 def same(one, other, tol=1e-13):
@@ -78,23 +65,24 @@ def same(one, other, tol=1e-13):
 def test_shards_are_the_whole(which):
     X = data()
     first = fit(X[:1000], which)
-    second, third = shard(X[1000:1700], first), shard(X[1700:], first)
-    together = merge(first, second, third)
-    whole = shard(X, first)
+    second, third = (
+        fk.kpca(X[1000:1700], like=first, keep_moments=True),
+        fk.kpca(X[1700:], like=first, keep_moments=True),
+    )
+    together = fk.kpca_merge(first, second, third)
+    whole = fk.kpca(X, like=first, keep_moments=True)
     # an eigensolver of its own stops at a share of tol
     tol = 1e-8 if "operator" in which else 1e-13
     same(together, whole, tol)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)
-        same(fk.kpca_update(fk.kpca_update(first, X[1000:1001]), X[1001:]), whole, tol)
+    same(fk.kpca_update(fk.kpca_update(first, X[1000:1001]), X[1001:]), whole, tol)
     # first of two, then of three: the same to rounding, whatever the order
-    same(merge(merge(first, second), third), whole, tol)
-    same(merge(merge(third, first), second), whole, tol)
+    same(fk.kpca_merge(fk.kpca_merge(first, second), third), whole, tol)
+    same(fk.kpca_merge(fk.kpca_merge(third, first), second), whole, tol)
     Z, expected = fk.kpca_project(together, X[:50]), fk.kpca_project(whole, X[:50])
     signs = np.sign(np.sum(Z * expected, axis=0))
     np.testing.assert_allclose(Z * signs, expected, atol=1e-6 * np.abs(expected).max())
     # the parts are not touched by it
-    same(shard(X[1000:1700], first), second, tol)
+    same(fk.kpca(X[1000:1700], like=first, keep_moments=True), second, tol)
     assert first.n_samples == 1000 and together.n_samples == N
 
 
@@ -102,40 +90,19 @@ def test_rows_outside_the_box_of_fourier_features():
     X = data()
     first = fit(X[:500], "fourier")
     with pytest.raises(ValueError, match=r"outside the box .*coordinate 1, .*features='pivots'"):
-        shard(X + [0.0, 5.0], first)
+        fk.kpca(X + [0.0, 5.0], like=first, keep_moments=True)
     with pytest.raises(ValueError, match="outside the box"):
         fk.kpca_update(first, X + [0.0, 5.0])
 
 
-class HalfSpace(Kernel):
-    """x.y, with a map of its own that says nothing of rows other than those it was made for."""
-
-    api_version = 1
-    positive_semidefinite = True
-
-    def block(self, X, Y):
-        return X @ Y.T
-
-    def feature_maps(self, data, tol, max_features):
-        return (Offer("own", Cost(data.n_features), lambda sample: OwnMap(data.n_features)),)
-
-
-class OwnMap(FeatureMap):
-    def __init__(self, n_features):
-        self.n_features = n_features
-
-    def features(self, X):
-        return np.array(X)
-
-
 def test_rows_farther_out_than_a_map_knows_of():
     X = data()
-    first = fk.kpca(X[:500], HalfSpace(), 2, features="own", keep_moments=True)
-    shard(X[500:] * 0.5, first)
+    first = fk.kpca(X[:500], WithOffers(sigma=2.0), 2, features="good", keep_moments=True)
+    fk.kpca((X[500:] + first.shift) / 2.0, like=first, keep_moments=True)
     with pytest.raises(ValueError, match=r"rows lie up to .* whose own lie up to .*features='pivots'"):
-        shard(X * 3, first)
+        fk.kpca(X * 3, like=first, keep_moments=True)
     first.projector.map._inner.anywhere = True  # as its author would say
-    assert shard(X * 3, first).n_samples == N
+    assert fk.kpca(X * 3, like=first, keep_moments=True).n_samples == N
 
 
 def test_where_the_expansion_of_a_gaussian_underflows():
@@ -147,28 +114,10 @@ def test_where_the_expansion_of_a_gaussian_underflows():
     assert high.reaches(36.0) and not high.reaches(38.0)
 
 
-@pytest.mark.parametrize("which", ["pivots", "fourier held as an operator", "sum"])
-def test_moments_in_a_file(which, tmp_path):
-    X = data()
-    first = fit(X[:1000], which)
-    second = shard(X[1000:], first)
-    for i, model in enumerate((first, second)):
-        fk.save(model, tmp_path / f"{i}.kpca")
-    a, b = (fk.load(tmp_path / f"{i}.kpca") for i in range(2))
-    copied = pickle.loads(pickle.dumps(first))
-    for pair in ((copied, b), (a, b), (first, b), (a, second)):
-        found, expected = merge(*pair), merge(first, second)
-        np.testing.assert_array_equal(found.eigenvalues, expected.eigenvalues)
-        np.testing.assert_array_equal(found.eigenvalue_bounds, expected.eigenvalue_bounds)
-    fk.save(merge(a, b), tmp_path / "c.kpca")
-    again = fk.load(tmp_path / "c.kpca")
-    same(merge(again, second), merge(first, second, second), 1e-8 if "operator" in which else 1e-13)
-
-
 def test_like_takes_kernel_shift_and_map():
     X = data()
     first = fit(X[:1000], "pivots")
-    second = shard(X[1000:], first)
+    second = fk.kpca(X[1000:], like=first, keep_moments=True)
     assert second.kernel == first.kernel and np.array_equal(second.shift, first.shift)
     assert second.n_components == first.n_components
     np.testing.assert_array_equal(second.projector.map.pivots, first.projector.map.pivots)
@@ -189,7 +138,7 @@ def test_rows_of_any_size_where_the_kernel_scales_them():
 def test_a_model_that_is_merged_with_itself():
     X = data()
     first = fit(X, "taylor")
-    twice = merge(first, first)
+    twice = fk.kpca_merge(first, first)
     np.testing.assert_allclose(twice.eigenvalues, 2 * first.eigenvalues, rtol=1e-13)
     for more in (twice, fk.kpca_update(first, X[:1500] + 0.1)):  # signs follow the first model
         assert np.all(np.sum(more.projector.axes * first.projector.axes, axis=0) > 0.5)
@@ -229,32 +178,23 @@ def test_what_does_not_fit_together():
         fk.kpca(X, features="pivots", like=first)
 
 
-class Plugin(Kernel):
-    positive_semidefinite = True
-    translation = "kernel"
-    parameters = {"length": 2.0}
-
+class Other(Plain):
     def block(self, X, Y):
-        return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / (2 * self.length**2))
-
-
-class OtherPlugin(Plugin):
-    def block(self, X, Y):
-        return np.exp(-np.abs(X[:, None] - Y).sum(axis=2) / self.length)
+        return np.exp(-np.abs(X[:, None] - Y).sum(axis=2) / self.sigma)
 
 
 def test_a_kernel_beside_like_is_the_models_or_an_error():
     X = data()[:600]
-    model = fk.kpca(X, Plugin(), 2, features="pivots", tol=1e-2)
-    for same in ({}, {"kernel": Plugin}, {"kernel": Plugin()}, {"length": 2.0}, {"kernel": Plugin, "length": 2.0}):
-        assert type(fk.kpca(X, **same, like=model, tol=1e-2).kernel) is Plugin
-    wrong = [{"kernel": "gaussian"}, {"kernel": OtherPlugin()}, {"kernel": OtherPlugin}, {"kernel": Plugin(length=3.0)}]
-    wrong += [{"length": 3.0}, {"kernel": "linear"}, {"kernel": lambda X, Y: X @ Y.T}]
+    model = fk.kpca(X, Plain(sigma=2.0), 2, features="pivots", tol=1e-2)
+    for same in ({}, {"kernel": Plain(sigma=2.0)}, {"sigma": 2.0}, {"kernel": Plain, "sigma": 2.0}):
+        assert type(fk.kpca(X, **same, like=model, tol=1e-2).kernel) is Plain
+    wrong = [{"kernel": "gaussian"}, {"kernel": Other(sigma=2.0)}, {"kernel": Other}, {"kernel": Plain(sigma=3.0)}]
+    wrong += [{"sigma": 3.0}, {"kernel": "linear"}, {"kernel": lambda X, Y: X @ Y.T}]
     for asked in wrong:
         for function in (fk.kpca, fk.plan):
-            with pytest.raises(ValueError, match="like= brings its kernel, Plugin"):
+            with pytest.raises(ValueError, match="like= brings its kernel, Plain"):
                 function(X, **asked, like=model)
-    one, other = Plugin().block, Plugin(length=3.0).block  # functions
+    one, other = Plain(sigma=2.0).block, Plain(sigma=3.0).block  # functions
     of_one = fk.kpca(X, one, 2, features="pivots", tol=1e-2, positive_semidefinite=True)
     assert fk.kpca(X, one, like=of_one, tol=1e-2, positive_semidefinite=True).kernel == of_one.kernel
     with pytest.raises(ValueError, match="like= brings its kernel"):

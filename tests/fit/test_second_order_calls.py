@@ -74,7 +74,7 @@ def test_merged_models_keep_the_bounds_of_first_order():
 
 
 def test_a_tolerance_is_met_by_a_pass_or_by_rows():
-    X = rows_of(1500, 12)
+    X = rows_of(900, 12)
     for tol in (1e-2, 1e-4):
         model = fk.kpca(X, "gaussian", 5, tol=tol, method="features")
         true = cases.reference(cases.Call(X, 5, {}), model)[0][:5]
@@ -82,18 +82,6 @@ def test_a_tolerance_is_met_by_a_pass_or_by_rows():
         assert "residual_rows" in model.info
         assert (high - low).max() <= tol * model.eigenvalues[0]
         assert (low <= true).all() and (true <= high).all()
-
-
-@pytest.mark.parametrize("center", [True, False])
-def test_a_pass_for_certain_intervals(center):
-    """By the trace of what the map leaves out: narrower than that by far."""
-    X = rows_of(900, 3)
-    model, given = fit(X, "certain", center=center, max_features=80)
-    true = cases.reference(given, model)[0][:3]
-    low, high = model.eigenvalue_bounds.T
-    assert (model.bound_kind, model.failure_probability) == ("guaranteed", 0.0)
-    assert model.info["residual_rows"] == 900 and (high - low).max() < 0.05 * model.info["residual_trace"]
-    assert (low <= true * (1 + 1e-12)).all() and (true <= high * (1 + 1e-12)).all()
 
 
 def test_a_tolerance_is_met_for_certain():
@@ -104,16 +92,6 @@ def test_a_tolerance_is_met_for_certain():
     fine = fk.kpca(X, "gaussian", 4, tol=1e-9)
     low, high = model.eigenvalue_bounds.T
     assert (low <= fine.eigenvalue_bounds[:, 1]).all() and (fine.eigenvalue_bounds[:, 0] <= high).all()
-
-
-def test_a_map_of_low_rank():
-    """More vectors than the map has: of those that are wanted, only the first have a variance."""
-    X = np.repeat(rows_of(6, 3), 50, axis=0) * np.array([1.0, 1.0, 0.0])
-    with pytest.warns(fk.errors.ComponentsWarning):
-        model = fk.kpca(X, "polynomial", 5, degree=1, landmarks=X[[0, 50, 100, 150, 200]])
-    true = cases.reference(cases.Call(X, 5, {}), model)[0][: model.n_components]
-    low, high = model.eigenvalue_bounds.T
-    assert model.n_components == 2 and (low <= true + 1e-9).all() and (true <= high + 1e-9).all()
 
 
 def test_an_exact_map_is_left_as_it_is():

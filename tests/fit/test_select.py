@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.linalg import subspace_angles
 
 import fastkpca as fk
@@ -98,25 +97,12 @@ def test_fewer_features_count_what_they_leave_out(rings):
     assert np.all(exact < few) and np.all(few < 1)
 
 
-@pytest.mark.parametrize("name", ["polynomial", "matern", "cosine"])
+@pytest.mark.parametrize("name", ["polynomial", "cosine"])
 def test_other_kernels(rings, name):
     X, _ = rings
     chosen = fk.kpca_select(X, name, [1, 2])
     assert chosen.criterion == "preimage" and np.isfinite(chosen.columns["preimage"]).all()
-    assert len(chosen.candidates) == (12 if name == "matern" else 1)
-
-
-def test_a_kernel_of_ones_own_gets_its_preimages_by_regression(rings):
-    X, _ = rings
-
-    class Cubic(fk.kernels.Kernel):
-        api_version = 1
-        positive_semidefinite = True
-
-        def block(self, X, Y):
-            return (1.0 + X @ Y.T) ** 3
-
-    assert np.isfinite(fk.kpca_select(X, Cubic(), [1, 2]).columns["preimage"]).all()
+    assert len(chosen.candidates) == 1
 
 
 def test_the_rule_takes_the_fewest_components_within_one_standard_error_of_the_difference():
@@ -176,16 +162,6 @@ def test_without_pandas_the_table_is_a_record_array(rings, monkeypatch):
         assert list(table[name]) == list(frame[name])
 
 
-def test_same_rows_in_other_containers(rings):
-    pandas = pytest.importorskip("pandas")
-    X = rings[0][:30]
-    expected = fk.kpca_select(X, "gaussian", 2).columns["preimage"]
-    for rows in (X.tolist(), pandas.DataFrame(X), sp.csr_array(X), np.asfortranarray(X)):
-        np.testing.assert_allclose(fk.kpca_select(rows, "gaussian", 2).columns["preimage"], expected, rtol=1e-6)
-    single = fk.kpca_select(X.astype(np.float32), "gaussian", 2).columns["preimage"]
-    np.testing.assert_allclose(single, expected, rtol=1e-2)
-
-
 def test_columns_of_a_kernel_by_name(rings):
     pandas = pytest.importorskip("pandas")
     X, _ = rings
@@ -233,12 +209,6 @@ def test_a_kernel_of_small_rank_has_nan_and_is_not_chosen(rings):
     assert np.isnan(chosen.columns["score"][0]) and chosen.kernel.sigma > 0
     with pytest.raises(ValueError, match=r"no kernel gives as many as 4 components on every fold.*smaller c"):
         fk.kpca_select(X[:, :2], "linear", 4)
-
-
-def test_progress_counts_kernels(rings):
-    calls = []
-    fk.kpca_select(rings[0], "gaussian", 2, progress=lambda *call: calls.append(call))
-    assert calls[-1] == ("kernels", 12, 12)
 
 
 @pytest.mark.parametrize(
@@ -334,15 +304,14 @@ def test_a_choice_at_the_end_of_its_grid_is_told():
     assert inside.edges == () and "grid" not in repr(inside)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_labels_alone_are_enough(classes):
+def test_labels_alone_are_enough():
     pytest.importorskip("sklearn")
     from sklearn.linear_model import RidgeClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     X = np.random.default_rng(0).standard_normal((150, 3))
-    y = np.array(["low", "middle", "high"])[np.digitize((X**2).sum(axis=1), [2.4] if classes == 2 else [1.5, 3.5])]
+    y = np.array(["low", "middle", "high"])[np.digitize((X**2).sum(axis=1), [1.5, 3.5])]
     asked = {"c": [2, 6, 10], "y": y, "rng": 1}
     own = fk.kpca_select(X, "gaussian", **asked)
     theirs = fk.kpca_select(X, "gaussian", **asked, classifier=make_pipeline(StandardScaler(), RidgeClassifier()))

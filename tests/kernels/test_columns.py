@@ -92,20 +92,6 @@ def test_products_of_groups_and_columns_of_no_group():
     assert (importance[:, [1, 3]] == 0.0).all() and (importance[:, [0, 2]] > 0.0).all()
 
 
-@pytest.mark.parametrize("name", ["laplacian", "matern", "rational_quadratic"])
-def test_kernels_of_other_distributions(tmp_path, name):
-    pytest.importorskip("kernels_contrib")
-    X = sample()
-    for method in ("dense", "krylov", "features"):
-        tol = 1e-3 if method == "features" else 1e-6
-        model = fk.kpca(X, name, 3, length_scale=WIDTHS, method=method, tol=tol)
-        there = fk.kpca(X / WIDTHS, name, 3, length_scale=1.0, method="dense")
-        low, high = model.eigenvalue_bounds.T
-        assert ((low <= there.eigenvalues * (1 + 1e-12)) & (there.eigenvalues * (1 - 1e-12) <= high)).all()
-    fk.save(model, tmp_path / "m.kpca")
-    assert fk.load(tmp_path / "m.kpca", plugins=True).kernel == model.kernel
-
-
 def test_bounds_of_entries_hold_far_from_the_origin():
     rng = np.random.default_rng(0)
     for offset in (0.0, 1e4, 1e7):
@@ -127,7 +113,7 @@ def test_spellings():
     assert fk.get_kernel("gaussian", sigma=[1, 2]) == Gaussian(sigma=np.array([1.0, 2.0]))
     assert fk.get_kernel("rbf", gamma=[0.5, 0.125]) == Gaussian(sigma=[1.0, 2.0])
     assert repr(Gaussian(sigma=[1, 2])) == "Gaussian(sigma=[1.0, 2.0])"
-    assert Gaussian(sigma=[1, 2]).widths == (1.0, 2.0)
+    assert Gaussian(sigma=[1, 2]).widths == fk.get_kernel(Plain, length=[1.0, 2.0]).widths == (1.0, 2.0)
     assert repr(fk.on_columns("linear", "height")) == "on_columns(Linear(), ['height'])"
     assert repr(fk.on_columns("linear", [True, False, True])) == "on_columns(Linear(), [0, 2])"
     assert repr(fk.on_columns("linear", range(100))) == "on_columns(Linear(), [0, 1, 2, 3, 4, 5, ...] (100 of them))"
@@ -144,55 +130,6 @@ def test_columns_of_any_unit_are_no_reason_to_warn():
         fk.kpca(X, fk.on_columns("gaussian", [0]) + fk.get_kernel("linear"), 2)
 
 
-@pytest.mark.parametrize(
-    ("columns", "error", "text"),
-    [
-        ([], KernelParameterError, "which is no column; give either whole numbers"),
-        ([0, 0], KernelParameterError, "columns has 0 twice; give each column once"),
-        (["a", "a"], KernelParameterError, "columns has 'a' twice"),
-        ([0, "a"], TypeError, r"is \[0, 'a'\]; give either whole numbers of columns, as in .*, or names, as in"),
-        ([1.5], TypeError, "give either whole numbers of columns"),
-        ([[0, 1], [2]], TypeError, "give either whole numbers of columns"),
-        ({0, 1}, TypeError, "give either whole numbers of columns"),
-        ([-1], KernelParameterError, "numbers of columns begin with 0"),
-        (["a", "hight"], KernelParameterError, r"X has no column 'hight' \(did you mean 'height'\?\)"),
-        ([7], KernelParameterError, "there is no column 7, X has columns 0 to 2"),
-        ([True, False], KernelParameterError, "columns is a mask of 2 columns, and X has 3; give a"),
-    ],
-)
-def test_columns_that_are_none(columns, error, text):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(sample(50), columns=["a", "height", "c"])
-    with pytest.raises(error, match=text):
-        fk.kpca(frame, fk.on_columns("gaussian", columns), 2)
-
-
-def test_other_bad_input():
-    X = sample(50)
-    with pytest.raises(KernelParameterError, match="is taken by name, and the columns of X have none"):
-        fk.kpca(X, fk.on_columns("gaussian", "a"), 2)
-    with pytest.raises(KernelParameterError, match="these are known only with rows that have names"):
-        fk.on_columns("gaussian", "a", sigma=1.0).block(X, X)
-    widths = {f"column {i}": 1.0 for i in range(30)}
-    with pytest.raises(KernelParameterError, match="give a number, or a list of one for each column") as caught:
-        fk.kpca(X, sigma=widths)
-    assert "column 9" not in str(caught.value)  # the first few are enough
-    with pytest.raises(KernelParameterError, match="has 2 widths, and X has 3 columns; give one for each"):
-        fk.kpca(X, sigma=[1.0, 2.0])
-    with pytest.raises(KernelParameterError, match=r"sigma is -2.0; give a positive number \(number 1 of sigma\)"):
-        fk.kpca(X, sigma=[1.0, -2.0, 1.0])
-    with pytest.raises(KernelParameterError, match="sigma is empty"):
-        fk.kpca(X, sigma=[])
-    with pytest.raises(TypeError, match="two spellings of one parameter"):
-        fk.kpca(X, sigma=[1.0, 2.0, 3.0], gamma=1.0)
-    with pytest.raises(KernelParameterError, match="cannot be combined with"):
-        fk.on_columns("precomputed", [0])
-    with pytest.raises(KernelParameterError, match="there are 2 columns and 3 widths"):
-        fk.on_columns("gaussian", [0, 1], sigma=[1.0, 2.0, 3.0]) and ColumnKernel(
-            kernel=Gaussian(sigma=1.0), columns=[0, 1], widths=[1.0, 2.0, 3.0]
-        )
-
-
 class Plain(Kernel):
     api_version = 1
     translation = "kernel"
@@ -204,19 +141,61 @@ class Plain(Kernel):
         return np.exp(-cdist(X, Y) / self.length)
 
 
+def on(*columns):
+    def call():
+        frame = pytest.importorskip("pandas").DataFrame(sample(50), columns=["a", "height", "c"])
+        fk.kpca(frame, fk.on_columns("gaussian", *columns), 2)
+
+    return call
+
+
+def fit(**parameters):
+    return lambda: fk.kpca(sample(50), **parameters)
+
+
+def plain(**parameters):
+    return lambda: fk.get_kernel(Plain, **parameters)
+
+
+WRONG, NAMED = KernelParameterError, {f"column {i}": 1.0 for i in range(30)}
+
+
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("call", "error", "text"),
     [
-        ({"length": -1.0}, "Plain: length is -1.0; give a positive number, or one for each column"),
-        ({"length": 0}, "Plain: length is 0; give"),
-        ({"length": "0.5;1"}, "Plain: length is '0.5;1'; give"),
-        ({"length": True}, "Plain: length is True; give"),
-        ({"length": np.inf}, "Plain: length is inf; give"),
-        ({"length": [0.5, -1.0]}, r"Plain: length is -1.0; .* \(number 1 of length\)"),
-        ({"gamma": np.inf}, r"Plain: length is 0.0 \(from gamma\); give"),
+        (on([]), WRONG, "which is no column; give either whole numbers"),
+        (on([0, 0]), WRONG, "columns has 0 twice; give each column once"),
+        (on(["a", "a"]), WRONG, "columns has 'a' twice"),
+        (on([0, "a"]), TypeError, r"is \[0, 'a'\]; give either whole numbers of columns, as in .*, or names, as in"),
+        *((on(x), TypeError, "give either whole numbers of columns") for x in ([1.5], [[0, 1], [2]], {0, 1})),
+        (on([-1]), WRONG, "numbers of columns begin with 0"),
+        (on(["a", "hight"]), WRONG, r"X has no column 'hight' \(did you mean 'height'\?\)"),
+        (on([7]), WRONG, "there is no column 7, X has columns 0 to 2"),
+        (on([True, False]), WRONG, "columns is a mask of 2 columns, and X has 3; give a"),
+        (fit(kernel=fk.on_columns("gaussian", "a")), WRONG, "is taken by name, and the columns of X have none"),
+        (
+            lambda: fk.on_columns("gaussian", "a", sigma=1.0).block(sample(), sample()),
+            WRONG,
+            "these are known only with rows that have names",
+        ),
+        # the first few are enough
+        (fit(sigma=NAMED), WRONG, "^(?!.*column 9).*give a number, or a list of one for each column"),
+        (fit(sigma=[1.0, 2.0]), WRONG, "has 2 widths, and X has 3 columns; give one for each"),
+        (fit(sigma=[1.0, -2.0, 1.0]), WRONG, r"sigma is -2.0; give a positive number \(number 1 of sigma\)"),
+        (fit(sigma=[]), WRONG, "sigma is empty"),
+        (fit(sigma=[1.0, 2.0, 3.0], gamma=1.0), TypeError, "two spellings of one parameter"),
+        (lambda: fk.on_columns("precomputed", [0]), WRONG, "cannot be combined with"),
+        (
+            lambda: ColumnKernel(kernel=Gaussian(sigma=1.0), columns=[0, 1], widths=[1.0, 2.0, 3.0]),
+            WRONG,
+            "there are 2 columns and 3 widths",
+        ),
+        (plain(length=-1.0), WRONG, "Plain: length is -1.0; give a positive number, or one for each column"),
+        *((plain(length=x), WRONG, f"Plain: length is {x!r}; give") for x in (0, "0.5;1", True, np.inf)),
+        (plain(length=[0.5, -1.0]), WRONG, r"Plain: length is -1.0; .* \(number 1 of length\)"),
+        (plain(gamma=np.inf), WRONG, r"Plain: length is 0.0 \(from gamma\); give"),
     ],
 )
-def test_a_width_is_a_positive_number(given, text):
-    with pytest.raises(KernelParameterError, match=text):
-        fk.get_kernel(Plain, **given)
-    assert fk.get_kernel(Plain, length=[0.5, 2.0]).widths == (0.5, 2.0)
+def test_columns_and_widths_that_are_none(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

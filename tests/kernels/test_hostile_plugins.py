@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import subprocess
 import sys
 import textwrap
 import threading
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 import fake_plugins
 import numpy as np
 import pytest
+from child import child
 from fake_plugins import SCALED, source
 
 import fastkpca as fk
@@ -44,7 +44,7 @@ def lies(body: str, *words: str, use: str = "kpca") -> Case:
     return Case(source("Bad", body), words, None, use, KernelContractError)
 
 
-def fails(body: str, cause: type[BaseException], *words: str, use: str = "kpca") -> Case:
+def raises(body: str, cause: type[BaseException], *words: str, use: str = "kpca") -> Case:
     """A kernel whose own code raises."""
     return Case(source("Bad", body), words, cause, use)
 
@@ -78,7 +78,7 @@ CASES = {
     "constructor raises": broken(
         source("Bad", "def check(self): 1 / 0"), r"Bad\(sigma\) raised ZeroDivisionError", cause=ZeroDivisionError
     ),
-    "wrong signature": fails("def block(self, X): return X", TypeError, BLOCK, "TypeError"),
+    "wrong signature": raises("def block(self, X): return X", TypeError, BLOCK, "TypeError"),
     "a kernel of two points": lies(
         "def block(self, x, y): return float(np.exp(-np.sum(x * y)))", BLOCK, "float64 values|returned shape"
     ),
@@ -127,10 +127,10 @@ CASES = {
         "translation = 'kernel', and that does not hold",
     ),
     "impossible translation": lies("translation = 'yes'", "translation is 'yes'"),
-    "writes into its input": fails(
+    "writes into its input": raises(
         "def block(self, X, Y):\n    X -= 1\n    return super().block(X, Y)", ValueError, BLOCK, "read-only"
     ),
-    "raises halfway": fails(
+    "raises halfway": raises(
         """
         calls = []
         def block(self, X, Y):
@@ -143,8 +143,8 @@ CASES = {
         BLOCK,
         "RuntimeError: the licence has expired",
     ),
-    "exits": fails("def block(self, X, Y): raise SystemExit(3)", SystemExit, BLOCK, "SystemExit"),
-    "resolve raises": fails("def resolve(self, data): return data.nothing", AttributeError, r"Bad\.resolve raised"),
+    "exits": raises("def block(self, X, Y): raise SystemExit(3)", SystemExit, BLOCK, "SystemExit"),
+    "resolve raises": raises("def resolve(self, data): return data.nothing", AttributeError, r"Bad\.resolve raised"),
     "resolve forgets to return": lies(
         "def resolve(self, data): pass", r"Bad\.resolve returned None", "a kernel is due"
     ),
@@ -154,7 +154,7 @@ CASES = {
         "sequence of Offer",
         use="features",
     ),
-    "offers raise halfway": fails(
+    "offers raise halfway": raises(
         """
         def feature_maps(self, data, tol, max_features):
             yield Offer("own", Cost(5), print)
@@ -165,7 +165,7 @@ CASES = {
         "TypeError: object of type 'int' has no len",
         use="features",
     ),
-    "map cannot be built": fails(
+    "map cannot be built": raises(
         "def feature_maps(self, *a): return [Offer('good', Cost(5), lambda sample: 1 / 0)]",
         ZeroDivisionError,
         r"Bad\.feature_maps\(\)\['good'\]\.build",
@@ -191,7 +191,7 @@ CASES = {
         "def matmat(self, U): return super().matmat(U) * np.nan",
         r"Wrong\.matmat .* returned nan \(first at row 0, column 0\)",
     ),
-    "not thread-safe, fails when it notices": fails(
+    "not thread-safe, fails when it notices": raises(
         """
         busy = threading.Lock()
         def block(self, X, Y):
@@ -338,10 +338,8 @@ main(["kernels"])
 assert not [m for m in sys.modules if "poison" in m]
 main(["kernels", "--load"])
 """
-    done = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True)
-    line = [line for line in done.stdout.splitlines() if line.startswith("poison")][-1]
-    assert "failed" in line and "RuntimeError: imported" in line
-    assert "gaussian" in done.stdout
+    words = " ".join(child(code))
+    assert "failed" in words and "RuntimeError: imported" in words and "gaussian" in words
 
 
 # Methods ----------------------------------------------------------------------------------------------------------
@@ -393,35 +391,29 @@ def test_a_session_kernel_keeps_the_type_of_its_own_errors():
     assert threading.active_count() < 50
 
 
-@pytest.mark.parametrize("method", ["check", "value_bound", "block", "resolve", "entry_error", "unbound"])
-def test_every_error_of_an_unregistered_kernel_names_it(method):
+def fails(*_):
+    raise ZeroDivisionError("nothing")
+
+
+@pytest.mark.parametrize("name", ["check", "value_bound", "block", "resolve", "entry_error", "unbound"])
+def test_every_error_of_an_unregistered_kernel_names_it(name):
     class Mine(Kernel):
         positive_semidefinite = True
 
         def block(self, X, Y):
             return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2))
 
-    def fails(*_):
-        raise ZeroDivisionError("nothing")
-
-    setattr(Mine, method, fails)
+    setattr(Mine, name, fails)
     with pytest.raises(ZeroDivisionError, match="nothing") as caught:
-        fk.kpca(X, Mine if method == "check" else Mine() * fk.get_kernel("gaussian", sigma=1.0), 2)
+        fk.kpca(X, Mine if name == "check" else Mine() * fk.get_kernel("gaussian", sigma=1.0), 2)
     assert "Mine" in "".join(caught.value.__notes__)
 
 
 @pytest.mark.parametrize("name", ["diagonal", "positive_semidefinite", "translation", "thread_safe"])
 def test_every_error_of_an_object_names_it(name):
-    class Mine:
-        def block(self, X, Y):
-            return X @ Y.T
-
-    def fails(_):
-        raise ZeroDivisionError("nothing")
-
-    setattr(Mine, name, property(fails))
+    mine = type("Mine", (), {"block": lambda self, X, Y: X @ Y.T, name: property(fails)})
     with pytest.raises(ZeroDivisionError, match="nothing") as caught:
-        fk.kpca(X, Mine(), 2)
+        fk.kpca(X, mine(), 2)
     assert f"Mine.{name}" in "".join(caught.value.__notes__)
 
 

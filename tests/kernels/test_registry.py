@@ -8,7 +8,6 @@ import sys
 import tomllib
 from functools import partial
 from importlib import metadata
-from pathlib import Path
 
 import entrypoints
 import numpy as np
@@ -24,24 +23,6 @@ from fastkpca.kernels.registry import BUILTINS, GROUP, KERNELS, KernelEntry
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((7, 3)), RNG.standard_normal((4, 3))
-
-
-class FakeDistribution(metadata.Distribution):
-    """A distribution that is nowhere on disk."""
-
-    def __init__(self, name, version="1.0", summary=""):
-        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: {summary}\n"
-
-    def read_text(self, filename):
-        return self._text if filename == "METADATA" else None
-
-    def locate_file(self, path):
-        return Path("/nowhere") / path
-
-
-def point(name, value, distribution="acme", version="1.0", summary=""):
-    entry = metadata.EntryPoint(name, value, GROUP)
-    return entry._for(FakeDistribution(distribution, version, summary))
 
 
 def test_an_entry_point_may_name_a_kernel_on_objects(plugins):
@@ -109,56 +90,47 @@ def test_parameters_reach_the_kernel():
         get_kernel("gaussian", sigma=-1.0)
 
 
-# Pure functions over entry points -------------------------------------------------------------------------------
+# Distributions that claim names ---------------------------------------------------------------------------------
 
 
-def test_reading_is_sorted_and_says_where_from():
-    points = [
-        point("matern", "z:M", "zeta", "2.1", "Zeta's kernels"),
-        point("wave", "a:W"),
-        point("matern", "a:M", "acme"),
-        point("wave", "a:W"),  # the same distribution twice on the path
-        point("gaussian", "fastkpca.kernels.gaussian:Gaussian", "fastkpca", "0.1.0"),
-    ]
-    entries, problems = KERNELS.read(points)
-    assert [(e.name, e.distribution, e.version) for e in entries] == [
-        ("matern", "acme", "1.0"),
-        ("matern", "zeta", "2.1"),
-        ("wave", "acme", "1.0"),
-    ]
-    assert entries[1].summary == "Zeta's kernels"
-    assert problems == ()
-    assert KERNELS.read(points[::-1]) == (entries, problems)
+@pytest.fixture
+def two(plugins):
+    """Distributions that both claim the name "wide"."""
+    plugins("Zeta.Kernels", {"wide": "zeta_wide:Product"}, {"zeta_wide": SCALED}, "2.1", summary="Zeta's kernels")
+    plugins("acme", dict.fromkeys(("wide", "wave"), "acme_wide:Product"), {"acme_wide": SCALED})
 
 
-def test_broken_metadata_of_another_distribution():
-    class Broken(FakeDistribution):
-        def read_text(self, filename):
-            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "broken")
-
-    broken = metadata.EntryPoint("wave", "a:W", GROUP)._for(Broken("broken"))
-    bare = metadata.EntryPoint("bare", "a:B", GROUP)  # no distribution at all
-    entries, _ = KERNELS.read([broken, bare])
-    assert [(e.name, e.distribution) for e in entries] == [("bare", "unknown"), ("wave", "unknown")]
-
-
-PLUGINS = (
-    KernelEntry("matern", "a:M", "acme", "1.0"),
-    KernelEntry("matern", "z:M", "Zeta.Kernels", "2.1"),
-    KernelEntry("wave", "a:W", "acme", "1.0"),
-)
-
-
-def test_two_distributions_with_one_name():
-    with pytest.raises(
-        PluginError, match=r"'matern' is claimed by 2 distributions: acme 1.0 \(a:M\), Zeta.Kernels 2.1 \(z:M\)"
-    ) as e:
-        KERNELS.find("matern", PLUGINS, {})
-    assert "'acme:matern' or 'Zeta.Kernels:matern'" in str(e.value)
-    assert KERNELS.find("acme:matern", PLUGINS, {}) is PLUGINS[0]
+def test_two_distributions_with_one_name(two, tmp_path):
+    known = [(e.distribution, e.version, e.summary) for e in list_kernels() if e.name.endswith("wide")]
+    assert known == [("acme", "1.0", ""), ("Zeta.Kernels", "2.1", "Zeta's kernels")]
+    both = r"acme 1.0 \(acme_wide:Product\), Zeta.Kernels 2.1 \(zeta_wide:Product\)"
+    with pytest.raises(PluginError, match=rf"'wide' is claimed by 2 distributions: {both}") as e:
+        get_kernel("wide")
+    assert "'acme:wide' or 'Zeta.Kernels:wide'" in str(e.value)
     for spelling in ("Zeta.Kernels", "zeta-kernels", "ZETA_KERNELS"):  # PEP 503
-        assert KERNELS.find(f"{spelling}:matern", PLUGINS, {}) is PLUGINS[1]
-    assert KERNELS.find("wave", PLUGINS, {}) is PLUGINS[2]
+        assert type(get_kernel(f"{spelling}:wide")).__module__ == "zeta_wide"
+    assert type(get_kernel("acme:wide")) is type(get_kernel("wave"))
+    (tmp_path / "acme-1.0.dist-info" / "METADATA").write_bytes(b"\xff")
+    KERNELS.scanned.clear()
+    assert next(e.distribution for e in list_kernels() if e.name == "wave") == "unknown"
+
+
+@pytest.mark.parametrize(
+    "name, near",
+    [("gausian", "gaussian"), ("Gaussian", "gaussian"), ("RBF", "rbf"), ("wawe", "wave"), ("polinomial", "polynomial")]
+    + [("acme:wid", "acme:wide"), ("acne:wave", "acme:wave"), ("fastkpca:gausian", "gaussian")],
+)
+def test_unknown_names_get_near_matches(two, name, near):
+    with pytest.raises(UnknownKernelError, match=r"fastkpca\.list_kernels\(\) lists every name") as caught:
+        get_kernel(name)
+    assert repr(name) in str(caught.value) and repr(near) in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["", "not a module", "module", "a:b:c", "os.path:nothing"])
+def test_malformed_entry_points(plugins, value):
+    plugins("acme", {"wave": value})
+    with pytest.raises(PluginError, match=r"kernel 'wave' of distribution acme 1\.0"):
+        get_kernel("wave")
 
 
 def test_one_distribution_with_one_name_twice():
@@ -166,18 +138,6 @@ def test_one_distribution_with_one_name_twice():
     for name in ("wave", "acme:wave"):
         with pytest.raises(PluginError, match=r"'wave' is claimed by 1 .* \(a:W\), acme 1.0 \(a:V\); its authors"):
             KERNELS.find(name, twice, {})
-
-
-@pytest.mark.parametrize(
-    "name, near",
-    [("gausian", "gaussian"), ("Gaussian", "gaussian"), ("RBF", "rbf"), ("wawe", "wave"), ("polinomial", "polynomial")]
-    + [("acme:mattern", "acme:matern"), ("acne:wave", "acme:wave"), ("fastkpca:gausian", "gaussian")],
-)
-def test_unknown_names_get_near_matches(name, near):
-    with pytest.raises(UnknownKernelError, match=r"fastkpca\.list_kernels\(\) lists every name") as caught:
-        KERNELS.find(name, PLUGINS, {})
-    assert repr(name) in str(caught.value)
-    assert repr(near) in str(caught.value)
 
 
 # Plugins on sys.path --------------------------------------------------------------------------------------------
@@ -218,12 +178,6 @@ def test_reserved_claim_warns_and_is_ignored(plugins):
     assert type(get_kernel("rbf")).__module__ == "fastkpca.kernels.gaussian"
     with pytest.raises(UnknownKernelError, match="'rbf' is reserved"), pytest.warns(PluginWarning, match="ignored"):
         get_kernel("acme:rbf")
-
-
-@pytest.mark.parametrize("value", ["", "not a module", "module", "a:b:c", "os.path:nothing"])
-def test_malformed_entry_points(value):
-    with pytest.raises(PluginError, match=r"kernel 'wave' of distribution acme 1\.0"):
-        registry.KERNELS.load(KernelEntry("wave", value, "acme", "1.0"))
 
 
 # The table ------------------------------------------------------------------------------------------------------

@@ -122,43 +122,38 @@ def test_no_function_is_larger_than_its_bound(m, r):
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_moment_of_very_many_directions_is_left_to_all_features(d, monkeypatch):
     X = np.random.default_rng(0).random((50, d))
-    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.3, 1e-6).new_moments()
-    moments.update(X)
+    moments = moments_of(X, 0.3, 1e-6)
     size = moments.compressed(1).size
     for most in (size - 1, 20):
         monkeypatch.setattr(compressed, "MOST", most)
         assert moments.compressed(1) is None
 
 
-@pytest.mark.parametrize("flat", [False, True])
-def test_in_the_plane_a_moment_is_multiplied_with_and_what_proves_its_pairs_never_fails(flat, monkeypatch):
+def clusters(rng):
+    return rng.random((10, 3))[rng.integers(0, 10, 1200)] + 0.05 * rng.standard_normal((1200, 3))
+
+
+@pytest.mark.parametrize(
+    ("rows", "sigma", "tol", "c"),
+    [
+        (lambda rng: rng.random((1500, 2)), 0.12, 1e-8, 10),
+        (lambda rng: rng.random((1500, 2)), 0.06, 1e-8, 60),
+        (clusters, 0.1, 1e-7, 10),
+    ],
+    ids=["plane", "flat", "clusters"],
+)
+def test_a_moment_is_multiplied_with_in_few_directions_and_what_proves_its_pairs_never_fails(
+    rows, sigma, tol, c, monkeypatch
+):
     """On a grid, where FFTs of all features did it. With a flat spectrum the traces prove nothing: a Cholesky does."""
-    rng = np.random.default_rng(5)
-    X = rng.random((1500, 2))
-    sigma, c = (0.06, 60) if flat else (0.12, 10)
-    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, 1e-8).new_moments()
-    moments.update(X)
-    small = moments.compressed(1)
-    assert small.size < 0.6 * moments.map.n_features
+    X = rows(np.random.default_rng(5))
+    moments = moments_of(X, sigma, tol)
+    assert moments.compressed(1).size < 0.6 * moments.map.n_features
     monkeypatch.setattr(type(moments), "matmat", lambda *_: pytest.fail("all features were multiplied with"))
     pairs = leading_axes(moments, c, tol=1e-6, rank=len(X) - 1, failure=1e-6)[2]
     assert pairs.certificate.bound_kind == "guaranteed"
     exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0][:c]
     ends, beside = pairs.certificate.eigenvalue_bounds[:c], moments.residual_trace + moments.indefinite
-    assert (ends[:, 0] <= exact + beside).all() and (exact <= ends[:, 1] + beside).all()
-    assert np.ptp(ends, axis=1).max() <= 1e-6 * exact[0]
-
-
-def test_clusters_are_guaranteed():
-    rng = np.random.default_rng(0)
-    X = rng.random((10, 3))[rng.integers(0, 10, 3000)] + 0.05 * rng.standard_normal((3000, 3))
-    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.1, 1e-7).new_moments()
-    moments.update(X)
-    pairs = leading_axes(moments, 10, tol=1e-6, rank=len(X) - 1, failure=1e-6)[2]
-    assert moments.map.n_features > 20_000
-    assert pairs.certificate.bound_kind == "guaranteed"
-    exact = reference.eigh(reference.gram("gaussian", X, sigma=0.1))[0][:10]
-    ends, beside = pairs.certificate.eigenvalue_bounds[:10], moments.residual_trace + moments.indefinite
     assert (ends[:, 0] <= exact + beside).all() and (exact <= ends[:, 1] + beside).all()
     assert np.ptp(ends, axis=1).max() <= 1e-6 * exact[0]
 
@@ -173,8 +168,7 @@ def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol):
     assert (ends[:, 0] <= values[:8] + 1e-13 * len(X)).all() and (values[:8] <= ends[:, 1] + 1e-13 * len(X)).all()
     assert np.ptp(ends, axis=1).max() <= tol * values[0]
     coeff, score = np.asarray(model.coeff), np.asarray(model.score)
-    centred = reference.gram("gaussian", X, sigma=sigma)
-    centred = centred - centred.mean(axis=0) - centred.mean(axis=1)[:, None] + centred.mean()
+    centred = reference.center(reference.gram("gaussian", X, sigma=sigma))
     assert np.abs(centred @ coeff - score).max() <= 10 * np.sqrt(tol) * np.abs(score).max()
 
 

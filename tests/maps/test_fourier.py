@@ -8,21 +8,17 @@ import warnings
 import numpy as np
 import pytest
 import reference
-import scipy.linalg
 from data import look
 from reference import long_gaussian
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
-from fastkpca.fit import planning
-from fastkpca.maps import fourier, toeplitz, transforms
-from fastkpca.maps.fourier import FourierMap, fourier_offers, gaussian_fourier_map
+from fastkpca.maps import transforms
+from fastkpca.maps.fourier import fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.maps.toeplitz import ToeplitzMoments
 from fastkpca.rows.view import Rows
-from fastkpca.solve.moments import leading_pairs
-from fastkpca.solve.operators import MomentOperator
-from fastkpca.solve.task import SolverTarget
+from fastkpca.solve.moments import leading_axes
 
 
 def corners(low, high):
@@ -108,19 +104,6 @@ def test_the_formula_is_that_of_the_features():
         T = 2 * np.pi * np.outer((X[:, c] - f["centre"][0, c]) / f["period"][0, c], f["modes"][:, c])
         Phi = Phi * np.where(f["modes"][:, c] < 0, -np.sin(T), np.cos(T))
     assert np.abs(Phi - m.features(X)).max() <= 2 * m.rounding
-
-
-def test_far_rows_project_to_minus_the_mean():
-    X = np.random.default_rng(0).random((500, 2))
-    model = fk.kpca(X, "gaussian", 3, sigma=0.2, features="fourier")
-    p = model.projector
-    ghosts = X[:5] + p.map.period
-    Z = fk.kpca_project(model, np.vstack([ghosts, [[1e9, -1e9]]]))
-    assert np.allclose(Z, -(p.mean @ p.axes), atol=0, rtol=1e-12)
-    dense = fk.kpca(X, "gaussian", 3, sigma=0.2, method="dense")
-    near = np.random.default_rng(1).random((50, 2)) * 2.0 - 0.5
-    A, B = fk.kpca_project(model, near), fk.kpca_project(dense, near)
-    assert np.abs(A - B * np.sign((A * B).sum(axis=0))).max() < 2e-3 * np.abs(B).max()
 
 
 def test_moments_refuse_rows_outside_their_box():
@@ -235,94 +218,12 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share):
         assert np.sqrt((w * error.astype(float) ** 2).sum() / w.sum()) <= 50 * bound
 
 
-def certified(X, sigma, c, tol, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
-        model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=tol, features="fourier", **more)
-    values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
-    ends, k = model.eigenvalue_bounds, len(model.eigenvalues)
-    error = 1e-13 * len(X)
-    assert (ends[:, 0] <= values[:k] + error).all() and (values[:k] <= ends[:, 1] + error).all()
-    assert model.info["method"] == "features"
-    return model, values
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "sigma", "tol"),
-    [
-        (300, 1, 0.01, 1e-6),
-        (300, 1, 1.0, 1e-9),
-        (600, 2, 0.1, 1e-3),
-        (600, 2, 0.1, 1e-6),
-        (600, 2, 0.1, 1e-10),
-        (400, 2, 2.0, 1e-6),
-        (300, 3, 0.3, 1e-4),
-    ],
-)
-def test_intervals_contain_the_dense_eigenvalues(n, d, sigma, tol):
-    rng = np.random.default_rng(n + d)
-    for kind in ("uniform", "clustered", "duplicates"):
-        X = rng.random((n, d))
-        if kind == "clustered":
-            X = 0.02 * rng.standard_normal((n, d)) + rng.random((5, d))[rng.integers(5, size=n)]
-        if kind == "duplicates":
-            X = X[rng.integers(n // 4, size=n)]
-        model, values = certified(X, sigma, 6, tol)
-        width = np.ptp(model.eigenvalue_bounds, axis=1).max()
-        if model.bound_kind == "guaranteed" and tol >= 1e-9:
-            assert width <= 1.5 * tol * values[0]
-        vectors = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[1]
-        score = model.score / np.linalg.norm(model.score, axis=0)
-        for label in np.unique(model.clusters):  # angles: of each cluster's span to the true one
-            mine = np.flatnonzero(model.clusters == label)
-            if len(mine) > 1 or mine[0] + 1 == 6:
-                continue
-            sine = np.linalg.norm(score[:, mine[0]] - vectors[:, mine] @ (vectors[:, mine].T @ score[:, mine[0]]))
-            assert sine <= np.sin(min(model.angle_bounds[mine[0]], np.pi / 2)) + 1e-9
-
-
-def test_a_flat_spectrum_is_proved_or_says_probabilistic():
-    """Well separated rows: hundreds of eigenvalues near 1, none of which may be missed."""
-    X = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), axis=-1).reshape(-1, 2)
-    X = X + 0.05 * np.random.default_rng(0).standard_normal(X.shape)
-    model, values = certified(X, 0.3, 5, 1e-4)
-    assert (np.abs(model.eigenvalues - values[:5]) <= 1e-3 * values[0]).all()
-
-
-def test_fraction_all_and_many_components():
-    X = np.random.default_rng(0).random((400, 2))
-    model, values = certified(X, 0.1, 0.8, 1e-6)
-    share = np.cumsum(values) / values.sum()
-    assert share[len(model.eigenvalues) - 1] >= 0.8 > share[len(model.eigenvalues) - 2] - 1e-6
-    few = certified(X, 0.5, 20, 1e-6)[0]
-    assert len(few.eigenvalues) == 20
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        everything = fk.kpca(X[:50], "gaussian", None, sigma=0.3, features="fourier")
-    assert len(everything.eigenvalues) >= 40
-
-
 def test_results_do_not_depend_on_threads():
     X = np.random.default_rng(0).random((40000, 2))
     found = [fk.kpca(X, "gaussian", 3, sigma=0.3, features="fourier", n_threads=k) for k in (1, 2, 3)]
     for other in found[1:]:
         for name in ("eigenvalues", "eigenvalue_bounds", "score"):
             assert (getattr(found[0], name) == getattr(other, name)).all()
-
-
-def test_a_model_is_small_and_comes_back(tmp_path):
-    rng = np.random.default_rng(0)
-    sizes = []
-    for n in (2000, 20000):
-        model = fk.kpca(rng.random((n, 2)), "gaussian", 4, sigma=0.2, features="fourier", tol=1e-5)
-        path = tmp_path / f"{n}.kpca"
-        fk.save(model, path)
-        sizes.append(path.stat().st_size)
-        again = fk.load(path)
-        assert isinstance(again.projector.map, FourierMap)
-        new = rng.random((50, 2)) * 3 - 1
-        assert (fk.kpca_project(model, new) == fk.kpca_project(again, new)).all()
-    assert sizes[1] < 1.2 * sizes[0]
 
 
 def test_offers_and_the_plan():
@@ -334,58 +235,9 @@ def test_offers_and_the_plan():
     assert fourier_offers(data, 1e-6, 1e-7) == []  # too many modes
     assert fourier_offers(data, 0.05, 1e-16) == []  # below what the transforms reach
     assert fourier_offers(look(np.random.default_rng(0).random((50, 4)))[1], 0.5, 1e-3) == []
-    plan = fk.plan(X, "gaussian", 10, sigma=0.05)
-    candidate = next(x for x in plan.candidates if (x.method, x.name) == ("features", "fourier"))
-    assert candidate.memory < 8 * candidate.n_features**2 and candidate.seconds < 1
-    assert plan.name == "fourier" and isinstance(plan, planning.Plan) and len(rows) == 50000
-    moments = feature_moments(built, rows)
-    assert moments.dense() is None
-
-
-def test_leading_pairs_misses_no_eigenvalue():
-    """Clusters and repeated eigenvalues, against what is known of them; all three ways to a bound on the rest."""
-    rng = np.random.default_rng(0)
-    n = 700
-    basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    for name, values in {
-        "repeated": np.concatenate([np.full(9, 1.0), np.full(n - 9, 1e-3)]),
-        "close": np.concatenate([1 - 1e-9 * np.arange(12), np.linspace(0.1, 0, n - 12)]),
-        "flat": np.linspace(1.0, 0.5, n),
-        "steep": np.exp(-np.arange(n) * 0.3),
-    }.items():
-        A = (basis * values) @ basis.T
-        for form in (lambda A=A: A.copy(), None):
-            operator = MomentOperator(
-                lambda U, A=A: A @ U,
-                n,
-                trace=float(values.sum()),
-                norm=float(np.linalg.norm(values)) * (1 + 1e-12),
-                product_error=1e-13,
-                form=form,
-            )
-            found = leading_pairs(operator, SolverTarget(5, 1e-6, failure=1e-6))
-            ends = found.certificate.eigenvalue_bounds
-            assert (ends[:5, 0] <= values[:5]).all() and (values[:5] <= ends[:5, 1]).all(), name
-            residual = A @ found.vectors[:, :5] - found.vectors[:, :5] * found.values[:5]
-            assert np.linalg.norm(residual, 2) <= found.residual
-            assert scipy.linalg.norm(found.vectors.T @ found.vectors - np.eye(found.vectors.shape[1])) < 1e-12
-            if name != "flat" or form is not None:
-                assert np.ptp(ends[:5], axis=1).max() <= 1e-6 * values[0], name
-
-
-def test_leading_pairs_with_a_fraction_that_the_space_cannot_hold():
-    """A flat spectrum: 640 columns are not 99 percent of 1200 eigenvalues, and what they are is proved all the same."""
-    n = 1200
-    values = np.linspace(1.0, 0.9, n)
-    form = np.diag(values)
-    for formed in (form.copy, None):
-        operator = MomentOperator(
-            lambda U: values[:, None] * U, n, float(values.sum()), 1.001 * np.linalg.norm(values), 1e-13, 0.0, formed
-        )
-        found = leading_pairs(operator, SolverTarget(10, 1e-6, 0.99, failure=1e-6))
-        assert len(found.values) <= 640
-        ends = found.certificate.eigenvalue_bounds
-        assert (ends[:, 0] <= values[: len(ends)]).all() and (values[: len(ends)] <= ends[:, 1]).all()
+    chosen = fk.plan(X, "gaussian", 10, sigma=0.05).chosen
+    assert chosen.name == "fourier" and chosen.memory < 8 * chosen.n_features**2 and chosen.seconds < 1
+    assert feature_moments(built, rows).dense() is None
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -418,63 +270,8 @@ def test_where_more_columns_widen_what_the_traces_prove_the_complement_proves_it
     X[:100] = X[0]
     moments = gaussian_fourier_map(box_of(X), 1.0, 4e-6).new_moments()
     moments.update(X)
-    operator = MomentOperator(
-        moments.matmat,
-        moments.map.n_features,
-        moments.trace,
-        moments.norm,
-        moments.product_error,
-        moments.indefinite,
-        moments.form,
-    )
-    pairs = leading_pairs(operator, SolverTarget(14, 2e-5, failure=1e-6))
-    ends = pairs.certificate.eigenvalue_bounds[:14]
-    assert np.ptp(ends, axis=1).max() <= 2e-5 * pairs.values[0]
-    Phi = moments.map.features(X)
-    Phi -= Phi.mean(axis=0)
-    exact = np.linalg.eigvalsh(Phi @ Phi.T)[::-1][:14]
-    slack = 1e-12 * exact[0] + moments.indefinite
-    assert (ends[:, 0] <= exact + slack).all() and (exact <= ends[:, 1] + slack).all()
-
-
-@pytest.mark.parametrize(("d", "sigma", "c"), [(2, 1.3, 50), (3, 0.6, 5)])
-def test_an_iteration_ends_where_rounding_is_what_keeps_intervals_wide(d, sigma, c):
-    """More columns only round more."""
-    X = np.random.default_rng(0).random((4000, d))
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)
-        model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=1e-9, method="features", features="fourier")
-    exact = fk.kpca(X, "gaussian", c, sigma=sigma, tol=1e-9, method="dense").eigenvalues
-    lower, upper = model.eigenvalue_bounds.T
-    slack = 1e-12 * exact[0]
-    assert (lower <= exact + slack).all() and (exact <= upper + slack).all()
-
-
-@pytest.mark.parametrize(("spread", "formed"), [("uniform", True), ("exponential", False)])
-def test_a_flat_spectrum_on_a_line_is_left_to_lapack(spread, formed):
-    rng = np.random.default_rng(0)
-    x = rng.random(2000) if spread == "uniform" else rng.exponential(0.2, 2000)
-    asked = {"kernel": "gaussian", "sigma": 0.005, "c": 5, "tol": 1e-5, "method": "features", "features": "fourier"}
-    made = []
-
-    def dense(self):
-        made.append(whole(self))
-        return made[-1]
-
-    whole = fourier.ToeplitzMoments.dense
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)  # of so flat a spectrum the map leaves a little more
-        patch.setattr(fourier.ToeplitzMoments, "dense", dense)
-        model = fk.kpca(x[:, None], **asked)
-    assert toeplitz.DENSE < model.info["n_features"] <= toeplitz.DENSE_LINE
-    assert all((C is not None) == formed for C in made) and made
-    K = np.exp(-((x[:, None] - x) ** 2) / (2 * 0.005**2))
-    K -= K.mean(axis=0)
-    K -= K.mean(axis=1)[:, None]
-    exact = np.linalg.eigvalsh(K)[::-1][:5]
-    low, high = model.eigenvalue_bounds.T
-    assert np.all((low <= exact) & (exact <= high))
+    pairs = leading_axes(moments, 14, tol=2e-5, rank=len(X) - 1, failure=1e-6)[2]
+    assert np.ptp(pairs.certificate.eigenvalue_bounds[:14], axis=1).max() <= 2e-5 * pairs.values[0]
 
 
 def _in_a_large_box():
@@ -488,11 +285,6 @@ def test_rows_that_crowd_in_a_large_box_reach_tol():
     X = _in_a_large_box()
     model = fk.kpca(X, "gaussian", 30, sigma=4.0, tol=1e-9, features="fourier")
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-9 * model.eigenvalues[0]
-    exact = fk.kpca(X[::3], "gaussian", 30, sigma=4.0, tol=1e-9, method="dense").eigenvalues
-    third = fk.kpca(X[::3], "gaussian", 30, sigma=4.0, tol=1e-9, features="fourier")
-    lower, upper = third.eigenvalue_bounds.T
-    slack = 1e-13 * exact[0]
-    assert (lower <= exact + slack).all() and (exact <= upper + slack).all()
 
 
 @pytest.mark.parametrize("sigma", [0.04, 0.06, 0.1])

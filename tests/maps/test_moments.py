@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from instruction_sets import each_instruction_set
 
 import fastkpca as fk
 from fastkpca._core import moments, multiindex
-from fastkpca.base.lapack import largest_eigenpairs
-from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.rows.view import Rows
@@ -57,70 +53,15 @@ def test_one_pass_keeps_1e_13_of_lambda_1(name, phi, scale, order, attack):
 
 
 def test_same_bits_at_any_number_of_threads(attack):
-    X = attack.rng("threads").standard_normal((50_000, 4))
-    phi = PolynomialMap(4, 3, 1.0, 1.0)
-    one, two = (feature_moments(phi, Rows(X), n_threads=k) for k in (1, 2))
-    np.testing.assert_array_equal(one.dense(), two.dense())
-    np.testing.assert_array_equal(one.mean, two.mean)
-    U = X[:, :2].copy()
+    X = attack.rng("threads").standard_normal((30_000, 6))
+    phi = PolynomialMap(6, 3, 1.0, 1.0)
+    for quick in (False, True):
+        one, two = (feature_moments(phi, Rows(X), n_threads=k, quick=quick) for k in (1, 2))
+        np.testing.assert_array_equal(one.dense(), two.dense())
+        np.testing.assert_array_equal(one.mean, two.mean)
+    U, C = X[:, :2].copy(), np.ones((phi.n_features, 2))
     np.testing.assert_array_equal(accumulate(phi, Rows(X), U, 1), accumulate(phi, Rows(X), U, 2))
-    C = np.ones((phi.n_features, 2))
     np.testing.assert_array_equal(apply(phi, Rows(X), C, 1), apply(phi, Rows(X), C, 2))
-
-
-def test_weights_are_repeated_rows(attack):
-    rng = attack.rng("weights")
-    X = rng.standard_normal((3000, 3))
-    times = rng.integers(0, 4, len(X))
-    phi = TaylorMap(3, 1.0, 5, np.zeros(3))
-    weighted = feature_moments(phi, Rows(X), weights=times.astype(float))
-    repeated = feature_moments(phi, Rows(np.repeat(X, times, axis=0)))
-    assert weighted.count == repeated.count
-    np.testing.assert_allclose(weighted.dense(), repeated.dense(), atol=1e-12 * weighted.trace)
-    assert weighted.residual_trace == pytest.approx(repeated.residual_trace, rel=1e-12)
-    nothing = feature_moments(phi, Rows(X), weights=np.zeros(len(X)))
-    assert nothing.count == 0
-    assert nothing.trace == 0
-
-
-def test_merging_parts_is_the_whole(attack):
-    X = attack.rng("merge").standard_normal((5000, 3)) + 100.0
-    phi = PolynomialMap(3, 2, 1.0, 1.0)
-    whole = feature_moments(phi, Rows(X))
-    parts = feature_moments(phi, Rows(X[:17])).merge(feature_moments(phi, Rows(X[17:])))
-    assert parts.count == whole.count
-    np.testing.assert_allclose(parts.dense(), whole.dense(), atol=1e-12 * whole.trace)
-    empty = phi.new_moments().merge(whole)
-    np.testing.assert_array_equal(empty.dense(), whole.dense())
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("n", [40, 200, 333])
-def test_a_few_of_many_equal_eigenvalues(n, order):
-    # LAPACK's bisection by index may return none of them; overwriting goes on in the order that it works in
-    for A, top in ((np.eye(n) - 1 / n, 1.0), (np.diag(np.arange(1.0, n + 1)), float(n))):
-        for c in (1, 4, n // 3, n // 3 + 1, n - 1, n, None):
-            values, vectors = largest_eigenpairs(np.array(A, order=order), c)
-            k = n if c is None else c
-            assert values.shape == (k,) and vectors.shape == (n, k)
-            assert values[0] == pytest.approx(top, rel=1e-12) and (np.diff(values) <= 0).all()
-            np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-12 * n)
-            np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
-
-
-def test_dense_memory_is_what_the_plan_says():
-    X = np.random.default_rng(0).standard_normal((1600, 2))
-    fk.kpca(X[:50], "gaussian", 3, sigma=1.0, method="dense")
-    for c in (3, 1200):
-        tracemalloc.start()
-        model = fk.kpca(X, "gaussian", c, sigma=0.1, method="dense", n_threads=1)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        (planned,) = [x.memory for x in model.plan.candidates if x.method == "dense"]
-        assert model.n_components == c
-        tiles = 4 * 8 * 512**2
-        unseen = THREADS * A_THREAD  # buffers of BLAS and stacks are in the plan, and tracemalloc does not see them
-        assert 0.9 * (planned - unseen) < peak < planned + tiles
 
 
 isa = each_instruction_set(multiindex)
@@ -199,7 +140,7 @@ def test_quick_moments_err_by_no_more_than_they_say(name, phi, far, attack, isa)
     assert moments.residual_trace == pytest.approx(float(phi.residual(X).sum()), abs=1e-12)
 
 
-@pytest.mark.parametrize("apart", [0.0, 1e-6, 1.0])
+@pytest.mark.parametrize("apart", [0.0, 1.0])
 def test_the_error_of_quick_moments_is_that_of_tiles_and_not_of_all_rows(apart):
     """Rows that are equal, or nearly so, round alike: that is within it, too."""
     rng = np.random.default_rng(0)
@@ -244,11 +185,3 @@ def test_quick_moments_give_way_to_small_eigenvalues(attack):
     exact = fk.kpca(X, "polynomial", 12, degree=2, offset=1.0, method="features", keep_moments=True)
     np.testing.assert_array_equal(model.eigenvalues, exact.eigenvalues)
     np.testing.assert_array_equal(model.score, exact.score)
-
-
-def test_quick_moments_have_the_same_bits_at_any_number_of_threads(attack):
-    X = attack.rng("threads").random((9000, 6))
-    one, two = (fk.kpca(X, "polynomial", 5, degree=3, offset=1.0, n_threads=threads) for threads in (1, 2))
-    assert one.info["n_features"] == 84
-    for name in ("eigenvalues", "eigenvalue_bounds", "score"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

@@ -13,7 +13,7 @@ from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.choosing import Candidates, pivot_map, second_round, selected
 from fastkpca.maps.pivots import PivotMap
-from fastkpca.maps.probe import RankProbe, _largest_eigenvalue, probe_rank
+from fastkpca.maps.probe import RankProbe, probe_rank
 from fastkpca.products.rates import pivots_cost
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
@@ -22,43 +22,21 @@ U = 2.0**-53
 
 
 class Gauss(Kernel):
-    """By differences: entries good to a few ulp, so that the attack is on the map and not on the kernel."""
+    """By differences: entries good to a few ulp, so that the attack is on the map and not on the kernel.
+
+    Or off by up to ``noise``, neither symmetric nor semidefinite, as a GEMM form far out would be.
+    """
 
     positive_semidefinite = True
     translation = "kernel"
-    parameters = {"sigma": 1.0}
+    parameters = {"sigma": 1.0, "noise": 0.0}
 
     def block(self, X, Y):
-        square = np.zeros((len(X), len(Y)))
-        for j in range(X.shape[1]):
-            difference = (X[:, j, None] - Y[:, j]) / self.sigma
-            square += difference * difference
-        return np.exp(-0.5 * square)
+        square = sum(((x[:, None] - y) / self.sigma) ** 2 for x, y in zip(X.T, Y.T))
+        return np.exp(-0.5 * square) + self.noise * np.sin(1e4 * (X[:, :1] + 1.7 * Y[:, 0]))
 
     def diagonal(self, X):
-        return np.ones(len(X))
-
-
-class Laplace(Gauss):
-    def block(self, X, Y):
-        return np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2) / self.sigma)
-
-
-class Cubic(Kernel):
-    positive_semidefinite = True
-    parameters = {"offset": 1.0}
-
-    def block(self, X, Y):
-        return (X @ Y.T + self.offset) ** 3
-
-    def diagonal(self, X):
-        return ((X * X).sum(axis=1) + self.offset) ** 3
-
-
-def random_kernel(rng):
-    kind = rng.integers(3)
-    sigma = float(10.0 ** rng.uniform(-2, 2.5))
-    return (Gauss(sigma=sigma), Laplace(sigma=sigma), Cubic(offset=float(10.0 ** rng.uniform(-2, 2))))[kind]
+        return 1.0 + self.noise * np.cos(1e4 * X[:, 0])
 
 
 def entry_error(kernel, X):
@@ -92,22 +70,21 @@ def assert_certified(feature_map, X, K, error):
 
 
 def test_certificate_attacked(attack):
-    for case in range(attack.count(2000, least=40)):
+    """Errors that the kernel declares are in it; tests/attacks/attack.py has other kernels."""
+    for case in range(attack.count(2000, least=60)):
         rng = attack.rng("pivots", case)
         n, d = int(rng.integers(1, 250)), int(rng.integers(1, 6))
         X = unkind_rows(rng, n, d)
-        kernel = random_kernel(rng)
+        kernel = Gauss(sigma=float(10.0 ** rng.uniform(-2, 2.5)), noise=rng.integers(2) * 10.0 ** rng.uniform(-14, -5))
+        exact = Gauss(sigma=kernel.sigma)
+        error = entry_error(exact, X)
+        declared = kernel.noise + float(rng.integers(2) or kernel.noise > 0) * error
         tol = 10.0 ** rng.uniform(-12, -2)
-        error = entry_error(kernel, X)
-        with_error = float(rng.integers(2)) * error
-        K = kernel.block(X, X)
-        K = (K + K.T) / 2
-        feature_map = pivot_map(kernel, X, tol=tol, max_features=n, rng=rng, entry_error=with_error)
-        reached = assert_certified(feature_map, X, K, error)
+        feature_map = pivot_map(kernel, X, tol=tol, max_features=n, rng=rng, entry_error=declared)
+        reached = assert_certified(feature_map, X, exact.block(X, X), error)
         assert feature_map.n_features <= n
         # all rows were pivots or seen: tol was met but for the shift and rounding, both known
-        r = feature_map.n_features
-        floor = 40 * (r + 2) ** 2 * (U + with_error / max(float(kernel.diagonal(X).max()), 1e-300))
+        floor = 40 * (feature_map.n_features + 2) ** 2 * (U + declared)
         assert not feature_map.reached or reached <= tol + max(floor, 1e-13)
 
 
@@ -133,7 +110,7 @@ def test_tolerance_zero_stops_at_rounding(n):
 def test_rank_deficient_kernels_stop_at_their_rank():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((300, 3))
-    feature_map = pivot_map(Cubic(), X, tol=1e-11, max_features=300, rng=rng)
+    feature_map = pivot_map(get_kernel("polynomial", degree=3), X, tol=1e-11, max_features=300, rng=rng)
     assert feature_map.n_features == 20  # C(3 + 3, 3)
     distinct = pivot_map(Gauss(sigma=0.1), X[rng.integers(0, 17, 300)], tol=1e-12, max_features=300, rng=rng)
     assert distinct.n_features <= 17
@@ -211,29 +188,6 @@ def test_draws_follow_randomly_pivoted_cholesky():
     assert chi2 < 50  # 19 degrees of freedom: one in 10^4
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_second_round_finds_a_small_far_cluster(seed):
-    """60 rows of 50000 that a sample can miss: the first map misses what only they hold, the second does not."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((50000, 3))
-    X[rng.choice(50000, 60, replace=False)] = 40.0 + 8.0 * rng.random((60, 3))
-    near = X[X[:, 0] < 2.0]
-    kernel = Gauss(sigma=1.0)
-    tol = 1e-5
-    first = pivot_map(kernel, near[:4096], tol=tol, max_features=600, rng=rng, n_samples=50000)
-    assert first.reached
-    second, before = second_round(first, Rows(X), tol=tol, max_features=600, rng=rng, n_threads=2)
-    assert before == pytest.approx(60 / 50000, rel=0.05)
-    assert second.reached
-    after = sum(second.residual(part).sum() for part in np.array_split(X, 20)) / 50000
-    assert after <= tol
-    assert 0.9 * after <= second.predicted <= 3 * after
-    # and where nothing is missed, the map is returned as it is
-    same, now = second_round(second, Rows(X), tol=tol, max_features=600, rng=rng)
-    assert same is second
-    assert now == pytest.approx(after, rel=1e-6)
-
-
 def test_second_round_same_bits_at_any_number_of_threads():
     X = np.random.default_rng(5).standard_normal((9000, 2)) * 3
     first = pivot_map(
@@ -261,18 +215,6 @@ def test_features_are_column_major_and_float32_is_kept():
     assert (feature_map.residual(X.astype(np.float32)) >= 0).all()
 
 
-def test_state_restores_the_map_bit_for_bit():
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((100, 3))
-    kernel = Gauss()
-    feature_map = pivot_map(kernel, X, tol=1e-4, max_features=100, rng=rng, entry_error=1e-15)
-    header, arrays = feature_map.state()
-    again = PivotMap.from_state(kernel, header, arrays)
-    assert (again.features(X) == feature_map.features(X)).all()
-    assert (again.residual(X) == feature_map.residual(X)).all()
-    assert again.defect == feature_map.defect
-
-
 def test_probe_predicts_the_rank():
     rng = np.random.default_rng(8)
     X = rng.random((6000, 3))
@@ -288,42 +230,10 @@ def test_probe_predicts_the_rank():
     assert probe.rank(0.0) == np.inf
 
 
-class Noisy(Gauss):
-    """Off by up to ``noise`` in every value, neither symmetric nor semidefinite, as a GEMM form far out would be."""
-
-    parameters = {"sigma": 1.0, "noise": 1e-8}
-
-    def block(self, X, Y):
-        phase = 1e4 * (X[:, :1] + 1.7 * Y[:, 0])
-        return super().block(X, Y) + self.noise * np.sin(phase)
-
-    def diagonal(self, X):
-        return 1.0 + self.noise * np.cos(1e4 * X[:, 0])
-
-
-def test_declared_errors_of_the_kernel_are_in_the_certificate(attack):
-    for case in range(attack.count(500, least=20)):
-        rng = attack.rng("noisy", case)
-        n = int(rng.integers(2, 200))
-        X = unkind_rows(rng, n, 2)
-        noise = 10.0 ** rng.uniform(-14, -5)
-        sigma = float(10.0 ** rng.uniform(-1, 2))
-        feature_map = pivot_map(
-            Noisy(sigma=sigma, noise=noise),
-            X,
-            tol=10.0 ** rng.uniform(-10, -2),
-            max_features=n,
-            rng=rng,
-            entry_error=noise + 20 * U,
-        )
-        exact = Gauss(sigma=sigma)
-        assert_certified(feature_map, X, exact.block(X, X), entry_error(exact, X))
-
-
 def test_undeclared_errors_are_found_out():
     """Where the factorisation fails for the declared error, an error of the size seen is assumed, and the map works."""
     X = np.random.default_rng(9).random((150, 2))
-    feature_map = PivotMap(Noisy(sigma=3.0, noise=1e-9), X)
+    feature_map = PivotMap(Gauss(sigma=3.0, noise=1e-9), X)
     assert 1e-11 < feature_map.entry_error < 1e-8
     assert feature_map.defect > 1e-11
     Phi = feature_map.features(X)
@@ -340,29 +250,22 @@ def test_a_rank_that_nothing_could_hold_has_a_cost_without_overflow():
     assert cost.n_features == 2**31 - 1 and cost.setup_flops == np.inf
 
 
-def test_choosing_pivots_costs_more_than_the_features_of_the_candidates():
-    """Whose kernel values and triangular solves are a part of it, in the same count."""
-    for rank in (50, 600):
-        cost = pivots_cost(rank, 30.0, 1e-3, candidates=2000)
-        assert cost.setup_flops > 2000 * cost.row_flops
-
-
 @pytest.mark.parametrize("d", [3, 8])
 def test_a_probe_tells_what_more_pivots_leave_of_other_rows(d):
     """Trace, and largest eigenvalue, of what is left of rows that the pivots were not chosen from."""
-    kernel, X = get_kernel("gaussian", sigma=np.sqrt(d)), np.random.default_rng(0).standard_normal((12_000, d))
+    kernel, X = get_kernel("gaussian", sigma=np.sqrt(d)), np.random.default_rng(0).standard_normal((6000, d))
     summary = summarize(Rows(X), shift=True, randomness=Randomness(1))[1]
     probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), beside=True)
     rank = np.array([400])
     chosen = pivot_map(
         kernel, summary.sample, tol=0.0, max_features=int(rank[0]), rng=np.random.default_rng(2), n_samples=len(X)
     )
-    left = chosen.residual(X[:6000] - summary.shift)
+    left = chosen.residual(X - summary.shift)
     assert probe.residual_beside(rank)[0] == pytest.approx(left.mean(), rel=0.35)
-    P = X[:3000] - summary.shift
+    P = X[:1500] - summary.shift
     Phi, r = chosen.features(P), chosen.residual(P)
     share = np.linalg.eigvalsh(kernel.block(P, P) - Phi @ Phi.T)[-1] / r.sum()
-    assert probe.largest_share(rank, np.array([3000]))[0] == pytest.approx(share, rel=0.5)
+    assert probe.largest_share(rank, np.array([1500]))[0] == pytest.approx(share, rel=0.5)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-4])
@@ -413,17 +316,6 @@ def test_pivots_stay_rows_where_means_are_no_better(kernel):
         for means in (False, True)
     )
     assert np.array_equal(plain.pivots, moved.pivots)
-
-
-@pytest.mark.parametrize("fall", [0.0, 0.5, 2.0])
-@pytest.mark.parametrize("n", [20, 32, 300])
-def test_largest_eigenvalue_of_what_pivots_leave_is_found_from_below(n, fall):
-    rng = np.random.default_rng(n)
-    F = rng.standard_normal((n, 3 * n)) * np.arange(1.0, 3 * n + 1) ** -fall
-    G = F @ F.T
-    exact = np.linalg.eigvalsh(G)[-1]
-    assert 0.98 * exact <= _largest_eigenvalue(G) <= (1 + 1e-12) * exact
-    assert _largest_eigenvalue(np.eye(n)) == pytest.approx(1.0)
 
 
 def test_the_plan_knows_below_which_residual_more_pivots_only_round_more():

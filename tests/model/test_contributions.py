@@ -131,21 +131,6 @@ def test_rows_of_weight_zero_do_not_widen_the_range():
     np.testing.assert_allclose(found.contributions, plain.contributions, rtol=1e-6, atol=1e-9)
 
 
-def test_what_cannot_be_told_is_refused():
-    X = rows(60, 0)
-    with pytest.raises(ValueError, match="moves values of columns"):
-        fk.kpca_contributions(fk.kpca(X @ X.T, "precomputed", 2), np.ones((1, 60)))
-    model = fk.kpca(X / X.std(axis=0), "polynomial", 2, degree=2, method="features", features="monomial")
-    with pytest.raises(ValueError, match="needs the range of each column, .* give train="):
-        fk.kpca_contributions(model, X[:1])
-    with pytest.raises(ValueError, match="statistic is 'q'"):
-        fk.kpca_contributions(model, X[:1], statistic="q")
-    with pytest.raises(ValueError, match=r"train has 2 columns, the model was fitted on 12"):
-        fk.kpca_contributions(model, X[:1], train=np.ones((3, 2)))
-    with pytest.raises(ValueError, match="one row; give at least two .*kpca_contributions says"):
-        fk.kpca_importance(model, X[:1])
-
-
 def test_no_column_is_blamed_where_none_alone_helps():
     X = rows(60, 0)
     model = fk.kpca(X, "gaussian", 5, standardize=True)

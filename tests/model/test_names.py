@@ -97,8 +97,8 @@ def test_parameters_of_other_libraries():
 def test_a_model_shows_itself_in_a_notebook(model):
     shown = model._repr_html_()
     assert shown.startswith("<table>") and "Gaussian(sigma=2.0)" in shown and "and 2 more" in shown
-    assert shown.count("<tr>") == 4 + 1 + 10 + 1 and f"{model.eigenvalues[0]:.6g}" in shown
-    assert len(minidom.parseString(shown).getElementsByTagName("tr")) == 16
+    assert shown.count("<tr>") == 7 + 1 + 10 + 1 and f"{model.eigenvalues[0]:.6g}" in shown
+    assert len(minidom.parseString(shown).getElementsByTagName("tr")) == 19
 
 
 def test_importance_shows_itself_as_a_table():

@@ -129,13 +129,6 @@ def test_denoising_elsewhere():
         found = fk.kpca_denoise(single, far)
     assert np.isfinite(found).all() and np.abs(found).max() < 10
     assert np.linalg.norm(found[2] - [1, 0, 0.3]) < 0.3
-    K = X @ X.T
-    with pytest.raises(ValueError, match="precomputed"):
-        fk.kpca_denoise(fk.kpca(K, "precomputed", 2, method="dense"), K)
-    with pytest.raises(ValueError, match="columns"):
-        fk.kpca_denoise(single, X[:, :2])
-    with pytest.raises(TypeError, match="give what kpca"):
-        fk.kpca_denoise(X, X)
 
 
 @pytest.mark.parametrize("route", [{"method": "dense"}, {"method": "features"}, {"features": "pivots"}], ids=str)
@@ -268,8 +261,6 @@ def test_scores_and_rows_of_any_size():
     for size in (1e-320, 1e306):  # sums of the rows, and of their squares, are beyond the range
         plain, found = (fk.kpca_preimage(table, table.score, train=f * X) for f in (1.0, size))
         np.testing.assert_allclose(found / size, plain, rtol=1e-3, atol=1e-2)
-    with pytest.raises(ValueError, match="the projection is not finite in float64"):
-        fk.kpca_denoise(fit(X, "polynomial", 1, degree=7, features="pivots"), [[1e54] * 3])
 
 
 def test_ridge_smooths_noise_that_scores_do_not_hold():
@@ -281,12 +272,6 @@ def test_ridge_smooths_noise_that_scores_do_not_hold():
     assert np.abs(found - X).mean() < 0.4 * np.abs(noisy - X).mean()
     rough = fk.kpca_preimage(model, model.score, train=noisy, alpha=1e-12)
     assert np.abs(rough - X).mean() > np.abs(found - X).mean()
-    with pytest.raises(ValueError, match="999 rows"):
-        fk.kpca_preimage(model, model.score, train=noisy[1:])
-    with pytest.raises(ValueError, match="its kernel is on a matrix or on objects"):
-        fk.kpca_preimage(model, model.score)
-    with pytest.raises(ValueError, match="precomputed"):
-        fk.kpca_preimage(model, model.score, method="gradient", train=noisy)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
@@ -363,39 +348,3 @@ def test_threads_types_files_and_inputs(route, tmp_path):
     found = fk.kpca_preimage(single, Z32, start=X, **how)
     assert Z32.dtype == found.dtype == np.float32 and np.abs(found - one).max() < 2e-3
     assert fk.kpca_preimage(single, Z, **how).dtype == np.float64
-
-
-def test_bad_input():
-    X = curve(60)
-    model = fit(X, "gaussian", 3, sigma=0.8, method="dense")
-    with pytest.raises(TypeError, match="give what kpca"):
-        fk.kpca_preimage(None, model.score)
-    with pytest.raises(ValueError, match="Z has 2 columns, and the model has 3 components"):
-        fk.kpca_preimage(model, model.score[:, :2])
-    with pytest.raises(ValueError, match="Z contains NaN"):
-        fk.kpca_preimage(model, np.full((2, 3), np.nan))
-    with pytest.raises(ValueError, match="start has 59 rows and Z has 60"):
-        fk.kpca_preimage(model, model.score, start=X[1:])
-    with pytest.raises(ValueError, match="columns"):
-        fk.kpca_preimage(model, model.score, start=X[:, :2])
-    for alpha in (0, -1, True, "a", np.inf, np.nan):
-        with pytest.raises(ValueError, match="alpha"):
-            fk.kpca_preimage(model, model.score, alpha=alpha)
-    with pytest.raises(ValueError, match="'ridge'"):
-        fk.kpca_preimage(model, model.score, method="linear")
-    with pytest.raises(ValueError, match="method"):
-        fk.kpca_preimage(model, model.score, method="newton")
-    other = fit(X, "polynomial", 3, degree=2, features="monomial")
-    with pytest.raises(ValueError, match="'ridge' or 'gradient'"):
-        fk.kpca_preimage(other, other.score, method="fixed-point")
-    with pytest.raises(ValueError, match="give train="):
-        fk.kpca_preimage(other, other.score)
-    with pytest.raises(ValueError, match="give train="):
-        fk.kpca_preimage(other, other.score, method="ridge")
-    assert np.isfinite(fk.kpca_preimage(other, other.score, train=X)).all()
-    with pytest.raises(ValueError, match="the projection is not finite in float64"):
-        fk.kpca_denoise(fit(X, "polynomial", 1, degree=7, features="pivots"), [[1e54] * 3])
-    table = fk.kpca(X @ X.T, "precomputed", 2)
-    for size in (1e-320, 1e306):  # sums of the rows, and of their squares, are beyond the range
-        plain, found = (fk.kpca_preimage(table, table.score, train=f * X) for f in (1.0, size))
-        np.testing.assert_allclose(found / size, plain, rtol=1e-3, atol=1e-2)

@@ -157,31 +157,9 @@ def test_all_components_leave_no_share():
     assert (np.diff(sure.latent_interval) > 0).all() and (sure.latent_interval > 0).all()
 
 
-def test_what_cannot_be_told_is_refused_in_words():
-    X = rows()
-    model = fk.kpca(X, "polynomial", 2)
-    with pytest.raises(ValueError, match="holds no training rows"):
-        fk.kpca_uncertainty(model)
-    with pytest.raises(ValueError, match="counts 199 rows, and the model was made of 200"):
-        fk.kpca_uncertainty(model, X[:-1])
-    with pytest.raises(ValueError, match="give the rows that it was fitted on"):
-        fk.kpca_uncertainty(model, rows(seed=1))
-    with pytest.raises(ValueError, match="not positive semidefinite"):
-        fk.kpca_uncertainty(fk.kpca(X, "tanh", 2, scale=0.1), X)
-    with pytest.raises(ValueError, match="rows of coordinates"):
-        fk.kpca_uncertainty(fk.kpca(X @ X.T, "precomputed", 2))
-    with pytest.raises(ValueError, match="too few for a bootstrap"):
-        fk.kpca_uncertainty(fk.kpca(X[:10], "linear", 2), X[:10])
-    with pytest.raises(ValueError, match="the model has 2"):
-        fk.kpca_uncertainty(model, X, n_components=3)
-    with pytest.raises(ValueError, match="40 rows tell of 10 at most"):
-        fk.kpca_uncertainty(fk.kpca(X[:40], "gaussian", 12, sigma=3.0), X[:40], n_components=12)
-    assert len(fk.kpca_uncertainty(fk.kpca(X[:40], "gaussian", 12, sigma=3.0), X[:40], n_bootstrap=100).latent) == 10
-    with pytest.raises(ValueError, match="level"):
-        fk.kpca_uncertainty(model, X, level=95)
-    weights = np.full(200, 1e9)
-    with pytest.raises(ValueError, match="too many copies"):
-        fk.kpca_uncertainty(fk.kpca(X, "linear", 2, sample_weight=weights), X, sample_weight=weights)
+def test_few_rows_tell_of_few_components():
+    X = rows(40)
+    assert len(fk.kpca_uncertainty(fk.kpca(X, "gaussian", 12, sigma=3.0), X, n_bootstrap=100).latent) == 10
 
 
 def test_rows_with_nothing_in_common_have_equal_eigenvalues():

@@ -24,6 +24,7 @@ FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 METHODS_PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 PACKAGES = ("kernel_pure", "kernel_cython", "method_pure")
 NAMES = {"cauchy": "fastkpca-example-pure", "sum_of_minima": "fastkpca-example-cython"}
+NAMES |= {"kernel_herding": "fastkpca-example-method"}
 
 
 built = pytest.mark.slow  # needs the packages of the examples built and installed
@@ -67,40 +68,19 @@ def run(tmp_path_factory):
 
 
 @built
-def test_both_are_found_without_being_imported(run):
+def test_they_are_found_without_being_imported(run):
+    """Also by an independent reader."""
     code = """
         import json, sys
+        import entrypoints
         import fastkpca as fk
-        found = {entry.name: entry.distribution for entry in fk.list_kernels()}
-        assert not {"kernel_pure", "kernel_cython"} & set(sys.modules)
+        found = {entry.name: entry.distribution for entry in (*fk.list_kernels(), *fk.list_methods())}
+        groups = [entrypoints.get_group_all(f"fastkpca.{group}") for group in ("kernels", "methods")]
+        assert {entry.name for group in groups for entry in group} == set(found), found
+        assert not {"kernel_pure", "kernel_cython", "method_pure"} & set(sys.modules)
         print(json.dumps(found))
     """
     assert NAMES.items() <= json.loads(run("-c", textwrap.dedent(code))).items()
-
-
-@built
-def test_the_method_is_found_without_being_imported(run):
-    code = """
-        import json, sys
-        import fastkpca as fk
-        found = {entry.name: entry.distribution for entry in fk.list_methods()}
-        assert "method_pure" not in sys.modules
-        print(json.dumps(found))
-    """
-    assert json.loads(run("-c", textwrap.dedent(code)))["kernel_herding"] == "fastkpca-example-method"
-
-
-@built
-def test_an_independent_reader_sees_the_same_names(run):
-    code = """
-        import entrypoints
-        import fastkpca as fk
-        theirs = sorted(entry.name for entry in entrypoints.get_group_all("fastkpca.kernels"))
-        ours = sorted(entry.name for entry in fk.list_kernels())
-        assert theirs == ours, (theirs, ours)
-        assert {"cauchy", "sum_of_minima"} <= set(theirs)
-    """
-    run("-c", textwrap.dedent(code))
 
 
 @built

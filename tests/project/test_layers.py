@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
-import textwrap
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from child import child
 from places import ROOT
 
 PACKAGE = ROOT / "fastkpca"
@@ -54,6 +53,7 @@ def room(module: str) -> str:
     return module.split(".")[0]
 
 
+@cache
 def imports_of(path: Path, package: Path = PACKAGE) -> tuple[set[str], set[str]]:
     """(modules of the package, top-level names of others) that a source imports, wherever in it."""
 
@@ -170,4 +170,4 @@ def test_import_brings_nothing_optional():
         slow = {"scipy." + name for name in ("stats", "spatial", "fft", "optimize", "ndimage", "interpolate")}
         assert not slow & set(sys.modules), slow & set(sys.modules)
     """
-    subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)
+    child(code)

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import fastkpca as fk
-from fastkpca.errors import ModelFileError
 from fastkpca.rows.columns import check_names, column_names
 
 X = np.random.default_rng(0).standard_normal((80, 3))
@@ -78,13 +77,6 @@ def test_many_names_are_cut_short():
     names = tuple(f"x{i}" for i in range(40))
     with pytest.raises(ValueError, match="lacks 'x0', 'x1', 'x2', 'x3', 'x4' and 35 more and has 'y0'"):
         check_names(names, pd.DataFrame(np.zeros((1, 40)), columns=[f"y{i}" for i in range(40)]))
-
-
-@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", 3], "abc", [["a"], "b", "c"]])
-def test_names_of_a_file_are_checked(model, names):
-    header, arrays = model.state()
-    with pytest.raises(ModelFileError):
-        fk.KPCAModel.from_state(header | {"feature_names": names}, arrays)
 
 
 def test_a_frame_without_a_column_and_one_with_words_name_all_of_them(model):

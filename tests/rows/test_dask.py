@@ -239,7 +239,6 @@ class Killer(distributed.SchedulerPlugin):
     ("stage", "finish", "name"),
     [
         ("summary", "memory", "monomial"),
-        ("radius", "processing", "taylor"),
         ("moments-sum", "processing", "fourier"),
         ("sample", "memory", "pivots"),
         ("product", "memory", "krylov"),

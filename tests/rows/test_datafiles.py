@@ -49,7 +49,11 @@ def in_this_process(monkeypatch):
     """The reader of .mat files without a process of its own, which takes a second to import scipy.io; tests of damaged
     files, below, have that process."""
 
-    def run(command, **_):
+    real = subprocess.run
+
+    def run(command, **options):
+        if archives.readmat.__file__ not in command:  # h5py asks for the processor when it is imported
+            return real(command, **options)
         arguments = command[command.index(archives.readmat.__file__) + 1 :]
         try:
             answer = archives.readmat.main(*arguments)
@@ -450,7 +454,7 @@ def test_rows_with_missing_values_in_files_of_numbers(tmp_path, monkeypatch, in_
         with pytest.importorskip("h5py").File(path, "w") as file:
             file["x"] = X
     else:
-        monkeypatch.setattr(collected, "KEPT_SEQUENTIAL", 1000)
+        monkeypatch.setattr(collected, "KEPT", 1000)
         pytest.importorskip("pandas").DataFrame(X.astype(float)).to_csv(path, index=False, header=False)
     table = without_missing(path)
     np.testing.assert_array_equal(as_rows(table.X).shifted(np.zeros(3)).all(), expected)
@@ -535,21 +539,13 @@ def test_many_rows_go_through_a_file(text, reader, monkeypatch):
     path = text("\n".join(",".join(map(repr, row)) for row in X.tolist()))
     expected = tables.read(path).X
     assert isinstance(expected, np.ndarray)
-    monkeypatch.setattr(collected, "KEPT_SEQUENTIAL", 1 << 12)
+    monkeypatch.setattr(collected, "KEPT", 1 << 12)
     rows = tables.read(path).X
     assert isinstance(rows, FileSource) and rows.shape == X.shape
     np.testing.assert_array_equal(rows[:], expected)
     expected, through_file = (fk.kpca(x, "polynomial", 3, degree=2) for x in (expected, rows))
     np.testing.assert_array_equal(expected.eigenvalues, through_file.eigenvalues)
     np.testing.assert_array_equal(expected.score, through_file.score)
-
-
-def test_which_columns_are_not_finite(tmp_path):
-    X = np.ones((300, 3))
-    X[7, 0] = X[200:, 2] = np.nan
-    np.save(tmp_path / "x.npy", X)
-    assert tables.faults(tables.read(tmp_path / "x.npy")) == ("column 1: 1 row, column 3: 100 rows", 1)
-    assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ("", 1)
 
 
 def test_faults_far_down_are_named(text, reader):
@@ -596,14 +592,9 @@ def test_a_column_of_long_texts_is_left_out_like_any_other(text, reader, delimit
     assert csv.field_size_limit() == limit
 
 
-@pytest.mark.parametrize("name", ["x.xlsx", "x.feather", "x.pkl", "x.kpca"])
-def test_other_kinds_of_file(text, name):
-    refused(text(b"PK\x03\x04" * 20, name), "can be read")
-
-
-def test_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        tables.read(tmp_path / "x.csv")
+def test_other_kinds_of_file(text, tmp_path):
+    for name in ("x.xlsx", "x.feather", "x.pkl", "x.kpca"):
+        refused(text(b"PK\x03\x04" * 20, name), "can be read")
     refused(tmp_path, "is a folder")
 
 

@@ -33,6 +33,9 @@ RNG = np.random.default_rng(7)
 DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, float16 included
 
 
+MODEL = fk.kpca(DENSE, "gaussian", 2, sigma=1.0)
+
+
 def fastest(X):
     """Every row as float64, read through the tiles that the library reads."""
     rows = as_rows(X)
@@ -90,6 +93,7 @@ ACCEPTED = {
     "frame with twin names": lambda X: pd.DataFrame(X, columns=["a", "a", "b"]),
 }
 
+EIGENVALUES = np.linalg.svd(DENSE - DENSE.mean(axis=0), compute_uv=False)[:2] ** 2
 IN_PLACE = ("float64", "float32", "float16", "big-endian float64", "F-order", "negative strides")
 
 
@@ -110,6 +114,11 @@ def test_accepted_and_left_alone(kind, shifted):
     np.testing.assert_array_equal(rows.take(np.array([3, 30])), expected[[3, 30]])
     single = kind in ("float32", "big-endian float32", "csr float32", "frame of float32")
     assert (rows.dtype == np.float32) == single  # what the scores' type follows
+    if not shifted:
+        model = fk.kpca(X, "linear", 2)
+        assert model.score.dtype == (np.float32 if single else np.float64)
+        np.testing.assert_allclose(model.eigenvalues, EIGENVALUES, rtol=1e-5 if single else 1e-12)
+        np.testing.assert_allclose(fk.kpca_project(model, X), model.score, atol=1e-4 if single else 1e-9)
     if kind in IN_PLACE:
         assert np.shares_memory(rows.source, X)
     if sp.issparse(X):
@@ -296,6 +305,10 @@ def test_refused_under_the_name_of_the_argument(case):
     with pytest.raises(error, match=re.sub(r"\bX\b", "Xnew", text)) as caught:
         as_rows(X, name="Xnew", at_least=2)
     assert not re.search(r"\bX\b", str(caught.value))
+    for call in (lambda: fk.kpca(X, "gaussian", 2), lambda: fk.kpca_project(MODEL, X)):
+        if "one " not in case and "MATLAB" not in text:
+            with pytest.raises(error, match=text):
+                call()
 
 
 @pytest.mark.parametrize(

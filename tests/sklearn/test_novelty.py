@@ -99,7 +99,9 @@ def test_it_tells_what_it_cannot_do():
         KernelPCANovelty(kernel="precomputed").fit(np.eye(20))
     with pytest.raises(ValueError, match="no variance"):
         KernelPCANovelty(contamination=0.1).fit(np.ones((30, 2)))
-    with pytest.raises(ValueError, match=r"4 sample\(s\); KernelPCANovelty needs 10"):
+    with pytest.raises(ValueError, match=r"1 sample\(s\) have no variance"):
+        KernelPCANovelty().fit(np.eye(2))
+    with pytest.warns(LimitsWarning, match="need at least 19 rows, and there are 2"):
         KernelPCANovelty().fit(np.eye(4))
     with pytest.raises(NotFittedError):
         KernelPCANovelty().predict(np.eye(4))

@@ -9,13 +9,10 @@ pytest.importorskip("sklearn", minversion="1.4")
 
 import sklearn
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-import fastkpca as fk
 from fastkpca.errors import CertificateWarning, LimitsWarning
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
 
@@ -50,19 +47,6 @@ def test_partial_fit_takes_weights():
         one.partial_fit(X[part], sample_weight=COUNTS[part])
         other.partial_fit(np.repeat(X[part], COUNTS[part], axis=0))
     np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-9)
-
-
-def test_routing_hands_weights_to_the_step():
-    y = X[:, 0] > 0
-    with sklearn.config_context(enable_metadata_routing=True):
-        pca = KernelPCA(2, kernel="rbf", gamma=0.1).set_fit_request(sample_weight=True)
-        learner = LogisticRegression().set_fit_request(sample_weight=False).set_score_request(sample_weight=True)
-        pipeline = make_pipeline(pca, learner).fit(X, y, sample_weight=COUNTS)
-        direct = KernelPCA(2, kernel="rbf", gamma=0.1).fit(X, sample_weight=COUNTS)
-        np.testing.assert_array_equal(pipeline[0].eigenvalues_, direct.eigenvalues_)
-        search = GridSearchCV(make_pipeline(pca, learner), {"kernelpca__gamma": [0.05, 0.1]}, cv=2)
-        search.fit(X, y, sample_weight=COUNTS)
-        assert fk.kpca_t2(search.best_estimator_[0], NEW).shape == (7,)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +99,6 @@ def test_novelty_of_huge_and_of_small_weights():
     )
     with pytest.warns(LimitsWarning, match="need at least 19 rows, and there are 8"):
         KernelPCANovelty(3, gamma=0.1).fit(X, sample_weight=np.full(80, 0.2))
-    with pytest.raises(ValueError, match=r"8 sample\(s\); KernelPCANovelty needs 10"):
-        KernelPCANovelty(3, gamma=0.1).fit(X, sample_weight=np.full(80, 0.1))
 
 
 # Nystroem -----------------------------------------------------------------------------------------------------------
@@ -165,14 +147,17 @@ def test_more_components_than_rows_that_count():
     assert set(nystroem.component_indices_) == set(np.flatnonzero(COUNTS))
 
 
-@pytest.mark.parametrize("step", [Nystroem(gamma=0.1, n_components=9), KernelPCANovelty(3, gamma=0.1)])
-def test_routing_hands_weights_to_these_too(step):
+@pytest.mark.parametrize(
+    ("step", "answer"),
+    [
+        (KernelPCA(2, kernel="rbf", gamma=0.1), "eigenvalues_"),
+        (Nystroem(gamma=0.1, n_components=9), "component_indices_"),
+        (KernelPCANovelty(3, gamma=0.1), "offset_"),
+    ],
+)
+def test_routing_hands_weights_to_the_step(step, answer):
     with sklearn.config_context(enable_metadata_routing=True):
         step = clone(step).set_fit_request(sample_weight=True)
-        steps = [FunctionTransformer(), step]
-        pipeline = make_pipeline(*steps).fit(X, sample_weight=COUNTS)
-        direct = clone(step).fit(X, sample_weight=COUNTS)
-        if isinstance(step, Nystroem):
-            np.testing.assert_array_equal(pipeline[-1].component_indices_, direct.component_indices_)
-        else:
-            assert pipeline[-1].offset_ == direct.offset_
+        pipeline = make_pipeline(FunctionTransformer(), step).fit(X, sample_weight=COUNTS)
+    direct = clone(step).fit(X, sample_weight=COUNTS)
+    np.testing.assert_array_equal(getattr(pipeline[-1], answer), getattr(direct, answer))

@@ -39,7 +39,7 @@ def searched(kernel, X, c, tol, *, kept=True):
 @pytest.mark.parametrize("rows", ["normal", "copies", "far"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_no_eigenvalue_lies_above_its_upper_end(name, rows):
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((700, 4))
         if rows == "copies":

@@ -69,7 +69,7 @@ def exact_matrix(name, p, X, Y=None, arithmetic=Long):
 
 
 def exact_values(kernel, X, Y=None, centred=False, arithmetic=Long):
-    """(k(x_i, y_j), bound on their errors) of a kernel object, or a sum, a product or a multiple of such.
+    """(k(x_i, y_j), bound on their errors) of a kernel object, a sum, a product, a multiple of such, or one on columns.
 
     ``centred``: only what is left after centring counts, of the rows with themselves.
     """
@@ -81,6 +81,14 @@ def exact_values(kernel, X, Y=None, centred=False, arithmetic=Long):
     if name == "ScaledKernel":
         K, error = exact_values(kernel.kernel, X, Y, centred, arithmetic)
         return arithmetic.numbers([kernel.factor])[0] * K, kernel.factor * error
+    if name == "ColumnKernel":  # columns by number, or by names that end with it; a width for each
+        some = [int(x[1:]) if isinstance(x, str) else x for x in kernel.columns] or slice(None)
+        widths = arithmetic.numbers(kernel.widths or 1.0)
+        origin = (
+            arithmetic.numbers(X)[:1] if kernel.translation == "kernel" else 0
+        )  # differences come before they are divided
+        X, Y = (None if Z is None else (arithmetic.numbers(Z) - origin)[:, some] / widths for Z in (X, Y))
+        return exact_values(kernel.kernel, X, Y, centred, arithmetic)
     if name in ("SumKernel", "ProductKernel"):
         parts = [exact_values(x, X, Y, centred and name == "SumKernel", arithmetic) for x in kernel.parts]
         K, error = parts[0]

@@ -221,17 +221,7 @@ def check_ridge(rng):
         )
 
 
-def check_power(rng):
-    """The same permutations of the same rows by the dense formula: the same p-value."""
-    X, Y, seed = rng.standard_normal((30, 2)), rng.standard_normal((30, 2)) + 0.4, int(rng.integers(1 << 30))
-    found = mmd_test(X, Y, sigma=1.0, permutations=99, rng=seed, n_threads=1)
-    labels, again = np.arange(60) < 30, np.random.default_rng(seed)
-    K = gram("gaussian", np.vstack([X, Y]), sigma=1.0)
-    values = np.array([mmd(K, L) for L in (labels, *(again.permutation(labels) for _ in range(99)))])
-    assert abs(np.mean(values >= values[0] - 1e-12) - found.p_value) <= 1e-12
-
-
-CHECKS = (check_mmd, check_hsic, check_cca, check_pls, check_ridge, check_power)
+CHECKS = (check_mmd, check_hsic, check_cca, check_pls, check_ridge)
 
 
 def methods(rng, asked, family):

@@ -1,8 +1,9 @@
-"""Memory that a call takes, by /proc (Linux)."""
+"""Memory that a call takes, by /proc (Linux) or as Python and numpy ask for it."""
 
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -24,3 +25,13 @@ def peak(call: Callable[[], Any]) -> tuple[int, Any]:
     before = _status("VmRSS")
     result = call()
     return _status("VmHWM") - before, result
+
+
+def traced(call: Callable[[], Any]) -> int:
+    """Bytes that were asked for at most at one time."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

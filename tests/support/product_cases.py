@@ -59,6 +59,8 @@ LAYOUTS = {
     "parallel": lambda rng, n, d: np.repeat(_directions(rng, 1, d), n, axis=0),
     "opposite": lambda rng, n, d: _directions(rng, 1, d) * rng.choice([-1.0, 1.0], (n, 1)),
     "ball": lambda rng, n, d: _directions(rng, n, d) * rng.random((n, 1)) ** (1 / d),
+    "lattice": lambda rng, n, d: np.round(8 * rng.random((n, d))) / 8,  # on the borders of boxes
+    "flat axes": lambda rng, n, d: np.where(rng.random(d) < 0.6, 1.5, rng.random((n, d))),
 }
 """(rng, n, d) -> rows of about size one."""
 
@@ -89,7 +91,8 @@ def worst_error(rng, K, chosen, targets, sources) -> float:
     some = np.unique(np.concatenate([far, near, rng.integers(0, len(sources), 24)]))
     m = len(sources)
     U = np.column_stack([np.eye(m)[:, some], np.full(m, 0.1), rng.choice([-1.0, 1.0], m), rng.standard_normal(m)])
-    V = K @ U
+    sizes = 2.0 ** rng.integers(-26, 27, U.shape[1])  # of sources in one call
+    V = (K @ (U * sizes)) / sizes
     if not np.isfinite(V).all():
         return np.inf
     single = np.abs(V[:, : len(some)] - exact_values(chosen, targets, sources[some])[0])
@@ -103,6 +106,8 @@ def product(rng, asked):
     size, tol = 10 ** rng.uniform(-140, 140) if rng.random() < 0.6 else 1.0, 10 ** rng.uniform(-13, -1)
     A, B, layout = rows(rng, asked.largest)
     A, B = size * A, None if B is None else size * B
+    if size == 1.0 and rng.random() < 0.2:
+        A, B = A.astype(np.float32), None if B is None else B.astype(np.float32)
     with np.errstate(all="ignore"):
         try:
             chosen = kernel(rng, size)
@@ -114,16 +119,20 @@ def product(rng, asked):
         tol, name = None if rng.random() < 0.2 else tol, "auto" if rng.random() < 0.2 else "by name"
         text = f"{chosen!r} {layout} {A.shape} {'' if B is None else B.shape} size={size:.2g} tol={tol} {name}"
         yield name, text, None
-        sources = A if B is None else B
+        sources, K = A if B is None else B, None
         try:
             K = made(rng, chosen, A, B, tol, name)
             off = [worst_error(rng, K, chosen, A, sources), worst_error(rng, K.T, chosen, sources, A)]
         except ValueError as error:
             reachable = re.search(r"is below ([\d.e-]+), what products of \d+ terms keep", str(error))
             assert not reachable or tol <= float(reachable[1]), "refused above rounding"
+            assert K is None or re.search("finite|overflow|range of float64", str(error)), error
             yield name, text, str(error)
             return
-        found = [("tol", float(tol is not None and K.error_bound > tol))]
+        u = rng.standard_normal((len(sources), 2))
+        again = fk.gram(A, chosen, B, tol=tol, products=K.products, n_threads=int(rng.integers(2, 6)))
+        found = [("the same bits at any number of threads", float(not np.array_equal(K @ u, again @ u)))]
+        found += [("tol", float(tol is not None and K.error_bound > tol))]
         for what, error in zip(("K @ u", "K.T @ u"), off):
             found.append((what, error / K.error_bound - 1.0 if K.error_bound else error))
         if isinstance(chosen, fk.kernels.Gaussian):  # the adjoint is the adjoint, to rounding

@@ -33,6 +33,15 @@ def long_gaussian(X, Y, sigma):
     return np.exp(-long_squares(X, Y) / (2 * np.longdouble(sigma) ** 2))
 
 
+def lagrange(s, z):
+    """Values at s of the polynomials that are one at one of the nodes z and zero at the others."""
+    L = np.ones((len(s), len(z)), dtype=np.longdouble)
+    for k in range(len(z)):
+        for j in set(range(len(z))) - {k}:
+            L[:, k] *= (s - z[j]) / (z[k] - z[j])
+    return L
+
+
 def center(K):
     """H K H, in the precision of K."""
     K = K - K.mean(axis=0)

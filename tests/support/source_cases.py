@@ -28,12 +28,12 @@ import scipy.sparse as sp
 import zarr
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.errors import CertificateWarning, ComponentsWarning, DataChangedError
 from fastkpca.methods import as_rows
-from fastkpca.rows import sources
+from fastkpca.rows import foreign, sources
 
 KINDS = (
-    "raw map",
     "npy map",
     "strided map",
     "h5py",
@@ -41,7 +41,6 @@ KINDS = (
     "parquet path",
     "parquet file",
     "parquet dataset",
-    "table",
     "list",
     "iterable",
     "function",
@@ -130,13 +129,6 @@ class Store:
 
     # ------------------------------------------------------------------ kinds
 
-    def _make_raw(self):
-        X, offset = self.X, int(self.rng.integers(0, 5000))
-        with open(self.path, "wb") as file:
-            file.write(bytes(offset) + X.tobytes())
-        self._start, self._step = offset, X.shape[1] * X.itemsize
-        self.given = np.memmap(self.path, dtype=X.dtype, mode="r", offset=offset, shape=X.shape)
-
     def _make_npy(self):
         path = self.path.with_suffix(".npy")
         np.save(path, self.X)
@@ -188,9 +180,6 @@ class Store:
         rows = int(self.rng.integers(1, len(X) + 1)) if len(X) < 500 else len(X) // int(self.rng.integers(1, 9))
         pyarrow.parquet.write_table(table_of(X), path, row_group_size=max(1, rows))
 
-    def _make_table(self):
-        self.given = table_of(self.X)
-
     def _make_list(self):
         cut = blocks_of(self.rng, self.X)
         self.given = [np.asarray(x.toarray() if sp.issparse(x) else x) for x in cut() if not hasattr(x, "schema")]
@@ -213,7 +202,7 @@ class Store:
     def changes(self):
         """Names of what can happen to this kind."""
         kind = self.kind.split()[0]
-        if kind in ("raw", "npy", "strided"):
+        if kind in ("npy", "strided"):
             return ["value", "truncate", "grow", "replace", "delete"]
         if kind == "h5py":
             return ["value"] + (["shrink", "grow"] if self._data.chunks else [])
@@ -229,7 +218,7 @@ class Store:
         """What a reader who begins now would find; None: nothing."""
         try:
             kind = self.kind.split()[0]
-            if kind in ("raw", "npy", "strided"):
+            if kind in ("npy", "strided"):
                 return np.array(self.given)
             if kind in ("h5py", "zarr"):  # what is gone of a zarr array that is open has the fill value
                 return np.array(self.given[:])
@@ -249,7 +238,7 @@ class Store:
         X, path = self.X, self.path
         new = self.after(row)
         kind = self.kind.split()[0]
-        if kind in ("raw", "npy", "strided"):
+        if kind in ("npy", "strided"):
             if change == "value":
                 with open(path, "r+b") as file:
                     file.seek(self._start + row * self._step)
@@ -279,16 +268,15 @@ class Store:
                 os.unlink(path)
             elif change == "truncate":
                 os.truncate(path, int(os.path.getsize(path) * self.rng.random()))
-            elif change == "rewrite":  # in place, as an open file would see it
-                other = path.with_suffix(".other")
-                self._write(other, new)
-                with open(path, "r+b") as file:
-                    file.truncate(0)
-                    file.write(other.read_bytes())
             else:
                 other = path.with_suffix(".other")
                 self._write(other, new)
-                os.replace(other, path)
+                if change == "rewrite":  # in place, as an open file would see it
+                    with open(path, "r+b") as file:
+                        file.truncate(0)
+                        file.write(other.read_bytes())
+                else:
+                    os.replace(other, path)
         elif change == "value":
             self._held = new
         elif change == "shrink":
@@ -332,11 +320,11 @@ def out_of(rng, kind, shape, dtype, folder):
 
 def small_pages(rng):
     """Pages of few rows, and few of them kept: short files then have many."""
+    size = int(2 ** rng.integers(9, 18))
     patches = [
-        mock.patch.object(sources, "PAGE_BYTES", int(2 ** rng.integers(9, 18))),
-        mock.patch.object(sources, "KEPT_DIRECT", int(2 ** rng.integers(10, 18))),
-        mock.patch.object(sources.Source, "kept", int(2 ** rng.integers(10, 18))),
-        mock.patch.object(sources.SequentialSource, "kept", int(2 ** rng.integers(12, 22))),
+        mock.patch.object(sources, "page_rows", lambda width: parallel.tile_rows(width, entries=size)),
+        mock.patch.object(sources, "KEPT", int(2 ** rng.integers(12, 22))),
+        mock.patch.object(foreign, "KEPT", int(2 ** rng.integers(10, 18))),
     ]
     stack = contextlib.ExitStack()
     for patch in patches:
@@ -377,7 +365,7 @@ def case(rng, folder, largest):
     n = int(np.exp(rng.uniform(np.log(3), np.log(largest))))
     d = int(rng.integers(1, 6))
     kind, dtype = str(rng.choice(KINDS)), str(rng.choice(TYPES))
-    if ("parquet" in kind or kind == "table") and dtype.startswith(">"):
+    if "parquet" in kind and dtype.startswith(">"):
         dtype = dtype[1:]
     route = ROUTES[int(rng.integers(len(ROUTES)))]
     if n > 600 and route[2].get("method") in ("krylov", "dense"):

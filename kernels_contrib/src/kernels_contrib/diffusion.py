@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.methods import Randomness, as_float, check_count
@@ -42,22 +43,42 @@ from .methods.products import entry_error, quick_gram, training_rows
 
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "spectral_clustering"]
 
-LOOKED_AT = 64
-"""Rows whose similarities are looked at for negative ones."""
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WalkModel(KernelMethod):
+    """What both methods return of the random walk; the attributes are theirs."""
 
-def _gaps(bounds: np.ndarray) -> np.ndarray:
-    """Intervals (m - 1, 2) around the differences of successive eigenvalues."""
-    return np.column_stack([np.maximum(bounds[:-1, 0] - bounds[1:, 1], 0.0), bounds[:-1, 1] - bounds[1:, 0]])
+    eigenvalues: np.ndarray = field(metadata=stored.array("e"))
+    eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
+    function: ComponentFunction = field(metadata=function("f"))
+    least_sum: float = field(metadata=stored.number())
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Intervals around the gaps between successive eigenvalues, one less than these."""
+        low, high = self.eigenvalue_bounds.T
+        return np.column_stack([np.maximum(low[:-1] - high[1:], 0.0), high[:-1] - low[1:]])
+
+    def coordinates_of(self, X: Any, n_threads: int | None) -> np.ndarray:
+        """Of new rows: all values of the function over its last one, the sum r(x)."""
+        values = self.function(X, n_threads)
+        if not (values[:, -1] > self.least_sum).all():
+            row = int(np.argmin(values[:, -1]))
+            raise ValueError(
+                f"row {row} of X is similar to none of the training rows, as far as "
+                f"{self.function.components.n_components} components tell; leave it out, or take a wider kernel or "
+                "more components"
+            )
+        return values[:, :-1] / values[:, -1:]
 
 
 def _no_coordinates(record: Any, name: str, known: stored.Known) -> np.ndarray:
     """What a file says of the training rows: the number of coordinates."""
-    return np.empty((0, known["k"] - 1))
+    return np.empty((0, known["f"] - 1))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DiffusionModel(KernelMethod, Projection):
+class DiffusionModel(WalkModel, Projection):
     """A diffusion map.
 
     Attributes
@@ -73,22 +94,13 @@ class DiffusionModel(KernelMethod, Projection):
         Of the training rows; empty in a model from a file.
     """
 
-    eigenvalues: np.ndarray = field(metadata=stored.array("e"))
-    eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
     alpha: float = field(metadata=stored.number(least=0.0))
     time: float = field(metadata=stored.number(least=0.0))
-    function: ComponentFunction = field(metadata=function("k"))
-    least_sum: float = field(metadata=stored.number())
     coordinates: np.ndarray = field(metadata=stored.in_file(_no_coordinates, None))
-
-    @property
-    def gaps(self) -> np.ndarray:
-        """Intervals (c, 2) around the gaps between successive eigenvalues."""
-        return _gaps(self.eigenvalue_bounds)
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
-        return _quotients(self.function, X, self.least_sum, n_threads)
+        return self.coordinates_of(X, n_threads)
 
     def facts(self) -> list[str]:
         values = ", ".join(f"{x:.4g}" for x in self.eigenvalues[:5])
@@ -96,7 +108,7 @@ class DiffusionModel(KernelMethod, Projection):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SpectralModel(Grouping):
+class SpectralModel(WalkModel, Grouping):
     """A spectral clustering; the cost is the normalised cut, and shares of rows are by volume (weight times degree).
 
     Attributes
@@ -110,16 +122,7 @@ class SpectralModel(Grouping):
         Of the groups, in the coordinates psi_1 to psi_k.
     """
 
-    eigenvalues: np.ndarray = field(metadata=stored.array("e"))
-    eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
-    function: ComponentFunction = field(metadata=function("f"))
-    least_sum: float = field(metadata=stored.number())
     centres: np.ndarray = field(metadata=stored.array("kg"))
-
-    @property
-    def gaps(self) -> np.ndarray:
-        """Intervals (m - 1, 2) around the gaps between successive eigenvalues."""
-        return _gaps(self.eigenvalue_bounds)
 
     @property
     def counted(self) -> str:
@@ -133,23 +136,11 @@ class SpectralModel(Grouping):
 
     def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``assign``."""
-        return nearest(_quotients(self.function, X, self.least_sum, n_threads), self.centres)[0]
+        return nearest(self.coordinates_of(X, n_threads), self.centres)[0]
 
     def facts(self) -> list[str]:
         chosen = self.info.get("number")
         return [f"{self.kernel!r}, {self.n_groups} groups" + (f" ({chosen})" if chosen else ""), self.verdict]
-
-
-def _quotients(function: ComponentFunction, X: Any, least: float, n_threads: int | None) -> np.ndarray:
-    """Coordinates of new rows: all values of the function over its last one, the sum r(x)."""
-    values = function(X, n_threads)
-    if not (values[:, -1] > least).all():
-        row = int(np.argmin(values[:, -1]))
-        raise ValueError(
-            f"row {row} of X is similar to none of the training rows, as far as {function.components.n_components} "
-            "components tell; leave it out, or take a wider kernel or more components"
-        )
-    return values[:, :-1] / values[:, -1:]
 
 
 @dataclass(frozen=True)
@@ -208,7 +199,8 @@ class _Walk:
 def _similarities(X: Any, kernel: Any, n_threads: int | None, rng: Any, parameters: dict[str, Any]) -> Any:
     """Products with K; refused where values are negative."""
     gram = quick_gram(X, kernel, n_threads=n_threads, rng=rng, **parameters)
-    rows = np.unique(np.linspace(0, gram.shape[0] - 1, LOOKED_AT).astype(np.intp))
+    n = gram.shape[0]
+    rows = np.unique(np.linspace(0, n - 1, parallel.tile_rows(n)).astype(np.intp))
     least = float(gram[rows].min())
     if least < -1e-12 * float(np.abs(gram.diagonal()).max()):
         raise ValueError(

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.base.rounding import EPS
 from fastkpca.methods import check_count
 
 from .methods import stored
-from .methods.base import KernelMethod, Projection, project
-from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions, product_directions
-from .methods.functions import KernelFunction, function
+from .methods.base import project
+from .methods.discriminant import DirectionsModel, Groups, fit_directions
 from .methods.labels import subset
 from .methods.options import FitOptions
-from .methods.products import class_moments, training_rows
+from .methods.products import training_rows
 
 __all__ = ["KBDAModel", "kbda", "kbda_project"]
 
@@ -27,7 +25,7 @@ kbda_project = project
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KBDAModel(KernelMethod, Projection):
+class KBDAModel(DirectionsModel):
     """Biased discriminant directions.
 
     Attributes
@@ -46,16 +44,7 @@ class KBDAModel(KernelMethod, Projection):
 
     made_by = "kbda()"
 
-    quotients: np.ndarray = field(metadata=stored.array("k"))
-    regularization: float = field(metadata=stored.number(least=0.0))
-    penalty: str = field(metadata=stored.text("coefficients", "norm"))
-    function: KernelFunction = field(metadata=function("k"))
-    n_samples: int = field(metadata=stored.count())
     n_positive: int = field(metadata=stored.count())
-
-    @property
-    def n_components(self) -> int:
-        return len(self.quotients)
 
     def facts(self) -> list[str]:
         return [
@@ -117,73 +106,13 @@ def kbda(
     n_others = n - int(positive_rows.sum())
     if c > n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
-    problem, fitted = fit_directions(
+    fields, _ = fit_directions(
         X,
         FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
         regularization,
         penalty,
         max_iterations,
-        lambda problem: _from_features(problem, positive_rows, c),
-        lambda problem: _from_gram(problem, positive_rows, c),
+        Groups((~positive_rows).astype(np.intp), 1, positive_rows / (n - n_others)),
+        c,
     )
-    return KBDAModel(
-        quotients=fitted.quotients,
-        kernel=problem.products.kernel.unbound(),
-        regularization=problem.mu,
-        penalty=penalty,
-        function=fitted.function,
-        n_samples=n,
-        n_positive=n - n_others,
-        info=problem.products.info | fitted.info,
-    )
-
-
-def _from_features(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedDirections:
-    n, n_positive = len(positive_rows), int(positive_rows.sum())
-    moments = class_moments(problem.products, [np.flatnonzero(positive_rows), np.flatnonzero(~positive_rows)])
-    (mean, within, missed), (other_mean, others, others_missed) = moments
-    step = other_mean - mean
-    spread = others + (n - n_positive) * np.outer(step, step)
-    second = None
-    if problem.penalty == "coefficients":
-        total = n_positive * mean + (n - n_positive) * other_mean
-        # about the positive mean, moved to zero
-        second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(spread)
-    kept = values > len(values) * EPS * values.max(initial=0.0)
-    columns, quotients = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
-    count = problem.separating(quotients)
-    weights = columns[:, :count] * np.sqrt(n_positive - 1)
-    weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
-    return FittedDirections(
-        problem.products.feature_function(weights, mean @ weights),
-        quotients[:count],
-        {"residual_trace": missed + others_missed},
-    )
-
-
-def _from_gram(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedDirections:
-    """Solves on products with K, for one contrast a row of the others."""
-    n, n_positive, products = len(positive_rows), int(positive_rows.sum()), problem.products
-    others = ~positive_rows
-
-    def project(V: np.ndarray) -> np.ndarray:
-        result = np.zeros_like(V)
-        result[positive_rows] = V[positive_rows] - V[positive_rows].mean(axis=0)
-        return result
-
-    def contrast(Q: np.ndarray) -> np.ndarray:
-        E = np.empty((n, Q.shape[1]))
-        E[others] = Q
-        E[positive_rows] = -Q.sum(axis=0) / n_positive
-        return E
-
-    def contrast_transposed(V: np.ndarray) -> np.ndarray:
-        return V[others] - V[positive_rows].mean(axis=0)
-
-    coefficients, values, info = product_directions(problem, project, contrast, contrast_transposed, n - n_positive, c)
-    coefficients *= np.sqrt(n_positive - 1)
-    score = products.matmat(coefficients)
-    mean = score[positive_rows].mean(axis=0)
-    signs = np.where(score[others].mean(axis=0) < mean, -1.0, 1.0)
-    return FittedDirections(products.function(coefficients * signs, mean * signs), values, info)
+    return KBDAModel(n_positive=n - n_others, **fields)

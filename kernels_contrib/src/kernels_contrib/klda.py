@@ -16,12 +16,12 @@ from fastkpca.base.rounding import EPS
 from fastkpca.methods import check_count, check_numbers
 
 from .methods import stored
-from .methods.base import KernelMethod, Projection, project
-from .methods.discriminant import FittedDirections, Penalised, feature_directions, fit_directions, product_directions
-from .methods.functions import ComponentFunction, KernelFunction, function
+from .methods.base import project
+from .methods.discriminant import DirectionsModel, Groups, fit_directions, signs
+from .methods.functions import ComponentFunction
 from .methods.labels import class_codes
 from .methods.options import FitOptions, regularization_strength
-from .methods.products import class_moments, training_rows
+from .methods.products import training_rows
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_probability", "klda_project"]
 
@@ -29,7 +29,7 @@ klda_project = project
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KLDAModel(KernelMethod, Projection):
+class KLDAModel(DirectionsModel):
     """Discriminant directions.
 
     Attributes
@@ -62,15 +62,6 @@ class KLDAModel(KernelMethod, Projection):
     counts: np.ndarray = field(metadata=stored.array("C", kind="iu", least=1))
     class_means: np.ndarray = field(metadata=stored.array("Ck"))
     within: np.ndarray = field(metadata=stored.array("kk"))
-    quotients: np.ndarray = field(metadata=stored.array("k"))
-    regularization: float = field(metadata=stored.number(least=0.0))
-    penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
-    function: KernelFunction = field(metadata=function("k"))
-    n_samples: int = field(metadata=stored.count())
-
-    @property
-    def n_components(self) -> int:
-        return len(self.quotients)
 
     def predict(self, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
         """As ``klda_predict``."""
@@ -151,28 +142,21 @@ def klda(
     X = training_rows(X, "klda")
     classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
     c = _check_c(c, len(classes))
-    problem, fitted = fit_directions(
+    fields, fitted = fit_directions(
         X,
         FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
         regularization,
         penalty,
         max_iterations,
-        lambda problem: _from_features(problem, codes, c),
-        lambda problem: _from_gram(problem, codes, c),
+        Groups(codes, len(classes), np.full(len(codes), 1.0 / len(codes))),
+        c,
     )
-    class_means, within = fitted.moments
     return KLDAModel(
         classes=classes,
         counts=np.bincount(codes),
-        class_means=class_means,
-        within=within,
-        quotients=fitted.quotients,
-        kernel=problem.products.kernel.unbound(),
-        regularization=problem.mu,
-        penalty=penalty,
-        function=fitted.function,
-        n_samples=len(codes),
-        info=problem.products.info | fitted.info,
+        class_means=fitted.means,
+        within=fitted.within,
+        **fields,
     )
 
 
@@ -183,71 +167,6 @@ def _check_c(c: Any, n_classes: int) -> int:
     if c >= n_classes:
         raise ValueError(f"c is {c}; {n_classes} classes have 1 to {n_classes - 1} discriminant directions")
     return c
-
-
-def _signs(class_means: np.ndarray) -> np.ndarray:
-    """The second of two classes, or the class farthest out, lies on the positive side."""
-    if len(class_means) == 2:
-        return np.where(class_means[1] < class_means[0], -1.0, 1.0)
-    size = np.abs(class_means)
-    first = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
-    return np.where(class_means[first, np.arange(class_means.shape[1])] < 0, -1.0, 1.0)
-
-
-def _from_features(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirections:
-    """D x D matrices from the moments of each class."""
-    n, counts = len(codes), np.bincount(codes)
-    within, means, missed = np.zeros(()), [], 0.0
-    for class_mean, scatter, class_missed in class_moments(
-        problem.products, [np.flatnonzero(codes == k) for k in range(len(counts))]
-    ):
-        within = within + scatter
-        means.append(class_mean)
-        missed += class_missed
-    mean = counts @ np.array(means) / n
-    class_means = np.array(means) - mean
-    contrasts = (class_means * np.sqrt(counts)[:, None]).T
-    second = None
-    if problem.penalty == "coefficients":
-        second = within + contrasts @ contrasts.T + n * np.outer(mean, mean)
-    columns, quotients = feature_directions(within, contrasts, second, problem.mu, c)
-    kept = problem.separating(quotients)
-    weights = columns[:, :kept] * np.sqrt(n - len(counts))
-    weights = weights * _signs(class_means @ weights)
-    return FittedDirections(
-        problem.products.feature_function(weights, mean @ weights),
-        quotients[:kept],
-        {"residual_trace": missed},
-        (class_means @ weights, weights.T @ within @ weights / (n - len(counts))),
-    )
-
-
-def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirections:
-    """Solves on products with K, for a block of one contrast a class."""
-    n, counts, products = len(codes), np.bincount(codes), problem.products
-    order = np.argsort(codes, kind="stable")
-    starts = np.cumsum(counts) - counts
-
-    def means_of_classes(V: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(V[order], starts, axis=0) / counts[:, None]
-
-    def project(V: np.ndarray) -> np.ndarray:
-        return V - means_of_classes(V)[codes]
-
-    contrasts = -np.sqrt(counts) / n * np.ones((n, 1))
-    contrasts[np.arange(n), codes] += 1.0 / np.sqrt(counts[codes])
-    coefficients, quotients, info = product_directions(
-        problem, project, lambda U: contrasts @ U, lambda V: contrasts.T @ V, len(counts), c
-    )
-    coefficients *= np.sqrt(n - len(counts))
-    score = products.matmat(coefficients)
-    mean = score.mean(axis=0)
-    class_means = means_of_classes(score - mean)
-    signs = _signs(class_means)
-    coefficients, score, mean, class_means = coefficients * signs, score * signs, mean * signs, class_means * signs
-    centred = project(score)
-    within = centred.T @ centred / (n - len(counts))
-    return FittedDirections(products.function(coefficients, mean), quotients, info, (class_means, within))
 
 
 def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
@@ -371,7 +290,7 @@ def kernel_fisherfaces(
     change = vectors[:, kept] / np.sqrt(values[kept])
     left, size, _ = np.linalg.svd(change.T @ contrasts, full_matrices=False)
     weights = (change @ left[:, :c]) / unit[:, None] * np.sqrt(n - len(classes))
-    weights = weights * _signs(means @ weights)
+    weights = weights * signs(means @ weights)
     pooled = weights.T @ (centred.T @ (centred @ weights)) / (n - len(classes))
     return KLDAModel(
         classes=classes,

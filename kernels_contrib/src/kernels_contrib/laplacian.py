@@ -63,7 +63,7 @@ class Laplacian(OfDistance):
             return scale_of(1 / Decimal(self._length))
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        profile = Profile("exp", self._scale())
+        profile = Profile(self._scale())
         values = distances(X, Y, city_block=True)  # float64 whatever the tiles are
         profile.apply(values)
         return values.astype(X.dtype, copy=False)

@@ -29,9 +29,7 @@ from .cca import kernel_cca
 from .pls import kernel_pls
 from .ridge import kernel_ridge
 
-__all__ = ["METHOD", "KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor", "Projector"]
-
-METHOD = [StrOptions({"auto", "features", "gram"})]
+__all__ = ["KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor", "Projector"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -41,16 +39,27 @@ class MedianWidth(KernelEstimator):
     The fields of an estimator are its parameters: ``dataclass`` writes the ``__init__`` that scikit-learn reads.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, callable, HasMethods("block")],
-        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
+    _constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-        "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})],
+        "kernel": [str, callable, HasMethods("block")],
+        "kernel_params": [dict],
+        "kernel_y": [str, callable, HasMethods("block")],
+        "max_features": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "method": [StrOptions({"auto", "features", "gram"})],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral],
+        "penalty": [StrOptions({"coefficients", "norm"})],
         "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
+        "regularization": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
     }
+    """What the parameters of these estimators may be; also None where that is the default."""
 
     kernel: Any = "rbf"
     gamma: float | str | None = None
@@ -60,6 +69,17 @@ class MedianWidth(KernelEstimator):
     max_features: int | None = None
     random_state: Any = None
     n_jobs: int | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._parameter_constraints = {
+            name: constraint if getattr(cls, name) is not None else [*constraint, None]
+            for name, constraint in cls._constraints.items()
+            if hasattr(cls, name)
+        }
+
+    def _options(self) -> dict[str, Any]:
+        return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
 
     def _number(self, X: Any) -> float | None:
         """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
@@ -129,9 +149,6 @@ class _OfNumbers(MedianWidth):
     def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
         return super()._more_tags() | {"requires_y": True, "multioutput": True}
 
-    def _options(self) -> dict[str, Any]:
-        return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
-
 
 @dataclass(eq=False, repr=False)
 class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
@@ -173,13 +190,6 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
     >>> bool(KernelRidge(alpha=0.1).fit(X, y).score(X, y) > 0.5)
     True
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = MedianWidth._parameter_constraints | {
-        "method": METHOD,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
 
     alpha: float = 1.0
     _: KW_ONLY
@@ -250,11 +260,6 @@ class Projector(KernelTransformer, MedianWidth):
 @dataclass(eq=False, repr=False)
 class _Components(Projector, _OfNumbers):
     """An estimator of ``n_components`` functions of the rows that have to do with targets."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = MedianWidth._parameter_constraints | {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-    }
 
     n_components: int = 2
     _: KW_ONLY
@@ -363,12 +368,6 @@ class KernelCCA(_Components):
     >>> KernelCCA().fit(X, Y).transform(X).shape
     (20, 1)
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _Components._parameter_constraints | {
-        "kernel_y": MedianWidth._parameter_constraints["kernel"],
-        "regularization": [Interval(Real, 0, None, closed="neither")],
-        "max_features": [Interval(Integral, 1, None, closed="left")],
-    }
 
     n_components: int = 1
     _: KW_ONLY

@@ -8,18 +8,16 @@ They need scikit-learn 1.4 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 # first: without scikit-learn it says what to install
-from .regressors import METHOD, KernelCCA, KernelPLSRegression, KernelRidge, Predictor, Projector
+from .regressors import KernelCCA, KernelPLSRegression, KernelRidge, Predictor, Projector
 
 # isort: split
 from sklearn.base import ClassifierMixin, ClusterMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -118,14 +116,6 @@ class KLDA(Projector, _KernelClassifier):
     ((150, 2), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Predictor._parameter_constraints | {
-        "method": METHOD,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "regularization": [Interval(Real, 0, None, closed="neither"), None],
-        "penalty": [StrOptions({"coefficients", "norm"})],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-    }
-
     n_components: int | None = None
     _: KW_ONLY
     regularization: float | None = None
@@ -157,9 +147,7 @@ class KLDA(Projector, _KernelClassifier):
             penalty=self.penalty,
             tol=self.tol,
             method=self.method,
-            max_features=self.max_features,
-            n_threads=self._n_threads(),
-            rng=self._seed(),
+            **self._options(),
         )
         self.classes_ = self.model_.classes
         return self
@@ -213,13 +201,6 @@ class KernelLogisticRegression(_KernelClassifier):
     ((150, 3), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Predictor._parameter_constraints | {
-        "method": METHOD,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
     C: float = 1.0
     _: KW_ONLY
     tol: float = 1e-6
@@ -250,11 +231,9 @@ class KernelLogisticRegression(_KernelClassifier):
             regularization=1.0 / self.C,
             tol=self.tol,
             method=self.method,
-            max_features=self.max_features,
             max_iterations=self.max_iter,
             sample_weight=self._weights(X, sample_weight),
-            n_threads=self._n_threads(),
-            rng=self._seed(),
+            **self._options(),
         )
         self.classes_ = self.model_.classes
         self.n_iter_ = int(self.model_.info["iterations"])
@@ -266,11 +245,6 @@ class _KernelClusterer(ClusterMixin, Predictor):
     """Groups of rows on a kernel."""
 
     _method: ClassVar[Any]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Predictor._parameter_constraints | {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, 1, closed="neither"), None],
-    }
-
     n_clusters: int | None = 8
     _: KW_ONLY
     tol: float | None = None
@@ -299,10 +273,8 @@ class _KernelClusterer(ClusterMixin, Predictor):
             kernel,
             self.n_clusters,
             tol=self.tol,
-            max_features=self.max_features,
             sample_weight=self._weights(X, sample_weight),
-            n_threads=self._n_threads(),
-            rng=self._seed(),
+            **self._options(),
         )
         self.labels_ = self.model_.labels
         return self

@@ -73,23 +73,18 @@ def models(X: Array, folder: Path) -> None:
     assert_type(
         fk.on_columns("gaussian", ["height", "width"], sigma=[1.0, 2.0]) + Matern(length_scale=[1.0, 2.0]), Kernel
     )
-    assert_type(model.in_units_of_rows(X), Array)
     assert_type(model, fk.KPCAModel)
     coeff, score, latent, tsquared, explained = model
-    for array in (coeff, score, latent, tsquared, explained):
+    own = (model.eigenvalues, model.eigenvalue_bounds, model.angle_bounds, model.in_units_of_rows(X))
+    for array in (coeff, score, latent, tsquared, explained, *own, fk.kpca_project(model, X[:5])):
         assert_type(array, Array)
-    assert_type(model.eigenvalues, Array)
-    assert_type(model.eigenvalue_bounds, Array)
-    assert_type(model.angle_bounds, Array)
-    assert_type(model.bound_kind, str)
-    assert_type(model.n_components, int)
-    assert_type(model.n_samples, int)
+    for text in (model.bound_kind, fk.plan(X, "polynomial", 0.9, degree=2).method):
+        assert_type(text, str)
+    for number in (model.n_components, model.n_samples):
+        assert_type(number, int)
     assert_type(model.kernel, Kernel)
     assert_type(model.info, dict[str, Any])
-    assert_type(fk.kpca_project(model, X[:5]), Array)
     assert_type(fk.pca(X, 2), fk.KPCAModel)
-    plan = fk.plan(X, "polynomial", 0.9, degree=2)
-    assert_type(plan.method, str)
     fk.save(model, folder / "model.kpca", scores=True)
     assert_type(fk.load(folder / "model.kpca"), fk.KPCAModel)
     try:
@@ -107,14 +102,13 @@ def shards(X: Array) -> None:
 
 def products(X: Array) -> None:
     K = fk.gram(X, "gaussian", sigma=1.0, tol=1e-6, progress=lambda stage, done, total: None)
-    assert_type(K.diagonal(), Array)
-    assert_type(K.trace(), float)
-    assert_type(K.column_means(), Array)
-    assert_type(K.error_bound, float)
     K.centered() @ np.ones(len(X))
     F = fk.features(X, "gaussian", sigma=1.0, tol=1e-3, progress=False)
-    assert_type(F.residual_trace, float)
     F.T @ np.ones(len(X))
+    for array in (K.diagonal(), K.column_means()):
+        assert_type(array, Array)
+    for number in (K.trace(), K.error_bound, F.residual_trace):
+        assert_type(number, float)
 
 
 def kernels(X: Array) -> None:
@@ -132,27 +126,20 @@ def kernels(X: Array) -> None:
 
 def rows_again(X: Array, folder: Path) -> None:
     model = fk.kpca(X, "gaussian", 5, sigma=2.0)
-    assert_type(fk.kpca_preimage(model, model.score[:4], method="fixed-point"), Array)
-    assert_type(fk.kpca_denoise(model, X[:4]), Array)
-    assert_type(fk.kpca_fill(model, X[:4], train=X, n_threads=1), Array)
+    back = fk.kpca_preimage(model, model.score[:4], method="fixed-point"), fk.kpca_denoise(model, X[:4])
     limits = fk.kpca_limits(model, X + 0.1, confidence=0.9, joint=True)
     assert_type(limits, Limits)
-    assert_type(fk.kpca_t2(model, X), Array)
     spe, interval = fk.kpca_spe(model, X, bounds=True)
-    assert_type(interval, Array)
-    assert_type(fk.kpca_spe(model, X), Array)
-    assert_type(limits.exceeded(spe=spe), Array)
     guilty = fk.kpca_contributions(model, X, statistic="t2", train=X)
     assert_type(guilty, Contributions)
-    assert_type(guilty.largest, Array)
-    assert_type(guilty.ranking(1), Array)
     which = fk.kpca_importance(model, X, method="permutation", rng=1)
     assert_type(which, Importance)
-    assert_type(which.share, Array)
-    assert_type(which.ranking(1), Array)
     sure = fk.kpca_uncertainty(model, X, level=0.9, n_bootstrap=100)
     assert_type(sure, Uncertainty)
-    assert_type(sure.latent_interval, Array)
+    told = (interval, fk.kpca_t2(model, X), fk.kpca_spe(model, X), limits.exceeded(spe=spe), guilty.largest)
+    drawn = (guilty.ranking(1), which.share, which.ranking(1), sure.latent_interval)
+    for array in (*back, *told, *drawn, fk.kpca_fill(model, X[:4], train=X, n_threads=1)):
+        assert_type(array, Array)
     choice = fk.kpca_select(X, {"gaussian": {"sigma": [1.0, 2.0]}}, [1, 2], folds=3)
     assert_type(choice, Selection)
     assert_type(choice.kernel, Kernel)
@@ -186,61 +173,54 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
 
 def methods(X: Array, y: Array, folder: Path) -> None:
     discriminant = klda(X, y, "gaussian", sigma=1.0, regularization=0.1)
-    assert_type(discriminant, KLDAModel)
-    assert_type(klda_project(discriminant, X), Array)
-    assert_type(klda_predict(discriminant, X), Array)
-    assert_type(klda_probability(discriminant, X), Array)
-    assert_type(kernel_fisherfaces(X, y, "polynomial", degree=2, components=5), KLDAModel)
+    for model in (discriminant, kernel_fisherfaces(X, y, "polynomial", degree=2, components=5)):
+        assert_type(model, KLDAModel)
     biased = kbda(X, y == 1, "gaussian", 1, sigma=1.0, regularization=0.1)
     assert_type(biased, KBDAModel)
-    assert_type(kbda_project(biased, X), Array)
     sources = kica(X, c=2)
     assert_type(sources, KICAModel)
-    assert_type(kica_project(sources, X), Array)
     assert_type(kica_contrast(X), float)
     perceptron = kernel_perceptron(X, y, "gaussian", sigma=1.0, max_epochs=20)
     assert_type(perceptron, PerceptronModel)
-    assert_type(perceptron_predict(perceptron, X), Array)
-    assert_type(perceptron_decision(perceptron, X), Array)
     logistic = kernel_logistic(X, y, "gaussian", sigma=1.0)
-    assert_type(logistic, LogisticModel)
-    assert_type(logistic_predict(logistic, X), Array)
-    assert_type(logistic_probability(logistic, X), Array)
-    assert_type(kernel_pc_logistic(X, y, "gaussian", 3, sigma=1.0), LogisticModel)
+    for classifier in (logistic, kernel_pc_logistic(X, y, "gaussian", 3, sigma=1.0)):
+        assert_type(classifier, LogisticModel)
     curve = kernel_pcr(X, X[:, 0], "gaussian", 3, sigma=1.0)
     assert_type(curve, RegressionModel)
-    assert_type(pcr_predict(curve, X), Array)
+    projected = (klda_project(discriminant, X), kbda_project(biased, X), kica_project(sources, X))
+    classes = (klda_predict(discriminant, X), perceptron_predict(perceptron, X), logistic_predict(logistic, X))
+    sure = (klda_probability(discriminant, X), logistic_probability(logistic, X))
+    for array in (*projected, *classes, *sure, perceptron_decision(perceptron, X), pcr_predict(curve, X)):
+        assert_type(array, Array)
     save_method(logistic, folder / "logistic.kpca")
     load_method(folder / "logistic.kpca")
 
 
 def tests_and_regressions(X: Array) -> None:
     test = mmd_test(X[:60], X[60:], "gaussian", sigma=1.0, permutations=9)
-    assert_type(test, PermutationTest)
+    for other in (test, hsic_test(X[:, :1], X[:, 1:], sigma=1.0, permutations=9)):
+        assert_type(other, PermutationTest)
     assert_type(test.p_value, float)
-    assert_type(hsic_test(X[:, :1], X[:, 1:], sigma=1.0, permutations=9), PermutationTest)
     agree = kernel_cca(X[:, :1], X[:, 1:], sigma=1.0)
     assert_type(agree, CCAModel)
-    assert_type(agree.x.project(X[:, :1]), Array)
     pls = kernel_pls(X, X[:, 0], sigma=1.0)
     assert_type(pls, PLSModel)
-    assert_type(pls.predict(X), Array)
     ridge = kernel_ridge(X, X[:, 0], sigma=1.0)
     assert_type(ridge, RidgeModel)
-    assert_type(ridge.error(X), Array)
+    for array in (agree.x.project(X[:, :1]), pls.predict(X), ridge.error(X)):
+        assert_type(array, Array)
 
 
 def groups(X: Array) -> None:
     near = kernel_kmeans(X, "gaussian", 2, sigma=1.0)
     assert_type(near, KMeansModel)
-    assert_type(near.labels, Array)
     assert_type(near.least_cost, float)
     cut = spectral_clustering(X, "gaussian", 2, sigma=1.0)
     assert_type(cut, SpectralModel)
-    assert_type(assign(cut, X), Array)
     walk = diffusion_map(X, "gaussian", 2, sigma=1.0)
     assert_type(walk, DiffusionModel)
-    assert_type(walk.coordinates, Array)
+    for array in (near.labels, assign(cut, X), walk.coordinates):
+        assert_type(array, Array)
 
 
 def main(folder: Path) -> None:

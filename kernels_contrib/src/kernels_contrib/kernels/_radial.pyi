@@ -5,14 +5,14 @@ _Reals = npt.NDArray[np.float64]
 
 DIRECT: int
 FARTHEST: float
-KINDS: dict[str, int]
 TERMS: int
 
 class Profile:
     def __init__(
         self,
-        kind: str,
         scale: tuple[float, ...],
+        linear: float = 0.0,
+        square: float = 0.0,
         *,
         largest: float = 1000.0,
         table: _Reals | None = None,

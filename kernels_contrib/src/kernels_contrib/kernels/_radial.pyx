@@ -12,17 +12,14 @@ from libc.stdint cimport int64_t
 cdef extern from "radial.h" nogil:
     enum:
         KC_TERMS
-        KC_EXP
-        KC_THREE_HALVES
-        KC_FIVE_HALVES
-        KC_TABLE
 
     ctypedef struct kc_profile:
-        int kind
         double c
         double c_high
         double c_low
         double c_rest
+        double linear
+        double square
         double largest
         const double *table
         int64_t first
@@ -41,19 +38,19 @@ TERMS = KC_TERMS
 DIRECT = 16
 """Distances by differences up to this many coordinates; beyond, by products that are mended where they cancel."""
 FARTHEST = 1e150
-KINDS = {"exp": KC_EXP, "three halves": KC_THREE_HALVES, "five halves": KC_FIVE_HALVES, "table": KC_TABLE}
 
 
 cdef class Profile:
-    """A radial kernel as a function of distance: ``kind`` of t = scale * r, scale an exact sum of three doubles."""
+    """A radial kernel as a function of t = scale * r, scale an exact sum of three doubles: by its table, or
+    (1 + linear t + square t^2) exp(-t)."""
 
     cdef kc_profile p
     cdef double[:, ::1] table
 
-    def __init__(self, str kind, tuple scale, *, double largest=1000.0, table=None,
+    def __init__(self, tuple scale, double linear=0.0, double square=0.0, *, double largest=1000.0, table=None,
                  double lowest=0.0, object pieces_an_octave=4):
         cdef double high, rest
-        self.p.kind = KINDS[kind]
+        self.p.linear, self.p.square = linear, square
         self.p.c, rest = scale
         # 26 bits of c, so that products with the upper 26 bits of r are exact
         high = float(np.int64(int(np.float64(self.p.c).view(np.int64)) & ~((1 << 27) - 1)).view(np.float64))

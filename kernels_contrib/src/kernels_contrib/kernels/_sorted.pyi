@@ -4,6 +4,8 @@ import numpy.typing as npt
 _Reals = npt.NDArray[np.float64]
 _Longs = npt.NDArray[np.int64]
 
+TERMS: int
+
 def windows(points: _Reals, width: float) -> tuple[_Reals, _Longs]: ...
 def sweep(
     C: _Reals,

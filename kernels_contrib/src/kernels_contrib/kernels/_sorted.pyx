@@ -18,6 +18,9 @@ import numpy as np
 cdef enum:
     MOST = 16
 
+TERMS = MOST
+"""Moments that a sweep has room for."""
+
 
 def windows(const double[::1] points, double width):
     """First points of the windows of a sorted array: each at least ``width`` after the one before it."""

@@ -18,10 +18,8 @@ from fastkpca.methods import Rows
 
 from . import _sorted
 
-__all__ = ["LARGEST_POWER", "LineSummation", "half_integer_coefficients", "line_offers"]
+__all__ = ["LineSummation", "half_integer_coefficients", "line_offers"]
 
-LARGEST_POWER = 7
-"""p of the largest order nu = p + 1/2 that has its own sums: their rounding grows with p."""
 WIDTH = 0.5
 """Of a window of points with one anchor, in length scales: exp(WIDTH) is what its terms may grow by."""
 
@@ -125,7 +123,7 @@ class LineSummation(Summation):
 
 def line_offers(p: int, scale: float, data_x: Summary, data_y: Summary, tol: float | None) -> list[Offer]:
     """The sweep over sorted points, where rows are single numbers and the error asked for is above rounding."""
-    if data_x.n_features != 1 or p > LARGEST_POWER:
+    if data_x.n_features != 1 or p >= _sorted.TERMS:
         return []
     bound = error_bound(p)
     if tol is not None and bound > tol:

@@ -9,10 +9,12 @@ import numpy as np
 from fastkpca.kernels import Gaussian, Kernel, Summary
 from fastkpca.kernels.parameters import length, resolved
 
-__all__ = ["FARTHEST", "Correlation", "OfDistance", "by_median", "evenly"]
+__all__ = ["FARTHEST", "HELD", "Correlation", "OfDistance", "by_median", "evenly"]
 
 FARTHEST = 1e100
 """Of numbers whose powers leave float64: rows farther out, in units of the length, have exact products only."""
+HELD = 512 << 20
+"""Bytes up to which a large array is held: an (N, D) matrix of features, dense moments, the grid of a product."""
 
 
 def evenly(sample: np.ndarray, most: int = 1000) -> np.ndarray:

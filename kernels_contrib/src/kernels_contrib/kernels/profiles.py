@@ -87,7 +87,5 @@ def _table(nu: float) -> dict:
 def matern_profile(nu: float, length_scale: float) -> Profile:
     """k at a distance, for nu from LEAST_ORDER to LARGEST_ORDER."""
     scale = square_root_scale(2.0 * nu, length_scale)
-    closed = {0.5: "exp", 1.5: "three halves", 2.5: "five halves"}.get(nu)
-    if closed:
-        return Profile(closed, scale)
-    return Profile("table", scale, **_table(nu))
+    closed = {0.5: (0.0, 0.0), 1.5: (1.0, 0.0), 2.5: (1.0, 1.0 / 3.0)}.get(nu)
+    return Profile(scale, **_table(nu)) if closed is None else Profile(scale, *closed)

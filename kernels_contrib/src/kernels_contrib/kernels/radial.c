@@ -68,25 +68,12 @@ KC_INLINE double scaled(const kc_profile *p, double r, double *rest)
 
 KC_CLONES static void closed(const kc_profile *p, Py_ssize_t n, double *restrict r)
 {
-    const double largest = p->largest / p->c;
-    if (p->kind == KC_EXP)
-        for (Py_ssize_t i = 0; i < n; i++) {
-            double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
-            double half = exp_of(-0.5 * t);
-            r[i] = (1.0 - rest) * half * half;
-        }
-    else if (p->kind == KC_THREE_HALVES)
-        for (Py_ssize_t i = 0; i < n; i++) {
-            double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
-            double half = exp_of(-0.5 * t);
-            r[i] = ((1.0 + t) * (1.0 - rest)) * half * half;
-        }
-    else
-        for (Py_ssize_t i = 0; i < n; i++) {
-            double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
-            double half = exp_of(-0.5 * t);
-            r[i] = ((1.0 + (t + t * t * (1.0 / 3.0))) * (1.0 - rest)) * half * half;
-        }
+    const double largest = p->largest / p->c, linear = p->linear, square = p->square;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
+        double half = exp_of(-0.5 * t);
+        r[i] = ((1.0 + (linear * t + t * t * square)) * (1.0 - rest)) * half * half;
+    }
 }
 
 /* What is left of k once its exponential is taken out: a polynomial on each piece of an octave. */
@@ -126,10 +113,10 @@ static void general(const kc_profile *p, Py_ssize_t n, double *r)
 
 void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r)
 {
-    if (p->kind <= KC_FIVE_HALVES)
-        closed(p, n, r);
-    else
+    if (p->table)
         general(p, n, r);
+    else
+        closed(p, n, r);
 }
 
 /* One row of distances to m sources, which are given coordinate by coordinate. */

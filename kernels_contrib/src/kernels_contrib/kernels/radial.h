@@ -9,12 +9,10 @@
 /* Coefficients of one piece of the table of a general order: a polynomial of degree 13. */
 #define KC_TERMS 14
 
-enum { KC_EXP = 0, KC_THREE_HALVES = 1, KC_FIVE_HALVES = 2, KC_TABLE = 3 };
-
 /* k as a function of t = c r; c = c_high + c_low + c_rest, the first two exact halves of a double. */
 typedef struct {
-    int kind;
     double c, c_high, c_low, c_rest;
+    double linear, square;      /* without a table k is (1 + linear t + square t^2) exp(-t) */
     double largest;             /* t beyond it is 0 */
     const double *table;        /* KC_TERMS numbers a piece, 2^(52 - shift) pieces an octave, from `lowest` on */
     int64_t first, pieces;      /* (bits of lowest) >> shift, and how many pieces there are */

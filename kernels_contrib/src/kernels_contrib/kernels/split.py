@@ -34,28 +34,23 @@ from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.methods import Rows
 
 from .mixture import Mixture
-from .parameters import evenly
+from .parameters import HELD, evenly
 
 __all__ = ["SplitSummation", "split_offers"]
 
 ORDERS = (4, 6, 8, 10, 12, 14)
 """Nodes of a box on each axis that a plan may choose."""
-MOST_POINTS = 1 << 24
-"""Of the padded grid: 128 MB for each of the arrays that hold it; four times as many weights of rows on it."""
 SAMPLE = 256
 """Rows, spread evenly over the sample, whose pairs are counted for the plan."""
-WIDE_TERMS = 32
-"""Of the Chebyshev series, in the squared distance, of what is subtracted from the kernel of near pairs."""
 RUN = 32
 """Columns of a run of products: over so many, the matrix of near pairs is to be worth its making."""
-PAIR_BYTES = 90.0
-"""Of a near pair while the matrix is put together; in the end it takes 12."""
+PAIR = np.dtype([("i", np.intp), ("j", np.intp), ("v", np.float64)])
+"""A near pair as the k-d tree gives it."""
 
 # In the flops of a ``Cost``, on one thread, by benchmarks/speed/matern.py
 PER_NEW_PAIR = 1200.0
-PER_PAIR = 8.0
+PER_WEIGHT = 6.0  # of a sparse matrix: a near pair, or a row's weight at a point of the grid
 PER_GRID_POINT = 22.0
-PER_SPREAD = 4.0
 
 
 class Plan(NamedTuple):
@@ -64,6 +59,7 @@ class Plan(NamedTuple):
     weights: np.ndarray
     widths: np.ndarray
     cut: float
+    terms: int
     order: int
     step: float
     low: np.ndarray
@@ -139,38 +135,39 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     extent = np.maximum(data_x.box[1], data_y.box[1]) - low
     terms = float(len(mixture.weights)) ** 2
     # thirty bisections of exponentials, of ten flops each, are to take no longer than exact tiles
-    if not np.isfinite(extent).all() or 300.0 * terms > exact or terms > MOST_POINTS:
+    if not np.isfinite(extent).all() or 300.0 * terms > exact or 8.0 * terms > HELD:
         return None
     some_x, some_y = (evenly(data.sample, SAMPLE) for data in (data_x, data_y))
     squares = np.sort(cdist(some_x, some_y, "sqeuclidean").ravel())
     if data_x is data_y:  # a row is near itself, but that is one pair of n
         squares = squares[len(some_x) :]
-    boxes = _Boxes(low, extent, data_x.n_samples, data_y.n_samples, squares)
+    boxes = _Boxes(low, extent, data_x.n_samples, data_y.n_samples, data_x is data_y, squares)
     best: Plan | None = None
     least = exact
     for place in _places(mixture, tol):
         pairs = boxes.near_pairs(place.cut)
-        making, near = PER_NEW_PAIR / RUN * pairs, PER_PAIR * pairs
+        making, near = PER_NEW_PAIR / RUN * pairs, PER_WEIGHT * pairs
         if place.wide == 0 and making + near < least:
             w, s = mixture.weights[:0], mixture.widths[:0]
-            best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
+            best = Plan(w, s, place.cut, 0, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
             least = making + near
         with np.errstate(over="ignore"):  # of widths far below the extent
             for order in ORDERS if place.wide and making + near < least else ():
-                grid = _grid_plan(mixture, place, boxes, order, tol)
-                if grid is not None and making + near + grid.flops < least:
+                grid = _grid_plan(mixture, place, boxes, order, tol, least - making - near)
+                if grid is not None:
                     least = making + near + grid.flops
                     best = grid._replace(pairs=pairs, flops=near + grid.flops)
     return best
 
 
 class _Boxes(NamedTuple):
-    """Where the rows lie, and how many: n targets, m sources, sorted square distances between some of them."""
+    """Where the rows lie, and how many: n targets, m sources (or the same), sorted square distances of some of them."""
 
     low: np.ndarray
     extent: np.ndarray
     n: int
     m: int
+    same: bool
     squares: np.ndarray
 
     def near_pairs(self, cut: float) -> float:
@@ -181,8 +178,9 @@ class _Boxes(NamedTuple):
         return min(self.n * (self.m * share + 1.0), float(self.n) * self.m)
 
 
-def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float) -> Plan | None:
-    """The plan with interpolation on q points, with the flops of the grid alone; None where its error exceeds tol."""
+def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float, most: float) -> Plan | None:
+    """The plan with interpolation on q points, with the flops of the grid alone; None where it takes ``most`` of them,
+    or its error exceeds tol."""
     w, s = mixture.weights[: place.wide], mixture.widths[: place.wide]
     d = len(boxes.low)
     factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
@@ -190,42 +188,48 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
         return None
     step = (0.6 * tol / factor) ** (1.0 / q)
     counts = np.floor(boxes.extent / step) + 1.0 + q
-    if not counts.prod() * 2.0**d < 2.0 * MOST_POINTS:
+    weights, rows = float(q) ** d, boxes.n if boxes.same else boxes.n + boxes.m
+    # four arrays of the padded grid; weights, and the numbers of their points
+    if not max(32.0 * counts.prod() * 2.0**d, 12.0 * weights * rows) <= HELD:
         return None
     points = tuple(int(c) for c in counts)
     padded = tuple(2 * fft.next_fast_len(c, real=True) for c in points)
     size = math.prod(padded)
-    if size > MOST_POINTS or float(boxes.n + boxes.m) * q**d > 4.0 * MOST_POINTS:
-        return None
     flops = PER_GRID_POINT * size * math.log2(size + 2.0) / 10.0
-    flops += PER_SPREAD * (boxes.n + boxes.m) * q**d
+    flops += PER_WEIGHT * (boxes.n + boxes.m) * weights
+    if 32.0 * size > HELD or not flops < most:
+        return None
     # rounding: |K_grid|_2 |spread u|_2 times 6 u log2 of the size for the transforms; sums onto the grid
     lebesgue = LEBESGUE[q] ** (2 * d)
     rounding = lebesgue * UNIT * (6.0 * math.log2(size + 2.0) * math.sqrt(size) + 16.0 * q * d + len(w))
     # and of positions on the grid, where exp(-x^2 / (2 s)) has slopes of at most 0.61 / sqrt(s)
     rounding += 6.0 * UNIT * float(boxes.extent.sum()) * float(w @ s**-0.5)
     error = mixture.error + place.dropped + factor * step**q + rounding
-    if place.cut > 0.0:
-        error += _wide_error(w, s, place.cut) + 32.0 * UNIT
+    terms, missed = _wide_terms(w, s, place.cut, 0.01 * tol) if place.cut > 0.0 else (0, 0.0)
+    error += missed
     if error > tol:
         return None
-    return Plan(w, s, place.cut, q, step, boxes.low, points, padded, error, 0.0, flops)
+    return Plan(w, s, place.cut, terms, q, step, boxes.low, points, padded, error, 0.0, flops)
 
 
-def _wide_error(w: np.ndarray, s: np.ndarray, cut: float) -> float:
-    """Bound on the error of ``_wide_series``: of Chebyshev interpolation, and of rounding."""
-    half = cut * cut / 2.0
-    derivative = float(w @ (0.5 / s * half) ** WIDE_TERMS)
-    return derivative / (math.factorial(WIDE_TERMS) * 2.0 ** (WIDE_TERMS - 1)) + 8.0 * WIDE_TERMS * UNIT
+def _wide_terms(w: np.ndarray, s: np.ndarray, cut: float, tol: float) -> tuple[int, float]:
+    """How many terms ``_wide_series`` needs, and its error: of Chebyshev interpolation on n points, at most the n-th
+    derivative over n! 2^(n - 1) times half the interval to the n, and of rounding."""
+    ratio = cut * cut / (8.0 * s)
+    n, left = 1, 2.0 * w * ratio
+    while tol < left.sum() < math.inf:
+        n += 1
+        left = left * ratio / n
+    return n, float(left.sum()) + (8.0 * n + 32.0) * UNIT
 
 
-def _wide_series(w: np.ndarray, s: np.ndarray, cut: float) -> Chebyshev:
+def _wide_series(w: np.ndarray, s: np.ndarray, cut: float, terms: int) -> Chebyshev:
     """The wide Gaussians' sum, of a squared distance up to that of the cut."""
 
     def values(squares: np.ndarray) -> np.ndarray:
         return np.asarray(w @ np.exp(-squares / (2.0 * s[:, None])))
 
-    return Chebyshev.interpolate(values, WIDE_TERMS - 1, domain=[0.0, cut * cut])
+    return Chebyshev.interpolate(values, terms - 1, domain=[0.0, cut * cut])
 
 
 class SplitSummation(Summation):
@@ -298,7 +302,7 @@ class SplitSummation(Summation):
         pairs = tree.sparse_distance_matrix(other, plan.cut, output_type="ndarray")
         values = profile(pairs["v"])
         if len(plan.weights):
-            values -= _wide_series(plan.weights, plan.widths, plan.cut)(pairs["v"] ** 2)
+            values -= _wide_series(plan.weights, plan.widths, plan.cut, plan.terms)(pairs["v"] ** 2)
         return sparse.csr_array((values, (pairs["i"].astype(np.int32), pairs["j"].astype(np.int32))), shape=self.shape)
 
     # the grid
@@ -372,7 +376,8 @@ def split_offers(
         row_flops=plan.flops / n,
         column_flops=plan.flops / n,
         setup_flops=PER_NEW_PAIR * plan.pairs + (1500.0 + 50.0 * weights) * (n + m) + 3.0 * PER_GRID_POINT * size,
-        memory=PAIR_BYTES * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
+        # pairs: a list that doubles, and the array of it; later the values and the matrix
+        memory=4.0 * PAIR.itemsize * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
         residual=plan.error,
     )
     yield Offer("split", cost, build)

@@ -42,8 +42,8 @@ SEARCH_ROWS = 2000
 """Rows that decide where a descent starts."""
 SAME = 2e-3
 """Relative difference of contrasts that are the same minimum."""
-LARGEST = 1e300
-"""Number in X, and its inverse the smallest that a column's largest may be."""
+LARGEST = float(np.finfo(np.float64).max * np.sqrt(EPS))
+"""Number in X, and its inverse the smallest that a column's largest may be: quotients of both are within float64."""
 LEAST_REGULARIZATION = 1e-8
 """Of kappa: below, canonical correlations are all one to rounding; beyond its inverse, no dependence is left."""
 
@@ -142,8 +142,8 @@ def kica(
     Raises
     ------
     ValueError
-        X has NaN, infinity, a constant column, one whose largest number is not between 1e-300 and 1e300, too few rows,
-        or a rank below c.
+        X has NaN, infinity, a constant column, one whose largest number is not between 4e-301 and 2.6e300, too few
+        rows, or a rank below c.
 
     Examples
     --------

@@ -14,8 +14,6 @@ __all__ = ["Curvature", "descend", "random_rotation", "turn_pairs"]
 
 ANGLES = 18
 """Of a plane, over the quarter turn after which two components only change places."""
-SWEEPS = 4
-"""Over all pairs of components, where there are more than two."""
 
 
 def random_rotation(generator: np.random.Generator, c: int) -> np.ndarray:
@@ -28,7 +26,7 @@ def turn_pairs(target: Contrast, W: np.ndarray) -> np.ndarray:
     angles = np.arange(ANGLES) * (0.5 * np.pi / ANGLES)
     c = target.c
     W = W.copy()
-    for _ in range(SWEEPS if c > 2 else 1):
+    for _ in range(c - 1):  # one sweep over all pairs is enough for two components
         turned = False
         for i in range(c):
             for j in range(i + 1, c):

@@ -20,11 +20,12 @@ and the quotient is left to be maximised over the span of the columns of a, wher
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fastkpca.base.rounding import EPS
@@ -32,18 +33,13 @@ from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
 from fastkpca.methods import check_choice, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
-from .functions import KernelFunction
+from . import stored
+from .base import KernelMethod, Projection
+from .functions import KernelFunction, function
 from .options import FitOptions, regularization_strength
-from .products import HELD, Products, products_for, small_features
+from .products import HELD, Products, class_moments, products_for, small_features
 
-__all__ = [
-    "FittedDirections",
-    "Penalised",
-    "feature_directions",
-    "fit_directions",
-    "preconditioner",
-    "product_directions",
-]
+__all__ = ["DirectionsModel", "FittedDirections", "Groups", "Penalised", "fit_directions", "preconditioner", "signs"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -130,7 +126,7 @@ class Penalised:
         return solve, info
 
 
-def product_directions(
+def _product_directions(
     problem: Penalised, project: Projector, contrast: Projector, transposed: Projector, size: int, c: int
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """(coefficients (N, k), quotients (k,), what the iterations came to) of the best k <= c directions, by products.
@@ -161,13 +157,54 @@ def product_directions(
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Groups of rows: those that are held together, each about its mean, and what is spread.
+
+    Attributes
+    ----------
+    codes : ndarray (N,), int
+        Group of each row.
+    held : int
+        How many groups are held together. All: their means are spread; else the first, and each row of the others is.
+    origin : ndarray (N,)
+        Weights of the rows, one in sum: their mean is what directions are measured from.
+    """
+
+    codes: np.ndarray
+    held: int
+    origin: np.ndarray
+
+    @property
+    def degrees(self) -> int:
+        """Rows that are held together, less a mean for each group."""
+        return int(np.sum(self.codes < self.held)) - self.held
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DirectionsModel(KernelMethod, Projection):
+    """What both methods return; the attributes are theirs."""
+
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+
+    @property
+    def n_components(self) -> int:
+        return len(self.quotients)
+
+
+@dataclass(frozen=True)
 class FittedDirections:
-    """The function that projects new rows, the quotients, a description of the fit, and the other fields of a model."""
+    """The function that projects new rows, the quotients, a description of the fit, and of the training rows'
+    coordinates the means of the groups and the covariance of what is held together."""
 
     function: KernelFunction
     quotients: np.ndarray
     info: dict[str, Any]
-    moments: tuple[np.ndarray, ...] = ()
+    means: np.ndarray
+    within: np.ndarray
 
 
 def fit_directions(
@@ -176,16 +213,19 @@ def fit_directions(
     regularization: Any,
     penalty: str,
     max_iterations: Any,
-    by_features: Callable[[Penalised], FittedDirections],
-    by_gram: Callable[[Penalised], FittedDirections],
-) -> tuple[Penalised, FittedDirections]:
-    """Directions through features or products: a map chosen on some rows first, on all where that missed too much."""
+    groups: Groups,
+    c: int,
+) -> tuple[dict[str, Any], FittedDirections]:
+    """The fields of a ``DirectionsModel``, through features or products, and what else was found.
+
+    A map is chosen on some rows first, on all where that missed too much.
+    """
     max_iterations = check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(X, options, draft=draft)
         mu = _check_penalty(regularization, penalty, products)
         problem = Penalised(products, mu, penalty, options.tol, max_iterations)
-        fitted = by_gram(problem) if products.features is None else by_features(problem)
+        fitted = (_by_products if products.features is None else _by_features)(problem, groups, c)
         if fitted.info.get("residual_trace", 0.0) <= options.tol * X.shape[0] * products.mean_diagonal():
             break
     residual = fitted.info.get("residual", 0.0)
@@ -196,7 +236,92 @@ def fit_directions(
             "allows more steps, a larger tol asks for less",
             AccuracyWarning,
         )
-    return problem, fitted
+    fields = {
+        "quotients": fitted.quotients,
+        "kernel": products.kernel.unbound(),
+        "regularization": mu,
+        "penalty": penalty,
+        "function": fitted.function,
+        "n_samples": len(groups.codes),
+        "info": products.info | fitted.info,
+    }
+    return fields, fitted
+
+
+def signs(means: np.ndarray) -> np.ndarray:
+    """The second of two groups, or the group farthest out, lies on the positive side."""
+    if len(means) == 2:
+        return np.where(means[1] < means[0], -1.0, 1.0)
+    size = np.abs(means)
+    first = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
+    return np.where(means[first, np.arange(means.shape[1])] < 0, -1.0, 1.0)
+
+
+def _by_features(problem: Penalised, groups: Groups, c: int) -> FittedDirections:
+    """D x D matrices from the moments of each group."""
+    counts, missed = np.bincount(groups.codes), 0.0
+    found, parts = [], [np.zeros(()), np.zeros(())]  # the scatter of what is held together, and of what is spread
+    members = [np.flatnonzero(groups.codes == k) for k in range(len(counts))]
+    for k, (group_mean, scatter, group_missed) in enumerate(class_moments(problem.products, members)):
+        parts[k >= groups.held] = parts[k >= groups.held] + scatter
+        found.append(group_mean)
+        missed += group_missed
+    means, within = np.array(found), parts[0]
+    origin = np.bincount(groups.codes, groups.origin) @ means
+    steps = means - origin
+    contrasts = (steps * np.sqrt(counts)[:, None]).T
+    spread = contrasts @ contrasts.T + parts[1]
+    if groups.held < len(counts):
+        values, vectors = np.linalg.eigh(spread)
+        kept = values > len(values) * EPS * values.max(initial=0.0)
+        contrasts = vectors[:, kept] * np.sqrt(values[kept])
+    second = None
+    if problem.penalty == "coefficients":  # about the origin, moved to zero
+        aside = np.outer(counts @ means, origin)
+        second = within + spread + aside + aside.T - counts.sum() * np.outer(origin, origin)
+    columns, quotients = _feature_directions(within, contrasts, second, problem.mu, c)
+    count = problem.separating(quotients)
+    weights = columns[:, :count] * np.sqrt(groups.degrees)
+    weights = weights * signs(steps @ weights)
+    return FittedDirections(
+        problem.products.feature_function(weights, origin @ weights),
+        quotients[:count],
+        {"residual_trace": missed},
+        steps @ weights,
+        weights.T @ within @ weights / groups.degrees,
+    )
+
+
+def _by_products(problem: Penalised, groups: Groups, c: int) -> FittedDirections:
+    """Solves on products with K, for a block of one contrast for each group, or row, that is spread."""
+    codes, origin, products = groups.codes, groups.origin, problem.products
+    n, counts, held = len(codes), np.bincount(codes), codes < groups.held
+    members = sp.csr_array((np.ones(n), (np.arange(n), codes)))
+    apart = members.multiply(1.0 / np.sqrt(counts)) if held.all() else sp.eye_array(n, format="csc")[:, ~held]
+    apart = sp.csr_array(apart)
+
+    def group_means(V: np.ndarray) -> np.ndarray:
+        return np.asarray(members.T @ V) / counts[:, None]
+
+    def project(V: np.ndarray) -> np.ndarray:
+        return held[:, None] * (V - group_means(V)[codes])
+
+    def contrast(U: np.ndarray) -> np.ndarray:
+        V = apart @ U
+        return V - np.outer(origin, V.sum(axis=0))
+
+    def transposed(V: np.ndarray) -> np.ndarray:
+        return apart.T @ (V - origin @ V)
+
+    coefficients, quotients, info = _product_directions(problem, project, contrast, transposed, apart.shape[1], c)
+    coefficients *= np.sqrt(groups.degrees)
+    score = products.matmat(coefficients)
+    means = group_means(score - origin @ score)
+    sign = signs(means)
+    coefficients, score = coefficients * sign, score * sign
+    centred = project(score)
+    within = centred.T @ centred / groups.degrees
+    return FittedDirections(products.function(coefficients, origin @ score), quotients, info, means * sign, within)
 
 
 def _check_penalty(regularization: Any, penalty: str, products: Products) -> float:
@@ -217,7 +342,7 @@ def _check_penalty(regularization: Any, penalty: str, products: Products) -> flo
     )
 
 
-def feature_directions(
+def _feature_directions(
     within: np.ndarray, contrasts: np.ndarray, second: np.ndarray | None, mu: float, c: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best ``c`` directions from D x D matrices: columns w (D, c) with unit w' S_w w + penalty, and the quotient

@@ -17,12 +17,14 @@ import numpy as np
 from fastkpca.base.rounding import EPS
 from fastkpca.methods import conjugate_gradients
 
+from ..kernels.parameters import FARTHEST
+
 __all__ = ["Logit", "check_scale", "fit_logit", "lift_through"]
 
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Function = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-LARGEST = 1e50
+LARGEST = float(np.sqrt(FARTHEST))
 """Of kernel values and of the penalty, and of what they are divided by: their products stay within float64."""
 
 

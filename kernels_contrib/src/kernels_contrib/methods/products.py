@@ -18,6 +18,7 @@ from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, check_weights, feature_moments, holds_more, nearest_and_rest
 
+from ..kernels.parameters import HELD
 from .functions import FeatureFunction, KernelFunction, SampleFunction
 from .labels import real_targets
 from .options import FitOptions
@@ -44,8 +45,6 @@ descent, or whether exact products are quick."""
 PRODUCT_TOL = 1e-10
 """Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
 seldom less than a thousandth of the number of rows."""
-HELD = 512 << 20
-"""Bytes up to which an (N, D) matrix of features is held rather than formed again for each product."""
 
 
 def need_semidefinite(kernel: Kernel, purpose: str) -> None:

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from dense_products import DenseProduct
 
-<<<<<<< HEAD
-from fastkpca.base.protocol import Summation
-from fastkpca.solve.block_krylov import block_krylov
-=======
 from fastkpca.solve.beyond import exploration_bound, lanczos_failure_epsilon
->>>>>>> main
+from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.random_start import GaussianStart
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 

@@ -28,6 +28,8 @@ GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
 RESIDUAL = 16.0 * UNIT32
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
+MOST_PRODUCTS = 64
+"""Of the matrix with the block; mostly a tenth to a half of them do."""
 SHORTEST = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
@@ -55,15 +57,14 @@ def may_be_enough(n: int, c: int) -> bool:
 
 
 def seconds_of_small(n: int, c: int) -> float:
-    """Predicted seconds: of a quarter of the products (a tenth to a half of them mostly do), and of a factorisation, in
-    float32, which is twice as fast."""
-    products = _most_products(n, c) / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
+    """Predicted seconds: of a quarter of the products, and of a factorisation, in float32, which is twice as fast."""
+    products = MOST_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
     return products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
 
 def _most_products(n: int, c: int) -> int:
-    """Three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long."""
-    return 2 * n // _block_size(c)
+    """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long."""
+    return min(MOST_PRODUCTS, 2 * n // _block_size(c))
 
 
 def _block_size(c: int) -> int:

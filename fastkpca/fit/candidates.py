@@ -21,6 +21,7 @@ from ..products.exact import kept_bytes
 from ..products.near import LOOKED_AT
 from ..products.rates import RATE, eigen_seconds, is_compiled, takes_blas, value_seconds
 from ..solve.beyond import lanczos_steps
+from ..solve.block_krylov import SPARE
 from ..solve.costs import (
     MOST_COLUMNS,
     basis_bytes,
@@ -32,7 +33,6 @@ from ..solve.costs import (
     step_seconds,
 )
 from ..solve.filtered import NARROWEST
-from ..solve.krylov import SPARE
 from ..solve.moments import narrow_block
 from ..solve.near import near_seconds
 from ..solve.proofs import BELOW, EXPLORING_PASSES

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import parallel
-from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Kernel, Summation
 from ..base.rounding import EPS
 from ..model.plan import Candidate
@@ -17,12 +16,12 @@ from ..products.blocks import checked_block
 from ..products.exact import ExactSummation
 from ..products.near import NearSummation, WithSums
 from ..products.operators import GramOperator
-from ..products.rates import eigen_seconds, is_compiled, pass_seconds
+from ..products.rates import is_compiled, pass_seconds
 from ..products.vectors import centre
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
+from ..solve.block_krylov import KrylovResult, block_krylov
 from ..solve.costs import default_block_size
-from ..solve.krylov import KrylovResult, block_krylov
 from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 from .problem import Problem
 from .product_choice import InStrips
@@ -113,10 +112,11 @@ def solve_by_krylov(
 
 
 def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, problem: Problem) -> np.ndarray | None:
-    """A first block, in the solver's coordinates: the leading vectors of a few rows, extended to all (Nystroem).
+    """A first block, in the solver's coordinates: near the leading vectors of a few rows, extended to all (Nystroem).
 
-    It is some passes ahead of a random one, for a fraction of what a pass takes. None of values that are not finite,
-    which a product names.
+    It is some passes ahead of a random one, for a fraction of what a pass takes: a product of these rows' matrix with
+    random columns is as good a start as its eigenvectors (``peers.py``). None of values that are not finite, which a
+    product names.
     """
     n = rows.n_samples
     some = Rows(rows.take(np.sort(problem.rng.choice(n, min(STARTING * block, n), replace=False))))
@@ -125,8 +125,7 @@ def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, pro
         centre(K)
     if not np.isfinite(K).all():
         return None
-    theta, V = largest_eigenpairs(K, block)
-    V = np.ascontiguousarray(V[:, theta > EPS * len(K) * np.abs(theta).max()])
+    V = np.linalg.qr(K @ problem.rng.standard_normal((len(K), block)))[0]
     start = coordinates.block(ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads).matmat(V))
     start -= start.mean(axis=0)
     norms = np.linalg.norm(start, axis=0)
@@ -137,7 +136,7 @@ def start_seconds(problem: Problem, block: int) -> float:
     """Predicted seconds of a first block from a few rows."""
     n, d = problem.data.n_samples, problem.data.n_features
     some = min(STARTING * block, n)
-    return pass_seconds(problem.kernel, n, some, d, block, square=False) + eigen_seconds(some, block)
+    return pass_seconds(problem.kernel, n, some, d, block, square=False)
 
 
 def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bool) -> tuple[KernelMatrix, Coordinates]:

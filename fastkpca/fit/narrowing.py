@@ -17,8 +17,8 @@ from ..maps.uncentred import about
 from ..products.exact import ExactSummation
 from ..rows.view import Rows
 from ..solve import second_order
+from ..solve.block_krylov import block_krylov
 from ..solve.certificate import FeatureSums
-from ..solve.krylov import block_krylov
 from ..solve.moments import entry_defect, kernel_trace
 from ..solve.second_order import Leading, OfMap, SecondOrder
 from ..solve.task import SolverBudget, SolverTarget

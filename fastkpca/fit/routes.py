@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..model.plan import Candidate, Plan
+from ..solve.certificate import dense_certificate
 from ..solve.costs import TooDearError
 from .dense import solve_dense
 from .features import solve_by_features
@@ -19,7 +20,8 @@ from .solution import Solution
 __all__ = ["solve"]
 
 FOLLOWING = 10.0
-"""Times what a run that missed tol has cost, that another may."""
+"""Times what a run that missed tol has cost, that another may; and by which LAPACK, whose rounding is known, narrows
+intervals where it misses tol too."""
 
 
 def solve(problem: Problem, plan: Plan) -> Solution:
@@ -44,7 +46,7 @@ def solve(problem: Problem, plan: Plan) -> Solution:
             solution, passes = None, error.passes
         # out here nothing holds the memory of a run that was given up
         if solution is not None:
-            if not (solution.message and _may_follow(solution, way, left)):
+            if not (solution.message and _may_follow(problem, solution, way, left)):
                 break
             passes, solution = _passes(solution), None
         given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}
@@ -76,11 +78,17 @@ def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
     return target.failure_beside_features if both else target.failure_probability
 
 
-def _may_follow(solution: Solution, way: Candidate, left: list[Candidate]) -> bool:
+def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list[Candidate]) -> bool:
     """Whether another way may find narrower intervals, at no more than a few times the price.
 
     A map that misses tol has been given up before.
     """
+    first, width = float(solution.eigenvalues[0]) if len(solution.eigenvalues) else 0.0, solution.certificate.width
+    # a lower bound on LAPACK's rounding: the norm is no smaller than the largest eigenvalue
+    ends = np.array([first, 0.0])
+    least = dense_certificate(ends, 1, n=problem.data.n_samples, norm=first, entry_error=problem.entry_error).width
+    gains = least <= max(problem.target.tol * first, width / FOLLOWING)
+    left = [x for x in left if gains or x.method != "dense"]
     cheap = min((x.seconds for x in left), default=np.inf) <= FOLLOWING * max(solution.seconds, way.seconds)
     return way.method == "krylov" and cheap
 

@@ -56,8 +56,8 @@ class Rates(NamedTuple):
     proposal, choosing : float
         Of each pivot that is chosen; and times what the features of the candidates take.
     fit, a_pass, look : float
-        Of a fit, of a pass of block Krylov, and of a look at a few rows with the prices that follow: calls, and small
-        matrices.
+        Of a fit, of a pass of block Krylov or a look at its Ritz pairs, and of a look at a few rows with the prices
+        that follow: calls, and small matrices.
     reads : float
         Bytes of memory in a second.
     """

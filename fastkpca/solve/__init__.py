@@ -6,7 +6,7 @@
 ``proofs``                          proofs that no eigenvalue outside of a basis is large, each with its price
 ``operators``                       what is multiplied by: the centred kernel matrix, in float64 and float32; moments
 ``basis``                           the orthonormal basis, and what is known of the matrix on it and outside of it
-``krylov``                          the loop on the centred kernel matrix
+``block_krylov``                    the loop on the centred kernel matrix
 ``near``                            its search where few kernel values are not near zero
 ``small``                           the largest eigenvalues of a small matrix that is held, from products in float32
 ``moments``                         the loop on second moments of features; components from these

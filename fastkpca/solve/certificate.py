@@ -494,8 +494,9 @@ def ritz_certificate(
     errors = ritz.errors
     if errors is None:
         return _nothing_known(c, matrix.trace)
-    theta, s = ritz.theta, errors.compression
-    hi = upper_ends(np.diag(theta), ritz.residual_factor, outside.mu) + s
+    theta, s, m = ritz.theta, errors.compression, len(ritz.theta)
+    factor = ritz.residual_factor if isfinite(outside.mu) else np.empty((0, m))  # without a bound nothing follows
+    hi = upper_ends(np.diag(theta), factor, outside.mu) + s
     lo = theta - s
     order = np.arange(1, len(theta) + 1)
     if matrix.trace is not None:

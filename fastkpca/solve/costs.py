@@ -32,8 +32,6 @@ HELD_GUARDS = 8
 """Columns of a block beyond c where no values are evaluated."""
 NARROW_BLOCK = 6
 """Columns of a block where a product takes a fraction of a millisecond: more have their price in the basis."""
-LOOK_CALLS = 4e-4
-"""Seconds of a look at Ritz pairs, beside what it computes."""
 MOST_COLUMNS = 640
 """Columns of a basis beyond which Rayleigh-Ritz costs more than a restart, of few components."""
 
@@ -89,7 +87,7 @@ def step_seconds(n: int, columns: float, block: int) -> float:
 
 def look_seconds(columns: float, *, certified: bool = True) -> float:
     """Predicted seconds of Rayleigh-Ritz on so many columns, and of the certificate."""
-    return LOOK_CALLS + (16.0 if certified else 5.0) * columns**3 / RATE.eigen
+    return RATE.a_pass + (16.0 if certified else 5.0) * columns**3 / RATE.eigen
 
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:

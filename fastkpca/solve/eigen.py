@@ -23,6 +23,7 @@ from .basis import RitzPairs, Space
 from .beyond import deterministic_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .costs import Expenses, look_seconds, step_seconds
+from .filtered import NARROWEST
 from .operators import Operator
 from .proofs import BELOW, Proofs, gap_behind
 from .task import SolverTarget
@@ -31,8 +32,6 @@ __all__ = ["Certifier", "Judge", "Search", "grow", "relative_width"]
 
 GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
-LOW = (0.8, 0.97)
-"""Of the last wanted eigenvalue: bounds on the others, from and to; the nearer, the better the vectors have to be."""
 NEAR = 4.0
 """Times tol: intervals whose predicted width is more are not worth a certificate."""
 GROWN = 1.15
@@ -40,8 +39,6 @@ GROWN = 1.15
 LOOK = 3
 """Looks after which a spectrum may look flat, whose widths tell the pace, and for which a search whose vectors have
 converged waits until trace or norm bound the rest as well."""
-SLOW = 0.8
-"""By what factor a pass narrows where that is too slow to wait for more."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
@@ -191,7 +188,7 @@ class Search(Judge):
     """By which a pass narrows."""
     extra = 0
     """Looks since the vectors have converged."""
-    low = LOW[0]
+    low = BELOW
     """Of the last wanted eigenvalue: the bound on the others that will do."""
 
     def _is_enough(self) -> bool:
@@ -215,7 +212,7 @@ class Search(Judge):
         if len(self.history) > 1:
             self.rate *= min(self.rate / rate, 1.0)  # passes narrow the faster, the more there were
         highest = self.bound_for(goal / (1.5 * max(self.rate, 1e-12)))
-        self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), *LOW))
+        self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), BELOW, 1.0 - NARROWEST))
         # the norm rides along with a pass, and may prove what the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
@@ -255,8 +252,8 @@ class Search(Judge):
             return False
         return float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1] and not self._rest_falls(blocks)
 
-    def upper_ends(self) -> np.ndarray:
-        """Of as many eigenvalues as the search has columns; infinite where no bound on the products' error is known."""
+    def proved_ends(self) -> np.ndarray:
+        """Upper ends of as many eigenvalues as the search has columns; infinite where no error of products is known."""
         m, info, error = self.basis.size, self.A.info(self.basis.size), self.A.error(self.basis.size)
         if not error < np.inf:
             return np.full(m, np.inf)
@@ -324,8 +321,8 @@ class Certifier(Judge):
     def _is_enough(self) -> bool:
         theta = self.ritz.theta
         hope = self.hope()
-        last = self.expenses.over or self.basis.room == 0
-        if self.target.fraction is None and not last and self.predicted_width(hope) > NEAR * self.target.tol:
+        last = self.is_last
+        if self.target.fraction is None and not last and not self.may_suffice(hope):
             self.history.append((self.expenses.passes, np.inf))
             return False
         self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
@@ -338,6 +335,15 @@ class Certifier(Judge):
             return True
         self._check_pace()
         return False
+
+    @property
+    def is_last(self) -> bool:
+        """No pass can follow."""
+        return self.expenses.over or self.basis.room == 0
+
+    def may_suffice(self, mu: float) -> bool:
+        """Whether intervals may be narrow enough if mu bounds the rest."""
+        return self.predicted_width(mu) <= NEAR * self.target.tol
 
     def eigenvalues(self) -> np.ndarray:
         """About the largest ones: Ritz values of the basis, or those of the search where these are larger, as both are
@@ -407,10 +413,9 @@ class Certifier(Judge):
         if len(widths) <= LOOK or not np.isfinite(widths).all() or self.proofs.is_exploring:
             return
         rate = (widths[-1] / widths[0]) ** (1.0 / LOOK)
-        if SLOW < rate:
-            later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
-            passes = min(max(later, 1.0), self.expenses.budget.passes)
-            self.expenses.check(passes * self.pass_seconds())
+        later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
+        passes = min(max(later, 1.0), self.expenses.budget.passes)
+        self.expenses.check(passes * self.pass_seconds())
 
     def _at_rounding(self) -> bool:
         """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""

@@ -15,7 +15,7 @@ from ..products.rates import RATE
 from .basis import Basis, Space, without_means
 from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
 from .eigen import GOAL, Judge, grow
-from .filtered import Aim, cheapest_aim, filtered_beyond
+from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
 from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 
@@ -23,8 +23,6 @@ __all__ = ["near_seconds", "near_start"]
 
 KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
-MOST_STEPS = 150
-"""Of the search."""
 EXPECTED = 45.0
 """Products with the coarse matrix, of a search and a filter."""
 
@@ -122,7 +120,7 @@ def near_start(
     basis = Basis(A.n, rng, centred=True, reserve=columns, n_threads=A.n_threads)
     space = Space(basis, min(NARROW_BLOCK, A.n - 1), NARROW_BLOCK, columns, kept)
     left = expenses.budget.seconds - expenses.seconds
-    spent = Expenses(SolverBudget(MOST_STEPS, None, near.seconds, left), None)
+    spent = Expenses(SolverBudget(int(SLACK * EXPECTED), None, near.seconds, left), None)
     judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
     X: np.ndarray | None = rng.standard_normal((A.n, space.block))
     while X is not None:

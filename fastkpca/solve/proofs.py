@@ -3,7 +3,7 @@
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
 possible, and a ``certificate``. Those that are ``free`` are asked after every look; of the others the cheapest, when
 the vectors have converged and nothing else is missing. To add one, write a class, and name it where
-``krylov.block_krylov`` or ``moments.leading_pairs`` make their lists.
+``block_krylov`` or ``moments.leading_pairs`` make their lists.
 
 ====================  ==============================================================================================
 `Sums`                what trace and norm leave over: certain; more passes lower it
@@ -62,8 +62,6 @@ EXPLORING_PASSES = 8
 """Of an exploration, as a rule."""
 UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
-MOST_ATTEMPTS = 4
-"""Explorations of a run, and filters."""
 LARGEST_FORMED = 3000
 """Order of a second moment that is formed, to be factorised."""
 
@@ -106,9 +104,11 @@ class Proofs:
         self.factorisations = 0
 
     def certified(self, run: Certifier) -> Certificate:
-        """The narrowest certificate of what is known for free; one that is certain, where that is as good."""
+        """The first certificate of what is known for free that is certain and narrow enough; else the narrowest."""
         best = None
         for proof in self.proofs:
+            if best is not None and best.bound_kind == "guaranteed" and run.done(best):
+                break
             other = proof.certificate(run) if proof.free else None
             if other is None:
                 continue
@@ -212,8 +212,9 @@ def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
 class Sums(Proof):
     """What the trace of a semidefinite matrix, and the norm of any, leave beside the Ritz values."""
 
-    last: tuple[int, float] | None = None
-    """Columns and the bound at the last look."""
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, float]] = []
+        """Columns and the bound, at the last two looks."""
 
     def price(self, run: Certifier) -> float:
         """Each new column lowers them by at most about the smallest guard value, and by less than those before it."""
@@ -225,14 +226,17 @@ class Sums(Proof):
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
         columns = 2.0 * low[0] if len(low) else np.inf
-        bound, (size, before) = float(hoped[0]), self.last or (0, np.inf)
-        self.last = len(theta), bound
-        if size < len(theta) and before < np.inf and bound > enough:
-            columns = max(columns, (bound - enough) / max((before - bound) / (len(theta) - size), 1e-300))
+        (before, above), (size, bound) = self.seen if len(self.seen) > 1 else [(0, np.inf), *self.seen]
+        if before < size and above < np.inf and bound > enough:
+            columns = max(columns, (bound - enough) / max((above - bound) / (size - before), 1e-300))
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
-        return run.certificate_with(deterministic_bound(run.block, run.info()))
+        """While an exploration goes on, with no bound on the rest as long as they are not expected to suffice."""
+        bound = deterministic_bound(run.block, run.info())
+        self.seen = [*self.seen[-1:], (run.basis.size, bound.mu)]
+        useless = run.proofs.is_exploring and not run.is_last and not run.may_suffice(bound.mu)
+        return run.certificate_with(NO_BOUND if useless else bound)
 
 
 class Searched(Proof):
@@ -329,7 +333,7 @@ class Exploration(Proof):
     def price(self, run: Certifier) -> float:
         """Steps until the largest eigenvalue of the rest, which is guessed, is known well enough."""
         space, A, budget = run.space, run.A, run.expenses.budget
-        if self.first is not None or self.attempts >= MOST_ATTEMPTS or A.lowest is None:
+        if self.first is not None or A.lowest is None:
             return np.inf
         wanted, b = sufficient_bound(run), space.block
         if not wanted > 0.0:
@@ -392,7 +396,7 @@ class Filter(Proof):
         return aim if possible and SLACK * aim.steps <= MOST else None
 
     def price(self, run: Certifier) -> float:
-        if self.attempts >= MOST_ATTEMPTS or self.found is not None or run.is_short:
+        if self.found is not None or run.is_short:
             return np.inf
         aim = self._aim(run)
         return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))

@@ -53,7 +53,7 @@ __all__ = [
     "upper_share",
 ]
 
-FEWEST = 512
+FEWEST = DRAWS // 8
 """Rows drawn at least; more are multiples of it."""
 SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 """Residuals are divided by, and what is below this may overflow."""

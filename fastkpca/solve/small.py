@@ -22,12 +22,11 @@ from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, pr
 
 __all__ = ["SMALL", "SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
 
-FEWEST_ROWS, SMALL = 176, 700
-"""Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
-half, by tiles, takes less time (benchmarks/speed/small.py)."""
+SMALL = 700
+"""Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
 GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
-RESIDUAL = 1e-6
+RESIDUAL = 16.0 * UNIT32
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 MOST_PRODUCTS = 64
 """Of the matrix with the block; mostly a tenth to a half of them do."""
@@ -54,7 +53,7 @@ _Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def may_be_enough(n: int, c: int) -> bool:
     """Whether products with a matrix of this order may give c eigenvalues faster than LAPACK."""
-    return FEWEST_ROWS <= n <= SMALL and 11 * _block_size(c) <= n
+    return n <= SMALL and 11 * _block_size(c) <= n
 
 
 def seconds_of_small(n: int, c: int) -> float:

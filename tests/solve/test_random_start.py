@@ -7,7 +7,7 @@ import pytest
 from dense_products import DenseProduct
 
 from fastkpca.solve.beyond import exploration_bound, lanczos_failure_epsilon
-from fastkpca.solve.krylov import block_krylov
+from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.random_start import GaussianStart
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 

@@ -33,7 +33,7 @@ def searched(kernel, X, c, tol, *, kept=True):
     search = Search(InFloat32(CentredProducts(matrix)), space, SolverTarget(c, tol), Expenses(SolverBudget(), None))
     start = space.basis.rng.standard_normal((len(X), c + 8))
     grow(search.A, space.basis.orthonormal(start), space, search, search.expenses)
-    return search.upper_ends(), np.linalg.eigvalsh(centered(K))[::-1]
+    return search.proved_ends(), np.linalg.eigvalsh(centered(K))[::-1]
 
 
 @pytest.mark.parametrize("rows", ["normal", "copies", "far"])

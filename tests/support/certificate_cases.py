@@ -11,9 +11,9 @@ from dense_products import DenseProduct, centered, entries_of, median_distance
 from reference import center, gram
 from scipy.spatial.distance import cdist
 
+from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.certificate import dense_certificate
 from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
-from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 

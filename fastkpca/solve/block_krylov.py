@@ -144,7 +144,7 @@ def block_krylov(
     X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
-        upper = searched.upper_ends()
+        upper = searched.proved_ends()
         if np.isfinite(upper).any():
             proofs.append(Searched(upper))
         X = None if searched.flat else searched.columns(upper)

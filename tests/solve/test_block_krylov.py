@@ -5,8 +5,8 @@ import pytest
 from dense_products import DenseProduct, centered
 from reference import gram
 
+from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.costs import basis_bytes
-from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 

@@ -253,7 +253,8 @@ def _offers(
     """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
-    look = look_at(kernel, data, OF_PIVOTS, tol, shares=False)
+    # (the first look at pivots sees too few of them to say how many are too many)
+    look = look_at(kernel, data, OF_PIVOTS + 1, tol, shares=False)
     offers = _within(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):

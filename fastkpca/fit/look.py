@@ -95,10 +95,11 @@ class Look:
         (shares, beyond), least, n = self.spectrum, self.least, self.n_samples
         more, above = max(count - len(shares), 0), max(float(shares[-1]) - least, 0.0)
         left = max(n * beyond - max(n - len(shares), 0) * least, 0.0)
-        factor = left / (left + above) if left > 0.0 else 0.0
+        fading = above / (left + above) if above else 1.0  # (of a factor next to 1, the difference would be none)
+        factor = 1.0 - fading
         falling = above * factor ** np.arange(1, more + 1)
         last, rest = (float(falling[-1]) if more else above), max(n - max(count, len(shares)), 0)
-        sums = [last * factor / (1.0 - factor), last**2 * factor**2 / (1.0 - factor**2)] if above else [left, 0.0]
+        sums = [last * factor / fading, last**2 * factor**2 / (fading * (1.0 + factor))] if above else [left, 0.0]
         behind = rest * least + sums[0], rest * least**2 + 2.0 * least * sums[0] + sums[1]
         return np.append(shares, least + falling)[:count], *behind
 

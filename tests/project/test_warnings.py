@@ -265,7 +265,8 @@ def test_warnings_of_plugins_point_at_the_user(monkeypatch):
     from fastkpca.kernels import registry
 
     problem = "distribution acme claims 'gaussian'"
-    monkeypatch.setattr(type(registry.KERNELS), "plugins", lambda self, fresh=False: ([], [problem]))
+    monkeypatch.setattr(type(registry.KERNELS), "read", lambda self, found: ((), (problem,)))
+    monkeypatch.setattr(registry.KERNELS, "scanned", {})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fk.list_kernels()

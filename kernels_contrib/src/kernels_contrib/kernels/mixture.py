@@ -60,7 +60,8 @@ def gamma_mixture(a: float, width_of_one: float, *, inverse: bool, tol: float) -
         if small and h * a - v * math.expm1(h) <= -math.log(2.0):
             break
         highest += 0.05
-    first, last = math.floor(lowest / h), math.ceil(highest / h)
+    # (of a tol beyond the kernel's values, what may be left out below is more than there is)
+    first, last = math.floor(min(lowest, highest) / h), math.ceil(highest / h)
     log_v = h * np.arange(first, last + 1)
     if np.abs(log_v).max() + abs(math.log(width_of_one)) > 700.0:  # widths beyond the range of float64
         return Mixture(np.empty(0), np.empty(0), math.inf)

@@ -228,7 +228,8 @@ class Sums(Proof):
         columns = 2.0 * low[0] if len(low) else np.inf
         (before, above), (size, bound) = self.seen if len(self.seen) > 1 else [(0, np.inf), *self.seen]
         if before < size and above < np.inf and bound > enough:
-            columns = max(columns, (bound - enough) / max((above - bound) / (size - before), 1e-300))
+            needed, fall = bound - enough, (above - bound) / (size - before)
+            columns = max(columns, needed / fall) if fall * room >= needed else np.inf
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:

@@ -32,22 +32,6 @@ from .checks import as_float
 from .differences import central_difference
 from .near import did_you_mean
 
-__all__ = [
-    "API_VERSION",
-    "LARGEST",
-    "LEAST",
-    "Cost",
-    "FeatureMap",
-    "GradientSums",
-    "Kernel",
-    "Moments",
-    "NormPass",
-    "Offer",
-    "OperatorMoments",
-    "Summary",
-    "Summation",
-]
-
 API_VERSION = 1
 
 GradientSums: TypeAlias = Callable[[np.ndarray | None, np.ndarray], np.ndarray]

@@ -47,15 +47,6 @@ from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, piv
 from .problem import Problem
 from .product_choice import Way, products_for
 
-__all__ = [
-    "components_held",
-    "dense_candidate",
-    "feature_candidate",
-    "feature_candidates",
-    "krylov_candidates",
-    "least_krylov_seconds",
-]
-
 LAST = 1.5
 """Passes in float64; those before are in float32, twice as fast."""
 UNPROVED = 1.25

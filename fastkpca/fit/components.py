@@ -18,18 +18,6 @@ from .narrowing import Narrowed
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
-__all__ = [
-    "QUICK_SHARE",
-    "ROUNDED",
-    "Axes",
-    "Scores",
-    "accurate_enough",
-    "components",
-    "feature_sums",
-    "largest_of",
-    "leading_of",
-]
-
 SOLVER_SHARE = 0.25
 """Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
 

@@ -20,8 +20,6 @@ from .problem import Problem
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 from .target import Target
 
-__all__ = ["solve_dense", "takes_products"]
-
 
 @dataclass(frozen=True)
 class _Pairs:

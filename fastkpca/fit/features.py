@@ -41,8 +41,6 @@ from .problem import Problem
 from .solution import Solution
 from .target import Target
 
-__all__ = ["solve_by_features"]
-
 OUTGROWN = 1.5
 """Times the features that were predicted."""
 ROUNDS = 3

@@ -23,16 +23,6 @@ from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns
 
-__all__ = [
-    "copies_of_rows",
-    "dense_bytes",
-    "krylov_bytes",
-    "largest_map",
-    "looking_bytes",
-    "map_bytes",
-    "threads_within",
-]
-
 THREADS = 2
 A_THREAD = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""

@@ -25,8 +25,6 @@ from .offers import MAX_FEATURES, offers_of_maps, offers_within, small_offers
 from .problem import different, entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
-__all__ = ["features", "gram"]
-
 
 def gram(
     X: Any,

@@ -19,8 +19,6 @@ from ..solve.sampled import FEWEST, bound_flops, upper_share
 from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
 from .problem import Problem
 
-__all__ = ["DRAW_COUNTS", "Prices", "State", "Step", "prices_of"]
-
 COUNTS = np.unique(np.geomspace(256, 65536, 25).astype(np.intp))
 """Rows of R V that are looked at."""
 DRAW_COUNTS = np.arange(FEWEST, DRAWS + 1, FEWEST)

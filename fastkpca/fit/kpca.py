@@ -20,8 +20,6 @@ from .problem import Ask, Problem, prepare
 from .routes import solve
 from .solution import Solution
 
-__all__ = ["kpca", "plan"]
-
 
 def kpca(
     X: Any,

@@ -27,8 +27,6 @@ from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 
-__all__ = ["Products", "kernel_matrix", "most_passes", "solve_by_krylov", "start_seconds", "widths"]
-
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
 

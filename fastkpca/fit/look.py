@@ -16,19 +16,6 @@ from ..base.rounding import UNIT
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 
-__all__ = [
-    "LADDER",
-    "LOOKING",
-    "MOVES",
-    "NOTHING_SEEN",
-    "OF_PIVOTS",
-    "Look",
-    "further_bytes",
-    "further_seconds",
-    "look_at",
-    "look_further",
-]
-
 
 class Size(NamedTuple):
     """Of a look: rows of which all eigenvalues are found; pivots, and the rows that they are chosen from."""

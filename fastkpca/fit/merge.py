@@ -31,8 +31,6 @@ from .components import components, largest_of, leading_of
 from .problem import summarize_for
 from .target import Target
 
-__all__ = ["kpca_merge", "kpca_update"]
-
 
 def kpca_merge(
     first: KPCAModel,

@@ -25,8 +25,6 @@ from ..solve.task import SolverBudget, SolverTarget
 from .krylov import Products, kernel_matrix
 from .problem import Problem
 
-__all__ = ["MORE_VECTORS", "Narrowed", "Vectors", "narrowed", "passed", "takes_pass", "vectors_bytes", "vectors_of"]
-
 MORE_VECTORS = 20
 """Of a map, beyond those that are wanted: what lies beyond them bounds the others (``benchmarks/speed/loose.py``)."""
 

@@ -21,16 +21,6 @@ from .narrowing import MORE_VECTORS, takes_pass
 from .problem import Problem
 from .product_choice import WORTH_ASKING
 
-__all__ = [
-    "MAX_FEATURES",
-    "Counted",
-    "PivotOffer",
-    "offers_of_maps",
-    "offers_within",
-    "pivot_count",
-    "small_offers",
-]
-
 MAX_FEATURES = 8192
 """Features of a map whose second moment is formed, at most."""
 MEANS_FROM, MEANS_SHARE = 4, 0.8

@@ -7,8 +7,6 @@ from typing import Any
 from ..model.result import KPCAModel
 from .kpca import kpca
 
-__all__ = ["pca"]
-
 
 def pca(X: Any, c: int | float | None = None, **options: Any) -> KPCAModel:
     """Principal component analysis: ``kpca`` with the linear kernel, primal or dual, whichever is cheaper.

@@ -27,8 +27,6 @@ from .candidates import (
 from .look import LOOKING, MOVES, NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
 
-__all__ = ["advice_if_slow", "make_plan", "threads_within", "warn_if_slow"]
-
 LONG, MUCH_SHORTER = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
 FEW = 10

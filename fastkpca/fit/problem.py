@@ -34,8 +34,6 @@ from ..rows.view import Rows
 from . import footprint
 from .target import Target
 
-__all__ = ["Ask", "Budget", "Problem", "check_range", "prepare", "summarize_for"]
-
 WIDE = 1000.0
 """Times that the range of one column may be that of another before there is a warning."""
 

@@ -20,16 +20,6 @@ from ..products.exact import ExactSummation, sum_terms
 from ..products.rates import RATE, pass_seconds
 from ..rows.view import Rows
 
-__all__ = [
-    "WORTH_ASKING",
-    "InStrips",
-    "Way",
-    "best_product",
-    "both_sides",
-    "exact_error",
-    "products_for",
-]
-
 WORTH_ASKING = 3e-3
 """Seconds of a product, or of a map, below which the kernel is not asked what else it offers: that takes up to a few
 milliseconds."""

@@ -17,8 +17,6 @@ from .look import MOVES
 from .problem import Problem, check_range
 from .solution import Solution
 
-__all__ = ["solve"]
-
 FOLLOWING = 10.0
 """Times what a run that missed tol has cost, that another may; and by which LAPACK, whose rounding is known, narrows
 intervals where it misses tol too."""

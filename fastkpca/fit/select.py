@@ -34,8 +34,6 @@ from .gram import features, gram
 from .kpca import kpca
 from .problem import warn_of_ranges
 
-__all__ = ["kpca_select"]
-
 WIDTHS = 2.0 ** np.arange(-3.0, 3.0, 0.5)
 """Of the grid around a parameter that is chosen from the data, as multiples of what the heuristic finds."""
 FEATURES = 200

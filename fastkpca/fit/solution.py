@@ -18,8 +18,6 @@ from ..solve.certificate import Bound, Certificate
 from .problem import Problem
 from .target import Target
 
-__all__ = ["Solution", "negative_end", "number_kept", "sample_projector", "scattered", "signs_of"]
-
 
 @dataclass(frozen=True)
 class Solution:

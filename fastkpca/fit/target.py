@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from ..base.caching import cached_property
 
-__all__ = ["LOOSE", "Target"]
-
 LOOSE = 1e-4
 """Tolerance from which on a sample of rows can tell that what a map leaves out is small enough."""
 

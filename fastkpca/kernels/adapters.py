@@ -11,8 +11,6 @@ from ..base.checks import check_flag
 from .kernel import Kernel, on_objects
 from .objects import is_object_list, noted, own_values
 
-__all__ = ["CallableKernel", "ObjectKernel"]
-
 _TILES = (
     "a kernel is called with tiles, not with pairs of rows: X of shape (n, d) and Y of shape (m, d), "
     "and returns all n x m values, shape (n, m)"

@@ -21,8 +21,6 @@ from ..rows.summary import of_columns
 from ..rows.view import Columns, Rows
 from .combined import Combination, check_part, with_tiles
 
-__all__ = ["OnColumns", "listed_columns"]
-
 
 class OnColumns(Combination):
     """The rules of k(x, y) of some columns of the rows, each over a width of its own."""

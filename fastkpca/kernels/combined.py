@@ -27,8 +27,6 @@ from ..products.exact import ExactSummation
 from ..products.rates import RATE, is_compiled, value_seconds
 from ..rows.view import Rows
 
-__all__ = ["Combination", "Product", "Scaled", "Sum", "check_part", "with_tiles"]
-
 ABOVE = 1 + 1e-12
 """Relative error of a bound by its few roundings, many times over."""
 

@@ -9,14 +9,6 @@ from ..base.protocol import Kernel
 from ..products.exact import ExactSummation
 from ..rows.view import Rows
 
-__all__ = [
-    "block_is_semidefinite",
-    "block_is_symmetric",
-    "compiled_values",
-    "negative_eigenvalue",
-    "shift_changes_nothing",
-]
-
 
 def block_is_symmetric(K: np.ndarray, error: float) -> str | None:
     """k(x, y) = k(y, x) in the tile K of rows with themselves; a value errs by at most ``error``."""

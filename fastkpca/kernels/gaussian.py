@@ -25,8 +25,6 @@ from ..rows.view import Rows
 from .kernel import Kernel
 from .parameters import length, positive_number, resolved
 
-__all__ = ["Gaussian", "median_distance"]
-
 FEW_ROWS = 512
 """Of the sample, for the median distance and for the choice of a centre."""
 BALL_STEPS = 64

@@ -11,8 +11,6 @@ from .guard import guarded
 from .kernel import Kernel
 from .registry import get_kernel
 
-__all__ = ["given_kernel"]
-
 OTHER_NAMES = {
     "n_components": "c",
     "NumComponents": "c",

@@ -32,8 +32,6 @@ from .kernel import Kernel
 from .registry import origin
 from .watch import Origin, Proxy
 
-__all__ = ["Guard", "guarded", "naming"]
-
 UNKNOWN = float(np.finfo(np.float32).resolution)
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none: it may be of float32."""
 

@@ -17,8 +17,6 @@ from .columns import OnColumns
 from .combined import Product, Scaled, Sum
 from .objects import OnObjects, check_none_missing, is_object_list
 
-__all__ = ["ColumnKernel", "Kernel", "ObjectListKernel", "ProductKernel", "ScaledKernel", "SumKernel", "on_objects"]
-
 
 class Kernel(protocol.Kernel):
     __doc__ = protocol.Kernel.__doc__

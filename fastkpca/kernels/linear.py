@@ -12,8 +12,6 @@ from ..maps.monomial import PolynomialMap
 from ..maps.stored import map_of_kernel
 from .kernel import Kernel
 
-__all__ = ["Linear"]
-
 
 class Linear(Kernel):
     """Linear kernel k(x, y) = x.y."""

@@ -12,8 +12,6 @@ import numpy as np
 from ..base.protocol import Kernel
 from ..rows.foreign import is_missing, is_series
 
-__all__ = ["LISTS", "OnObjects", "check_none_missing", "is_object_list", "noted", "own_values"]
-
 LISTS = "a kernel on objects is called with two lists of them, of n and m, and returns all n x m values, shape (n, m)"
 
 

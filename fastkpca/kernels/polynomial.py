@@ -18,8 +18,6 @@ from ..rows.view import Rows
 from .kernel import Kernel
 from .parameters import finite_number, positive_number, whole_number
 
-__all__ = ["Polynomial"]
-
 LEAST_START = LEAST * LEAST
 """Of offset ** (degree / 2), the feature of degree 0, from which all others are made by multiplication: below it digits
 are lost, and then features that matter."""

@@ -13,8 +13,6 @@ from ..base.rounding import EPS, UNIT, factorisation_error, unit_roundoff
 from ..errors import KernelParameterError
 from .kernel import Kernel
 
-__all__ = ["Precomputed"]
-
 MOST_PROVED = 8192
 """Rows up to which a matrix that is declared semidefinite is proved to be; of a larger one, so many of its rows."""
 

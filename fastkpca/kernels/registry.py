@@ -24,15 +24,6 @@ from .columns import listed_columns
 from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
 from .watch import Origin
 
-__all__ = [
-    "KernelEntry",
-    "KernelTable",
-    "get_kernel",
-    "list_kernels",
-    "on_columns",
-    "register_kernel",
-]
-
 GROUP = "fastkpca.kernels"
 _SESSION = "(this session)"
 

@@ -18,8 +18,6 @@ from .adapters import CallableKernel, ObjectKernel
 from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
 from .registry import BUILTINS, GROUP, KERNELS, SESSION, installed_entries, make
 
-__all__ = ["kernel_from_state", "kernel_state"]
-
 
 def kernel_state(kernel: protocol.Kernel) -> dict[str, Any]:
     """What a model file says about its kernel; ``kernel_from_state`` makes it again.

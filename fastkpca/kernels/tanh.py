@@ -9,8 +9,6 @@ from ..base.protocol import Summary
 from .kernel import Kernel
 from .parameters import finite_number
 
-__all__ = ["Tanh"]
-
 
 class Tanh(Kernel):
     r"""Hyperbolic tangent kernel tanh(scale x.y + offset); not positive semidefinite in general.

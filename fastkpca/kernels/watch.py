@@ -12,8 +12,6 @@ import numpy as np
 from ..errors import KernelContractError, KernelParameterError, PluginError
 from .adapters import CallableKernel, ObjectKernel
 
-__all__ = ["Origin", "Proxy"]
-
 
 def _read_only(value: Any) -> Any:
     if isinstance(value, np.ndarray):

@@ -28,9 +28,6 @@ from ..errors import ModelFileError
 from ..rows.summary import of_columns
 from ..rows.view import Columns
 
-__all__ = ["ColumnMap", "ScaledMap", "SumMap", "TensorMap", "parts_of", "with_parts"]
-
-
 State = tuple[dict, dict[str, np.ndarray]]
 
 

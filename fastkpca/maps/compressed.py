@@ -32,8 +32,6 @@ import scipy  # scipy.linalg is loaded where it is used first
 from ..base.rounding import UNIT, rounding_factor
 from .transforms import along, waves_at
 
-__all__ = ["Directions", "Quadrature", "directions", "expected_functions", "quadrature"]
-
 
 class Directions:
     """Products of functions of the axes.

@@ -11,8 +11,6 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 
-__all__ = ["DRAWS", "Draws", "drawn_among", "scaled_residuals"]
-
 DRAWS = 4096
 """Rows drawn in a pass."""
 

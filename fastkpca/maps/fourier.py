@@ -34,13 +34,6 @@ from . import compressed, transforms
 from .monomial import same_columns
 from .toeplitz import DENSE, DENSE_LINE, FFT_FLOPS, ToeplitzMoments, product_flops, product_rounding
 
-__all__ = [
-    "FourierMap",
-    "fourier_offers",
-    "gaussian_fourier_map",
-    "gaussian_images",
-]
-
 T = TypeVar("T")
 
 LARGEST = 1 << 21

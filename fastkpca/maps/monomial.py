@@ -21,16 +21,6 @@ from ..base.rounding import UNIT
 from ..base.stored import Record
 from .monomial_moments import MOST_DEGREE, MonomialMoments, product_sums
 
-__all__ = [
-    "PolynomialMap",
-    "TaylorMap",
-    "exponents",
-    "monomials",
-    "polynomial_size",
-    "same_columns",
-    "taylor_size",
-]
-
 MOST_ORDER = 2001
 """Of a stored map."""
 

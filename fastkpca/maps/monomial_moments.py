@@ -13,8 +13,6 @@ from .._core import multiindex
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import UNIT, rounding_factor
 
-__all__ = ["MonomialMoments", "product_flops", "product_sums"]
-
 FEWEST, MOST = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
 MOST_DEGREE = 64

@@ -16,22 +16,6 @@ from ..rows.sinks import Sink
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
 
-__all__ = [
-    "MANY_TASKS",
-    "Applied",
-    "accumulate",
-    "applied",
-    "apply",
-    "check_moments",
-    "evaluate",
-    "feature_moments",
-    "map_tile_rows",
-    "moments_and_draws",
-    "pass_tile_rows",
-    "task_rows",
-    "task_rows_for",
-]
-
 MANY_TASKS = 1024
 """Features up to which accumulators are so small that there may be many."""
 TASK_BYTES = 1 << 22

@@ -38,8 +38,6 @@ from ..base.protocol import FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
 
-__all__ = ["PivotMap", "diagonal_of", "pivots_rounding", "values_of"]
-
 WEIGHTS_ROUNDING = 1e-12
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
 known for certain of the features themselves, is that they are off by ten thousand times as much (``_slope``)."""

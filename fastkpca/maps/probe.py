@@ -12,8 +12,6 @@ from ..base.protocol import Kernel, Summary
 from .choosing import Candidates, Selection, check_kernel, features_of, selected
 from .pivots import diagonal_of, values_of
 
-__all__ = ["RankProbe", "probe_rank"]
-
 LEAST_LOOKED_AT = 65
 """Rows that tell something of the residual's largest eigenvalue."""
 

@@ -13,8 +13,6 @@ from ..errors import ModelFileError
 from .combined import ColumnMap, ScaledMap, SumMap, TensorMap, parts_of
 from .pivots import PivotMap
 
-__all__ = ["map_of_kernel", "restored", "stored_size"]
-
 COMBINED = {cls.kind: cls for cls in (ColumnMap, ScaledMap, SumMap, TensorMap)}
 
 

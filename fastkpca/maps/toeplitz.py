@@ -24,8 +24,6 @@ from ..base.rounding import UNIT, rounding_factor
 from . import transforms
 from .compressed import Directions, directions, quadrature
 
-__all__ = ["DENSE", "DENSE_LINE", "Compressed", "ToeplitzMoments", "product_flops", "product_rounding"]
-
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
 DENSE_LINE, FLAT = 1024, 8e-3

@@ -24,18 +24,6 @@ from .._core.boxes import MOST_NODES, Grid, Points
 from ..base.caching import cached_property
 from ..base.rounding import UNIT
 
-__all__ = [
-    "Nodes",
-    "Type2",
-    "along",
-    "error_bound",
-    "gaussian_mean_modes",
-    "mean_modes",
-    "modes_of",
-    "type1",
-    "waves_at",
-]
-
 CACHED = 1 << 18  # numbers that a core's cache holds, about
 KEPT = 16 * CACHED  # nodal values that are held at a time
 

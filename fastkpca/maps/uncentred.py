@@ -7,8 +7,6 @@ import numpy as np
 from ..base.protocol import Moments, OperatorMoments
 from ..base.rounding import UNIT, rounding_factor
 
-__all__ = ["about", "about_zero"]
-
 
 def about(moments: Moments, *, center: bool) -> Moments:
     """The moments themselves, or those about zero."""

@@ -7,8 +7,6 @@ import numpy as np
 from ..base.protocol import Kernel
 from ..errors import PluginError
 
-__all__ = ["TILE", "all_tiles", "checked_block", "squares_about_means", "upper_tiles"]
-
 TILE = 512
 """Rows and columns of a tile: 2 MB of float64, and few enough calls into Python."""
 

@@ -23,8 +23,6 @@ from .near import LOOKED_AT
 from .rates import CLUSTERS, RATE, entry_rate
 from .vectors import columns_of
 
-__all__ = ["ClusterSummation", "cluster_offer"]
-
 LEAF, MOST_LEAVES = 128, 4096
 """Rows of a leaf where rows are many, and leaves, about, from which on a leaf has more: their pairs have to stay in
 memory. Of 2e4 to 1e5 uniform and clustered rows in 2 to 10 coordinates, leaves of 64 rows took .8 to 1.6 times as long

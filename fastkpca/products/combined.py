@@ -11,8 +11,6 @@ import numpy as np
 from ..base.protocol import Summation
 from ..base.rounding import UNIT
 
-__all__ = ["ScaledSummation", "SumSummation"]
-
 
 class _OfParts(Summation):
     parts: tuple[Summation, ...]

@@ -33,8 +33,6 @@ from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_t
 from .near import LOOKED_AT
 from .vectors import columns_of, with_ones
 
-__all__ = ["ExactSummation", "KeptSums", "band_rows", "kept_bytes", "sum_terms"]
-
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
 Means = tuple[np.ndarray, np.ndarray, float]

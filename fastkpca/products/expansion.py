@@ -16,8 +16,6 @@ from ..base.rounding import UNIT, rounding_factor
 from ..maps.passes import accumulate, apply
 from ..rows.view import Rows
 
-__all__ = ["ExpansionSummation", "TwoSidedSummation", "expansion_rounding", "joint_box"]
-
 
 def joint_box(data_x: Summary, data_y: Summary) -> np.ndarray:
     """The box (2, d) that holds the rows of both."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-__all__ = ["is_positive_definite"]
-
 
 def is_positive_definite(S: np.ndarray) -> bool:
     """Whether S = L L' succeeds; S (n, n), float32 or float64, of which the lower triangle is read; overwritten by L.

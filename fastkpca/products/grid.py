@@ -22,8 +22,6 @@ from .grid_plan import GridPlan, boxes_together, plan_grid
 from .rates import RATE
 from .vectors import columns_of
 
-__all__ = ["GridSummation", "grid_offer", "interpolate", "spread"]
-
 
 def _run_length(n: int) -> int:
     """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""

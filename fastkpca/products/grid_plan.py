@@ -31,8 +31,6 @@ from scipy.special import gammaln
 from .._core.boxes import MOST_AXES, MOST_NODES
 from ..base.rounding import UNIT
 
-__all__ = ["GridPlan", "axis_error", "plan_grid", "rounding"]
-
 _SLACK = 1.0 + 1e-9
 """Factor on a bound, for its own rounding, and for that of the nodes that it is about."""
 _ORDERS = np.arange(1, MOST_NODES + 1)

@@ -10,8 +10,6 @@ from ..rows.view import Rows
 from .blocks import checked_block, upper_tiles
 from .rates import is_compiled
 
-__all__ = ["check_values", "gram_matrix"]
-
 
 def gram_matrix(
     kernel: Kernel,

@@ -23,8 +23,6 @@ from .blocks import TILE, checked_block
 from .exact import ExactSummation
 from .vectors import centre
 
-__all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
-
 
 def _real(U: Any) -> np.ndarray:
     """U as an array of numbers, before anything can lose its mask or read its strings."""

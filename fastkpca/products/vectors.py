@@ -4,14 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = [
-    "centre",
-    "columns_of",
-    "row_sums",
-    "signs",
-    "with_ones",
-]
-
 
 def centre(K: np.ndarray) -> None:
     """Take the means of its columns from a Gram matrix, in place, then those of its rows."""

@@ -24,8 +24,6 @@ from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .exact import ExactSummation, band_rows
 from .vectors import with_ones
 
-__all__ = ["Coordinates", "Entries", "coordinates_for"]
-
 
 class Entries:
     """The kernel matrix of weighted rows, D^(1/2) K D^(1/2), entry by entry; where all weights are 1, K.

@@ -16,8 +16,6 @@ from ..base import parallel
 from ..base.rounding import UNIT, rounding_factor
 from .certificate import RitzBlock
 
-__all__ = ["Basis", "RitzPairs", "Space", "inner", "symmetric", "times", "without_means"]
-
 PANEL = 8192
 """Rows of a task, of many."""
 NEGLIGIBLE = 1e-9

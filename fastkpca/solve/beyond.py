@@ -19,20 +19,6 @@ from ..products.factorisation import is_positive_definite
 from .basis import Basis
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
-__all__ = [
-    "deterministic_bound",
-    "exploration_bound",
-    "failure_of_attempt",
-    "formed_bound",
-    "frobenius_bound",
-    "gap_bound",
-    "is_below",
-    "lanczos_failure_epsilon",
-    "lanczos_steps",
-    "largest_eigenvalue_bound",
-    "trace_bound",
-]
-
 
 def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     """The better one of those that trace and norm of the matrix give."""

@@ -30,8 +30,6 @@ from .operators import CentredProducts, InFloat32
 from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Searched, Sums
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
-__all__ = ["SPARE", "KrylovResult", "block_krylov"]
-
 DEFAULT_BUDGET = SolverBudget()
 SPARE = 25
 """Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""

@@ -27,24 +27,6 @@ from scipy.linalg import lapack
 from ..base.caching import cached_property
 from ..base.rounding import UNIT, factorisation_error, rounding_factor
 
-__all__ = [
-    "NOTHING_KNOWN",
-    "NO_BOUND",
-    "Bound",
-    "Certificate",
-    "FeatureSums",
-    "MatrixInfo",
-    "RitzBlock",
-    "angle_bounds",
-    "cluster_labels",
-    "dense_certificate",
-    "feature_certificate",
-    "feature_trace",
-    "product_error",
-    "ritz_certificate",
-    "upper_ends",
-]
-
 SAYS_NOTHING = float(np.sqrt(np.finfo(np.float64).max * UNIT))
 """A bound of this size is useless, and sums of its squares would overflow."""
 YOUNG = 1e-3

@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Iterated", "conjugate_gradients", "solve_to_residual"]
-
 Map = Callable[[np.ndarray], np.ndarray]
 
 

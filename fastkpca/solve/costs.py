@@ -9,21 +9,6 @@ from ..products.exact import band_rows
 from ..products.rates import RATE
 from .task import SolverBudget
 
-__all__ = [
-    "NARROW_BLOCK",
-    "Expenses",
-    "TooDearError",
-    "basis_bytes",
-    "column_limit",
-    "default_block_size",
-    "factorising_seconds",
-    "least_columns",
-    "look_seconds",
-    "rest_bytes",
-    "step_seconds",
-    "widest_block",
-]
-
 WIDEST = 128
 """Columns of a block at most."""
 EVALUATION_COLUMNS = 18

@@ -28,8 +28,6 @@ from .operators import Operator
 from .proofs import BELOW, Proofs, gap_behind
 from .task import SolverTarget
 
-__all__ = ["Certifier", "Judge", "Search", "grow", "relative_width"]
-
 GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
 NEAR = 4.0

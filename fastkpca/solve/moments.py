@@ -21,15 +21,6 @@ from .operators import MomentOperator
 from .proofs import LARGEST_FORMED, Exploration, FormedMatrix, Proof, Proofs, Sums
 from .task import SolverBudget, SolverTarget
 
-__all__ = [
-    "LeadingPairs",
-    "entry_defect",
-    "kernel_trace",
-    "leading_axes",
-    "leading_pairs",
-    "narrow_block",
-]
-
 
 def kernel_trace(moments: Moments) -> float:
     """tr K of the rows that were added up, not centred."""

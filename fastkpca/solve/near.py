@@ -19,8 +19,6 @@ from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
 from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
 
-__all__ = ["near_seconds", "near_start"]
-
 KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
 EXPECTED = 45.0

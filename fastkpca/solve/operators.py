@@ -17,8 +17,6 @@ from .basis import without_means
 from .certificate import NOTHING_KNOWN, MatrixInfo, product_error
 from .task import KernelMatrix
 
-__all__ = ["CentredProducts", "InFloat32", "MomentOperator", "Operator"]
-
 ROUNDED = 1e-12
 """Rounding of the square of a norm, over that: where it is more, the norm is measured again about better means."""
 

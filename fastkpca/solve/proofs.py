@@ -39,19 +39,6 @@ from .task import NearMatrix, SolverBudget
 Certifier = Any
 """`eigen.Certifier`, which asks for proofs: its basis, the Ritz pairs of its last look, its target and its costs."""
 
-__all__ = [
-    "Exploration",
-    "Factorisation",
-    "Filter",
-    "FormedMatrix",
-    "Proof",
-    "Proofs",
-    "RandomStart",
-    "Searched",
-    "Sums",
-    "gap_behind",
-]
-
 BELOW = 0.9
 """Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
 GROWTH = 1.5

@@ -34,8 +34,6 @@ from ..base.rounding import UNIT
 from .beyond import gap_bound
 from .certificate import NO_BOUND, Bound, RitzBlock
 
-__all__ = ["GaussianStart", "separated"]
-
 
 class GaussianStart:
     """The random block that a Krylov space began with, and upper ends for the eigenvalues.

@@ -22,8 +22,6 @@ from .basis import symmetric
 from .beyond import is_below
 from .certificate import NO_BOUND, Bound
 
-__all__ = ["Rest"]
-
 
 class Rest:
     """P A P for some Ritz vectors.

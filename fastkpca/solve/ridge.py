@@ -14,8 +14,6 @@ from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from .conjugate_gradients import solve_to_residual
 
-__all__ = ["solve_ridge"]
-
 RESIDUAL = 1e-10
 """Norm of the residual at which the iterations end, over the norm of each column, where rounding allows so little."""
 

@@ -41,18 +41,6 @@ from ..rows.view import Rows
 from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
 
-__all__ = [
-    "ScaledSample",
-    "bound_flops",
-    "draws_for",
-    "draws_needed",
-    "draws_worth",
-    "residual_bound",
-    "residual_sample",
-    "sampled_bound",
-    "upper_share",
-]
-
 FEWEST = DRAWS // 8
 """Rows drawn at least; more are multiples of it."""
 SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))

@@ -86,23 +86,6 @@ from .certificate import (
 )
 from .proofs import Certifier, Proof
 
-__all__ = [
-    "Leading",
-    "OfMap",
-    "Sampling",
-    "SecondOrder",
-    "expected_error",
-    "expected_width",
-    "expected_width_of_pass",
-    "inclusion",
-    "known_certificate",
-    "leading_of_map",
-    "outside_leading",
-    "row_weights",
-    "sampled_certificate",
-    "sampling",
-]
-
 RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 """eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""
 UNEVEN = 1.15

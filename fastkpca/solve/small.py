@@ -20,8 +20,6 @@ from ..products.rates import RATE
 from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
-__all__ = ["SMALL", "SmallPairs", "may_be_enough", "pairs_of_small", "seconds_of_small"]
-
 SMALL = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
 GUARDS = 6

@@ -11,8 +11,6 @@ from ..base.protocol import Summation
 from ..products.exact import KeptSums
 from ..products.weighted import Entries
 
-__all__ = ["KernelMatrix", "NearMatrix", "SolverBudget", "SolverTarget"]
-
 
 @dataclass(frozen=True)
 class SolverTarget:

@@ -111,12 +111,14 @@ def components(
         eigenvalues, axes = narrowed.found.eigenvalues[:n_kept].copy(), narrowed.axes[:, :n_kept]
         certificate = narrowed.found.certificate.first(n_kept)
     axes, score = _with_signs(axes, moments, data, scores, reference, n_threads)
+    # beside intervals that are certain, as after a pass, no bound is told that may fail
+    may_fail = sums.left_out.failure_probability > certificate.failure_probability
     info = {
         "method": "features",
         "passes": 0,
         "n_features": feature_map.n_features,
         "residual_trace": moments.residual_trace,
-        "residual_norm": sums.left_out.mu,
+        "residual_norm": moments.residual_trace if may_fail else sums.left_out.mu,
     }
     info |= {} if narrowed is None else {"residual_rows": narrowed.rows}
     return Solution(

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["EPS", "UNIT", "UNIT32", "factorisation_error", "rounding_factor", "unit_roundoff"]
+
 
 def unit_roundoff(dtype: Any) -> float:
     """u of a floating type: rounding to nearest changes a number by at most u times its size."""

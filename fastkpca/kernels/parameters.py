@@ -13,6 +13,8 @@ from ..base.checks import as_float
 from ..base.protocol import LARGEST, LEAST
 from ..errors import KernelParameterError
 
+__all__ = ["finite_number", "length", "positive_number", "resolved", "whole_number"]
+
 
 def _name(kernel: object) -> str:
     return kernel if isinstance(kernel, str) else type(kernel).__name__.lower()

@@ -20,6 +20,8 @@ from ..base import parallel
 from ..base.rounding import UNIT
 from .sources import LARGEST_PAGE, Source, nearest_and_rest
 
+__all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
+
 EXACT = int(np.reciprocal(UNIT))
 """Up to here, 2^53, float64 holds every whole number."""
 

@@ -28,7 +28,8 @@ class Multiple:
 
     @staticmethod
     def numbers(X):
-        return np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(X, dtype=np.float64))
+        X = np.asarray(X)  # of objects where they are such numbers already, which may not be rounded
+        return np.frompyfunc(mpmath.mpf, 1, 1)(X if X.dtype == object else X.astype(np.float64))
 
 
 def exact_matrix(name, p, X, Y=None, arithmetic=Long):

@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.rounding import UNIT, rounding_factor
-from .certificate import RitzBlock
+from .certificate import YOUNG, RitzBlock
 
 PANEL = 8192
 """Rows of a task, of many."""
@@ -235,7 +235,7 @@ class Basis:
         (1 - a) N'N - (1/a - 1) L'L. The first is for what bounds residuals, the second for what is taken off |A|_F;
         there the rounding of N'N comes off, too, twice, as it was added.
         """
-        m, a = self.size, 1e-3 if self.lost else 0.0
+        m, a = self.size, YOUNG if self.lost else 0.0
         left = self.lost / a if self.lost else 0.0
         return RitzBlock(
             compression=np.diag(ritz.theta),

@@ -123,24 +123,6 @@ def test_a_fork_waits_for_a_call_by_several_threads_of_blas():
     assert printed == ["{0}", "False", "True", "{2}"]
 
 
-def test_any_thread_can_set_the_limits_of_blas():
-    """Newer versions of threadpoolctl let the first thread alone set them; the others left BLAS at one thread."""
-    printed = run("""
-        def fit():
-            for _ in range(20):
-                with parallel.blas_threads():
-                    assert limits() == {1}
-        for _ in range(5):
-            threads = [threading.Thread(target=fit) for _ in range(2)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        print(limits())
-        """)
-    assert printed == ["{2}"]
-
-
 def test_properties_that_are_kept_have_no_lock():
     """Python 3.11 locks functools.cached_property for all instances of a class, for as long as it computes."""
     package = Path(fastkpca.__file__).parent

@@ -85,25 +85,3 @@ def test_an_interpreter_may_end_while_a_daemon_thread_computes():
         print("end")
         """)
     assert printed == ["end"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", ["forkserver", "spawn"])
-def test_asyncio_with_threads_and_processes(start):
-    printed = run(f"""
-        import asyncio
-        from concurrent.futures import ProcessPoolExecutor
-        from functools import partial
-        call = partial(fk.kpca, X, "polynomial", 3, degree=3, offset=1.0)
-        async def main():
-            loop = asyncio.get_running_loop()
-            with ProcessPoolExecutor(2, multiprocessing.get_context({start!r})) as pool:
-                return await asyncio.gather(
-                    *(asyncio.to_thread(call) for _ in range(3)),
-                    *(loop.run_in_executor(None, call) for _ in range(3)),
-                    *(loop.run_in_executor(pool, call) for _ in range(3)),
-                )
-        expected = call().score.tobytes()
-        print([model.score.tobytes() == expected for model in asyncio.run(main())].count(True))
-        """)
-    assert printed == ["9"]

@@ -6,6 +6,7 @@ import importlib
 import re
 import warnings
 
+import fuzz_calls
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -25,12 +26,38 @@ Y = np.arange(40) % 3
 MODEL = fk.kpca(X, "gaussian", 2, sigma=1.5)
 
 
-def limits():
-    """Of other rows than the model was made of."""
-    return fk.kpca_limits(MODEL, X + 0.01, confidence=0.9)
-
-
 HUGE = 10**400
+
+
+# Every argument of a kind ------------------------------------------------------------------------------------------
+
+BY_SCIKIT_LEARN = {"copy_X", "fit_inverse_transform", "remove_zero_eig"}  # checked by it, in its words
+NUMBERS = {"tol", "gamma", "sigma", "degree", "offset", "length_scale", "max_features", "max_passes", "n_bootstrap"}
+NUMBERS |= {"alpha", "regularization", "factor", "max_iter", "n_permutations", "confidence", "level", "folds", "time"}
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory):
+    """Right calls of every public function."""
+    return fuzz_calls.RightCalls(tmp_path_factory.mktemp("calls"))
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong", "text"),
+    [
+        (fuzz_calls.FLAGS - BY_SCIKIT_LEARN, ("no", 1, np.array([True, False])), "{name} is {wrong}; give True"),
+        (NUMBERS, (HUGE,), "{name}.*(is|Got) (10000|inf|a number beyond float64)|{name}= asks for another"),
+        ({"ax"}, (3,), "ax is of type int; give axes of matplotlib|and 1 axes; one for each is needed"),
+    ],
+)
+def test_it_is_refused_by_its_name_wherever_it_is_given(right, names, wrong, text):
+    asked = [
+        (call, name, x) for call, (_, given) in right.calls.items() for name in names & given.keys() for x in wrong
+    ]
+    assert len(asked) > 10
+    for call, name, x in asked:
+        with pytest.raises((TypeError, ValueError), match=text.format(name=name, wrong=re.escape(repr(x)))):
+            right.call(call, {name: x}, drawn=False)()
 
 
 # True or False -----------------------------------------------------------------------------------------------------
@@ -53,31 +80,6 @@ def test_no_file_is_overwritten_by_what_is_no_truth_value(tmp_path, truth):
         assert (tmp_path / name).read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("scores", lambda x: fk.save(MODEL, "never.kpca", scores=x)),
-        ("scores", lambda x: MODEL.state(scores=x)),
-        ("load", lambda x: fk.list_kernels(load=x)),
-        ("load", lambda x: fk.list_methods(load=x)),
-        ("overwrite", lambda x: fk.register_kernel("mine", lambda A, B: A @ B.T, overwrite=x)),
-        ("return_scores", lambda x: fk.kpca(X, "gaussian", 2, return_scores=x)),
-        ("return_scores", lambda x: fk.plan(X, "gaussian", 2, return_scores=x)),
-        ("progress", lambda x: fk.kpca(X, "gaussian", 2, progress=x)),
-        ("progress", lambda x: fk.gram(X, "gaussian", progress=x)),
-        ("progress", lambda x: fk.features(X, "linear", progress=x)),
-        ("progress", lambda x: fk.kpca_t2(MODEL, X, progress=x)),
-        ("cumulative", lambda x: plot.scree(MODEL, cumulative=x)),
-        ("points", lambda x: plot.contours(MODEL, X, points=x)),
-        ("density", lambda x: plot.scores(MODEL, density=x)),
-    ],
-)
-def test_truth_values_alone_are_true_or_false(name, call):
-    for wrong in ("no", 1, np.array([True, False])):
-        with pytest.raises(TypeError, match=re.escape(f"{name} is {wrong!r}; give True")):
-            call(wrong)
-
-
 def test_numpys_truth_values_are_truth_values(tmp_path):
     fk.save(MODEL, tmp_path / "m.kpca", scores=np.True_)
     with pytest.raises(FileExistsError, match=r"exists already.*save\(..., overwrite=True\) replaces it"):
@@ -93,30 +95,6 @@ def test_numpys_truth_values_are_truth_values(tmp_path):
 
 
 # Numbers -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("tol", lambda x: fk.kpca(X, "gaussian", 2, tol=x)),
-        ("gamma", lambda x: fk.kpca(X, "gaussian", 2, gamma=x)),
-        ("sigma", lambda x: fk.kpca(X, "gaussian", 2, sigma=x)),
-        ("degree", lambda x: fk.kpca(X, "polynomial", 2, degree=x)),
-        ("offset", lambda x: fk.kpca(X, "polynomial", 2, offset=x)),
-        ("length_scale", lambda x: fk.kpca(X, "matern", 2, length_scale=x)),
-        ("max_features", lambda x: fk.features(X, "linear", max_features=x)),
-        ("max_passes", lambda x: fk.kpca(X, "gaussian", 2, max_passes=x)),
-        ("n_bootstrap", lambda x: fk.kpca_uncertainty(MODEL, X, n_bootstrap=x)),
-        ("tol", lambda x: fk.kpca_preimage(MODEL, MODEL.score[:1], tol=x)),
-        ("alpha", lambda x: fk.kpca_preimage(MODEL, MODEL.score[:1], method="ridge", alpha=x)),
-        ("regularization", lambda x: klda.klda(X, Y, "gaussian", sigma=1.0, regularization=x)),
-        ("gamma", lambda x: KernelPCA(2, kernel="rbf", gamma=x).fit(X)),
-        ("factor", lambda x: x * fk.get_kernel("linear")),
-    ],
-)
-def test_whole_numbers_of_hundreds_of_digits_are_refused(name, call):
-    with pytest.raises(ValueError, match=rf"{name}.* is (10000|inf|a number beyond float64)"):
-        call(HUGE)
 
 
 def test_a_memory_limit_beyond_all_memory_is_none():
@@ -168,27 +146,6 @@ def test_every_class_of_errors_is_listed():
 
 
 # Plots and checks --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda ax: plot.scree(MODEL, ax),
-        lambda ax: plot.scores(MODEL, ax=ax),
-        lambda ax: plot.contours(MODEL, X, ax, resolution=3),
-        lambda ax: plot.candidates(MODEL, ax),
-        lambda ax: plot.accuracy([MODEL], ax=ax),
-        lambda ax: plot.importance(MODEL, X, ax),
-        lambda ax: plot.biplot(MODEL, X, ax),
-        lambda ax: plot.monitor(limits(), np.ones(3), ax=ax),
-        lambda ax: plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"), ax),
-        lambda ax: plot.selection(fk.kpca_select(X, "gaussian", [1], folds=2), ax),
-        lambda ax: plot.save(ax, "never.svg"),
-    ],
-)
-def test_pictures_are_drawn_on_axes(draw):
-    with pytest.raises(TypeError, match="ax is of type int; give axes of matplotlib"):
-        draw(3)
 
 
 def fit(kernel="gaussian", c=2, rows=X, **options):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import threading
@@ -115,19 +116,10 @@ def scaled(cluster, client, n):
 
 @pytest.fixture(autouse=True)
 def limit():
-    """What waits for a cluster ends."""
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def late(*_):
-        raise TimeoutError("ten minutes")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(600)
+    """What waits for a cluster ends, with the stacks of all threads."""
+    faulthandler.dump_traceback_later(600, exit=True)
     yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    faulthandler.cancel_dump_traceback_later()
 
 
 # Equal bits ----------------------------------------------------------------------------------------------------------
@@ -203,10 +195,8 @@ def test_products_of_the_gram_matrix():
 
 
 def test_krylov_with_more_rows_than_bands(monkeypatch):
-    import fastkpca.rows.dask as module
-
     rows, arguments = ROUTES["krylov"]
-    monkeypatch.setattr(module, "MOST_BANDS", 2)  # as of 70000 rows
+    monkeypatch.setattr(_dask, "MOST_BANDS", 2)  # as of 70000 rows
     one, two = (fk.kpca(chunked(rows, n), **arguments) for n in (3000, 700))
     assert same(one, two)
     np.testing.assert_allclose(one.eigenvalues, fk.kpca(rows, **arguments).eigenvalues, rtol=1e-12)
@@ -289,9 +279,7 @@ def test_scores_of_new_rows(local):
 
 
 def test_scores_written_as_they_are_made(tmp_path, monkeypatch):
-    import fastkpca.rows.dask as module
-
-    monkeypatch.setattr(module, "SCORES_AT_ONCE", 1 << 18)
+    monkeypatch.setattr(_dask, "SCORES_AT_ONCE", 1 << 18)
     rows, arguments = ROUTES["monomial"]
     out = np.memmap(tmp_path / "scores", dtype=np.float64, mode="w+", shape=(N, 4))
     model = fk.kpca(chunked(rows), out=out, **arguments)

@@ -209,12 +209,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert cli.main([*fit, "-o", model, "--scores", str(scores)]) == 0
     expected = fk.kpca(X, **MODEL)
     np.testing.assert_array_equal(np.load(scores), expected.score)
-    new = str(hdf5(tmp_path / "new.h5", X=X[:500]))
-    assert cli.main(["project", model, new, "-o", str(tmp_path / "z.csv"), "--quiet"]) == 0
-    rows = tables.read(tmp_path / "z.csv").X
-    np.testing.assert_array_equal(rows, fk.kpca_project(fk.load(model), X[:500]))
-    assert sorted(os.listdir(tmp_path)) == ["m.kpca", "new.h5", "s.npy", "x.parquet", "z.csv"]
-    assert capsys.readouterr().err == ""
+    assert sorted(os.listdir(tmp_path)) == ["m.kpca", "s.npy", "x.parquet"] and capsys.readouterr().err == ""
 
 
 @needs_proc

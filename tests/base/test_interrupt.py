@@ -5,6 +5,7 @@ Limits are generous: how long it takes is measured by tests/attacks/interrupt.py
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -161,23 +162,28 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
     assert blas() == before
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_lapack_aside_is_left_at_once():
-    done = threading.Event()
-
-    def long():
-        done.wait(30)
-
+@contextlib.contextmanager
+def interrupted(seconds):
+    """Ctrl-C strikes what is done here after this time."""
+    if os.name != "posix":
+        pytest.skip("signals of POSIX")
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-        started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            parallel.interruptible(long)
+            yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_lapack_aside_is_left_at_once():
+    done, started = threading.Event(), time.monotonic()
+    try:
+        with interrupted(0.2):
+            parallel.interruptible(lambda: done.wait(30))
         assert time.monotonic() - started < 20.0
         assert ours() == ["fastkpca-lapack"]  # it goes on, for nobody
     finally:
-        signal.signal(signal.SIGINT, handler)
         done.set()
     assert gone()
 
@@ -191,17 +197,8 @@ def test_a_task_of_many_steps_stops_between_them():
             time.sleep(0.005)
             steps.append(k)
 
-    def use():
-        for _ in parallel.run(task, 8, n_threads=2):
-            pass
-
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            use()
-    finally:
-        signal.signal(signal.SIGINT, handler)
+    with interrupted(0.3):
+        list(parallel.run(task, 8, n_threads=2))
     time.sleep(0.5)
     assert not ours() and len(steps) < 2000
 

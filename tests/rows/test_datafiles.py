@@ -75,43 +75,6 @@ A = [[1.0, 2.5, -3.0], [4.0, 5e-3, 6.25]]
 NAMES = ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(
-    ("content", "names"),
-    [
-        ("1,2.5,-3\n4,5e-3,6.25", None),
-        ("1;2.5;-3\n4;5e-3;6.25\n", None),
-        ("1\t2.5\t-3\n4\t5e-3\t6.25\n", None),
-        ("1 2.5  -3\n  4 5e-3 6.25 \n", None),
-        ("1, 2.5, -3\n4 ,5e-3 , 6.25\n", None),
-        ("1,2.5,-3\r\n4,5e-3,6.25\r\n", None),
-        ("1,2.5,-3\r4,5e-3,6.25\r", None),
-        ("\n1,2.5,-3\n\n\n4,5e-3,6.25\n\n", None),
-        ("# a comment, with commas, and more\n1,2.5,-3\n# another\n4,5e-3,6.25\n", None),
-        ('"1","2.5","-3"\n"4","5e-3","6.25"\n', None),
-        ("1,2.5,-3,\n4,5e-3,6.25,\n", None),
-        ("\ufeff1,2.5,-3\n4,5e-3,6.25\n", None),
-        ("a;b;c\n1;2.5;-3\n4;5e-3;6.25\n", NAMES),
-        ("a b c\n1 2.5 -3\n4 5e-3 6.25\n", NAMES),
-        ("\ufeffa,b,c\n1,2.5,-3\n4,5e-3,6.25\n", NAMES),
-        ("a, b, c\n1, 2.5, -3\n4, 5e-3, 6.25\n", NAMES),
-        ("\n\na,b,c\n\n1,2.5,-3\n4,5e-3,6.25\n", NAMES),
-        ("a,b,c,\n1,2.5,-3,\n4,5e-3,6.25,\n", NAMES),
-        ("a,b,c\n1,2.5,-3,\n4,5e-3,6.25,\n", NAMES),
-        ('"a, with comma","b;","say ""c"""\n1,2.5,-3\n4,5e-3,6.25\n', ["a, with comma", "b;", 'say "c"']),
-        ("a,#b,1999\n1,2.5,-3\n4,5e-3,6.25\n", ["a", "#b", "1999"]),
-        (",a,b,c\n0,1,2.5,-3\n1,4,5e-3,6.25\n", NAMES),
-        ('"a" "b" "c"\n"1" 1 2.5 -3\n"2" 4 5e-3 6.25\n', NAMES),
-        ("0,1,2\n1,2.5,-3\n4,5e-3,6.25\n", ["0", "1", "2"]),
-        (",0,1,2\n0,1,2.5,-3\n1,4,5e-3,6.25\n", ["0", "1", "2"]),
-        (',x,y z,"q"""\n0,1,2.5,-3\n1,4,5e-3,6.25\n', ["x", "y z", 'q"']),  # as pandas writes
-    ],
-)
-def test_text_tables(text, reader, content, names):
-    table = tables.read(text(content))
-    np.testing.assert_array_equal(table.X, A)
-    assert table.X.dtype == np.float64 and table.names == names and table.labels is None
-
-
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ""])
 def test_compressed_by_content_not_by_name(text, suffix):
     raw = b"a,b,c\n1,2.5,-3\n4,5e-3,6.25\n"
@@ -318,6 +281,7 @@ def test_faults_of_text_and_of_what_is_asked_of_it(text, reader, content, option
     refused(text(content), match, **options)
 
 
+BARE, NAMED = {"X": A, "names": None}, {"X": A, "names": NAMES}
 OF_IRIS = {"X": [[5.1, 3.5], [4.9, 3.0], [6.1, 2.0]], "names": ["sepal length", "width"]}
 SPECIES = ["setosa", "setosa", "virginica"]
 PEOPLE = "a,who,b\n1,007,2\n3, x1 ,4\n5,,6\n"
@@ -327,6 +291,33 @@ GERMAN = "a;b;c;kind\n1,5;-2,25;3;x,y\n4;,5;1e-3;z\n"
 @pytest.mark.parametrize(
     ("content", "options", "expected"),
     [
+        ("1,2.5,-3\n4,5e-3,6.25", {}, BARE),
+        ("1;2.5;-3\n4;5e-3;6.25\n", {}, BARE),
+        ("1\t2.5\t-3\n4\t5e-3\t6.25\n", {}, BARE),
+        ("1 2.5  -3\n  4 5e-3 6.25 \n", {}, BARE),
+        ("1, 2.5, -3\n4 ,5e-3 , 6.25\n", {}, BARE),
+        ("1,2.5,-3\r\n4,5e-3,6.25\r\n", {}, BARE),
+        ("1,2.5,-3\r4,5e-3,6.25\r", {}, BARE),
+        ("\n1,2.5,-3\n\n\n4,5e-3,6.25\n\n", {}, BARE),
+        ("# a comment, with commas, and more\n1,2.5,-3\n# another\n4,5e-3,6.25\n", {}, BARE),
+        ('"1","2.5","-3"\n"4","5e-3","6.25"\n', {}, BARE),
+        ("1,2.5,-3,\n4,5e-3,6.25,\n", {}, BARE),
+        ("\ufeff1,2.5,-3\n4,5e-3,6.25\n", {}, BARE),
+        ("a;b;c\n1;2.5;-3\n4;5e-3;6.25\n", {}, NAMED),
+        ("a b c\n1 2.5 -3\n4 5e-3 6.25\n", {}, NAMED),
+        ("\ufeffa,b,c\n1,2.5,-3\n4,5e-3,6.25\n", {}, NAMED),
+        ("a, b, c\n1, 2.5, -3\n4, 5e-3, 6.25\n", {}, NAMED),
+        ("\n\na,b,c\n\n1,2.5,-3\n4,5e-3,6.25\n", {}, NAMED),
+        ("a,b,c,\n1,2.5,-3,\n4,5e-3,6.25,\n", {}, NAMED),
+        ("a,b,c\n1,2.5,-3,\n4,5e-3,6.25,\n", {}, NAMED),
+        ('"a, b","b;","say ""c"""\n1,2.5,-3\n4,5e-3,6.25\n', {}, {"X": A, "names": ["a, b", "b;", 'say "c"']}),
+        ("a,#b,1999\n1,2.5,-3\n4,5e-3,6.25\n", {}, {"X": A, "names": ["a", "#b", "1999"]}),
+        (",a,b,c\n0,1,2.5,-3\n1,4,5e-3,6.25\n", {}, NAMED),
+        ('"a" "b" "c"\n"1" 1 2.5 -3\n"2" 4 5e-3 6.25\n', {}, NAMED),
+        ("0,1,2\n1,2.5,-3\n4,5e-3,6.25\n", {}, {"X": A, "names": ["0", "1", "2"]}),
+        (",0,1,2\n0,1,2.5,-3\n1,4,5e-3,6.25\n", {}, {"X": A, "names": ["0", "1", "2"]}),
+        (',x,y z,"q"""\n0,1,2.5,-3\n1,4,5e-3,6.25\n', {}, {"X": A, "names": ["x", "y z", 'q"']}),  # as pandas writes
+        # few rows and columns
         ("1\n2\n3\n", {}, {"X": [[1], [2], [3]]}),
         ("x\n1\n2\n", {}, {"X": [[1], [2]]}),
         ("1,2\n", {}, {"X": [[1, 2]]}),
@@ -374,7 +365,8 @@ GERMAN = "a;b;c;kind\n1,5;-2,25;3;x,y\n4;,5;1e-3;z\n"
 )  # fmt: skip
 def test_what_is_asked_of_a_text_table(text, reader, content, options, expected):
     table = tables.read(text(content), **options)
-    for name, value in expected.items():
+    assert table.X.dtype == np.float64
+    for name, value in ({"labels": None} | expected if not options else expected).items():
         assert np.asarray(getattr(table, name)).tolist() == value
 
 
@@ -445,31 +437,31 @@ def test_a_line_of_tabs_is_a_row_of_missing_values(text, reader):
     assert tables.read(content).n_rows == 2  # empty lines at the end of an export
 
 
-@pytest.mark.parametrize("kind", ["npy", "float32", "npz", "mat", "parquet", "h5", "large text"])
+def in_hdf5(path, X):
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        file["x"] = X
+
+
+WRITERS = {
+    "npy": np.save,
+    "npz": lambda path, X: np.savez(path, X=X),
+    "mat": lambda path, X: scipy.io.savemat(path, {"X": sp.csc_matrix(X.astype(float))}),
+    "parquet": lambda path, X: pytest.importorskip("pandas").DataFrame(X, columns=NAMES).to_parquet(path),
+    "h5": in_hdf5,
+    "csv": lambda path, X: np.savetxt(path, X.astype(float), delimiter=","),
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
 def test_rows_with_missing_values_in_files_of_numbers(tmp_path, monkeypatch, in_this_process, kind):
-    X = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
+    monkeypatch.setattr(collected, "KEPT", 1000)  # text goes through a file
+    X, path = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32), tmp_path / f"x.{kind}"
     X[[7, 120], [0, 2]] = np.nan
     expected = np.delete(X, [7, 120], axis=0)
-    path = tmp_path / f"x.{kind}"
-    if kind in ("npy", "float32"):
-        path = tmp_path / "x.npy"
-        np.save(path, X if kind == "float32" else X.astype(float))
-    elif kind == "npz":
-        np.savez(path, X=X)
-    elif kind == "mat":
-        scipy.io.savemat(path, {"X": sp.csc_matrix(X.astype(float))})
-    elif kind == "parquet":
-        pytest.importorskip("pyarrow")
-        pytest.importorskip("pandas").DataFrame(X, columns=NAMES).to_parquet(path)
-    elif kind == "h5":
-        with pytest.importorskip("h5py").File(path, "w") as file:
-            file["x"] = X
-    else:
-        monkeypatch.setattr(collected, "KEPT", 1000)
-        pytest.importorskip("pandas").DataFrame(X.astype(float)).to_csv(path, index=False, header=False)
+    WRITERS[kind](path, X)
     table = without_missing(path)
     np.testing.assert_array_equal(as_rows(table.X).shifted(np.zeros(3)).all(), expected)
-    where = "lines 8, 121" if kind == "large text" else "rows 8, 121, counted from 1"
+    where = "lines 8, 121" if kind == "csv" else "rows 8, 121, counted from 1"
     assert table.notes == [f"2 of 300 rows have missing values and are left out: {where}"]
     if kind == "npy":
         np.save(path, expected)

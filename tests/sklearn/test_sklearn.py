@@ -72,9 +72,7 @@ def test_same_numbers_and_signs(kernel, name):
 )
 def test_names_of_pairwise_kernels_for_sparse_and_read_only_rows(kernel, container):
     """Some of these take no read-only rows, nor sparse ones."""
-    given = (
-        {} if kernel in ("linear", "cosine", "additive_chi2") else {"gamma": 0.3}
-    )  # others have none
+    given = {} if kernel in ("linear", "cosine", "additive_chi2") else {"gamma": 0.3}  # others have none
     X = IRIS.copy()
     X.flags.writeable = False
     ours = KernelPCA(n_components=3, kernel=kernel, **given).fit(container(X))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
+from pathlib import Path
 
 import fuzz_calls
 import numpy as np
@@ -46,7 +47,7 @@ def right(tmp_path_factory):
     ("names", "wrong", "text"),
     [
         (fuzz_calls.FLAGS - BY_SCIKIT_LEARN, ("no", 1, np.array([True, False])), "{name} is {wrong}; give True"),
-        (NUMBERS, (HUGE,), "{name}.*(is|Got) (10000|inf|a number beyond float64)"),
+        (NUMBERS, (HUGE,), "{name}.*(is|Got) (10000|inf|a number beyond float64|of type int; give one positive)"),
         ({"ax"}, (3,), "ax is of type int; give axes of matplotlib|and 1 axes; one for each is needed"),
     ],
 )
@@ -65,9 +66,10 @@ def test_it_is_refused_by_its_name_wherever_it_is_given(right, names, wrong, tex
 
 @pytest.mark.parametrize("truth", ["no", 0, 1, None, np.array([True])])
 def test_no_file_is_overwritten_by_what_is_no_truth_value(right, tmp_path, truth):
-    writers = [call for call, (_, given) in right.calls.items() if {"path", "overwrite"} <= given.keys()]
+    writers = {call: given["path"] for call, (_, given) in right.calls.items() if {"path", "overwrite"} <= given.keys()}
     assert len(writers) > 4
-    for path, call in ((tmp_path / call, call) for call in writers):
+    for call, place in writers.items():
+        path = tmp_path / f"{call}{Path(place).suffix}"
         path.write_bytes(b"mine")
         with pytest.raises(TypeError, match=r"overwrite is .*; give True or False"):
             right.call(call, {"path": path, "overwrite": truth}, drawn=False)()

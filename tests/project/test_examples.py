@@ -13,7 +13,6 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
-from pathlib import Path
 
 import pytest
 from places import ROOT
@@ -32,38 +31,27 @@ built = pytest.mark.slow  # needs the packages of the examples built and install
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """run(*arguments): Python in a new environment with the examples, beside what is installed here."""
+    """run(*arguments): Python with the examples, installed into a folder, beside what is installed here."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     if not shutil.which(compiler[0]) or subprocess.run([*compiler, "--version"], capture_output=True).returncode:
         pytest.skip(f"one of the examples is in Cython, and here is no C compiler: {' '.join(compiler)} does not run")
     folder = tmp_path_factory.mktemp("examples")
-    environment, sources = folder / "venv", folder / "sources"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
-    own = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    here = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
-    # addsitedir and not a plain line: editable installations stand in .pth files of their own
-    lines = [f"import site; site.addsitedir({path!r})" for path in here]
-    (Path(own) / "what_is_installed_here.pth").write_text("\n".join(lines) + "\n")
+    sources, installed = folder / "sources", folder / "installed"
     # meson, ninja and cython are programs as well
-    path = os.pathsep.join([str(python.parent), sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
-    settings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_", "COV_"))} | {"PATH": path}
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    settings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_", "COV_"))}
+    settings |= {"PATH": path, "PYTHONPATH": str(installed)}
 
     def run(*arguments, cwd=folder):
         done = subprocess.run(
-            [python, "-P", *arguments], cwd=cwd, env=settings, capture_output=True, text=True, check=False
+            [sys.executable, "-P", *arguments], cwd=cwd, env=settings, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     shutil.copytree(EXAMPLES, sources, ignore=shutil.ignore_patterns("build", "__pycache__", "*.egg-info"))
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
-    run("-m", "pip", "install", *options, *(sources / name for name in PACKAGES))
+    run("-m", "pip", "install", *options, "--target", installed, *(sources / name for name in PACKAGES))
     return run
 
 

@@ -25,7 +25,6 @@ from fastkpca.base import parallel, workers
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 3))
-LOW = RNG.random((4000, 2))
 
 
 def blas():

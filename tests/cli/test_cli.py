@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
 import scipy.io
-from reference import gram
+from reference import center, eigh, gram
 
 import fastkpca as fk
 from fastkpca import cli
@@ -29,11 +30,9 @@ SIGMA = 1.5
 def reference(X, c, new=None):
     """Eigenvalues, explained percentages and scores from LAPACK on the centred Gram matrix."""
     K = gram("gaussian", X, sigma=SIGMA)
-    H = np.eye(len(X)) - 1 / len(X)
-    values, vectors = np.linalg.eigh(H @ K @ H)
-    values, vectors = values[::-1][:c], vectors[:, ::-1][:, :c]
+    values, vectors = (part[..., :c] for part in eigh(K))
     k = K if new is None else gram("gaussian", new, X, sigma=SIGMA)
-    return values, 100 * values / np.trace(H @ K @ H), (k - K.mean(axis=1)) @ vectors / np.sqrt(values)
+    return values, 100 * values / np.trace(center(K)), (k - K.mean(axis=1)) @ vectors / np.sqrt(values)
 
 
 def same_up_to_sign(a, b):
@@ -103,17 +102,6 @@ def test_fit_project_info(run, fine, here, table, X):
     assert sorted(os.listdir()) == ["m.kpca", "new.npy", "p.npy", "s.csv", "s.png", "x.csv"]
 
 
-def test_info_says_what_new_rows_need(run, here, X):
-    np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
-    assert run("fit", "x.csv", *FIT, "--standardize", "-o", "m.kpca")[0] == 0
-    out = run("info", "m.kpca")[1]
-    assert "needs columns     a, b, c, d\n" in out and "standardize       yes: each column minus its mean" in out
-    np.save("x.npy", X)
-    assert run("fit", "x.npy", *FIT, "-o", "n.kpca")[0] == 0
-    out = run("info", "n.kpca")[1]
-    assert "standardize       no\n" in out and "needs columns     4 without names, in the order of the fit" in out
-
-
 def test_a_model_for_matlab(fine, here, table, X):
     fine("fit", table, *FIT, "--label-column", "kind", "-o", "m.mat")
     assert same_up_to_sign(scipy.io.loadmat("m.mat")["score"], reference(X, 3)[2])
@@ -144,9 +132,7 @@ def test_kernel_parameters(fine, here, table, X):
         ("--kernel", "poly", "--degree", 2, "--coef0", 1.5, "--gamma", 0.5),
         ("--kernel", "polynomial", "--param", "degree=2", "--param", "offset=1.5", "--param", "scale=0.5"),
     ]
-    K = (0.5 * X @ X.T + 1.5) ** 2
-    H = np.eye(len(X)) - 1 / len(X)
-    values = np.linalg.eigvalsh(H @ K @ H)[::-1][:4]
+    values = eigh((0.5 * X @ X.T + 1.5) ** 2)[0][:4]
     for arguments in same:
         out = fine("fit", table, "--columns", "a,b,c,d", *arguments, "-c", 4)
         assert numbers_of(out)[:, 0] == pytest.approx(values, rel=1e-9)
@@ -276,12 +262,15 @@ def test_nothing_is_overwritten_and_that_is_known_before_the_work(run, fails, he
 )
 def test_whatever_happens_is_one_line(run, here, table, monkeypatch, error, code, text):
     def broken(*_, **__):
+        warnings.warn("wide intervals\nhere", fk.errors.CertificateWarning, stacklevel=2)
         raise error
 
     monkeypatch.setattr(fk, "kpca", broken)
     monkeypatch.setattr(os, "dup2", lambda *_: None)  # of a broken pipe; the stdout here is pytest's
     got, out, err = run("fit", table, "--skip-columns", "kind", "-o", "m.kpca")
     assert got == code and out == ""
+    warning, err = err.split("\n", 1)
+    assert warning == "fastkpca: warning: wide intervals here"
     assert err == "" if text is None else (err.startswith(f"fastkpca: error: {text}") and err.count("\n") == 1)
     assert os.listdir() == ["x.csv"]
 
@@ -316,16 +305,11 @@ def test_progress_is_drawn_after_a_second_and_taken_away(monkeypatch):
         assert "\n" not in stream.getvalue()
     assert stream.getvalue().split("\r")[-2].strip() == "" and stream.getvalue().endswith("\r")
     assert len({len(part) for part in stream.getvalue().split("\r") if part}) == 1
-
-
-def test_no_progress_without_a_terminal(monkeypatch):
-    pytest.importorskip("tqdm")
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())  # no terminal
     with console.progress_bars(True) as progress:
-        progress("reading", 0, 0)
-        progress("passes", 1, 1)
-    assert stream.getvalue() == ""
+        for now[0] in (2.0, 9.0):
+            progress("scores", int(now[0]), 10)
+    assert sys.stderr.getvalue() == ""
 
 
 def test_a_warning_takes_the_bar_away_first(monkeypatch):
@@ -368,12 +352,6 @@ def test_demo_without_extras(fine, here, monkeypatch):
 
 
 # ---- processes of their own ------------------------------------------------------------------------------------------
-
-
-def command(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "fastkpca", *map(str, arguments)], capture_output=True, text=True, **options
-    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
@@ -511,6 +489,9 @@ def test_columns_without_names_are_taken_by_their_place_and_that_is_said(run, he
     code, out, err = run("project", "n.kpca", "x.csv")
     assert (code, out) == (0, of_four) and "the model has no names of columns: those of x.csv are taken in their" in err
     assert run("project", "n.kpca", "x.npy")[2] == ""
+    assert "needs columns     a, b, c, d\n" in run("info", "m.kpca")[1]
+    out = run("info", "n.kpca")[1]
+    assert "standardize       no\n" in out and "needs columns     4 without names, in the order of the fit" in out
 
 
 # ---- standard input and output, identifiers, decimal commas, years ---------------------------------------------------
@@ -643,7 +624,8 @@ def test_identifiers_in_any_script_are_carried_to_the_scores_as_utf_8(run, fails
     assert same_up_to_sign(written.X, reference(X, 3)[2])
     ascii_only = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}
     ascii_only |= {"PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
-    done = command("project", "m.kpca", "x.csv", "--id", "who", env=ascii_only, encoding="utf-8")
+    program = [sys.executable, "-P", "-m", "fastkpca", "project", "m.kpca", "x.csv", "--id", "who"]
+    done = subprocess.run(program, env=ascii_only, encoding="utf-8", capture_output=True)
     projected = done.stdout.splitlines()
     assert done.returncode == 0 and [x.rsplit(",", 3)[0] for x in projected] == [x.rsplit(",", 3)[0] for x in lines]
     assert "a, b, c [°C], d [kΩ]\n" in run("info", "m.kpca")[1]
@@ -744,6 +726,7 @@ def test_standardize(run, fine, here, X):
     assert code == 0 and "--standardize scales all columns alike (--no-standardize leaves" in err
     assert run("fit", "x.npy", "-c", 3, "--no-standardize", "--quiet") == (0, "", "")
     out = fine("fit", "x.npy", "-c", 3, "--standardize", "-o", "m.kpca")
+    assert "standardize       yes: each column minus its mean" in run("info", "m.kpca")[1]
     expected = fk.kpca(X, "gaussian", 3, standardize=True)
     assert numbers_of(out)[:, 0] == pytest.approx(expected.eigenvalues, rel=1e-11)
     code, out, _ = run("project", "m.kpca", "new.npy")

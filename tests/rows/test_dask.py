@@ -462,6 +462,8 @@ class Fickle:
 
     def __init__(self, after, change="all"):
         self.after, self.change, self.calls, self.lock = after, change, {}, threading.Lock()
+        blocks = [dask.delayed(self, pure=False)(i) for i in range(5)]
+        self.rows = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
 
     def __call__(self, i):
         with self.lock:
@@ -485,23 +487,20 @@ class Fickle:
 )
 def test_rows_that_change_from_pass_to_pass(after, change, options):
     fickle = Fickle(after, change)
-    blocks = [dask.delayed(fickle, pure=False)(i) for i in range(5)]
-    X = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
     with dask.config.set(scheduler="threads"), pytest.raises(DataChangedError, match=r"rows 3000 to 3999 .*persist"):
-        fk.kpca(X, **({"c": 3} | options))
+        fk.kpca(fickle.rows, **({"c": 3} | options))
     assert fickle.calls[3] > after
 
 
 def test_rows_that_change_before_their_scores_are_computed():
     fickle = Fickle(10**9)
-    X = da.concatenate([da.from_delayed(dask.delayed(fickle, pure=False)(i), (1000, 3), float) for i in range(5)])
     with dask.config.set(scheduler="threads"):
-        model = fk.kpca(X, "polynomial", 3, degree=2, method="features")
+        model = fk.kpca(fickle.rows, "polynomial", 3, degree=2, method="features")
         assert model.score.compute().shape == (5000, 3)
         fickle.after = 0
         with pytest.raises(DataChangedError, match="rows 3000 to 3999"):
             model.score.compute()
-        assert fk.kpca_project(model, X).compute().shape == (5000, 3)  # other rows may be what they are
+        assert fk.kpca_project(model, fickle.rows).compute().shape == (5000, 3)  # other rows may be what they are
 
 
 @pytest.mark.parametrize(

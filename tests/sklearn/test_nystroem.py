@@ -140,9 +140,6 @@ def test_landmarks_for_a_data_frame():
 
 def test_landmarks_that_come_twice_are_features_twice():
     landmarks = [5, 9, 5, 70, 9]
-    theirs = Theirs(n_components=5)
-    for name, value in {"component_indices_": landmarks, "components_": IRIS[landmarks]}.items():
-        setattr(theirs, name, value)
     model = Nystroem(gamma=0.3, landmarks=landmarks).fit(IRIS)
     once = Nystroem(gamma=0.3, landmarks=[5, 9, 70]).fit(IRIS)
     Z, few = model.transform(IRIS), once.transform(IRIS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from child import child
+from reference import center
 from scipy.linalg import LinAlgWarning
 
 pytest.importorskip("sklearn")
@@ -105,9 +106,7 @@ def test_components_without_variance(n_components, remove_zero_eig):
     V = ours.eigenvectors_
     assert V.shape == theirs.eigenvectors_.shape
     np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-10)
-    K = IRIS @ IRIS.T
-    H = np.eye(150) - 1 / 150
-    np.testing.assert_allclose(H @ K @ H @ V, V * ours.eigenvalues_, atol=1e-9 * ours.eigenvalues_[0])
+    np.testing.assert_allclose(center(IRIS @ IRIS.T) @ V, V * ours.eigenvalues_, atol=1e-9 * ours.eigenvalues_[0])
     assert np.all(ours.fit_transform(IRIS)[:, 4:] == 0) and np.all(ours.transform(IRIS)[:, 4:] == 0)
     assert np.isclose(ours.explained_variance_ratio_.sum(), 1)
     low, high = ours.eigenvalue_bounds_.T
@@ -439,11 +438,6 @@ def test_grid_search_over_parameters_of_a_kernel():
     theirs = scores(Theirs(3, kernel="rbf"), "kernelpca__gamma", [0.5 / s**2 for s in sigmas])
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
     assert len(set(ours)) == 3
-    grid = [{"scale": s} for s in (0.01, 10.0)]
-    functions = scores(KernelPCA(3, kernel=rows_kernel), "kernelpca__kernel_params", grid)
-    assert len(set(functions)) == 2
-    with pytest.raises(ValueError, match="would be ignored"):
-        scores(KernelPCA(3, kernel="rbf"), "kernelpca__kernel_params", [{"sigma": s} for s in sigmas])
 
 
 def test_names_of_columns_reach_the_model_and_the_kernel():

@@ -195,6 +195,7 @@ USAGE = [
         (("fit", "nowhere.csv", "--param", "sgima=2"), "did you mean 'sigma'"),
         (("fit", "x.csv", "--columns", "a,b", "--kernel", "zzz"), "'fastkpca kernels' lists every name"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "-1"), "sigma"),
+        (("fit", "x.csv", "--columns", "a,b", "--sigma", "1", "--gamma", "1"), "Gaussian: 'sigma' and 'gamma' are two"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "1", "--param", "sigma=1"), "given twice"),
         (("fit", "x.csv", "--columns", "a,b", "-c", "1000"), "give -c of at most 119, or -c all"),
         (("fit", "x.csv", "--columns", "a,b", "--threads", "0"), "--threads is 0; give a positive whole number\n"),

@@ -24,7 +24,7 @@ from fastkpca.errors import (
 )
 
 X = np.random.default_rng(0).standard_normal((300, 3))
-FLAT = np.random.default_rng(1).standard_normal((700, 8))
+FLAT = np.random.default_rng(0).standard_normal((6000, 3))
 
 
 def updated():
@@ -193,9 +193,6 @@ def test_advice_where_tol_is_zero_helps_where_it_is_followed(change):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CertificateWarning)
         assert width(**{"max_iter": 1} | change) <= 0.5 * wide
-
-
-FLAT = np.random.default_rng(0).standard_normal((6000, 3))
 
 
 def test_a_probability_is_on_the_model_and_no_warning_where_tol_is_met():

@@ -20,6 +20,7 @@ from fastkpca.base.checks import (
     check_count,
     check_flag,
     check_memory_limit,
+    check_numbers,
     check_rng,
     check_tol,
 )
@@ -391,6 +392,7 @@ def test_bad_c(c, error, text):
         fk.kpca(np.arange(10.0)[:, None], "gaussian", c, sigma=1.0)
 
 
+check_row = partial(check_numbers, name="t", need="one", shape=(None,))
 NO_LIMIT = [0, -5, "0MB", "", "much", "5 XB", "-3GB", "1e9", True, 0.5, [1], float("nan")]
 
 
@@ -418,6 +420,14 @@ NO_LIMIT = [0, -5, "0MB", "", "much", "5 XB", "-3GB", "1e9", True, 0.5, [1], flo
             "m is 'lapack'; give one of 'a', 'b'",
         ),
         (partial(check_choice, name="m", choices=("a", "b")), (3,), TypeError, "m is 3; give one of"),
+        (
+            check_row,
+            ([np.nan, 1.0], [1.0, np.inf]),
+            ValueError,
+            "t contains NaN or infinity .first at row",
+        ),
+        (check_row, ([1j], ["a"]), TypeError, "t is an array of the type .*; give one"),
+        (check_row, ([[1.0]], 3.0), ValueError, "t has shape .*; give one"),
         (partial(check_flag, name="progress"), (1,), TypeError, "progress is 1; give True or False"),
     ],
 )

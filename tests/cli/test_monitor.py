@@ -221,6 +221,6 @@ def test_limits_in_the_file_the_model_and_for_matlab(run):
     assert run("fit", "normal.csv", "-c", 5, "--limits", 0.98, "-o", "m.mat")[0] == 0
     kept = loadmat("m.mat", simplify_cells=True)["limits"]
     for name in ("t2", "spe", "confidence", "joint"):
-        assert kept[name] == pytest.approx(getattr(model.limits, name))
+        assert kept[name] == pytest.approx(float(getattr(model.limits, name)))
     assert "limits" in run("info", "m.kpca")[1]
     assert model.with_limits(None).limits is None

@@ -153,7 +153,7 @@ def block_krylov(
     begins_flat = flat or X is None or (start is None and searched is None and not matrix.product.gives_norm)
     space = _space(matrix, target, budget, block_size, rng)
     if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
-        space.block = _random_block(space, target, budget.passes - expenses.passes)
+        space.block = _random_block(space, target, expenses.left)
         X = rng.standard_normal((A.n, space.block))
         X -= X.mean(axis=0)  # H X: the space belongs to H K H
         proofs.append(RandomStart(X, share))

@@ -35,8 +35,8 @@ NEAR = 4.0
 GROWN = 1.15
 """Factor by which a basis has grown since the last look, from which on another is due whatever it costs."""
 LOOK = 3
-"""Looks after which a spectrum may look flat, whose widths tell the pace, and for which a search whose vectors have
-converged waits until trace or norm bound the rest as well."""
+"""Looks that tell a pace: before a spectrum is called flat, before the widths are extrapolated, and as long as a search
+whose vectors have converged waits for trace or norm to bound the rest."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:

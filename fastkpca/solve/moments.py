@@ -84,11 +84,8 @@ def leading_axes(
                 f"{'all' if count is None else count} components of {D} features held as an operator can't be computed "
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
             )
-        # forming it adds rounding errors of a few units of its norm to LAPACK's
-        return (
-            *_lapack(operator.form(), None if count is None else count + 1),
-            None,
-        )  # it gives the gap behind the last
+        # forming it adds rounding errors of a few units of its norm to LAPACK's; one more gives the gap behind the last
+        return *_lapack(operator.form(), None if count is None else count + 1), None
     # up to two searches follow one another
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
     pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None

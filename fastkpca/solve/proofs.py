@@ -1,9 +1,11 @@
 """Proofs that no eigenvalue outside of a basis is large: the list from which the eigensolver takes the cheapest.
 
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
-possible, and a ``certificate``. Those that are ``free`` are asked after every look; of the others the cheapest, when
-the vectors have converged and nothing else is missing. To add one, write a class, and name it where
-``block_krylov`` or ``moments.leading_pairs`` make their lists.
+possible, and a ``certificate``. Those that are ``free`` are asked after every look, and must have one (`Sums` always
+has). When the vectors have converged and nothing else is missing, the cheapest of all is taken: of a free one, whose
+price is that of the passes until it will do, this means to go on. To add one, write a class, and name it where
+``block_krylov`` or ``moments.leading_pairs`` make their lists; a free one without passes to wait for has no price
+(infinite).
 
 ====================  ==============================================================================================
 `Sums`                what trace and norm leave over: certain; more passes lower it
@@ -46,7 +48,7 @@ GROWTH = 1.5
 FOLLOWING = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
-"""Of an exploration, as a rule."""
+"""Passes of an exploration, as a rule."""
 UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
 LARGEST_FORMED = 3000
@@ -335,7 +337,8 @@ class Exploration(Proof):
                 steps = max(steps, EXPLORING_PASSES)
                 self.expected, self.wanted, self.kept = int(steps), wanted, min(kept, size)
                 columns = kept + 0.5 * steps * b
-                return steps * (run.expenses.budget.pass_seconds + step_seconds(A.n, columns, b) + look_seconds(columns))
+                algebra = step_seconds(A.n, columns, b) + look_seconds(columns)
+                return steps * (run.expenses.budget.pass_seconds + algebra)
         return np.inf
 
     def _steps(self, run: Certifier, rest: float, wanted: float) -> float:

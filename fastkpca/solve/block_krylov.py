@@ -27,7 +27,18 @@ from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Certifier, Judge, Search, grow, relative_width
 from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Searched, Sums
+from .proofs import (
+    EXPLORING_PASSES,
+    Exploration,
+    Factorisation,
+    Filter,
+    FilteredSearch,
+    Proof,
+    Proofs,
+    RandomStart,
+    Searched,
+    Sums,
+)
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
 DEFAULT_BUDGET = SolverBudget()
@@ -134,11 +145,12 @@ def block_krylov(
     known, searched, flat = np.empty(0), None, False
     share = 0.5 * target.failure  # of a random first block, or of filters in its place; and of explorations
     if matrix.near is not None and target.probabilistic and target.fraction is None:
-        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, rng)
+        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, share, rng)
         flat = found is None
         if found is not None:
-            start, known, top = found
-            proofs.append(Filter(matrix.near, top, share))
+            start, known = found.vectors, found.theta
+            proofs.append(FilteredSearch(matrix.near, start, found.bound, found.failure))
+            proofs.append(Filter(matrix.near, found.top, share - found.failure))
     X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)

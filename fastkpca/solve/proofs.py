@@ -13,6 +13,7 @@ price is that of the passes until it will do, this means to go on. To add one, w
 `RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
 `Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
+`FilteredSearch`      the same, of those that ended a search: with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
 `OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
 `FormedMatrix`        Cholesky of a small matrix beyond the basis (``beyond``): certain
@@ -28,7 +29,7 @@ import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..products.rates import RATE
-from .basis import Space, inner
+from .basis import Space, inner, times
 from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, formed_bound, lanczos_steps
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
@@ -370,6 +371,37 @@ class Exploration(Proof):
         return replace(run.certificate_with(bound), failure_probability=self.failure)
 
 
+class FilteredSearch(Proof):
+    """The filter that ended a search on the coarse matrix, of whose vectors the space holds the span."""
+
+    certain = False
+
+    def __init__(self, near: NearMatrix, vectors: np.ndarray, bound: float, failure: float):
+        self.near, self.bound, self.failure = near, bound, failure
+        self.vectors: np.ndarray | None = vectors
+
+    def appended(self, run: Certifier) -> None:
+        """The first block: x'Bx for a unit x beyond it, P x beyond the search's V, and |V'x| <= e, is at most that of
+        P x, and (2 e + e^2) |B|."""
+        if self.vectors is None:
+            return
+        V, Q, threads = self.vectors, run.basis.Q, run.basis.n_threads
+        outside = float(np.linalg.norm(V - times(Q, inner(Q, V, threads), threads)))
+        outside += 4.0 * np.sqrt(V.shape[1]) * rounding_factor(len(V)) * UNIT
+        self.bound, self.vectors = self.bound + (2.0 + outside) * outside * self.near.size, None
+
+    def restarted(self) -> None:
+        self.bound = np.inf
+
+    def price(self, run: Certifier) -> float:
+        return np.inf
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        if not self.bound < np.inf:
+            return None
+        return run.certificate_with(Bound(self.bound + self.near.distance(), "filter", self.failure))
+
+
 class Filter(Proof):
     """Polynomials of a coarse matrix beyond some Ritz vectors, times random columns: a bound, or what was missed."""
 
@@ -386,7 +418,7 @@ class Filter(Proof):
     def _aim(self, run: Certifier) -> Aim | None:
         """The vectors and the bound beyond them that make the intervals narrow."""
         theta, squares, c, n = run.ritz.theta, np.maximum(run.ritz.squares, 0.0), run.c, run.A.n
-        distance, width = self.near.distance()[0], run.target.tol * float(theta[0])
+        distance, width = self.near.distance(), run.target.tol * float(theta[0])
         failure = failure_of_attempt(self.failure, self.attempts)
         values = np.append(theta, self.top)  # behind all of them
         aim = cheapest_aim(values, np.append(squares, 0.0), c, 0.9 * width, n=n, distance=distance, failure=failure)
@@ -405,21 +437,19 @@ class Filter(Proof):
         return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))
 
     def certificate(self, run: Certifier) -> Certificate | None:
-        basis, n, threads, aim = run.basis, run.A.n, run.basis.n_threads, self._aim(run)
+        basis, aim = run.basis, self._aim(run)
         if aim is None:
             return None
-        (distance, size), V = self.near.distance(), basis.vectors(run.ritz.Y[:, : aim.columns])
-        inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(aim.columns)))
-        inexact += 4.0 * np.sqrt(aim.columns + 1.0) * rounding_factor(n) * UNIT
+        distance = self.near.distance()
         bound, columns, _ = filtered_beyond(
             self.near.product.matmat,
-            V,
+            basis.vectors(run.ritz.Y[:, : aim.columns]),
             aim,
             -distance,
-            error=(4.0 * rounding_factor(n) * UNIT + 2.0 * inexact) * size,
+            size=self.near.size,
             failure=failure_of_attempt(self.failure, self.attempts),
             rng=basis.rng,
-            n_threads=threads,
+            n_threads=basis.n_threads,
         )
         self.attempts += 1
         if bound > aim.wanted:

@@ -531,5 +531,5 @@ def test_max_features_is_a_budget():
     assert few.model_.info["n_features"] == 50 and few.transform(X).shape == (1500, 3)
     with pytest.raises(ValueError, match="give one of them"):
         KernelPCA(3, kernel="rbf", max_features=50, eigen_solver="arpack").fit(X)
-    with pytest.raises(ValueError, match="max_features is 2, which give 2 components"):
+    with pytest.raises(ValueError, match="max_features is 2, which gives at most 2 components"):
         KernelPCA(3, kernel="rbf", max_features=2).fit(X)

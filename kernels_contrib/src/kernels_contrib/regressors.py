@@ -29,8 +29,6 @@ from .cca import kernel_cca
 from .pls import kernel_pls
 from .ridge import kernel_ridge
 
-__all__ = ["KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor", "Projector"]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MedianWidth(KernelEstimator):

@@ -27,8 +27,6 @@ from fastkpca.kernels import Kernel
 
 from ..limits import HELD
 
-__all__ = ["REFERENCE", "Contrast", "LineMap", "Setting", "some_numbers"]
-
 REFERENCE = 4096
 """Numbers that a map is made from: as many as fastkpca plans without a look."""
 

@@ -10,8 +10,6 @@ import scipy.linalg
 
 from .contrast import Contrast
 
-__all__ = ["Curvature", "descend", "random_rotation", "turn_pairs"]
-
 ANGLES = 18
 """Of a plane, over the quarter turn after which two components only change places."""
 

@@ -40,8 +40,6 @@ from .functions import KernelFunction, function
 from .options import FitOptions, regularization_strength
 from .products import Products, class_moments, products_for, small_features
 
-__all__ = ["DirectionsModel", "FittedDirections", "Groups", "Penalised", "fit_directions", "preconditioner", "signs"]
-
 Projector = Callable[[np.ndarray], np.ndarray]
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from fastkpca.methods import as_float, check_choice, check_count
 
-__all__ = ["FitOptions", "accuracy", "regularization_strength"]
-
 
 @dataclass(frozen=True)
 class FitOptions:

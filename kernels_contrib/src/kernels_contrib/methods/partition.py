@@ -59,20 +59,6 @@ from scipy.optimize import minimize_scalar
 
 from .products import DRAFT_ROWS
 
-__all__ = [
-    "ENOUGH",
-    "Certificate",
-    "Frame",
-    "certificate",
-    "filled",
-    "frame",
-    "indicators",
-    "means",
-    "nearest",
-    "partition",
-    "share_that_may_differ",
-]
-
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 STARTS = 10

@@ -23,19 +23,6 @@ from .functions import FeatureFunction, KernelFunction, SampleFunction
 from .labels import real_targets
 from .options import FitOptions
 
-__all__ = [
-    "Products",
-    "class_moments",
-    "entry_error",
-    "need_semidefinite",
-    "products_for",
-    "quick_gram",
-    "regression_on",
-    "second_moment",
-    "small_features",
-    "training_rows",
-]
-
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
 DRAFT_ROWS = 8192

@@ -22,7 +22,7 @@ from .methods import stored
 from .methods.base import KernelMethod
 from .methods.functions import KernelFunction, function
 from .methods.options import FitOptions
-from .methods.partition import ENOUGH, Product, certificate, filled, frame, indicators, partition
+from .methods.partition import Product, certificate, filled, frame, indicators, partition
 from .methods.permutation import LEAST_ROWS
 from .methods.products import (
     DRAFT_ROWS,
@@ -403,7 +403,7 @@ class _Groups:
 
 
 def _lloyd(products: Products, Phi: Any, weights: np.ndarray, labels: np.ndarray, space: _Space, most: int) -> _Groups:
-    """Lloyd's algorithm in the whole space from these labels, while a step gains more than a little."""
+    """Lloyd's algorithm in the whole space from these labels, while a step gains more than the cost's error."""
     k, found = int(labels.max()) + 1, None
     lengths = np.einsum("ij,ij->i", space.points, space.points)
     for iteration in range(most):
@@ -419,7 +419,7 @@ def _lloyd(products: Products, Phi: Any, weights: np.ndarray, labels: np.ndarray
             break
         gained = np.inf if found is None else between - found.between
         found = _Groups(labels, sizes, between, columns, mean + squares / 2.0, iteration + 1)
-        if not gained > ENOUGH * max(space.total[0] - between, space.error) or iteration == most - 1:
+        if not gained > space.error or iteration == most - 1:
             break
         G = squares - 2.0 * (G - mean)
         after = np.argmin(G, axis=1)

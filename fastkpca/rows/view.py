@@ -228,9 +228,6 @@ class Rows:
                 progress(over.stage, 1, 1)
             return result
         n_tasks = -(-self.n_samples // over.span) if self.counted else None
-        if n_tasks == 1 and progress is None:
-            with parallel.blas_threads():
-                return over.task(self, 0)
         return parallel.tree_reduce(
             lambda i: over.task(self, i),
             n_tasks,

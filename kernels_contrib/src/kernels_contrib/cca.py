@@ -21,12 +21,12 @@ import scipy.linalg
 
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.methods import as_rows, check_count, check_weights
+from fastkpca.methods import as_rows, check_count
 
 from .methods import stored
 from .methods.base import FittedMethod, Projection
 from .methods.functions import KernelFunction, function
-from .methods.options import FitOptions, regularization_strength
+from .methods.options import FitOptions, regularization_strength, row_weights
 from .methods.permutation import interval_of
 from .methods.products import DRAFT_ROWS, Products
 from .methods.views import over_permutations, two_views
@@ -172,12 +172,12 @@ def kernel_cca(
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
     views = two_views(X, Y, kernel_y, options, "kernel_cca")
     n, sizes = views[0].n_samples, [view.features.shape[1] for view in views]
-    weights = check_weights(sample_weight, n)
-    if weights is not None and permutations:
+    weights = row_weights(sample_weight, n)
+    if sample_weight is not None and permutations:
         raise ValueError("permutations of weighted rows are not exchangeable; leave out sample_weight or permutations")
     if c > min(sizes):
         raise ValueError(f"c is {c}; views of {sizes[0]} and {sizes[1]} features have at most {min(sizes)} pairs")
-    share = np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
+    share = weights / weights.sum()
     mean, second = _moments(views, share)
     x, y = (
         _whitened(view, mean[part], second[part, part], strength, name)

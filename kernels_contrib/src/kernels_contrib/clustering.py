@@ -16,12 +16,12 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
-from fastkpca.methods import Randomness, check_count, check_weights
+from fastkpca.methods import Randomness, check_count
 
 from .methods import stored
 from .methods.base import KernelMethod
 from .methods.functions import KernelFunction, function
-from .methods.options import FitOptions
+from .methods.options import FitOptions, row_weights
 from .methods.partition import Product, certificate, filled, frame, indicators, partition
 from .methods.permutation import LEAST_ROWS
 from .methods.products import (
@@ -51,12 +51,6 @@ def group_count(k: Any, n_samples: int) -> int:
     if not k < n_samples:
         raise ValueError(f"k is {k}; {n_samples} rows have 1 to {n_samples - 1} groups")
     return k
-
-
-def row_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Weights of the rows (N,), float64; ones where there are none."""
-    weights = check_weights(sample_weight, n_samples)
-    return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

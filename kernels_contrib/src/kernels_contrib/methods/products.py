@@ -16,12 +16,12 @@ import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.kernels import Kernel
-from fastkpca.methods import Rows, as_rows, check_weights, feature_moments, holds_more, nearest_and_rest
+from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from ..limits import HELD
 from .functions import FeatureFunction, KernelFunction, SampleFunction
 from .labels import real_targets
-from .options import FitOptions
+from .options import FitOptions, row_weights
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
@@ -183,13 +183,13 @@ def regression_on(
 ) -> tuple[Products, np.ndarray, np.ndarray]:
     """K, the targets (N, k) and the weights (N,) of a regression, checked."""
     X = training_rows(X, purpose)
-    targets, weights = real_targets(t, X.shape[0]), check_weights(sample_weight, X.shape[0])
+    targets, weights = real_targets(t, X.shape[0]), row_weights(sample_weight, X.shape[0])
     if options.method == "auto" and options.max_features is None:  # as many as rows would cost more than products do
         options = replace(options, max_features=max(1, min(MAX_FEATURES, X.shape[0] // 8)))
     products = products_for(X, options)
     if not products.kernel.by_number:
         need_semidefinite(products.kernel, purpose)
-    return products, targets, np.ones(len(targets)) if weights is None else np.asarray(weights, dtype=np.float64)
+    return products, targets, weights
 
 
 def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:

@@ -47,6 +47,17 @@ class Plain(Kernel):
         return (data.n_features + 8) * float(np.finfo(dtype).eps) + 2.5e-16 * data.radius / self.sigma
 
 
+class Cauchy(Kernel):
+    """1 / (1 + |x - y|^2): nothing but ``block``."""
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+
+    def block(self, X, Y):
+        return 1 / (1 + sum((X[:, None, f] - Y[None, :, f]) ** 2 for f in range(X.shape[1])))
+
+
 class GoodMap(FeatureMap):
     def __init__(self, points, sigma):
         self.points, self.sigma = np.ascontiguousarray(points), sigma

@@ -1,7 +1,5 @@
 """What attacks on kpca, gram and features found."""
 
-from __future__ import annotations
-
 import attack_cases as cases
 import numpy as np
 import pytest

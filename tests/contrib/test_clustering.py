@@ -1,7 +1,5 @@
 """Kernel k-means, spectral clustering and diffusion maps: against dense references, and their certificates attacked."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """kernels_contrib: found by its entry points, uses only the public surface, and its kernels are what they say."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pickle

@@ -1,7 +1,5 @@
 """KLDA, Fisherfaces and KBDA of kernels_contrib against dense textbook solutions and scikit-learn."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -3,8 +3,6 @@
 scikit-learn's linear models see the kernel through an exact factor F of its matrix, F F' = K.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

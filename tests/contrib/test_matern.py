@@ -1,7 +1,5 @@
 """Matérn and its relatives: values against many digits, and products of their own that keep their bounds."""
 
-from __future__ import annotations
-
 import math
 
 import intervals

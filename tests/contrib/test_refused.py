@@ -1,7 +1,5 @@
 """What methods and kernels of kernels_contrib refuse, each for a reason of its own, in words."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

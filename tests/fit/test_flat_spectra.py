@@ -1,7 +1,5 @@
 """Flat spectra: block Krylov takes many passes there, and auto has to find LAPACK, where that fits, in time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import intervals

@@ -1,7 +1,5 @@
 """kpca and kpca_project against dense LAPACK on the exact centred Gram matrix: every kernel, every route, real data."""
 
-from __future__ import annotations
-
 import re
 
 import intervals

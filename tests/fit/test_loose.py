@@ -1,7 +1,5 @@
 """A loose tolerance: what a map leaves out is bounded by a sample of the rows, and by intervals of second order."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Models that add up: merged from moments, they are the model of all the rows."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 

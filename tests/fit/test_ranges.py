@@ -1,7 +1,5 @@
 """Rows, parameters and values over all decades of float64: a true interval, or a refusal that says why."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from data import look

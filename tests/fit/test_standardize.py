@@ -1,7 +1,5 @@
 """standardize=True: columns without mean over their standard deviations; center=False: about the origin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from reference import gram

@@ -1,7 +1,5 @@
 """Every route, product and pass gives the same bits at any number of threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import second_order_calls

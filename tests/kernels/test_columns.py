@@ -1,7 +1,5 @@
 """Kernels on groups of columns, and with a width for each column, against LAPACK on the explicit matrix."""
 
-from __future__ import annotations
-
 import pickle
 
 import intervals

@@ -1,7 +1,5 @@
 """Sums, scalings and products of kernels: values, declarations, certificates, feature maps, products, model files."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

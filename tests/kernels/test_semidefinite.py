@@ -1,7 +1,5 @@
 """A precomputed matrix that is declared semidefinite: checked, and its intervals certain."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest

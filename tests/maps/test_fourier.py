@@ -1,7 +1,5 @@
 """Fourier features, their moments and transforms: bounds attacked, references dense or direct."""
 
-from __future__ import annotations
-
 import itertools
 
 import intervals

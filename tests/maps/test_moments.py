@@ -1,7 +1,5 @@
 """Second moments in one pass: against two passes in longdouble, where centring is hardest, and merging."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest

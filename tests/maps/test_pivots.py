@@ -1,7 +1,5 @@
 """Pivoted Cholesky: the certificate is attacked against LAPACK on the exact matrix, and no small cluster is missed."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Models for MATLAB and Octave: read back by scipy, and rows projected by Octave itself where it is installed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

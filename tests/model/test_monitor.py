@@ -1,7 +1,5 @@
 """SPE, T^2 and control limits: against the centred Gram matrix written out, on every route; rates on unseen rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from exact_kernels import exact_matrix

@@ -1,7 +1,5 @@
 """Pre-images: points that have one are found again, on every route; what has none is a minimum; nothing is silent."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

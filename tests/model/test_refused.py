@@ -1,7 +1,5 @@
 """What the functions of a model refuse, in words."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

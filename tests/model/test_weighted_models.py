@@ -1,7 +1,5 @@
 """Weights of rows: a whole number is so many copies of the row, on every route and for every public function."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest
@@ -315,12 +313,12 @@ def test_statistics_beyond_the_range_are_errors(options):
         for call in (fk.kpca_t2, fk.kpca_spe, lambda m, rows: fk.kpca_spe(m, rows, bounds=True)):
             with pytest.raises(ValueError, match=r"not finite.*row 1\)"):
                 call(model, [[0.0] * 3, [value] * 3])
-        for call in (fk.kpca_project, fk.kpca_denoise):
-            with pytest.raises(ValueError, match="range of float64|not finite|overflow|beyond|NaN"):
-                call(model, [[0.0] * 3, [value] * 3])
         for t2 in ("F", "chi2", "empirical"):
             with pytest.raises(ValueError, match="not finite"):
                 fk.kpca_limits(model, [[0.0] * 3, [value] * 3], t2=t2, confidence=0.5)
+    for call in (fk.kpca_project, fk.kpca_denoise):
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match="range of float64|not finite|beyond|NaN"):
+            call(model, [[0.0] * 3, [1e200] * 3])
     single = fk.kpca(X.astype(np.float32), "polynomial", 2, degree=3, **options)
     with pytest.raises(ValueError, match="float32"):
         fk.kpca_t2(single, np.full((1, 3), 1e9, dtype=np.float32))

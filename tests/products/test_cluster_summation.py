@@ -1,7 +1,5 @@
 """Products by clusters: what the attack on products (tests/attacks/attack.py) is too small for, and the offer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from data import look, rows

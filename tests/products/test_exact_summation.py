@@ -1,7 +1,5 @@
 """Exact products against longdouble sums, between compiled and block routes, and at several numbers of threads."""
 
-from __future__ import annotations
-
 import threading
 
 import intervals

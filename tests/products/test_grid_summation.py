@@ -1,7 +1,5 @@
 """Gaussian products on a grid: its bound, which is tight, and what the attack on products is too small for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from data import look

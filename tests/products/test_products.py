@@ -1,7 +1,5 @@
 """Products of the Gaussian where rounding is all that is left, and whole matrices: beside the attack on products."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

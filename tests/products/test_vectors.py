@@ -1,7 +1,5 @@
 """Sums of a symmetric matrix against exact ones, signs of vectors, and Cholesky in float32 against its bound."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

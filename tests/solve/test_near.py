@@ -1,7 +1,5 @@
 """Few kernel values that are not near zero: the coarse matrix, the filter, and intervals that rest on both."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A small matrix in memory: intervals hold whatever the spectrum is, and whatever the search has missed."""
 
-from __future__ import annotations
-
 import intervals
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The solver and its certificates alone: random matrices on which every interval must hold the eigenvalue."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows to try things on, and what the library sees of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fastkpca.base.checks import Randomness

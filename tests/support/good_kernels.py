@@ -1,7 +1,5 @@
 """Kernels that keep the contract, for tests to break in one way each."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist

@@ -1,7 +1,5 @@
 """Intervals of a model or a certificate: they hold the eigenvalues, and are as narrow as was asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

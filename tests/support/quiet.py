@@ -1,7 +1,5 @@
 """Calls whose warnings are of kinds that a fit may give."""
 
-from __future__ import annotations
-
 import warnings
 
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScalesWarning

@@ -5,8 +5,6 @@ meanwhile, those of the rows before or after the change, or there is an error th
 never no answer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import itertools

@@ -236,22 +236,27 @@ class Store:
         X, path = self.X, self.path
         new = self.after(row)
         kind = self.kind.split()[0]
-        if kind in ("npy", "strided"):
-            if change == "value":
-                with open(path, "r+b") as file:
-                    file.seek(self._start + row * self._step)
-                    file.write(new[row, :1].tobytes())
-            elif change == "truncate":
-                os.truncate(path, int(os.path.getsize(path) * self.rng.random()))
-            elif change == "grow":
-                with open(path, "ab") as file:
-                    file.write(bytes(5000))
-            elif change == "delete":
-                os.unlink(path)
+        if change == "delete":
+            os.unlink(path)
+        elif change == "truncate":
+            os.truncate(path, int(os.path.getsize(path) * self.rng.random()))
+        elif change in ("replace", "rewrite"):
+            other = path.with_suffix(".other")
+            if kind == "parquet":
+                self._write(other, new)
             else:
-                other = path.with_suffix(".other")
                 other.write_bytes(bytes(os.path.getsize(path)))
+            if change == "replace":
                 os.replace(other, path)
+            else:  # in place, as an open file would see it
+                path.write_bytes(other.read_bytes())
+        elif kind in ("npy", "strided") and change == "value":
+            with open(path, "r+b") as file:
+                file.seek(self._start + row * self._step)
+                file.write(new[row, :1].tobytes())
+        elif kind in ("npy", "strided"):
+            with open(path, "ab") as file:
+                file.write(bytes(5000))
         elif kind in ("h5py", "zarr"):
             if change == "value":
                 self._data[row, 0] = new[row, 0]
@@ -261,20 +266,6 @@ class Store:
             else:
                 n = int(len(X) * self.rng.random()) if change == "shrink" else len(X) + int(self.rng.integers(1, 500))
                 self._data.resize((n, X.shape[1]))
-        elif kind == "parquet":
-            if change == "delete":
-                os.unlink(path)
-            elif change == "truncate":
-                os.truncate(path, int(os.path.getsize(path) * self.rng.random()))
-            else:
-                other = path.with_suffix(".other")
-                self._write(other, new)
-                if change == "rewrite":  # in place, as an open file would see it
-                    with open(path, "r+b") as file:
-                        file.truncate(0)
-                        file.write(other.read_bytes())
-                else:
-                    os.replace(other, path)
         elif change == "value":
             self._held = new
         elif change == "shrink":

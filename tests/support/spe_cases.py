@@ -19,7 +19,7 @@ from math import factorial
 from typing import Any
 
 import numpy as np
-from data import weights_of
+from data import rows, weights_of
 from exact_kernels import LONG, exact_matrix
 
 import fastkpca as fk
@@ -30,6 +30,7 @@ from fastkpca.model.sample_projector import SampleProjector
 
 Values = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """k(X, Y) in long double."""
+KINDS = ("normal", "normal", "clustered", "duplicates", "outliers", "uniform")
 REFERENCE = 64.0 * float(np.finfo(LONG).eps)
 
 
@@ -153,18 +154,11 @@ def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any],
     name = str(rng.choice(names))
     d = int(rng.integers(1, 5))
     N = int(rng.integers(20, 61))
-    X = rng.standard_normal((N, d)) * np.linspace(1.0, rng.choice([1.0, 0.3, 0.01]), d)
-    kind = str(rng.choice(["plain", "plain", "clusters", "far clusters", "duplicates", "outlier", "uniform"]))
-    if kind in ("clusters", "far clusters"):
-        X[: N // 3] += 10.0 if kind == "clusters" else 1e6 * float(name in ("gaussian", "laplacian", "linear"))
-    elif kind == "duplicates":
-        X = X[rng.integers(0, N // 4, N)]
-    elif kind == "outlier":
-        X[0] *= 100.0
-    elif kind == "uniform":
-        X = rng.uniform(-1.0, 1.0, X.shape)
-    offset = float(rng.choice([0.0, 0.0, 1.0, 100.0] + [1e8] * (name in ("gaussian", "laplacian", "linear"))))
-    far = 1e6 if name in ("gaussian", "laplacian", "linear") else 100.0
+    moves = name in ("gaussian", "laplacian", "linear")
+    kind = str(rng.choice([*KINDS, "far clusters" if moves else "clustered"]))
+    X = rows(rng, kind, N, d) * np.linspace(1.0, rng.choice([1.0, 0.3, 0.01]), d)
+    offset = float(rng.choice([0.0, 0.0, 1.0, 100.0] + [1e8] * moves))
+    far = 1e6 if moves else 100.0
     new = np.vstack(
         [
             rng.standard_normal((8, d)),
@@ -229,11 +223,11 @@ def spe(rng, asked, *, weighted=False):
     except (ValueError, fk.errors.NotConvergedError, MemoryError) as error:
         yield route, text, str(error)
         return
-    seen, rows, others = model, X, new
+    seen, old, others = model, X, new
     if name == "linear":  # SPE does not depend on where zero is, but the size of what cancels does
-        rows, others = (np.asarray(A, dtype=LONG) - model.shift.astype(LONG) for A in (X, new))
+        old, others = (np.asarray(A, dtype=LONG) - model.shift.astype(LONG) for A in (X, new))
         seen = replace(model, shift=np.zeros_like(model.shift))
-    exact = exact_spe(seen, lambda A, B: exact_matrix(name, parameters, A, B)[0], rows, others, weights)
+    exact = exact_spe(seen, lambda A, B: exact_matrix(name, parameters, A, B)[0], old, others, weights)
     found = [*check_interval(*exact, interval)]
     if weighted:
         for what, again in (

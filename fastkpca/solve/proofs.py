@@ -1,9 +1,11 @@
 """Proofs that no eigenvalue outside of a basis is large: the list from which the eigensolver takes the cheapest.
 
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
-possible, and a ``certificate``. Those that are ``free`` are asked after every look; of the others the cheapest, when
-the vectors have converged and nothing else is missing. To add one, write a class, and name it where
-``block_krylov`` or ``moments.leading_pairs`` make their lists.
+possible, and a ``certificate``. Those that are ``free`` are asked after every look, and must have one (`Sums` always
+has). When the vectors have converged and nothing else is missing, the cheapest of all is taken: of a free one, whose
+price is that of the passes until it will do, this means to go on. To add one, write a class, and name it where
+``block_krylov`` or ``moments.leading_pairs`` make their lists; a free one without passes to wait for has no price
+(infinite).
 
 ====================  ==============================================================================================
 `Sums`                what trace and norm leave over: certain; more passes lower it
@@ -47,7 +49,7 @@ GROWTH = 1.5
 FOLLOWING = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
-"""Of an exploration, as a rule."""
+"""Passes of an exploration, as a rule."""
 UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
 LARGEST_FORMED = 3000
@@ -293,13 +295,16 @@ class Exploration(Proof):
         self.failure, self.order, self.stops = failure, order, stops
         self.first: int | None = None
         """Columns before the random block, while an exploration goes on."""
-        self.starts = self.steps = self.expected = self.attempts = 0
+        self.starts = self.steps = self.expected = self.kept = self.attempts = 0
         self.wanted = np.inf
 
     def next_block(self, run: Certifier) -> np.ndarray | None:
         """A random block, where an exploration is to begin."""
         if run.proofs.cheapest is not self or self.first is not None:
             return None
+        if self.kept < run.basis.size:
+            run.proofs.restarted()
+            run.restart(self.kept)
         X = run.basis.orthonormal(run.basis.rng.standard_normal((run.A.n, run.space.block)))
         self.first, self.starts, self.steps = run.basis.size, X.shape[1], 0
         self.attempts += 1
@@ -321,25 +326,35 @@ class Exploration(Proof):
 
     def price(self, run: Certifier) -> float:
         """Steps until the largest eigenvalue of the rest, which is guessed, is known well enough."""
-        space, A, budget = run.space, run.A, run.expenses.budget
-        if self.first is not None or A.lowest is None:
+        A, size, wanted, b = run.A, run.basis.size, sufficient_bound(run), run.space.block
+        if self.first is not None or A.lowest is None or not wanted > 0.0:
             return np.inf
-        wanted, b = sufficient_bound(run), space.block
-        if not wanted > 0.0:
-            return np.inf
-        eps = 1.0 - run.hope() / wanted
-        steps = max(lanczos_steps(self.order, b, self._failure / self.stops, eps), EXPLORING_PASSES)
-        if run.basis.size + steps * b > min(space.columns, A.n - 1) or steps > budget.passes - run.expenses.passes:
-            return np.inf
-        self.expected, self.wanted = int(steps), wanted
-        columns = run.basis.size + 0.5 * steps * b
-        return steps * (budget.pass_seconds + step_seconds(A.n, columns, b) + look_seconds(columns))
+        hope = run.hope()
+        middle = 0.5 * (hope + wanted)
+        # behind all columns, or, where these leave too little room, behind the Ritz vectors of large values
+        for kept, rest in ((size, hope), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
+            steps = self._steps(run, rest, wanted)
+            if self._fits(run, kept, steps) and steps <= run.expenses.left:
+                steps = max(steps, EXPLORING_PASSES)
+                self.expected, self.wanted, self.kept = int(steps), wanted, min(kept, size)
+                columns = kept + 0.5 * steps * b
+                algebra = step_seconds(A.n, columns, b) + look_seconds(columns)
+                return steps * (run.expenses.budget.pass_seconds + algebra)
+        return np.inf
+
+    def _steps(self, run: Certifier, rest: float, wanted: float) -> float:
+        """That show the rest to be no larger than ``wanted``, where it is as large as ``rest``."""
+        return lanczos_steps(self.order, run.space.block, self._failure / self.stops, 1.0 - rest / wanted)
+
+    def _fits(self, run: Certifier, first: int, steps: float) -> bool:
+        return first + steps * run.space.block <= min(run.space.columns, run.A.n - 1)
 
     def certificate(self, run: Certifier) -> Certificate | None:
         if self.first is None or self.steps < 1 or run.A.lowest is None:
             return None
         largest = max(run.basis.largest_beyond(self.first), 0.0)
-        if self.steps >= 2 and largest > max(self.wanted, BELOW * run.ritz.theta[run.c - 1]):
+        enough = max(self.wanted, BELOW * float(run.ritz.theta[run.c - 1]))
+        if self.steps >= 2 and not self._fits(run, self.first, self._steps(run, largest, enough)):
             self.first = None  # it had been missed, and is in the space now: look again beyond it
             return None
         error = run.A.error(run.basis.size)

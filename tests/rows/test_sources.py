@@ -82,7 +82,7 @@ def small_pages(monkeypatch):
 
 
 def pages(monkeypatch, size, kept):
-    rows = partial(parallel.tile_rows, entries=size, most=sources.LARGEST_PAGE)
+    rows = partial(parallel.tile_rows, entries=size)
     monkeypatch.setattr(sources, "page_rows", rows)
     for module in (sources, foreign):
         monkeypatch.setattr(module, "KEPT", kept)

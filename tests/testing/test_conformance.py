@@ -38,7 +38,7 @@ KERNELS = [
 
 @parametrize_with_kernel_checks(KERNELS)
 def test_every_kernel_passes(kernel, check):
-    """Those of kernels_contrib do in tests/contrib/test_more_kernels.py."""
+    """Those of kernels_contrib do in tests/contrib/test_contrib.py."""
     assert check(kernel) in ("passed", "not offered")
 
 

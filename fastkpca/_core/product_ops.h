@@ -7,11 +7,13 @@
 #ifndef FK_PRODUCT_OPS_H
 #define FK_PRODUCT_OPS_H
 #include <stddef.h>
+#include <stdint.h>
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_LENGTH 512 /* points whose products are summed before they are added to the others */
 #define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
 #define FK_FACTOR_BLOCK 32 /* features whose products are summed before they are subtracted from what is left */
+#define FK_SPARSE 8   /* columns of a product with a sparse matrix */
 #define FK_STRIP 64   /* points that are solved for at once: their features stay in the second level of cache */
 
 typedef struct {
@@ -35,6 +37,9 @@ typedef struct {
     /* tile (features, n) becomes L^-1 tile, L (features, features) lower triangular, by substitution; right-looking in
        blocks of FK_FACTOR_BLOCK. strip: features times FK_STRIP numbers. */
     void (*solve)(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile, double *strip);
+    /* rows first to end of A B, into these of out: A in compressed rows, B and out with FK_SPARSE columns */
+    void (*sparse)(const ptrdiff_t *starts, const int32_t *columns, const float *values, const double *B,
+                   ptrdiff_t first, ptrdiff_t end, double *out);
 } fk_product_ops;
 
 extern const fk_product_ops fk_product_ops_baseline;

@@ -286,6 +286,11 @@ FK_VECTOR_IN_MEMORY(float, FK_BYTES / 2, mem_half);
 
 /* of tiles of either type, in double */
 #define FK_DEFINE_SQUARES(T, S, MEM)                                                                                  \
+    static void rounded_##S(ptrdiff_t n, const T *K, double shift, float *out)                                        \
+    {                                                                                                                 \
+        for (ptrdiff_t i = 0; i < n; i++)                                                                             \
+            out[i] = (float)(K[i] - shift);                                                                           \
+    }                                                                                                                 \
     static void squares_##S(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const double *ri, const double *rj, \
                             double g, double *sums)                                                                   \
     {                                                                                                                 \
@@ -316,6 +321,6 @@ FK_DEFINE_SQUARES(float, s, mem_half)
 
 #define FK_TABLE(S)                                                                                                   \
     {gauss_direct_##S, dot_direct_##S, gauss_map_##S,           power_map_##S,                                        \
-     tanh_map_##S,     multiply_##S,   multiply_transposed_##S, squares_##S}
+     tanh_map_##S,     multiply_##S,   multiply_transposed_##S, squares_##S, rounded_##S}
 
 const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s)};

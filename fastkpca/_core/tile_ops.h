@@ -32,6 +32,8 @@
         /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */                                  \
         void (*squares)(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const double *ri, const double *rj,    \
                         double g, double *sums);                                                                      \
+        /* out = K - shift, n entries */                                                                              \
+        void (*rounded)(ptrdiff_t n, const T *K, double shift, float *out);                                           \
     } fk_ops_##S
 
 FK_DECLARE_OPS(double, d);

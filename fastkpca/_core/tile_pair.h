@@ -51,6 +51,8 @@ typedef struct {
     double *sums;          /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; double only */
     void *kept;            /* the tiles one after another, fk_kept_entries of them in the type computed in, or NULL */
     int known;             /* they are there from an earlier walk, and the kernel is not evaluated */
+    float *rounded;        /* where they go, less shift, in float32, or NULL */
+    double shift;
 } fk_pair;
 
 /* Entries of all tiles of a walk, with their padding. */

@@ -219,6 +219,8 @@ static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0,
     const ptrdiff_t k = p->k, ldk = w->ldk, columns = padded(nj);
     if (!p->known)
         NAME(evaluate)(w, i0, ni, j0, nj);
+    if (p->rounded != NULL)
+        OPS.rounded(ni * ldk, w->K, p->shift, p->rounded + (w->K - (T *)p->kept));
     if (p->block != NULL) {
         T *out = p->block;
         for (ptrdiff_t i = 0; i < ni; i++)

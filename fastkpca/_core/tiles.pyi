@@ -9,6 +9,7 @@ _Tile = npt.NDArray[np.floating[Any]]
 
 INSTRUCTION_SET: str
 DIRECT: int
+LINE: int
 EXPONENT_ERROR: float
 EXPONENT_ERROR_SINGLE: float
 
@@ -35,4 +36,6 @@ def product(
     g: float = 0.0,
     kept: _Tile | None = None,
     known: bool = False,
+    rounded: npt.NDArray[np.float32] | None = None,
+    shift: float = 0.0,
 ) -> tuple[Any, Any, Any]: ...

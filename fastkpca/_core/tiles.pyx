@@ -18,6 +18,9 @@ from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 
 cdef extern from "tile_ops.h" nogil:
+    enum:
+        FK_PAD
+
     ctypedef struct fk_ops:
         const char *name
 
@@ -70,6 +73,8 @@ cdef extern from "tile_pair.h" nogil:
         double *sums
         void *kept
         int known
+        float *rounded
+        double shift
 
     Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
     void fk_kept_block(Py_ssize_t n, Py_ssize_t m, int same, const double *kept, double *K) noexcept
@@ -102,6 +107,7 @@ use_instruction_set()
 # What Gaussian.entry_error rests on: distances by differences up to this many coordinates, and beyond it the bound on
 # (|x|^2 + |y|^2) / (2 sigma^2) times the unit roundoff that a tile by products keeps to.
 DIRECT = FK_DIRECT
+LINE = FK_PAD * sizeof(float)
 EXPONENT_ERROR = FK_EXPONENT_ERROR_d
 EXPONENT_ERROR_SINGLE = FK_EXPONENT_ERROR_s
 
@@ -230,7 +236,7 @@ def kept_block(const double[::1] kept, Py_ssize_t n, Py_ssize_t m, bint same):
 
 
 def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0,
-            kept=None, bint known=False):
+            kept=None, bint known=False, float[::1] rounded=None, double shift=0.0):
     """Products with K = k(X, Y), and sums over it, in one pass over its tiles.
 
     Parameters
@@ -249,6 +255,8 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         (``kept_entries``,), of the type computed in: the tiles are written there.
     known : bool
         They are there already, from an earlier call with the same rows, and are only multiplied.
+    rounded : ndarray, optional
+        As long as ``kept``: the same tiles less ``shift`` are written there in float32.
 
     Returns
     -------
@@ -311,5 +319,9 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
             raw = kept.view(np.int8)
             pair.kept = &raw[0]
             pair.known = known
+            if rounded is not None:
+                if rounded.shape[0] < kept.size:
+                    raise ValueError(f"no room for {kept.size} rounded values in {rounded.shape[0]}")
+                pair.rounded, pair.shift = &rounded[0], shift
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))

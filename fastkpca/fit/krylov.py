@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.protocol import Kernel, Summation
@@ -23,6 +25,7 @@ from ..rows.view import Rows
 from ..solve.block_krylov import KrylovResult, block_krylov
 from ..solve.costs import default_block_size
 from ..solve.task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
+from .look import LOOKING
 from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
@@ -113,28 +116,49 @@ def _start(kernel: Kernel, rows: Rows, coordinates: Coordinates, block: int, pro
     """A first block, in the solver's coordinates: near the leading vectors of a few rows, extended to all (Nystroem).
 
     It is some passes ahead of a random one, for a fraction of what a pass takes: a product of these rows' matrix with
-    random columns is as good a start as its eigenvectors (``peers.py``). None of values that are not finite, which a
-    product names.
+    random columns is as good a start as its eigenvectors (``peers.py``). With their columns F of K, F K_PP^-1 F' is the
+    nearer to K the more they are: where that is cheap, they are many, and a product with it follows. None of values
+    that are not finite, which a product names.
     """
-    n = rows.n_samples
-    some = Rows(rows.take(np.sort(problem.rng.choice(n, min(STARTING * block, n), replace=False))))
+    count, follows = _starting_rows(kernel, rows.n_samples, block)
+    some = Rows(rows.take(np.sort(problem.rng.choice(rows.n_samples, count, replace=False))))
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.array(checked_block(kernel, some.all(), some.all()), dtype=np.float64)
+        factor = K + len(K) * EPS * K.trace() * np.eye(len(K)) if follows else None
         centre(K)
     if not np.isfinite(K).all():
         return None
-    V = np.linalg.qr(K @ problem.rng.standard_normal((len(K), block)))[0]
-    start = coordinates.block(ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads).matmat(V))
-    start -= start.mean(axis=0)
+    columns = ExactSummation(kernel, rows, some, n_threads=problem.budget.n_threads)
+
+    def block_of(V: np.ndarray) -> np.ndarray:
+        start = coordinates.block(columns.matmat(V))
+        return start - start.mean(axis=0)
+
+    start = block_of(np.linalg.qr(K @ problem.rng.standard_normal((len(K), block)))[0])
+    if factor is not None:
+        factor, singular = lapack.dpotrf(factor)
+        if not singular:
+            V = columns.rmatmat(coordinates.coefficients(np.linalg.qr(start)[0]))
+            start = block_of(lapack.dpotrs(factor, V)[0])
     norms = np.linalg.norm(start, axis=0)
     return start[:, norms > 0.0] / norms[norms > 0.0]
+
+
+def _starting_rows(kernel: Kernel, n: int, block: int) -> tuple[int, bool]:
+    """How many there are for a first block, and whether a product with F K_PP^-1 F' follows.
+
+    F is then evaluated three times, for a few hundredths of a pass, and K_PP is no larger than the block.
+    """
+    few, many = min(STARTING * block, n), min(int(LOOKING * n / 6.0), isqrt(n * block))
+    follows = kernel.positive_semidefinite and many > few
+    return many if follows else few, follows
 
 
 def start_seconds(problem: Problem, block: int) -> float:
     """Predicted seconds of a first block from a few rows."""
     n, d = problem.data.n_samples, problem.data.n_features
-    some = min(STARTING * block, n)
-    return pass_seconds(problem.kernel, n, some, d, block, square=False)
+    count, follows = _starting_rows(problem.kernel, n, block)
+    return (3.0 if follows else 1.0) * pass_seconds(problem.kernel, n, count, d, block, square=False)
 
 
 def kernel_matrix(problem: Problem, products: Products, rows: Rows, *, exact: bool) -> tuple[KernelMatrix, Coordinates]:

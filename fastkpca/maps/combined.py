@@ -278,6 +278,15 @@ class _ScaledMoments(OperatorMoments):
     def form(self) -> np.ndarray:
         return self._factor * self._part_operator.form()
 
+    def compressed(self, n_threads: int) -> Any:
+        small, factor = self._part_operator.compressed(n_threads), self._factor
+        return small and small._replace(
+            product=lambda U: factor * small.product(U),
+            product_error=factor * (small.product_error + 4 * UNIT * self._part_operator.norm),
+            error=factor * small.error * (1 + 8 * UNIT),
+            left_out=factor * small.left_out * (1 + 8 * UNIT),
+        )
+
 
 class SumMap(_OfParts):
     """The features of all parts, side by side."""

@@ -69,8 +69,8 @@ class ToeplitzMoments(OperatorMoments):
 
     def _forget(self) -> None:
         """What follows from the sums: they change."""
-        self._symbol: np.ndarray | None = None
-        self._total: np.ndarray | None = None
+        for name in ("symbol", "total", "norm", "product_error"):
+            self.__dict__.pop(name, None)
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
         P, _ = self.map._points(X)
@@ -106,24 +106,20 @@ class ToeplitzMoments(OperatorMoments):
         self._forget()
         return self
 
-    @property
+    @cached_property
     def symbol(self) -> np.ndarray:
         """On the grid of ``map.grid``."""
-        if self._symbol is None:
-            values = self._exact_count()
-            for axis, n in enumerate(self.map.grid):
-                cosines, sines = np.split(values, [values.shape[axis] // 2 + 1], axis=axis)
-                values = _from_waves(cosines, sines, n, axis)
-            self._symbol = values
-        return self._symbol
+        values = self._exact_count()
+        for axis, n in enumerate(self.map.grid):
+            cosines, sines = np.split(values, [values.shape[axis] // 2 + 1], axis=axis)
+            values = _from_waves(cosines, sines, n, axis)
+        return values
 
-    @property
+    @cached_property
     def total(self) -> np.ndarray:
         """Phi'1."""
-        if self._total is None:
-            few = [np.concatenate([np.arange(m + 1), np.arange(2 * m + 1, 3 * m + 1)]) for m in self.map.half]
-            self._total = (self._exact_count()[np.ix_(*few)] * self.map.root).ravel()
-        return self._total
+        few = [np.concatenate([np.arange(m + 1), np.arange(2 * m + 1, 3 * m + 1)]) for m in self.map.half]
+        return np.asarray((self._exact_count()[np.ix_(*few)] * self.map.root).ravel())
 
     def _exact_count(self) -> np.ndarray:
         """t with t_0 as it is known: the trace of the computed operator is then the one below."""
@@ -139,7 +135,7 @@ class ToeplitzMoments(OperatorMoments):
         b = float(self.total @ self.total)
         return self.count * self.map.total - b / max(self.count, 1e-300)
 
-    @property
+    @cached_property
     def product_error(self) -> float:
         symbol, total, whole = self.symbol, self.total, self.map
         mean, root = float(np.abs(symbol).mean()), float(np.linalg.norm(symbol)) / sqrt(symbol.size)
@@ -152,7 +148,7 @@ class ToeplitzMoments(OperatorMoments):
         """How far below zero an eigenvalue of the computed operator may lie: the transform's error, and rounding."""
         return self.count * self.map.transform_error + self.product_error
 
-    @property
+    @cached_property
     def norm(self) -> float:
         """Upper bound on the Frobenius norm of the centred moment.
 

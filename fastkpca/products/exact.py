@@ -71,6 +71,13 @@ def kept_bytes(kernel: Kernel, n: int, d: int, itemsize: int) -> float:
     return float(itemsize * entries)
 
 
+def _aligned(count: int, dtype: Any) -> np.ndarray:
+    """An array, not set, that begins with a line of the cache: no vector of it lies on two."""
+    room = np.empty(count + _tiles.LINE // np.dtype(dtype).itemsize, dtype=dtype)
+    start = -room.ctypes.data % _tiles.LINE // room.itemsize
+    return room[start : start + count]
+
+
 def _pair_for(kernel: Kernel, *, single: bool) -> _CompiledPair | _BlockPair:
     compiled = kernel.compiled_tile()
     return _BlockPair(kernel, single) if compiled is None else _CompiledPair(*compiled, single)
@@ -80,8 +87,8 @@ class _CompiledPair:
     """What is computed for a pair of bands.
 
     A call takes Y and Uy None for the rows of X with themselves. ``kept`` is an array of ``entries`` numbers: where
-    ``known`` the values are there already, and are only multiplied, else they are written there. ``values`` are these
-    as a new matrix.
+    ``known`` the values are there already, and are only multiplied, else they are written there; and less ``shift`` to
+    ``rounded``, in float32. ``values`` are these as a new matrix.
     """
 
     entries = staticmethod(_tiles.kept_entries)
@@ -91,11 +98,21 @@ class _CompiledPair:
         self._kind, self._parameters, self._single = kind, parameters, single
 
     def __call__(
-        self, X: np.ndarray, Y: _Some, Ux: _Some, Uy: _Some, means: Means | None, kept: _Some, known: bool
+        self,
+        X: np.ndarray,
+        Y: _Some,
+        Ux: _Some,
+        Uy: _Some,
+        means: Means | None,
+        kept: _Some,
+        known: bool,
+        rounded: _Some = None,
+        shift: float = 0.0,
     ) -> _Part:
         rx, ry, g = (None, None, 0.0) if means is None else means
         ry = None if Y is None else ry
-        return _tiles.product(self._kind, self._parameters, X, Y, Ux, Uy, self._single, rx, ry, g, kept, known)
+        what = self._kind, self._parameters, X, Y, Ux, Uy, self._single
+        return _tiles.product(*what, rx, ry, g, kept, known, rounded, shift)
 
 
 class _BlockPair:
@@ -113,7 +130,16 @@ class _BlockPair:
         return kept.reshape(n, m).copy()
 
     def __call__(
-        self, X: np.ndarray, Y: _Some, Ux: _Some, Uy: _Some, means: Means | None, kept: _Some, known: bool
+        self,
+        X: np.ndarray,
+        Y: _Some,
+        Ux: _Some,
+        Uy: _Some,
+        means: Means | None,
+        kept: _Some,
+        known: bool,
+        rounded: _Some = None,
+        shift: float = 0.0,
     ) -> _Part:
         same = Y is None
         X = np.asarray(X, dtype=self._dtype)
@@ -146,6 +172,8 @@ class _BlockPair:
                 if means is not None:
                     rx, ry, g = means
                     sums += squares_about_means(K, rx[I], ry[J], g) * (2.0 if mirror else 1.0)
+        if rounded is not None and kept is not None:
+            np.subtract(kept, shift, out=rounded, casting="same_kind")
         return left, None if same else right, None if means is None else (float(sums[0]), float(sums[1]))
 
 
@@ -230,6 +258,8 @@ class ExactSummation(Summation):
         self.progress = progress
         self._pair = _pair_for(kernel, single=self.dtype == np.float32)
         self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
+        self._rounded: ExactSummation | None = None
+        """What is to keep the values of the next product in float32."""
         self._shift = 0.0
         """The values that are kept are those of the kernel less this."""
         self.sums: KeptSums | None = None
@@ -241,19 +271,14 @@ class ExactSummation(Summation):
         About their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
         """
         shift, n = self._mean_of_some(), self.shape[0]
-        _, row_sums, square, _ = self.pass_with_norm(np.empty((n, 0)), np.full(n, shift), shift)
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
         )
         single._shift, single._known = shift, True
-        single._kept = np.empty(len(self._kept), dtype=np.float32)
-
-        def task(i: int) -> None:
-            place = self._places[i]
-            with np.errstate(all="ignore"):  # the padding between tiles holds anything
-                np.subtract(self._kept[place], shift, out=single._kept[place], casting="same_kind")
-
-        parallel.each(task, len(self._places), n_threads=self.n_threads)
+        single._kept = _aligned(self._places[-1].stop, np.float32)
+        self._rounded = single
+        _, row_sums, square, _ = self.pass_with_norm(np.empty((n, 0)), np.full(n, shift), shift)
+        self._rounded = None
         single.sums = KeptSums(shift, row_sums, square)
         return single
 
@@ -325,11 +350,11 @@ class ExactSummation(Summation):
     def _square(self, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         if self.rows_x.distributed:
             return self._square_elsewhere(U, r, g)
-        tiles, shift = self.bands, self._shift
+        tiles, shift, single = self.bands, self._shift, self._rounded
         product, sums = np.zeros((self.shape[0], U.shape[1])), np.zeros(2)
         rows = None
         if self._keeps and not self._known:
-            self._kept = np.empty(self._places[-1].stop, dtype=self.dtype)
+            self._kept = _aligned(self._places[-1].stop, self.dtype)
             rows = self.rows_x.all()  # shifted once, not for each pair of bands
 
         def band(which: slice) -> np.ndarray:
@@ -340,8 +365,9 @@ class ExactSummation(Summation):
             same = I == J
             means = None if r is None else (r[I] - shift, r[J] - shift, g - shift)
             kept = self._kept[self._places[number]] if self._keeps else None
+            rounded = (None, 0.0) if single is None else (single._kept[self._places[number]], single._shift)
             X, Y = band(I), None if same else band(J)
-            return I, J, self._pair(X, Y, U[I], None if same else U[J], means, kept, self._known)
+            return I, J, self._pair(X, Y, U[I], None if same else U[J], means, kept, self._known, *rounded)
 
         for I, J, (left, right, squares) in self._run(task, len(tiles)):
             product[I] += left

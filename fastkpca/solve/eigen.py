@@ -132,14 +132,17 @@ class Judge:
 
     def predicted_width(self, mu: float) -> float:
         """About the width of the widest interval, over the largest eigenvalue, if mu bounds the rest."""
-        theta, c = self.ritz.theta, self.c
+        theta = self.ritz.theta
         if self.is_short or not theta[0] > 0.0:
             return np.inf
-        # of [[theta, r], [r, mu]], whose largest eigenvalue is that much above theta
-        squares, half = np.maximum(self.ritz.squares[:c], 0.0), 0.5 * (theta[:c] - mu)
+        return float(self._predicted_widths(mu).max() / theta[0])
+
+    def _predicted_widths(self, mu: float) -> np.ndarray:
+        """Of all intervals: [[theta, r], [r, mu]] has its largest eigenvalue that much above theta."""
+        c = self.c
+        squares, half = np.maximum(self.ritz.squares[:c], 0.0), 0.5 * (self.ritz.theta[:c] - mu)
         root = np.hypot(half, np.sqrt(squares))
-        above = np.where(half > 0.0, squares / np.maximum(half + root, 1e-300), root - half)
-        return float(above.max() / theta[0])
+        return np.where(half > 0.0, squares / np.maximum(half + root, 1e-300), root - half)
 
     def bound_for(self, width: float) -> float:
         """The largest bound on the rest with no larger `predicted_width`: the mu of x (x + theta - mu) = r^2."""
@@ -261,8 +264,8 @@ class Search(Judge):
         return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
 
     def columns(self, upper: np.ndarray) -> np.ndarray:
-        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, and where these have not
-        converged, their residuals.
+        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, and the residuals of those
+        wanted ones that have not converged.
 
         ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p].
         """
@@ -277,8 +280,11 @@ class Search(Judge):
         # out of reach: more columns would not help
         keep = order[: least + low[0]] if len(low) else order[: max(least, min(limit, self.space.block))]
         V = self.basis.vectors(self.ritz.Y[:, keep])
-        converged = self.predicted_width(self.low * float(theta[c - 1])) <= GOAL * tol
-        return V if converged or self.basis.room == 0 else np.hstack([V, self.basis.residuals(self.ritz.Y[:, :c])])
+        bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
+        wide = np.flatnonzero(self._predicted_widths(bound) > GOAL * tol * theta[0])
+        if not len(wide) or self.basis.room == 0:
+            return V
+        return np.hstack([V, self.basis.residuals(self.ritz.Y[:, wide])])
 
 
 class Certifier(Judge):

@@ -376,11 +376,6 @@ def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
     return problem.kernel.coarse(problem.data, target.tol)
 
 
-def least_krylov_seconds() -> float:
-    """Below which no run of block Krylov comes."""
-    return _calls(1.0)
-
-
 def _calls(passes: float) -> float:
     """Seconds of a run with so many passes of the search that no count shows."""
     return RATE.a_pass * (passes + LAST + 1.0)

@@ -102,7 +102,9 @@ def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bo
         return False
     possible = [x for x in candidates if not x.obstacle]
     best = min((x for x in possible if not x.guessed), key=lambda x: x.seconds, default=None)
-    if not look.level or best is None or best.name == "pivots":  # a look says how many of these to take, too
+    if best is None or best.name == "pivots":  # a look says how many of these to take, too
+        return True
+    if look.level == 0 or (best.method == "dense" and look.level <= OF_PIVOTS):  # few rows may miss a gap
         return True
     falls = [1.0 if x.guessed or x.method == "dense" else MOVES for x in possible]
     return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))

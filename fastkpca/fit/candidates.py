@@ -31,6 +31,7 @@ from ..solve.costs import (
     look_seconds,
     rest_bytes,
     step_seconds,
+    usual_columns,
 )
 from ..solve.filtered import NARROWEST
 from ..solve.moments import narrow_block
@@ -519,7 +520,8 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.memory(columns))
-    fits = memory <= problem.budget.memory
+    # beside a basis that has room for a proof: values that leave none save time, and lose the interval
+    fits = memory + basis_bytes(n, usual_columns(n, k, columns), columns) <= problem.budget.memory
     return way_in_memory if worth and fits else None
 
 

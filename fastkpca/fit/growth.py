@@ -24,7 +24,7 @@ COUNTS = np.unique(np.geomspace(256, 65536, 25).astype(np.intp))
 MOVED = 0.3
 """About v'Rv over |R|, before a sample has told (``benchmarks/speed/loose.py``)."""
 SPECTRA = 100
-"""Eigenvalue problems of order k for each interval from rows, about (``solve.second_order``)."""
+"""About as many eigenvalue problems of order k are solved for each interval from rows (``solve.second_order``)."""
 AIM = 0.85
 """Of the width that is wanted: what a step is expected to reach is met that often."""
 

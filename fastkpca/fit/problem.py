@@ -409,7 +409,7 @@ def _check_max_features(value: Any, name: str, c: int | float | None, n_samples:
         return None
     most = check_count(value, name)
     if isinstance(c, int) and most < c:
-        raise ValueError(f"{name} is {most}, which give {most} components at most, and c={c}; raise it")
+        raise ValueError(f"{name} is {most}, which gives at most {most} components, and c={c}; raise it")
     if most > n_samples:
         raise ValueError(
             f"{name} is {most}, and X has {n_samples} rows, which as many features describe completely; give at most "

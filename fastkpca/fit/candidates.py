@@ -59,13 +59,9 @@ SMALL = 2048
 have where the rows are fewer."""
 SMALL_MATRIX = 64 << 20
 """Bytes up to which K itself is held, of a kernel without compiled tiles."""
-ROUNDING_SHARE = 0.75
-"""Of the residual that ``tol`` allows a map, for the rounding of its transforms and products."""
 NO_MORE = 1e-9
-"""Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
-SCORES_BY_WEIGHTS = 1e-6
-"""Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
-round grows as the root of the residual falls."""
+"""Residual trace over trace below which more pivots are not worth their cost, whatever the budget: down to 1e-11, say,
+took 1.5 times as long for smooth kernels."""
 
 
 # LAPACK ------------------------------------------------------------------------------------------------------
@@ -233,7 +229,8 @@ def feature_candidate(
 
 
 def _misses_by_rounding(offer: Offer) -> bool:
-    return offer.cost.rounding > ROUNDING_SHARE * offer.cost.residual > 0.0
+    """Whether its transforms and products alone round by more than what it may leave out."""
+    return offer.cost.rounding > offer.cost.residual > 0.0
 
 
 def _features_within(seconds: float, n: int) -> int:
@@ -280,12 +277,10 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / RATE.features + 4 * d / RATE.rows)
         seconds += offer.cost.setup_flops / RATE.features + RATE.fit
         return seconds + _iterated_seconds(problem, offer.cost, look)
-    form = again = offer.cost.row_flops / RATE.features
-    if offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
-        again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
     moment = D * D / RATE.squares if quick is None else quick / RATE.products
-    seconds = n * (form + again + moment + 2.0 * D * k / RATE.multiplications + 4 * d / RATE.rows)
+    form = offer.cost.row_flops / RATE.features
+    seconds = n * (2.0 * form + moment + 2.0 * D * k / RATE.multiplications + 4 * d / RATE.rows)
     return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + RATE.fit
 
 
@@ -377,11 +372,6 @@ def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
     return problem.kernel.coarse(problem.data, target.tol)
 
 
-def least_krylov_seconds() -> float:
-    """Below which no run of block Krylov comes."""
-    return _calls(1.0)
-
-
 def _calls(passes: float) -> float:
     """Seconds of a run with so many passes of the search that no count shows."""
     return RATE.a_pass * (passes + LAST + 1.0)
@@ -424,12 +414,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
         return seconds * (1.0 if expected.proved else UNPROVED)
 
     most = most_passes(problem, in_memory=in_memory is not None)
-    ways = _expected(problem, look, block, most, norm=exact)
-    converged = ways[0]
-    factorising = _factorising(problem, way, block, converged)
-    if ways[-1].search > converged.search and factorising < 3 * EXPLORING_PASSES * way.once:
-        ways = [converged]  # a search that has converged stops for a factorisation
-    expected = min(ways, key=seconds_of)
+    expected = min(_expected(problem, look, block, most, norm=exact), key=seconds_of)
     seconds = seconds_of(expected)
     memory += min(extra, values)
     searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
@@ -514,14 +499,8 @@ def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected)
         return seconds
     passes, mean = expected.exploring, kept + 0.5 * expected.exploring * block
     exploring = passes * (way.once + step_seconds(n, mean, block) + look_seconds(min(mean, MOST_COLUMNS)))
-    return seconds + min(exploring, _factorising(problem, way, block, expected))
-
-
-def _factorising(problem: Problem, way: Way, block: int, expected: Expected) -> float:
-    """Seconds of a factorisation of the matrix beyond the basis; infinite where there is none."""
-    n = problem.data.n_samples
-    possible = way.name == "exact" and rest_bytes(n, int(expected.columns)) <= problem.budget.memory
-    return factorising_seconds(n, 2 * block, way.once) if possible else np.inf
+    factorises = way.name == "exact" and rest_bytes(n, int(columns)) <= problem.budget.memory
+    return seconds + (min(exploring, factorising_seconds(n, 2 * block, way.once)) if factorises else exploring)
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:

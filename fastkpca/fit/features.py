@@ -237,7 +237,7 @@ def _summed(
 
 
 def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
-    """Whether quick moments may be accurate enough: a few rows tell where the features hardly vary."""
+    """Whether quick moments may be accurate enough: a few rows, 16 or 2048, tell where the features hardly vary."""
     if not problem.takes_quick_moments:
         return False
     trial = feature_map.quick_moments()

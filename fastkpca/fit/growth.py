@@ -21,8 +21,6 @@ from .problem import Problem
 
 COUNTS = np.unique(np.geomspace(256, 65536, 25).astype(np.intp))
 """Rows of R V that are looked at."""
-DRAW_COUNTS = np.arange(FEWEST, DRAWS + 1, FEWEST)
-"""Draws to bound |R|."""
 MOVED = 0.3
 """About v'Rv over |R|, before a sample has told (``benchmarks/speed/loose.py``)."""
 SPECTRA = 100
@@ -146,7 +144,7 @@ class State:
 
     def _steps(self, prices: Prices) -> _Steps:
         """Draws, and rows, that this map may take."""
-        draws = np.append(0, DRAW_COUNTS[DRAW_COUNTS <= self.most_draws])
+        draws = np.arange(0, self.most_draws + 1, FEWEST)
         norm, n = self.norm(draws)[:, None], prices.n
         seconds = np.array([prices.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
         counts = COUNTS[(COUNTS < n) & (self.most_draws > 0)]

@@ -23,11 +23,8 @@ from .product_choice import WORTH_ASKING
 
 MAX_FEATURES = 8192
 """Features of a map whose second moment is formed, at most."""
-MEANS_FROM, MEANS_SHARE = 4, 0.8
-"""Rows for each of the sample from which on pivots are moved to means, and about how many of these do what the probe's
-pivots, which are rows, do."""
-
-
+MEANS_SHARE = 0.8
+"""About how many means of rows do what the probe's pivots, which are rows, do."""
 MAPS = 20
 """Numbers of pivots that are looked at for bounds from draws, and for intervals of second order."""
 
@@ -132,8 +129,8 @@ def budgeted(n: int, rank: int) -> Counted:
 
 
 def worth_means(data: Summary) -> bool:
-    """Whether the rows are so many that fewer pivots are worth looking for their places."""
-    return data.n_samples >= MEANS_FROM * len(data.sample)
+    """Whether there are more rows than pivots are drawn from: their means may be better."""
+    return data.n_samples > len(data.sample)
 
 
 def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:

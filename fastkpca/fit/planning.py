@@ -22,7 +22,6 @@ from .candidates import (
     feature_candidate,
     feature_candidates,
     krylov_candidates,
-    least_krylov_seconds,
 )
 from .look import LOOKING, MOVES, NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
@@ -62,7 +61,7 @@ def _priced(problem: Problem) -> list[Candidate]:
     while True:
         candidates = lapack + _maps(problem, look, lapack)
         if look.level:  # what block Krylov takes nobody knows before
-            candidates += _krylov(problem, look, candidates, lapack)
+            candidates += _krylov(problem, look, candidates)
         candidates = _marked(candidates, look)
         spent += further_seconds(kernel, data, look, beside=beside)
         worth = spent <= LOOKING * _best_seconds([x for x in candidates if not x.guessed])
@@ -71,20 +70,18 @@ def _priced(problem: Problem) -> list[Candidate]:
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
         look = look_further(kernel, data, look, beside=beside, n_threads=problem.budget.n_threads)
-    return candidates if look.level else candidates + _marked(_krylov(problem, look, candidates, lapack), look)
+    found = look.level or _best_seconds(candidates) < np.inf
+    return candidates if found else candidates + _marked(_krylov(problem, look, candidates), look)
 
 
 def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candidate]:
-    if problem.target.method not in ("auto", "features"):
-        return []
-    return feature_candidates(problem, look, _best_seconds(lapack))
+    asked = problem.target.method in ("auto", "features")
+    return feature_candidates(problem, look, _best_seconds(lapack)) if asked else []
 
 
-def _krylov(problem: Problem, look: Look, others: list[Candidate], lapack: list[Candidate]) -> list[Candidate]:
-    method = problem.target.method
-    if method == "krylov" or (method == "auto" and _best_seconds(lapack) > least_krylov_seconds()):
-        return krylov_candidates(problem, look, _best_seconds(others))
-    return []
+def _krylov(problem: Problem, look: Look, others: list[Candidate]) -> list[Candidate]:
+    asked = problem.target.method in ("auto", "krylov")
+    return krylov_candidates(problem, look, _best_seconds(others)) if asked else []
 
 
 def _best_seconds(candidates: list[Candidate]) -> float:
@@ -94,8 +91,8 @@ def _best_seconds(candidates: list[Candidate]) -> float:
 def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bool:
     """Whether a look may change which way is the best.
 
-    Not where all that there is was asked for, and is known. A look moves prices of maps and of block Krylov, but LAPACK's
-    is known for good, and one that is guessed does not fall: it is the lowest there may be.
+    Not where all that there is was asked for, and is known. A look moves the prices of maps and of block Krylov;
+    LAPACK's is known for good, and one that is guessed does not fall: it is the lowest there may be.
     """
     target = problem.target
     if target.method == "dense":
@@ -105,7 +102,9 @@ def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bo
         return False
     possible = [x for x in candidates if not x.obstacle]
     best = min((x for x in possible if not x.guessed), key=lambda x: x.seconds, default=None)
-    if not look.level or best is None or best.name == "pivots":  # a look says how many of these to take, too
+    if best is None or best.name == "pivots":  # a look says how many of these to take, too
+        return True
+    if look.level == 0 or (best.method == "dense" and look.level <= OF_PIVOTS):  # few rows may miss a gap
         return True
     falls = [1.0 if x.guessed or x.method == "dense" else MOVES for x in possible]
     return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
@@ -114,9 +113,9 @@ def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bo
 def _marked(candidates: list[Candidate], look: Look) -> list[Candidate]:
     """With a mark for those whose price is guessed: the lowest there may be.
 
-    That is what block Krylov takes, before the first look, and how many pivots are needed, before a look at pivots. Such
-    a price counts as known all the same where some rows leave little more of the others than a map may, and ``MOVES``
-    times it were still the best.
+    That is what block Krylov takes, before the first look, and how many pivots are needed, before a look at pivots.
+    Such a price counts as known all the same where some rows leave little more of the others than a map may, and
+    ``MOVES`` times it were still the best.
     """
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
     guessed = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
@@ -182,7 +181,7 @@ def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, s
     if method != "auto" and not others:
         reason = "asked for"
     elif not others:
-        reason = "no other route fits that could take less"
+        reason = "no other route that fits is known to take less"
     else:
         second = min(others, key=lambda x: x.seconds)
         seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))

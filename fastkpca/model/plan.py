@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..base.caching import cached_property
 from ..base.stored import Record
 
 METHODS = ("dense", "features", "krylov")
@@ -91,7 +92,7 @@ class Plan:
     otherwise: str = field(default="", repr=False, compare=False)  # advice where block Krylov does not converge
     advice: str = field(default="", repr=False, compare=False)  # which looser tol makes long work short
 
-    @property
+    @cached_property
     def chosen(self) -> Candidate:
         return next(x for x in self.candidates if x.method == self.method and x.name == self.name)
 

@@ -79,8 +79,7 @@ class KernelEstimator(BaseEstimator):
             number = None if isinstance(x, float) else as_float(x)
             if number is not None and math.isinf(number):  # a whole number of hundreds of digits
                 raise InvalidParameterError(
-                    f"The {name!r} parameter of {cls.__name__} is a number beyond float64's 1.8e308; give a "
-                    "smaller one"
+                    f"The {name!r} parameter of {cls.__name__} is a number beyond float64's 1.8e308; give a smaller one"
                 )
 
     def __sklearn_tags__(self) -> Any:

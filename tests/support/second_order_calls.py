@@ -163,7 +163,7 @@ def fitted(given, seed, failure, **more):
     counts = np.unique(np.linspace(4, max(given.count, 5), 4).astype(np.intp))
     patches = {
         "plain": [],
-        "moved": [(offers, "MEANS_FROM", 0)],
+        "moved": [(offers, "worth_means", lambda _: True)],
         "pass": [(features, "BUDGET_SHARE", 1e12), (growth, "COUNTS", np.array([10**9]))],
         "rows": [(growth.Prices, "whole", lambda self, k: 1e18)],
     }.get(given.how, [])

@@ -16,8 +16,8 @@ from ..rows.sinks import Sink
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
 
-MANY_TASKS = 1024
-"""Features up to which accumulators are so small that there may be many."""
+SMALL_MOMENT = 1024
+"""Features up to which a second moment takes so little memory that there may be many, or copies of it."""
 TASK_BYTES = 1 << 22
 """Of the rows of a task on another machine."""
 WORTH_A_TASK = 1 << 11
@@ -62,7 +62,7 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
 def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, distributed: bool = False) -> int:
     """The same by the number of features, for the plan."""
     step = step or parallel.even_rows(n, parallel.tile_rows(D))
-    most_tasks = 4 if D > MANY_TASKS and not distributed else 64
+    most_tasks = 4 if D > SMALL_MOMENT and not distributed else 64
     # to make an accumulator and to add it up costs as much as a few hundred rows
     rows = max(-(-n // most_tasks), min(WORTH_A_TASK, n // 4))
     if distributed:

@@ -41,8 +41,6 @@ Certifier = Any
 
 BELOW = 0.9
 """Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
-GROWTH = 1.5
-"""Factor by which a basis has to have grown before another factorisation is tried."""
 FOLLOWING = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
@@ -57,8 +55,8 @@ class Proof:
     """One way to bound what a basis has not found."""
 
     free = certain = True
-    tried_at = 0
-    """Columns when it was carried out last."""
+    due = 0.0
+    """Seconds that the run has to have cost, before it is carried out once more: as much again as the last time."""
 
     def price(self, run: Certifier) -> float:
         """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible."""
@@ -115,7 +113,7 @@ class Proofs:
         exploring = self.exploration if self.is_exploring else None
         if exploring is not None and not last and exploring.steps < exploring.expected:
             return best
-        candidates = [x for x in self.proofs if exploring is None or not x.free]
+        candidates = [x for x in self.proofs if x.due <= run.expenses.seconds and (exploring is None or not x.free)]
         priced = sorted((x.price(run) * (1.0 if x.certain else UNCERTAIN), self.proofs.index(x)) for x in candidates)
         self.cheapest = None
         for seconds, i in priced:
@@ -127,6 +125,8 @@ class Proofs:
                 self.cheapest = proof
                 break
             run.expenses.seconds += seconds
+            if proof.certain:  # one by chance that has failed has found what was missed
+                proof.due = run.expenses.seconds + seconds
             other = proof.certificate(run)
             if other is not None:
                 self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
@@ -449,7 +449,7 @@ class Factorisation(Proof):
 
     def price(self, run: Certifier) -> float:
         A = run.A
-        if not isinstance(A, CentredProducts) or run.basis.size < GROWTH * self.tried_at or run.is_short:
+        if not isinstance(A, CentredProducts) or run.is_short:
             return np.inf
         gap = self._gap(run)
         return np.inf if gap is None else self._seconds(A, gap[0], run.space, run.expenses.budget)
@@ -460,7 +460,6 @@ class Factorisation(Proof):
         if gap is None:
             return None
         k, wanted = gap
-        self.tried_at = run.basis.size
         Y = run.ritz.Y[:, :k]
         V = run.basis.vectors(Y)
         images = run.basis.residuals(Y) + V * run.ritz.theta[:k]
@@ -481,14 +480,11 @@ class FormedMatrix(Proof):
         A = run.A
         if not isinstance(A, MomentOperator) or A.form is None or A.n > LARGEST_FORMED:
             return np.inf
-        if run.basis.size < GROWTH * self.tried_at:
-            return np.inf
         return 4.0 * A.n**2 * run.basis.size / RATE.multiplications + float(A.n) ** 3 / RATE.multiplications
 
     def certificate(self, run: Certifier) -> Certificate | None:
         A, wanted = run.A, sufficient_bound(run)
         assert isinstance(A, MomentOperator) and A.form is not None
-        self.tried_at = run.basis.size
         if not wanted > 0.0:
             return None
         rounding = 64.0 * (rounding_factor(A.n) + np.sqrt(run.basis.size)) * UNIT * A.norm

@@ -24,10 +24,9 @@ SMALL = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
 GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
-RESIDUAL = 16.0 * UNIT32
-"""Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
-MOST_PRODUCTS = 64
-"""Of the matrix with the block; mostly a tenth to a half of them do."""
+RESIDUAL = sqrt(SMALL) * UNIT32
+"""Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller (errors of a sum add up as
+the root of its terms)."""
 SHORTEST = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
@@ -56,13 +55,16 @@ def may_be_enough(n: int, c: int) -> bool:
 
 def seconds_of_small(n: int, c: int) -> float:
     """Predicted seconds: of a quarter of the products, and of a factorisation, in float32, which is twice as fast."""
-    products = MOST_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
+    products = _most_products(n, c) / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
     return products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
 
 def _most_products(n: int, c: int) -> int:
-    """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long."""
-    return min(MOST_PRODUCTS, 2 * n // _block_size(c))
+    """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long.
+
+    Mostly a tenth to a half of them do.
+    """
+    return 2 * n // _block_size(c)
 
 
 def _block_size(c: int) -> int:

@@ -211,7 +211,7 @@ class PolynomialMap(_ExpansionMap):
         )
 
 
-def _reach(order: int) -> float:
+def _reach(order: float) -> float:
     """Of |x|^2: where next to nothing is left of the terms below this order."""
     return order + 12.0 * sqrt(order) + 100.0
 

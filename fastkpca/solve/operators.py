@@ -278,8 +278,6 @@ class MomentOperator(Operator):
         Bound on |computed C u - C u| / |u|.
     indefinite : float
         Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
-    form : callable, optional
-        Returns C itself, where that is affordable.
     left_out : float
         What the map leaves out of the trace to which a fraction refers.
     n_threads : int
@@ -291,7 +289,6 @@ class MomentOperator(Operator):
     norm: float
     product_error: float
     indefinite: float = 0.0
-    form: Callable[[], np.ndarray] | None = None
     left_out: float = 0.0
     n_threads: int = 1
 

@@ -13,7 +13,6 @@ the vectors have converged and nothing else is missing. To add one, write a clas
 `Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
 `OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
-`FormedMatrix`        Cholesky of a small matrix beyond the basis (``beyond``): certain
 ====================  ==============================================================================================
 """
 
@@ -25,13 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from ..products.rates import RATE
 from .basis import Space, inner
-from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, formed_bound, lanczos_steps
+from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, lanczos_steps
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
 from .filtered import COLUMNS, MOST, NARROWEST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
-from .operators import CentredProducts, MomentOperator
+from .operators import CentredProducts
 from .random_start import GaussianStart, separated
 from .rest import Rest
 from .task import NearMatrix, SolverBudget
@@ -47,8 +45,6 @@ EXPLORING_PASSES = 8
 """Of an exploration, as a rule."""
 UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
-LARGEST_FORMED = 3000
-"""Order of a second moment that is formed, to be factorised."""
 
 
 class Proof:
@@ -59,8 +55,9 @@ class Proof:
     """Seconds that the run has to have cost, before it is carried out once more: as much again as the last time."""
 
     def price(self, run: Certifier) -> float:
-        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible."""
-        raise NotImplementedError
+        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible, or says at
+        once all that it ever will."""
+        return np.inf
 
     def certificate(self, run: Certifier) -> Certificate | None:
         """From what it knows now, or for its price; None where that is nothing."""
@@ -232,9 +229,6 @@ class Searched(Proof):
 
     def __init__(self, upper: np.ndarray):
         self.upper = upper
-
-    def price(self, run: Certifier) -> float:
-        return np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
         block, outside = separated(self.upper, run.block, run.c, 0.0)
@@ -469,24 +463,3 @@ class Factorisation(Proof):
         run.proofs.factorisations += 1
         bound = rest.factorised_bound(wanted)
         return None if bound is NO_BOUND else ritz_certificate(run.block.leading(k), run.c, run.info(), bound)
-
-
-class FormedMatrix(Proof):
-    """Of a second moment that is small enough to be formed."""
-
-    free = False
-
-    def price(self, run: Certifier) -> float:
-        A = run.A
-        if not isinstance(A, MomentOperator) or A.form is None or A.n > LARGEST_FORMED:
-            return np.inf
-        return 4.0 * A.n**2 * run.basis.size / RATE.multiplications + float(A.n) ** 3 / RATE.multiplications
-
-    def certificate(self, run: Certifier) -> Certificate | None:
-        A, wanted = run.A, sufficient_bound(run)
-        assert isinstance(A, MomentOperator) and A.form is not None
-        if not wanted > 0.0:
-            return None
-        rounding = 64.0 * (rounding_factor(A.n) + np.sqrt(run.basis.size)) * UNIT * A.norm
-        error = rounding + 4.0 * np.sqrt(A.n) * A.product_error
-        return run.certificate_with(formed_bound(A.form(), run.basis.Q, error, wanted))

@@ -27,6 +27,8 @@ GUARDS = 6
 RESIDUAL = sqrt(SMALL) * UNIT32
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller (errors of a sum add up as
 the root of its terms)."""
+MOST_PRODUCTS = 64
+"""Of the matrix with the block; mostly a tenth to a half of them do."""
 SHORTEST = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
@@ -55,16 +57,13 @@ def may_be_enough(n: int, c: int) -> bool:
 
 def seconds_of_small(n: int, c: int) -> float:
     """Predicted seconds: of a quarter of the products, and of a factorisation, in float32, which is twice as fast."""
-    products = _most_products(n, c) / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
+    products = MOST_PRODUCTS / 4.0 * float(n) ** 2 * _block_size(c) / RATE.products
     return products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
 
 def _most_products(n: int, c: int) -> int:
-    """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long.
-
-    Mostly a tenth to a half of them do.
-    """
-    return 2 * n // _block_size(c)
+    """No more than three times the flops of LAPACK's reduction, 4/3 n^3: as products in float32 these take as long."""
+    return min(MOST_PRODUCTS, 2 * n // _block_size(c))
 
 
 def _block_size(c: int) -> int:

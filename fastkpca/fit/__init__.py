@@ -1,4 +1,4 @@
-"""From rows to a model: check, plan, run one route, certify, return. Begin with ``kpca``, which shows the steps.
+"""From rows to a model: check, plan, run routes until one is narrow enough. Begin with ``kpca``, which shows the steps.
 
 ======================================  ==============================================================================
 ``kpca``, ``pca``, ``merge``            the public functions: fit, fit linear PCA, join fitted models

@@ -31,6 +31,7 @@ from ..solve.costs import (
     look_seconds,
     rest_bytes,
     step_seconds,
+    usual_columns,
 )
 from ..solve.filtered import NARROWEST
 from ..solve.moments import narrow_block
@@ -112,13 +113,13 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
         pass  # nothing could follow a map that misses tol
     elif look.level and (look.share(1) > 0.0 or target.method == "features"):
         known = {x.name for x in offers}
-        offers += [x for x in _truncated(problem, look, largest, pivots) if x.name not in known]
+        offers += [x for x in _truncated(problem, look, largest, pivots, most_seconds) if x.name not in known]
     if not offers:
         return [_no_map(problem, largest)] if target.method == "features" and look.level else []
     return [feature_candidate(problem, x, hold, look, pivots) for x in offers]
 
 
-def _truncated(problem: Problem, look: Look, largest: int, pivots: int) -> list[Offer]:
+def _truncated(problem: Problem, look: Look, largest: int, pivots: int, most_seconds: float) -> list[Offer]:
     target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first)
     if target.free and 0.0 < residual < 1.0 and data.n_features == 1:
@@ -137,7 +138,7 @@ def _truncated(problem: Problem, look: Look, largest: int, pivots: int) -> list[
             largest,
             target.features,
             most=pivots,
-            count=pivot_count(problem, look, residual),
+            count=pivot_count(problem, look, residual, most_seconds),
             seconds=(lambda x: _feature_seconds(problem, x, look)) if target.free else None,
             n_threads=problem.budget.n_threads,
         )
@@ -540,7 +541,8 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.memory(columns))
-    fits = memory <= problem.budget.memory
+    # beside a basis that has room for a proof: values that leave none save time, and lose the interval
+    fits = memory + basis_bytes(n, usual_columns(n, k, columns), columns) <= problem.budget.memory
     return way_in_memory if worth and fits else None
 
 

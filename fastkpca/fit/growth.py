@@ -26,7 +26,7 @@ DRAW_COUNTS = np.arange(FEWEST, DRAWS + 1, FEWEST)
 MOVED = 0.3
 """About v'Rv over |R|, before a sample has told (``benchmarks/speed/loose.py``)."""
 SPECTRA = 100
-"""Eigenvalue problems of order k for each interval from rows, about (``solve.second_order``)."""
+"""About as many eigenvalue problems of order k are solved for each interval from rows (``solve.second_order``)."""
 AIM = 0.85
 """Of the width that is wanted: what a step is expected to reach is met that often."""
 

@@ -115,7 +115,7 @@ def kpca(
         row twice counts once. With ``tol`` as many rows of what they leave out are looked at as that takes, up to all.
         Implies ``features="pivots"``.
     max_passes : int
-        Largest number of passes over the exact kernel values.
+        Largest number of passes over the exact kernel values; five over values that are kept in memory count as one.
     memory_limit : int or str, optional
         Bytes, or "500MB", beside the rows themselves; 2 GiB by default. The plan takes no route that needs more.
     n_threads : int, optional

@@ -14,7 +14,7 @@ from ..base.rounding import EPS
 from ..model.plan import Candidate
 from ..products.blocks import checked_block
 from ..products.exact import ExactSummation
-from ..products.near import NearSummation, WithSums
+from ..products.near import NearSummation, WithSums, distance_bound, free_bytes, norm_bound
 from ..products.operators import GramOperator
 from ..products.rates import is_compiled, pass_seconds
 from ..products.vectors import centre
@@ -167,9 +167,11 @@ def _near_matrix(problem: Problem, products: Products, coordinates: Coordinates)
         return None
     assert isinstance(product, WithSums)
     error = (product.error_bound + problem.entry_error) * coordinates.count
+    own = near.matmat(product.weights[:, None])[:, 0]
     return NearMatrix(
         coordinates.search_product(near),
-        lambda: near.distance(product.weights, product.sums, error),
+        norm_bound(own),
+        lambda: distance_bound(own, product.sums, error),
         near.seconds,
     )
 
@@ -230,7 +232,10 @@ def _solution(
 def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows, block: int) -> Products:
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
-        return Products(InStrips(way.offer.summation(rows, None, threads), block))
+        near, columns = way.room.near, block
+        if near is not None:  # the vectors that it is to find, all at once: values are evaluated for each strip
+            columns += int(free_bytes(near) / way.offer.cost.column_memory)
+        return Products(InStrips(way.offer.summation(rows, None, threads), columns))
     if not way.offer.cost.memory:
         search = None
         if _fits_float32(problem):

@@ -25,7 +25,7 @@ class Size(NamedTuple):
     sample: int = 0
 
 
-LADDER = (Size(64), Size(128), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
+LADDER = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
 """A further look is the next of these."""
 LOOKING = 0.05
 """Of the best price so far: what all looks may cost."""
@@ -158,7 +158,7 @@ def look_further(kernel: Kernel, data: Summary, look: Look, *, beside: bool = Fa
 def look_at(
     kernel: Kernel,
     data: Summary,
-    level: int = 1,
+    level: int,
     residual: float = 1e-12,
     *,
     shares: bool = True,

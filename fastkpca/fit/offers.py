@@ -111,12 +111,15 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
     return replace(cost, rounding=pivots_rounding(cost.n_features, (error or 0.0) / max(size, 1e-300)))
 
 
-def pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None:
-    """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for."""
+def pivot_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
+    """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for.
+
+    The former is looked for up to ``most_seconds``, the price of another route.
+    """
     target, probe, n = problem.target, look.probe, problem.data.n_samples
     if not target.tol_is_required:
         return None if target.max_features is None else budgeted(n, target.max_features)
-    count = _cheapest_count(problem, look, residual)
+    count = _cheapest_count(problem, look, residual, most_seconds if target.free else np.inf)
     if target.max_features is None or probe is None:
         return count
     enough = probe.rank(residual) if count is None else count.rank
@@ -133,7 +136,7 @@ def worth_means(data: Summary) -> bool:
     return data.n_samples >= MEANS_FROM * len(data.sample)
 
 
-def _cheapest_count(problem: Problem, look: Look, residual: float) -> Counted | None:
+def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
     """Pivots, and draws or rows that make their intervals narrow enough: more pivots need fewer of these.
 
     None where that is no cheaper than pivots that leave a trace of ``residual``, which is certain, or where nothing is
@@ -153,14 +156,17 @@ def _cheapest_count(problem: Problem, look: Look, residual: float) -> Counted | 
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
     left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))
     enough = int(min(probe.rank(residual), n))
-    best, found = prices.map(enough, k), None
-    for m, t, x in zip(ranks.tolist(), left.tolist(), largest.tolist()):
+    best, found = min(prices.map(enough, k), most_seconds), None
+    for m, t, x in zip(ranks[::-1].tolist(), left[::-1].tolist(), largest[::-1].tolist()):
         before = prices.map(m, k)
-        if before < best:
-            state = State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure)
-            step = state.cheapest(prices, target.tol * look.first, before)
-            if step is not None and step.seconds < best:
-                best, found = step.seconds, Counted(m, step.draws, step.rows)
+        if before >= best:
+            continue
+        state = State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure)
+        step = state.cheapest(prices, target.tol * look.first, before)
+        if step is None:
+            break  # fewer pivots leave more
+        if step.seconds < best:
+            best, found = step.seconds, Counted(m, step.draws, step.rows)
     return found
 
 

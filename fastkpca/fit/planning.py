@@ -46,16 +46,15 @@ def make_plan(problem: Problem) -> Plan:
     try:
         if problem.given_map is not None:
             return _plan_for_map(problem)
-        candidates, looked = _priced(problem)
-        return _plan(problem, candidates, looked)
+        return _plan(problem, _priced(problem))
     except NoRouteError as error:
         if not problem.budget.capped:
             raise
         raise MemoryError(f"{error}; {room.describe_limit()}") from None
 
 
-def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
-    """The candidates, and the look that their prices rest on."""
+def _priced(problem: Problem) -> list[Candidate]:
+    """The candidates."""
     target, kernel, data, look = problem.target, problem.kernel, problem.data, NOTHING_SEEN
     beside = target.is_loose and target.tol_is_required
     spent = 0.0
@@ -64,14 +63,15 @@ def _priced(problem: Problem) -> tuple[list[Candidate], Look]:
         candidates = lapack + _maps(problem, look, lapack)
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates, lapack)
-        seconds = further_seconds(kernel, data, look, beside=beside)
-        spent += seconds
-        if not (_is_worth(spent, candidates, look) and _may_change(problem, candidates, look)):
+        candidates = _marked(candidates, look)
+        spent += further_seconds(kernel, data, look, beside=beside)
+        worth = spent <= LOOKING * _best_seconds([x for x in candidates if not x.guessed])
+        if not (worth and spent < np.inf and _may_change(problem, candidates, look)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
         look = look_further(kernel, data, look, beside=beside, n_threads=problem.budget.n_threads)
-    return candidates if look.level else candidates + _krylov(problem, look, candidates, lapack), look
+    return candidates if look.level else candidates + _marked(_krylov(problem, look, candidates, lapack), look)
 
 
 def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candidate]:
@@ -92,8 +92,11 @@ def _best_seconds(candidates: list[Candidate]) -> float:
 
 
 def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bool:
-    """Whether a look may change which way is the best: not where all that there is was asked for, and is known, nor
-    where the best is the best by far."""
+    """Whether a look may change which way is the best.
+
+    Not where all that there is was asked for, and is known. A look moves prices of maps and of block Krylov, but LAPACK's
+    is known for good, and one that is guessed does not fall: it is the lowest there may be.
+    """
     target = problem.target
     if target.method == "dense":
         return False
@@ -101,41 +104,38 @@ def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bo
     if known or (target.method == "features" and not target.tol_is_required and bool(candidates)):
         return False
     possible = [x for x in candidates if not x.obstacle]
-    best = min(_known(possible, look), key=lambda x: x.seconds, default=None)
+    best = min((x for x in possible if not x.guessed), key=lambda x: x.seconds, default=None)
     if not look.level or best is None or best.name == "pivots":  # a look says how many of these to take, too
         return True
-    return any(x is not best and x.seconds <= MOVES * best.seconds for x in possible)
+    falls = [1.0 if x.guessed or x.method == "dense" else MOVES for x in possible]
+    return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
 
 
-def _is_worth(seconds: float, candidates: list[Candidate], look: Look) -> bool:
-    """Whether so many seconds of looks are little beside the best price that is known."""
-    return seconds < np.inf and seconds <= LOOKING * _best_seconds(_known(candidates, look))
+def _marked(candidates: list[Candidate], look: Look) -> list[Candidate]:
+    """With a mark for those whose price is guessed: the lowest there may be.
 
-
-def _known(candidates: list[Candidate], look: Look) -> list[Candidate]:
-    """Those whose price is known; that of the others is the lowest there may be.
-
-    Not known: what block Krylov takes, before the first look; how many pivots are needed, before a look at pivots. Such
+    That is what block Krylov takes, before the first look, and how many pivots are needed, before a look at pivots. Such
     a price counts as known all the same where some rows leave little more of the others than a map may, and ``MOVES``
     times it were still the best.
     """
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
-    priced = [not (unknown.get(x.method) or unknown.get(x.name)) for x in candidates]
-    best = _best_seconds([x for x, y in zip(candidates, priced) if y])
+    guessed = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
+    if not any(guessed):
+        return candidates
+    best = _best_seconds([x for x, y in zip(candidates, guessed) if not y])
     few = [x.offer is not None and look.beside <= MOVES * x.offer.cost.residual for x in candidates]
-    return [x for x, y, z in zip(candidates, priced, few) if y or (z and MOVES * x.seconds <= best)]
+    sure = [z and MOVES * x.seconds <= best for x, z in zip(candidates, few)]
+    return [replace(x, guessed=True) if y and not z else x for x, y, z in zip(candidates, guessed, sure)]
 
 
-def _plan(problem: Problem, candidates: list[Candidate], look: Look) -> Plan:
+def _plan(problem: Problem, candidates: list[Candidate]) -> Plan:
     rows = problem.rows
-    best, reason = _choose(candidates, problem, look)
+    best, reason = _choose(candidates, problem)
     if rows.sequential and best.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
     dense = next((x for x in candidates if x.method == "dense"), None) or dense_candidate(problem)
     otherwise = _lapack_instead(dense) if best.method != "dense" else ""
-    known = _known(candidates, look)
-    candidates = [x if any(x is y for y in known) else replace(x, guessed=True) for x in candidates]
     return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 
 
@@ -143,7 +143,7 @@ def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
     assert problem.given_map is not None
     candidate = feature_candidate(problem, problem.given_map, components_held(problem, None))
-    _choose([candidate], problem, NOTHING_SEEN)  # refuses what is not possible
+    _choose([candidate], problem)  # refuses what is not possible
     own = problem.target.max_features is not None
     reason = "the landmarks" if own else "the feature map of the model given as like"
     return Plan(candidate.method, candidate.name, reason, (candidate,))
@@ -155,7 +155,7 @@ def _lapack_instead(dense: Candidate) -> str:
     return f"method='dense'{limit} (LAPACK, some {dense.seconds:.2g} seconds) reaches what rounding allows"
 
 
-def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[Candidate, str]:
+def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:
     """The best of them, and why it is: of those with a known price, if there are any."""
     target, n = problem.target, problem.data.n_samples
     method, without_maps = target.method, problem.kernel.without_maps
@@ -176,7 +176,8 @@ def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[
         )
     # a map whose rounding misses tol is followed by another way
     after = min((x.seconds for x in possible if x.method != "features"), default=0.0)
-    best = min(_known(possible, look) or possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
+    known = [x for x in possible if not x.guessed]
+    best = min(known or possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
     others = [x for x in possible if x is not best]
     if method != "auto" and not others:
         reason = "asked for"
@@ -185,7 +186,7 @@ def _choose(candidates: list[Candidate], problem: Problem, look: Look) -> tuple[
     else:
         second = min(others, key=lambda x: x.seconds)
         seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))
-        other = other if any(second is x for x in _known(others, look)) else f"at least {other}"
+        other = f"at least {other}" if second.guessed else other
         reason = f"predicted {seconds} s, against {other} s for {second.label}"
     return best, reason
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,8 @@ class Ask:
     @classmethod
     def of(cls, function: Any, given: dict[str, Any]) -> Ask:
         """From the arguments of ``function`` by their names, of which X and those that are not asked here are left."""
-        return cls(function=function, **{x.name: given[x.name] for x in fields(cls) if x.name in given})
+        names = cls.__dataclass_fields__
+        return cls(function=function, **{name: x for name, x in given.items() if name in names})
 
     @property
     def budgeted(self) -> bool:
@@ -408,7 +409,7 @@ def _check_max_features(value: Any, name: str, c: int | float | None, n_samples:
         return None
     most = check_count(value, name)
     if isinstance(c, int) and most < c:
-        raise ValueError(f"{name} is {most}, which give {most} components at most, and c={c}; raise it")
+        raise ValueError(f"{name} is {most}, which gives at most {most} components, and c={c}; raise it")
     if most > n_samples:
         raise ValueError(
             f"{name} is {most}, and X has {n_samples} rows, which as many features describe completely; give at most "

@@ -18,8 +18,8 @@ from .problem import Problem, check_range
 from .solution import Solution
 
 FOLLOWING = 10.0
-"""Times what a run that missed tol has cost, that another may; and by which LAPACK, whose rounding is known, narrows
-intervals where it misses tol too."""
+"""A run that missed tol is followed by another that costs at most so many times as much; and by LAPACK, where that
+misses tol too, if its intervals, known beforehand, are narrower by this factor."""
 
 
 def solve(problem: Problem, plan: Plan) -> Solution:

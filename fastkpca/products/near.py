@@ -24,15 +24,26 @@ from ..base.rounding import UNIT, rounding_factor
 from .rates import RATE
 from .vectors import columns_of
 
-__all__ = ["COLUMNS", "LOOKED_AT", "NearSummation", "WithSums", "near_offer", "near_reach", "near_summation"]
+__all__ = [
+    "COLUMNS",
+    "LOOKED_AT",
+    "NearSummation",
+    "WithSums",
+    "distance_bound",
+    "free_bytes",
+    "near_offer",
+    "near_reach",
+    "near_summation",
+    "norm_bound",
+]
 
 LEFT_OUT = 0.1
 """Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
 LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
-PEAK_BYTES = 40.0
-"""Of a value while the matrix is put together; in the end it takes 8."""
+VALUE_BYTES, PEAK_BYTES = 8.0, 40.0
+"""Of a value in the end, and while the matrix is put together."""
 VALUE_SECONDS, ROW_SECONDS, NEW_VALUE_SECONDS = 1.3e-9, 1e-7, 5e-8
 """Of a product with `COLUMNS`, for each value and for each row; and of putting the matrix together, for each value
 (benchmarks/speed/calibrate.py)."""
@@ -86,19 +97,23 @@ class NearSummation(Summation):
         """Predicted, for a product with `COLUMNS`."""
         return VALUE_SECONDS * self.count + ROW_SECONDS * len(self._order)
 
-    def distance(self, weights: np.ndarray, sums: np.ndarray, error: float) -> tuple[float, float]:
-        """Bounds on the norms of D^(1/2) (K - B) D^(1/2), and of D^(1/2) B D^(1/2).
 
-        Parameters
-        ----------
-        weights, sums : ndarray (n,)
-            w, and K w.
-        error : float
-            Bound on the error of an entry of ``sums``, and on the norm of that part of K - B which has no sign.
-        """
-        own = self.matmat(weights[:, None])[:, 0]
-        rounding = 4.0 * rounding_factor(len(own)) * UNIT * float(sums.max())
-        return float((sums - own).max()) + 2.0 * error + rounding, float(own.max()) + rounding
+def distance_bound(own: np.ndarray, sums: np.ndarray, error: float) -> float:
+    """Bound on the norm of D^(1/2) (K - B) D^(1/2).
+
+    Parameters
+    ----------
+    own, sums : ndarray (n,)
+        B w, and K w.
+    error : float
+        Bound on the error of an entry of ``sums``, and on the norm of that part of K - B which has no sign.
+    """
+    return float((sums - own).max()) + 2.0 * error + 4.0 * rounding_factor(len(own)) * UNIT * float(sums.max())
+
+
+def norm_bound(own: np.ndarray) -> float:
+    """Bound on the norm of D^(1/2) B D^(1/2) from B w, ``own``."""
+    return float(own.max()) * (1.0 + 4.0 * rounding_factor(len(own)) * UNIT)
 
 
 class WithSums(Summation):
@@ -130,6 +145,11 @@ def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
         memory=PEAK_BYTES * count,
     )
     return Offer("near", cost, lambda X, Y=None: near_summation(X.all(), sigma, reach))
+
+
+def free_bytes(offer: Offer) -> float:
+    """Of the memory that the offer needs, what is free again when the matrix has been put together."""
+    return offer.cost.memory * (1.0 - VALUE_BYTES / PEAK_BYTES)
 
 
 def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:

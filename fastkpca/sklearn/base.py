@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -24,7 +25,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight
 
 from ..base import parallel
@@ -63,13 +64,22 @@ class KernelEstimator(BaseEstimator):
         "n_jobs": [None, Integral],
     }
 
+    @classmethod
+    @lru_cache  # scikit-learn takes the signature apart anew for each fit
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()
+        return names
+
     def _validate_params(self) -> None:
-        super()._validate_params()
-        for name, x in self.get_params(deep=False).items():
+        """As scikit-learn's, of the parameters that are not the defaults, which need no check."""
+        cls = type(self)
+        given = {name: x for name, x in self.get_params(deep=False).items() if x is not getattr(cls, name, cls)}
+        validate_parameter_constraints(self._parameter_constraints, given, caller_name=cls.__name__)
+        for name, x in given.items():
             number = None if isinstance(x, float) else as_float(x)
             if number is not None and math.isinf(number):  # a whole number of hundreds of digits
                 raise InvalidParameterError(
-                    f"The {name!r} parameter of {type(self).__name__} is a number beyond float64's 1.8e308; give a "
+                    f"The {name!r} parameter of {cls.__name__} is a number beyond float64's 1.8e308; give a "
                     "smaller one"
                 )
 

@@ -17,7 +17,7 @@ from ..base.rounding import UNIT, rounding_factor
 from .certificate import YOUNG, RitzBlock
 
 PANEL = 8192
-"""Rows of a task, of many."""
+"""Rows of a task, where there are many."""
 NEGLIGIBLE = 1e-9
 """Of the norm of images: what the span does not hold of them is counted, and forgotten, below that."""
 TINY = float(np.sqrt(np.finfo(np.float64).tiny)) / UNIT

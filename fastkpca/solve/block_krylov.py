@@ -27,7 +27,18 @@ from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Certifier, Judge, Search, grow, relative_width
 from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import EXPLORING_PASSES, Exploration, Factorisation, Filter, Proof, Proofs, RandomStart, Searched, Sums
+from .proofs import (
+    EXPLORING_PASSES,
+    Exploration,
+    Factorisation,
+    Filter,
+    FilteredSearch,
+    Proof,
+    Proofs,
+    RandomStart,
+    Searched,
+    Sums,
+)
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
 DEFAULT_BUDGET = SolverBudget()
@@ -134,11 +145,12 @@ def block_krylov(
     known, searched, flat = np.empty(0), None, False
     share = 0.5 * target.failure  # of a random first block, or of filters in its place; and of explorations
     if matrix.near is not None and target.probabilistic and target.fraction is None:
-        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, rng)
+        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, share, rng)
         flat = found is None
         if found is not None:
-            start, known, top = found
-            proofs.append(Filter(matrix.near, top, share))
+            start, known = found.vectors, found.theta
+            proofs.append(FilteredSearch(matrix.near, start, found.bound, found.failure))
+            proofs.append(Filter(matrix.near, found.top, share - found.failure))
     X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
@@ -153,7 +165,7 @@ def block_krylov(
     begins_flat = flat or X is None or (start is None and searched is None and not matrix.product.gives_norm)
     space = _space(matrix, target, budget, block_size, rng)
     if target.probabilistic and matrix.positive_semidefinite and target.fraction is None and begins_flat:
-        space.block = _random_block(space, target, budget.passes - expenses.passes)
+        space.block = _random_block(space, target, expenses.left)
         X = rng.standard_normal((A.n, space.block))
         X -= X.mean(axis=0)  # H X: the space belongs to H K H
         proofs.append(RandomStart(X, share))
@@ -260,11 +272,11 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
     rounding = A.rounding_alone(len(theta))
     if positive and rounding > 0.8 * tol * theta[0]:
         floor = min(rounding / theta[0], width)  # other bounds may be below that
-        ways = ["a smaller sigma or a larger tol helps", alternative]
-        return (
-            f"{text}, tol is {tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
-            f"constant or its entries are large; {', or '.join(filter(None, ways))}"
-        )
+        # where what is centred is a small part of K, which is rounded
+        constant = A.size > 100 * theta[0]
+        less = " or a kernel matrix that is less nearly constant (a smaller sigma)" if constant else ""
+        ways = [f"a larger tol{less} helps", alternative]
+        return f"{text}, tol is {tol:g}; rounding in float64 alone is {floor:.2g}; {', or '.join(filter(None, ways))}"
     short = judge.is_short
     if short and fraction is None:
         text += f", and the space holds no more than {c} of the {target.c} components"

@@ -9,7 +9,7 @@ R = A V - V T, P = I - V V', and mu bounds the largest eigenvalue of P A P from 
 in the order of symmetric matrices. The eigenvalues of the right side bound those of A from above (Weyl), those of T
 from below (Cauchy's interlacing). With R = Q L only a matrix of order 2 m is left: its eigenvalues above mu are the
 roots tau of lambda_i(T + L'L / (tau - mu)) = tau, which is the inertia (Schur complement) form; one eigenvalue
-problem replaces the bisection. The bounds mu are in ``beyond``.
+problem replaces the bisection. The bounds mu come from the proofs (``proofs``, ``small``, ``sampled``).
 
 "Guaranteed" includes rounding: the bounds on computed products are those of probabilistic rounding analysis
 (N. J. Higham and T. Mary, SIAM J. Sci. Comput. 41, 2019), five standard deviations, never the worst case n u.

@@ -51,9 +51,14 @@ class Expenses:
             raise TooDearError(self.passes)
 
     @property
+    def left(self) -> int:
+        """Passes that may follow."""
+        return self.budget.passes - self.passes
+
+    @property
     def over(self) -> bool:
         """No pass is left."""
-        return self.passes >= self.budget.passes
+        return self.left <= 0
 
 
 def default_block_size(n: int, c: int, *, held: bool = False) -> int:
@@ -115,10 +120,15 @@ def widest_block(n: int, c: int, block: int, memory: float | None) -> int:
     return widest
 
 
+def usual_columns(n: int, c: int, block: int) -> int:
+    """Columns in which most runs prove their intervals."""
+    return min(n - 1, c + 16 * block)
+
+
 def column_limit(n: int, c: int, block: int, memory: float | None) -> int:
     """Columns of the basis that memory allows."""
     if memory is None:
-        return min(n - 1, max(MOST_COLUMNS, c + 16 * block))
+        return max(min(n - 1, MOST_COLUMNS), usual_columns(n, c, block))
     least = least_columns(n, c, block)
     if basis_bytes(n, least, block) > memory:
         raise ValueError(

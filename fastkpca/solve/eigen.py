@@ -35,8 +35,8 @@ NEAR = 4.0
 GROWN = 1.15
 """Factor by which a basis has grown since the last look, from which on another is due whatever it costs."""
 LOOK = 3
-"""Looks after which a spectrum may look flat, whose widths tell the pace, and for which a search whose vectors have
-converged waits until trace or norm bound the rest as well."""
+"""Looks that tell a pace: before a spectrum is called flat, before the widths are extrapolated, and as long as a search
+whose vectors have converged waits for trace or norm to bound the rest."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
@@ -154,13 +154,16 @@ class Judge:
         space, basis = self.space, self.basis
         noise = self.A.noise(self.ritz.theta) if self.looks else 0.0
         if space.full:
-            least = min(self.c + 2, basis.size)
-            keep = by_size(self.ritz.theta, least)[: max(space.kept or space.columns - 2 * space.block, least)]
-            basis.restart(self.ritz, keep)
-            self.ritz = basis.ritz()
+            self.restart(space.kept or space.columns - 2 * space.block)
         if self.target.fraction is not None and self.looks and self.count(self.ritz.theta) is None:
             return self._widened(noise)
         return basis.next_block(self.ritz if self.looks else None, space.block, noise, continues=self.continues)
+
+    def restart(self, kept: int) -> None:
+        """Begin again with so many Ritz vectors: those wanted, two more, and the largest others."""
+        least = min(self.c + 2, self.basis.size)
+        self.basis.restart(self.ritz, by_size(self.ritz.theta, least)[: max(kept, least)])
+        self.ritz = self.basis.ritz()
 
     def _widened(self, noise: float) -> np.ndarray:
         """While the eigenvalues do not reach the fraction asked for: a wider block, filled with random columns."""
@@ -192,7 +195,7 @@ class Search(Judge):
     def _is_enough(self) -> bool:
         theta, c = self.ritz.theta, self.c
         noise = float(self.A.noise(theta) / theta[0]) if theta[0] > 0.0 else np.inf
-        if self.basis.room == 0 or self.expenses.passes >= self.expenses.budget.passes - 1 or not noise < 1e-2:
+        if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2:
             return True
         goal = max(GOAL * self.target.tol, 100.0 * noise**2)
         if self.looks == LOOK:
@@ -239,8 +242,7 @@ class Search(Judge):
         if not last > 0.0:
             return False
         gain = 2.0 * float(np.arccosh(max(2.0 * last / after - 1.0, 1.0)))
-        passes = self.expenses.budget.passes - self.expenses.passes - 2
-        return bool(np.log(theta[0] / (self.target.tol * last)) <= gain * passes)
+        return bool(np.log(theta[0] / (self.target.tol * last)) <= gain * (self.expenses.left - 2))
 
     def _looks_flat(self) -> bool:
         """Will no bound from trace or norm ever get below the last wanted eigenvalue?"""

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
-from ..base.rounding import UNIT
+from ..base.rounding import UNIT, rounding_factor
 from ..products.near import COLUMNS
 from .basis import inner, times, without_means
 from .certificate import SAYS_NOTHING
@@ -121,12 +121,18 @@ def filtered_beyond(
     aim: Aim,
     low: float,
     *,
-    error: float,
+    size: float,
     failure: float,
     rng: np.random.Generator,
     n_threads: int,
 ) -> tuple[float, np.ndarray, int]:
-    """`filtered` of P B P for P = (I - V V') H; ``multiply``: Z -> B Z, and V (n, p) orthonormal, with means zero."""
+    """`filtered` of P B P for P = (I - V V') H; ``multiply``: Z -> B Z, and V (n, p) orthonormal, with means zero.
+
+    ``size``: a bound on |B|.
+    """
+    rounding = 4.0 * rounding_factor(len(V)) * UNIT
+    inexact = 2.0 * float(np.linalg.norm(inner(V, V, n_threads) - np.eye(V.shape[1])))
+    inexact += np.sqrt(V.shape[1] + 1.0) * rounding
 
     def project(Z: np.ndarray) -> np.ndarray:
         Z = without_means(Z, n_threads)
@@ -137,7 +143,7 @@ def filtered_beyond(
         project(rng.standard_normal((len(V), COLUMNS))),
         (low, aim.top),
         wanted=aim.wanted,
-        error=error,
+        error=(rounding + 2.0 * inexact) * size,
         failure=failure,
         most_steps=int(SLACK * aim.steps) + 1,
     )

@@ -89,10 +89,10 @@ def leading_axes(
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's; one more gives the gap behind the last
-        return (*_lapack(operator.form(), None if count is None else count + 1), None)
+        return *_lapack(operator.form(), None if count is None else count + 1), None
     # up to two searches follow one another
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
-    pairs = _compressed_pairs(operator, target, memory_limit, rng, n_threads) if fraction is None else None
+    pairs = _compressed_pairs(operator, target, rank, memory_limit, rng, n_threads) if fraction is None else None
     if pairs is None:
         A = MomentOperator(
             lambda X: operator.matmat(X, n_threads),
@@ -104,7 +104,7 @@ def leading_axes(
             moments.residual_trace,
             n_threads,
         )
-        pairs = leading_pairs(A, target, memory_limit=memory_limit, rng=rng)
+        pairs = leading_pairs(A, target, rank, memory_limit=memory_limit, rng=rng)
     if pairs.certificate.failure_probability:  # any of them may have been the one that failed
         pairs = replace(pairs, certificate=replace(pairs.certificate, failure_probability=failure))
     return pairs.values, pairs.vectors, pairs
@@ -113,6 +113,7 @@ def leading_axes(
 def _compressed_pairs(
     moments: OperatorMoments,
     target: SolverTarget,
+    rank: int,
     memory_limit: float | None,
     rng: np.random.Generator | int,
     n_threads: int,
@@ -136,7 +137,8 @@ def _compressed_pairs(
             moments.indefinite + small.error,
             n_threads=n_threads,
         )
-        pairs = leading_pairs(operator, replace(target, tol=0.5 * target.tol), memory_limit=memory_limit, rng=rng)
+        half = replace(target, tol=0.5 * target.tol)
+        pairs = leading_pairs(operator, half, rank, memory_limit=memory_limit, rng=rng)
     bounds = pairs.certificate.eigenvalue_bounds + np.array([-small.error, small.error + small.left_out])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
         return None
@@ -179,6 +181,7 @@ def _pairs_of_formed(small: Compressed, count: int) -> LeadingPairs:
 def leading_pairs(
     A: MomentOperator,
     target: SolverTarget,
+    rank: int | None = None,
     *,
     memory_limit: float | None = None,
     rng: np.random.Generator | int = 0,
@@ -189,6 +192,8 @@ def leading_pairs(
     ----------
     A : MomentOperator
     target : SolverTarget
+    rank : int, optional
+        Of the moment, at most. A space of two blocks more has all of it, and what further columns add is rounding.
     memory_limit : float, optional
         Bytes.
     rng : numpy.random.Generator or int
@@ -197,6 +202,7 @@ def leading_pairs(
     memory = DEFAULT_MEMORY if memory_limit is None else memory_limit
     block = narrow_block(n)
     columns = min(n, max(min(MOST_COLUMNS, int(0.5 * memory / (8.0 * n))), target.c + 4 * block))
+    columns = columns if rank is None else min(columns, rank + 2 * block)
     space = Space(Basis(n, rng, reserve=columns, n_threads=A.n_threads), block, block, columns)
     expenses = Expenses(SolverBudget(passes=max(columns // block, 1)), None)
     X = rng.standard_normal((n, block))

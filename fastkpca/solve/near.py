@@ -2,17 +2,19 @@
 
 A product with it takes little time, so blocks are narrow and steps are many: a polynomial of degree 30 of few columns
 brings more than one of degree 7 of many. The space is restarted often, as a long basis would cost more than products.
-It ends where a gap shows, behind which a filter (``filtered``) is to prove that nothing was missed.
+It ends where a gap shows, behind which a filter (``filtered``) has proved that nothing was missed.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..base.protocol import Cost
-from ..base.rounding import UNIT, rounding_factor
 from ..products.rates import RATE
 from .basis import Basis, Space, without_means
+from .beyond import failure_of_attempt
 from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
 from .eigen import GOAL, Judge, grow
 from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
@@ -23,6 +25,28 @@ KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
 EXPECTED = 45.0
 """Products with the coarse matrix, of a search and a filter."""
+
+
+class NearStart(NamedTuple):
+    """What a search on the coarse matrix has found.
+
+    Attributes
+    ----------
+    vectors : ndarray (n, p)
+        For the first exact pass.
+    theta : ndarray
+        All Ritz values.
+    top, bound : float
+        About the largest eigenvalue of the coarse matrix beyond the vectors, and a bound on it.
+    failure : float
+        Probability with which the bound does not hold.
+    """
+
+    vectors: np.ndarray
+    theta: np.ndarray
+    top: float
+    bound: float
+    failure: float
 
 
 class NearOperator(Operator):
@@ -47,17 +71,26 @@ class BehindGap(Judge):
     """Whether a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
 
     found: Aim | None = None
-    steps = np.inf
-    """That the whole takes, as far as was seen."""
+    steps = bound = np.inf
+    """That the whole takes, as far as was seen; and on what is behind the gap."""
+    filters = 0
 
-    def __init__(self, A: NearOperator, space: Space, target: SolverTarget, expenses: Expenses, column_price: float):
+    def __init__(
+        self,
+        A: NearOperator,
+        space: Space,
+        target: SolverTarget,
+        expenses: Expenses,
+        column_price: float,
+        failure: float,
+    ):
         super().__init__(A, space, target, expenses)
-        self.column_price = column_price
+        self.column_price, self.failure = column_price, failure
 
     def _is_enough(self) -> bool:
         theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps
         width, price = GOAL * self.target.tol * float(theta[0]), self.column_price
-        n, failure = self.A.n, self.target.failure
+        n, failure = self.A.n, failure_of_attempt(self.failure, self.filters)
         self.found = cheapest_aim(theta, squares, self.c, width, n=n, distance=0.0, failure=failure, column_price=price)
         if self.found is not None:
             self.steps = self.expenses.passes + self.found.steps + price * self.found.columns
@@ -65,26 +98,26 @@ class BehindGap(Judge):
         enough = self.found is not None and self.steps >= before
         return enough or self.expenses.over or self.basis.room == 0
 
-    def missed(self, failure: float) -> np.ndarray | None:
+    def missed(self) -> np.ndarray | None:
         """Columns in which an eigenvalue stands out that the search has missed; None where a filter sees none.
 
-        The same before the exact pass as the proof after it: of many isolated groups of rows, a narrow block misses
-        some. The search goes on with these columns.
+        Of many isolated groups of rows, a narrow block misses some. The search goes on with these columns.
         """
-        A, aim, basis, largest = self.A, self.found, self.basis, float(self.ritz.theta[0])
+        A, aim, basis = self.A, self.found, self.basis
         assert aim is not None and isinstance(A, NearOperator)
-        bound, columns, steps = filtered_beyond(
+        self.bound, columns, steps = filtered_beyond(
             A.near.product.matmat,
             basis.vectors(self.ritz.Y[:, : aim.columns]),
             aim,
-            aim.top - aim.wanted,  # the proof needs a coarse matrix that is nearer than that
-            error=rounding_factor(A.n) * UNIT * largest,
-            failure=failure,
+            aim.top - aim.wanted,  # what follows needs a coarse matrix that is nearer than that
+            size=A.near.size,
+            failure=failure_of_attempt(self.failure, self.filters),
             rng=basis.rng,
             n_threads=A.n_threads,
         )
+        self.filters += 1
         self.expenses.seconds += steps * self.expenses.budget.pass_seconds
-        if bound <= aim.wanted or self.expenses.over:
+        if self.bound <= aim.wanted or self.expenses.over:
             return None
         basis.restart(self.ritz, np.arange(min(self.space.kept, basis.size)))
         self.looks, self.found, self.steps = 0, None, np.inf
@@ -98,12 +131,16 @@ def near_seconds(cost: Cost, n: int, c: int) -> float:
 
 
 def near_start(
-    matrix: KernelMatrix, target: SolverTarget, expenses: Expenses, column_seconds: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """Vectors (n, p) for the first exact pass; ``column_seconds``: of each of them in it.
+    matrix: KernelMatrix,
+    target: SolverTarget,
+    expenses: Expenses,
+    column_seconds: float,
+    failure: float,
+    rng: np.random.Generator,
+) -> NearStart | None:
+    """A search; ``column_seconds``: of each of its vectors in an exact pass; ``failure``: of all its filters.
 
-    With all Ritz values, and about the largest eigenvalue beyond these vectors, both of the coarse matrix. None where
-    no gap has shown, or one that is too narrow for a filter.
+    None where no gap has shown, or one that is too narrow for a filter.
 
     Raises
     ------
@@ -119,17 +156,18 @@ def near_start(
     space = Space(basis, min(NARROW_BLOCK, A.n - 1), NARROW_BLOCK, columns, kept)
     left = expenses.budget.seconds - expenses.seconds
     spent = Expenses(SolverBudget(int(SLACK * EXPECTED), None, near.seconds, left), None)
-    judge = BehindGap(A, space, target, spent, column_seconds / near.seconds)
+    judge = BehindGap(A, space, target, spent, column_seconds / near.seconds, failure)
     X: np.ndarray | None = rng.standard_normal((A.n, space.block))
     while X is not None:
         try:
             grow(A, basis.orthonormal(X), space, judge, spent)
         except TooDearError:
             raise TooDearError(expenses.passes) from None  # passes are those over the kernel values
-        X = None if judge.found is None else judge.missed(target.failure)
+        X = None if judge.found is None else judge.missed()
     expenses.seconds += spent.seconds
     if judge.found is None:
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
     top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))
-    return basis.vectors(judge.ritz.Y[:, :k]), theta, top
+    failure -= failure_of_attempt(failure, judge.filters - 1)  # that is left to others
+    return NearStart(basis.vectors(judge.ritz.Y[:, :k]), theta, top, judge.bound, failure)

@@ -1,9 +1,11 @@
 """Proofs that no eigenvalue outside of a basis is large: the list from which the eigensolver takes the cheapest.
 
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
-possible, and a ``certificate``. Those that are ``free`` are asked after every look; of the others the cheapest, when
-the vectors have converged and nothing else is missing. To add one, write a class, and name it where
-``block_krylov`` or ``moments.leading_pairs`` make their lists.
+possible, and a ``certificate``. Those that are ``free`` are asked after every look, and must have one (`Sums` always
+has). When the vectors have converged and nothing else is missing, the cheapest of all is taken: of a free one, whose
+price is that of the passes until it will do, this means to go on. To add one, write a class, and name it where
+``block_krylov`` or ``moments.leading_pairs`` make their lists; a free one without passes to wait for has no price
+(infinite).
 
 ====================  ==============================================================================================
 `Sums`                what trace and norm leave over: certain; more passes lower it
@@ -11,6 +13,7 @@ the vectors have converged and nothing else is missing. To add one, write a clas
 `RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
 `Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
+`FilteredSearch`      the same, of those that ended a search: with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
 `OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
 ====================  ==============================================================================================
@@ -24,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from .basis import Space, inner
+from .basis import Space, inner, times
 from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, lanczos_steps
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
@@ -42,7 +45,7 @@ BELOW = 0.9
 FOLLOWING = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
-"""Of an exploration, as a rule."""
+"""Passes of an exploration, as a rule."""
 UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
 
@@ -286,13 +289,16 @@ class Exploration(Proof):
         self.failure, self.order, self.stops = failure, order, stops
         self.first: int | None = None
         """Columns before the random block, while an exploration goes on."""
-        self.starts = self.steps = self.expected = self.attempts = 0
+        self.starts = self.steps = self.expected = self.kept = self.attempts = 0
         self.wanted = np.inf
 
     def next_block(self, run: Certifier) -> np.ndarray | None:
         """A random block, where an exploration is to begin."""
         if run.proofs.cheapest is not self or self.first is not None:
             return None
+        if self.kept < run.basis.size:
+            run.proofs.restarted()
+            run.restart(self.kept)
         X = run.basis.orthonormal(run.basis.rng.standard_normal((run.A.n, run.space.block)))
         self.first, self.starts, self.steps = run.basis.size, X.shape[1], 0
         self.attempts += 1
@@ -314,25 +320,35 @@ class Exploration(Proof):
 
     def price(self, run: Certifier) -> float:
         """Steps until the largest eigenvalue of the rest, which is guessed, is known well enough."""
-        space, A, budget = run.space, run.A, run.expenses.budget
-        if self.first is not None or A.lowest is None:
+        A, size, wanted, b = run.A, run.basis.size, sufficient_bound(run), run.space.block
+        if self.first is not None or A.lowest is None or not wanted > 0.0:
             return np.inf
-        wanted, b = sufficient_bound(run), space.block
-        if not wanted > 0.0:
-            return np.inf
-        eps = 1.0 - run.hope() / wanted
-        steps = max(lanczos_steps(self.order, b, self._failure / self.stops, eps), EXPLORING_PASSES)
-        if run.basis.size + steps * b > min(space.columns, A.n - 1) or steps > budget.passes - run.expenses.passes:
-            return np.inf
-        self.expected, self.wanted = int(steps), wanted
-        columns = run.basis.size + 0.5 * steps * b
-        return steps * (budget.pass_seconds + step_seconds(A.n, columns, b) + look_seconds(columns))
+        hope = run.hope()
+        middle = 0.5 * (hope + wanted)
+        # behind all columns, or, where these leave too little room, behind the Ritz vectors of large values
+        for kept, rest in ((size, hope), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
+            steps = self._steps(run, rest, wanted)
+            if self._fits(run, kept, steps) and steps <= run.expenses.left:
+                steps = max(steps, EXPLORING_PASSES)
+                self.expected, self.wanted, self.kept = int(steps), wanted, min(kept, size)
+                columns = kept + 0.5 * steps * b
+                algebra = step_seconds(A.n, columns, b) + look_seconds(columns)
+                return steps * (run.expenses.budget.pass_seconds + algebra)
+        return np.inf
+
+    def _steps(self, run: Certifier, rest: float, wanted: float) -> float:
+        """That show the rest to be no larger than ``wanted``, where it is as large as ``rest``."""
+        return lanczos_steps(self.order, run.space.block, self._failure / self.stops, 1.0 - rest / wanted)
+
+    def _fits(self, run: Certifier, first: int, steps: float) -> bool:
+        return first + steps * run.space.block <= min(run.space.columns, run.A.n - 1)
 
     def certificate(self, run: Certifier) -> Certificate | None:
         if self.first is None or self.steps < 1 or run.A.lowest is None:
             return None
         largest = max(run.basis.largest_beyond(self.first), 0.0)
-        if self.steps >= 2 and largest > max(self.wanted, BELOW * run.ritz.theta[run.c - 1]):
+        enough = max(self.wanted, BELOW * float(run.ritz.theta[run.c - 1]))
+        if self.steps >= 2 and not self._fits(run, self.first, self._steps(run, largest, enough)):
             self.first = None  # it had been missed, and is in the space now: look again beyond it
             return None
         error = run.A.error(run.basis.size)
@@ -347,6 +363,34 @@ class Exploration(Proof):
         )
         # outside the first columns, and these are in the basis: it holds outside all of them
         return replace(run.certificate_with(bound), failure_probability=self.failure)
+
+
+class FilteredSearch(Proof):
+    """The filter that ended a search on the coarse matrix, of whose vectors the space holds the span."""
+
+    certain = False
+
+    def __init__(self, near: NearMatrix, vectors: np.ndarray, bound: float, failure: float):
+        self.near, self.bound, self.failure = near, bound, failure
+        self.vectors: np.ndarray | None = vectors
+
+    def appended(self, run: Certifier) -> None:
+        """The first block: x'Bx for a unit x beyond it, P x beyond the search's V, and |V'x| <= e, is at most that of
+        P x, and (2 e + e^2) |B|."""
+        if self.vectors is None:
+            return
+        V, Q, threads = self.vectors, run.basis.Q, run.basis.n_threads
+        outside = float(np.linalg.norm(V - times(Q, inner(Q, V, threads), threads)))
+        outside += 4.0 * np.sqrt(V.shape[1]) * rounding_factor(len(V)) * UNIT
+        self.bound, self.vectors = self.bound + (2.0 + outside) * outside * self.near.size, None
+
+    def restarted(self) -> None:
+        self.bound = np.inf
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        if not self.bound < np.inf:
+            return None
+        return run.certificate_with(Bound(self.bound + self.near.distance(), "filter", self.failure))
 
 
 class Filter(Proof):
@@ -365,7 +409,7 @@ class Filter(Proof):
     def _aim(self, run: Certifier) -> Aim | None:
         """The vectors and the bound beyond them that make the intervals narrow."""
         theta, squares, c, n = run.ritz.theta, np.maximum(run.ritz.squares, 0.0), run.c, run.A.n
-        distance, width = self.near.distance()[0], run.target.tol * float(theta[0])
+        distance, width = self.near.distance(), run.target.tol * float(theta[0])
         failure = failure_of_attempt(self.failure, self.attempts)
         values = np.append(theta, self.top)  # behind all of them
         aim = cheapest_aim(values, np.append(squares, 0.0), c, 0.9 * width, n=n, distance=distance, failure=failure)
@@ -384,21 +428,19 @@ class Filter(Proof):
         return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))
 
     def certificate(self, run: Certifier) -> Certificate | None:
-        basis, n, threads, aim = run.basis, run.A.n, run.basis.n_threads, self._aim(run)
+        basis, aim = run.basis, self._aim(run)
         if aim is None:
             return None
-        (distance, size), V = self.near.distance(), basis.vectors(run.ritz.Y[:, : aim.columns])
-        inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(aim.columns)))
-        inexact += 4.0 * np.sqrt(aim.columns + 1.0) * rounding_factor(n) * UNIT
+        distance = self.near.distance()
         bound, columns, _ = filtered_beyond(
             self.near.product.matmat,
-            V,
+            basis.vectors(run.ritz.Y[:, : aim.columns]),
             aim,
             -distance,
-            error=(4.0 * rounding_factor(n) * UNIT + 2.0 * inexact) * size,
+            size=self.near.size,
             failure=failure_of_attempt(self.failure, self.attempts),
             rng=basis.rng,
-            n_threads=threads,
+            n_threads=basis.n_threads,
         )
         self.attempts += 1
         if bound > aim.wanted:

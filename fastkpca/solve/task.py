@@ -81,14 +81,17 @@ class NearMatrix:
     Attributes
     ----------
     product : Summation
+    size : float
+        Bound on |B|.
     distance : callable
-        Returns bounds on |K - B| and on |B|, once a product with K has been made.
+        Returns a bound on |K - B|, once a product with K has been made.
     seconds : float
         Predicted, for a product with a few columns.
     """
 
     product: Summation
-    distance: Callable[[], tuple[float, float]]
+    size: float
+    distance: Callable[[], float]
     seconds: float
 
 

@@ -134,7 +134,7 @@ def test_landmarks_by_number_and_as_rows_are_the_same():
 @pytest.mark.parametrize(
     "options, text",
     [
-        ({"max_features": 2}, "max_features is 2, which give 2 components at most, and c=4; raise it"),
+        ({"max_features": 2}, "max_features is 2, which gives at most 2 components, and c=4; raise it"),
         ({"max_features": 101}, "max_features is 101, and X has 100 rows"),
         ({"max_features": 0}, "max_features is 0; give a whole number"),
         ({"max_features": 20, "method": "dense"}, "max_features=20 forces method='features', and method='dense'"),
@@ -144,7 +144,7 @@ def test_landmarks_by_number_and_as_rows_are_the_same():
         ({"landmarks": [1, 2, 3, 4, 100]}, "landmarks has row number 100, and X has rows 0 to 99"),
         ({"landmarks": [1, 2, 3, 4, -1]}, "row number -1"),
         ({"landmarks": np.ones((5, 2))}, "columns"),
-        ({"landmarks": [1, 2]}, "the number of different landmarks is 2, which give 2 components at most"),
+        ({"landmarks": [1, 2]}, "the number of different landmarks is 2, which gives at most 2 components"),
         ({"landmarks": []}, "landmarks must be whole numbers of rows"),
         ({"landmarks": [0.5, 1.5]}, "landmarks must be whole numbers of rows"),
         ({"landmarks": np.full((5, 3), np.nan)}, "landmarks contains NaN"),

@@ -181,3 +181,22 @@ def test_scores_beyond_the_limit_are_refused_with_the_way_out(tmp_path):
     written = fk.kpca(X, "polynomial", 9, out=out, **options)
     np.testing.assert_array_equal(written.eigenvalues, model.eigenvalues)
     np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), fk.kpca_project(model, X))
+
+
+@pytest.mark.parametrize(
+    ("n", "limit", "why"),
+    [
+        (2000, "32MB", "the proof begins behind the Ritz vectors of large values, not behind all columns"),
+        (1500, "36MB", "values that are held leave the basis no room"),
+    ],
+)
+def test_a_flat_spectrum_is_proved_in_little_memory(n, limit, why):
+    X = np.random.default_rng(1).random((n, 20))
+    model = fk.kpca(X, "gaussian", 5, sigma=0.6, method="krylov", memory_limit=limit, n_threads=1)
+    K = fk.get_kernel("gaussian", sigma=0.6).block(X, X)
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    exact = np.linalg.eigvalsh(K)[:-6:-1]
+    low, high = model.eigenvalue_bounds.T
+    assert ((low <= exact) & (exact <= high)).all(), why
+    assert (high - low).max() <= 1e-6 * exact[0], why

@@ -601,5 +601,5 @@ def test_max_features_is_a_budget():
     assert (low <= exact.eigenvalues_ * (1 + 1e-9)).all() and (exact.eigenvalues_ <= high * (1 + 1e-9)).all()
     with pytest.raises(ValueError, match="give one of them"):
         KernelPCA(3, kernel="rbf", max_features=50, eigen_solver="arpack").fit(X)
-    with pytest.raises(ValueError, match="max_features is 2, which give 2 components"):
+    with pytest.raises(ValueError, match="max_features is 2, which gives at most 2 components"):
         KernelPCA(3, kernel="rbf", max_features=2).fit(X)

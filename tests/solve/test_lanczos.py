@@ -46,6 +46,22 @@ def test_intervals_are_narrow_and_hold_after_few_products(name, seed):
     assert np.linalg.norm(V.T @ V - np.eye(V.shape[1])) < 1e-12
 
 
+def test_columns_beyond_the_rank_are_not_multiplied():
+    """Few rows and many features: what follows the rank is rounding, and a tol below that is not reached by more."""
+    values, columns = np.concatenate([[6.0, 4.5, 4.0, 2.0], np.zeros(3000)]), []
+
+    def product(U):
+        columns.append(U.shape[1])
+        return values[:, None] * U
+
+    norm, indefinite = float(np.linalg.norm(values)), 1e-9
+    operator = MomentOperator(product, len(values), float(values.sum()), norm, 1e-10, indefinite)
+    found = leading_pairs(operator, SolverTarget(12, 1e-11, failure=1e-6), rank=21)
+    low, high = found.certificate.eigenvalue_bounds[:12].T
+    assert (low <= values[:12]).all() and (values[:12] <= high).all() and (high - low).max() < 1e-7
+    assert sum(columns) <= 21 + 2 * 6
+
+
 def test_a_fraction_that_the_space_cannot_hold():
     """A flat spectrum: 640 columns are not 99 percent of 1200 eigenvalues, and what they are is proved all the same."""
     values = np.linspace(1.0, 0.9, 1200)

@@ -11,7 +11,7 @@ from reference import long_gaussian
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT32
 from fastkpca.fit import candidates
-from fastkpca.products.near import near_reach, near_summation
+from fastkpca.products.near import distance_bound, near_reach, near_summation, norm_bound
 from fastkpca.solve.filtered import COLUMNS, filter_steps, filtered
 
 KINDS = ["uniform", "copies", "duplicates", "one dense spot", "lattice"]
@@ -34,7 +34,8 @@ def test_coarse_matrix_leaves_out_no_more_than_it_says(kind, d):
         left_out += int(far.any())
         root = np.sqrt(weights)
         sums = (K @ weights).astype(float)
-        distance, norm = near.distance(weights, sums, 1e-13 * weights.sum())
+        own = near.matmat(weights[:, None])[:, 0]
+        distance, norm = distance_bound(own, sums, 1e-13 * weights.sum()), norm_bound(own)
         assert np.linalg.norm(root[:, None] * (K - B).astype(float) * root, 2) <= distance
         assert np.linalg.norm(root[:, None] * B * root, 2) <= norm
         assert distance <= ((K - B) @ weights).max() + 1e-10 * weights.sum()

@@ -131,7 +131,8 @@ def exact_spe(
         z, G = (k - means) @ coeff, coeff.T @ K @ coeff
         inside = (z * solve(G, z.T.copy()).T).sum(axis=1)
         weight = np.abs(coeff).sum(axis=0)
-        size = size + 2 * np.abs(z) @ weight * size.max()
+        # z errs by the weights, and G, close to one, by the weights' products
+        size = size + (2 * np.abs(z) @ weight + (np.abs(z) @ weight) ** 2) * size.max()
     else:
         Phi, own_new = (
             long_features(model.projector.map, name, parameters, np.asarray(A, dtype=LONG) - model.shift.astype(LONG))

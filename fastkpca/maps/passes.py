@@ -22,8 +22,6 @@ TASK_BYTES = 1 << 22
 """Of the rows of a task on another machine."""
 WORTH_A_TASK = 1 << 11
 """Rows of a task, at least, where there are as many."""
-PRODUCT_ENTRIES = 1 << 16
-"""Numbers of rows and results together of a tile whose features are formed a few rows at a time."""
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:
@@ -45,7 +43,7 @@ def product_tile_rows(feature_map: FeatureMap, n: int, columns: int) -> int:
     step = pass_tile_rows(feature_map, n)
     if not feature_map.chunked:
         return step
-    few = max(1, min(n // 16, parallel.tile_rows(columns, entries=PRODUCT_ENTRIES)))
+    few = max(1, min(n // 16, parallel.tile_rows(columns)))
     return parallel.even_rows(n, max(step, 1 << (few.bit_length() - 1)))
 
 

@@ -421,7 +421,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     # two threads may make them at the same time
     held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
-    if d > 2:
+    if d > 1 and D > DENSE:
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
         points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))

@@ -188,7 +188,7 @@ class ToeplitzMoments(OperatorMoments):
     def compressed(self, n_threads: int) -> Compressed | None:
         """The centred second moment in few directions; None where too many are needed."""
         whole = self.map
-        if len(whole.half) < 3:  # of one axis or two products with all modes take half of the time
+        if len(whole.half) == 1 or whole.n_features <= DENSE:  # of one axis FFTs are as fast
             return None
         few = directions(whole.roots, whole._inside, DIRECTIONS_SHARE * whole.tail)
         if few is None:

@@ -172,8 +172,8 @@ def _pairs_of_formed(small: Compressed, count: int) -> LeadingPairs:
     """LAPACK's, of a moment in few directions; |error of the matrix|_F <= sqrt(size) ``product_error``."""
     C = small.product(np.eye(small.size))
     C = (C + C.T) / 2
-    values, vectors = _lapack(C, None)
     each, norm = small.product_error / float(np.sqrt(small.size)), float(np.linalg.norm(C))
+    values, vectors = _lapack(C, count + 1)  # overwrites C
     found = dense_certificate(values, count, n=small.size, norm=norm, entry_error=each)
     return LeadingPairs(values[:count], vectors[:, :count], found, found.rounding)
 

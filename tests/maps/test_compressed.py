@@ -11,7 +11,7 @@ from fastkpca.maps import compressed, toeplitz, transforms
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.solve.moments import leading_axes
 
-SIZES = [(3, 2.0, 1e-5), (3, 3.0, 1e-3), (3, 1.2, 1e-3)]
+SIZES = [(2, 0.3, 1e-7), (2, 0.2, 1e-3), (3, 1.2, 1e-3)]
 
 
 @pytest.fixture(autouse=True)
@@ -119,10 +119,10 @@ def test_no_function_is_larger_than_its_bound(m, r):
     assert (np.diff(largest) <= 0).all()
 
 
-def test_a_moment_of_as_many_directions_or_of_few_axes_is_left_to_all_features(monkeypatch):
-    X = np.random.default_rng(0).random((50, 3))
-    assert moments_of(X[:, :2], 0.3, 1e-6).compressed(1) is None
-    moments = moments_of(X, 0.6, 1e-6)
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_moment_of_as_many_directions_is_left_to_all_features(d, monkeypatch):
+    X = np.random.default_rng(0).random((50, d))
+    moments = moments_of(X, 0.3, 1e-6)
     assert moments.compressed(1).size < moments.map.n_features
     with monkeypatch.context() as patch:
         patch.setattr(moments.map, "tail", 0.0)  # nothing may be left out
@@ -138,16 +138,16 @@ def clusters(rng):
 @pytest.mark.parametrize(
     ("rows", "sigma", "tol", "c"),
     [
-        (lambda rng: rng.random((1500, 3)), 0.4, 1e-6, 10),
-        (lambda rng: rng.random((1500, 3)), 0.3, 1e-8, 60),
+        (lambda rng: rng.random((1500, 2)), 0.12, 1e-8, 10),
+        (lambda rng: rng.random((1500, 2)), 0.06, 1e-8, 60),
         (clusters, 0.1, 1e-7, 10),
     ],
-    ids=["cube", "flat", "clusters"],
+    ids=["plane", "flat", "clusters"],
 )
 def test_a_moment_is_multiplied_with_in_few_directions_and_what_proves_its_pairs_never_fails(
     rows, sigma, tol, c, monkeypatch
 ):
-    """On a grid, where FFTs of all features did it."""
+    """On a grid, where FFTs of all features did it. With a flat spectrum the traces prove nothing: a Cholesky does."""
     X = rows(np.random.default_rng(5))
     moments = moments_of(X, sigma, tol)
     assert moments.compressed(1).size < 0.6 * moments.map.n_features

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -22,14 +22,8 @@ class cached_property(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
-
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-
-    def __get__(self, instance: object | None, owner: type) -> cached_property[T] | T:
-        if instance is None:
-            return self
+    def __get__(self, instance: Any, owner: type) -> T:
+        if instance is None:  # of the class: for documentation, which asks no type checker
+            return self  # type: ignore[return-value]
         # not a data descriptor: from now on Python finds the value before it looks here
         return instance.__dict__.setdefault(self.name, self.compute(instance))

@@ -12,10 +12,9 @@ from scipy.linalg import lapack
 
 from . import parallel
 
-STRIP = 64
-"""Vectors that are transformed at once, with two copies of them."""
-QUICK = 1000
-"""Order of a matrix below which LAPACK takes a tenth of a second at most, so that it needs no thread of its own."""
+QUICK = 500
+"""Order of a matrix whose eigenproblem takes 50 ms at most, by LAPACK on one thread: it needs no thread of its own, and
+many such can be solved."""
 
 
 def takes_all(n: int, c: int) -> bool:
@@ -37,7 +36,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
     A = A.T if A.flags.c_contiguous else A  # the same matrix, in the order in which LAPACK needs no copy
 
     def done(call: Callable[[], Any]) -> Any:
-        return call() if n < QUICK else parallel.interruptible(parallel.with_all_threads(call))
+        return call() if n <= QUICK else parallel.interruptible(parallel.with_all_threads(call))
 
     def eigh(A: np.ndarray, **options: Any) -> Any:
         return done(partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False))
@@ -78,6 +77,7 @@ def _by_inverse_iteration(A: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray
         raise np.linalg.LinAlgError("inverse iteration did not converge")
     # the reflections leave the first row as it is, and start one row below the diagonal; LAPACK skips the view's last
     below = reflectors.ravel(order="K")[1 : n * (n - 1) + 1].reshape(n, n - 1, order="F")
-    for j in range(0, c, STRIP):
-        vectors[1:, j : j + STRIP] = lapack.dormqr("L", "N", below, tau, vectors[1:, j : j + STRIP], 64 * STRIP)[0]
+    strip = parallel.tile_rows(n)  # with two copies of them
+    for j in range(0, c, strip):
+        vectors[1:, j : j + strip] = lapack.dormqr("L", "N", below, tau, vectors[1:, j : j + strip], 64 * strip)[0]
     return np.ldexp(values, -exponent), vectors

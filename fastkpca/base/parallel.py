@@ -207,10 +207,6 @@ def _in_pool(task: Callable[[int], T], n_tasks: int, n_threads: int, report: Cal
 
 def each(task: Callable[[int], object], n_tasks: int, *, n_threads: int = 1, **options: Any) -> None:
     """``run`` for tasks that write their results themselves."""
-    if n_tasks == 1 and not options:
-        with blas_threads():
-            task(0)
-        return
     for _ in run(task, n_tasks, n_threads=n_threads, **options):
         pass
 

@@ -87,12 +87,9 @@ def check_progress(progress: Any) -> bool | Progress:
 @contextmanager
 def reporter(progress: bool | Progress) -> Iterator[Progress | None]:
     """A callable from what a user gives as ``progress``: theirs, one that draws bars on stderr, or None."""
-    progress = check_progress(progress)
-    if not isinstance(progress, bool):
-        yield progress
-        return
-    if not progress:
-        yield None
+    given = check_progress(progress)
+    if given is not True:
+        yield given or None
         return
     bars = Bars()
     try:

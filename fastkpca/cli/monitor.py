@@ -17,7 +17,6 @@ from .inputs import columns_of_the_file, read_new_rows, read_table
 from .outputs import check_outputs, check_picture, row_names
 
 _ALARM = 3  # the exit code where rows are beyond a limit
-_SHOWN = 3  # columns of an alarm
 _OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
 
 
@@ -136,6 +135,7 @@ def _behind(model: Any, table: Any, index: np.ndarray, by_spe: np.ndarray, progr
     """The columns that contribute most to each of these rows: to its SPE where that is beyond, else to T^2."""
     import fastkpca as fk
 
+    from ..model.contributions import foremost
     from ..rows.convert import as_rows
 
     rows = as_rows(table.X)
@@ -148,7 +148,7 @@ def _behind(model: Any, table: Any, index: np.ndarray, by_spe: np.ndarray, progr
         names = found.names if model.feature_names else [f"column {j + 1}" for j in table.places]
         for row, i in enumerate(chosen):
             share = found.contributions[row] / max(float(found.of_rows[row]), np.finfo(float).tiny)
-            largest = [j for j in found.ranking(row)[:_SHOWN] if round(100 * share[j])]
+            largest = [j for j in foremost(found, row) if round(100 * share[j])]
             parts = [f"{names[j]} {share[j]:.0%} ({X[i, j]:.4g} -> {found.values[row, j]:.4g})" for j in largest]
             texts[i] = ", ".join(parts) or "no column alone takes anything off"
     return texts

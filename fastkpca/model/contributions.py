@@ -68,10 +68,15 @@ class Contributions:
         m, d = self.contributions.shape
         lines = [f"Contributions to {self.statistic}: {m} row{'s' * (m != 1)}, {d} column{'s' * (d != 1)}"]
         for row in range(min(m, 10)):
-            parts = listed(f"{self.names[i]} {self.contributions[row, i]:.3g}" for i in self.ranking(row)[:3])
+            parts = listed(f"{self.names[i]} {self.contributions[row, i]:.3g}" for i in foremost(self, row))
             share = f"of which {parts}" if self.largest[row] >= 0 else "and no column alone takes anything off"
             lines.append(f"row {row}: {self.statistic} {self.of_rows[row]:.3g}, {share}")
         return "\n".join(lines + [f"and {m - 10} more rows"] * (m > 10))
+
+
+def foremost(found: Contributions, row: int) -> np.ndarray:
+    """The first three columns of a row's ``ranking``, or fewer: those that one line of text names."""
+    return found.ranking(row)[:3]
 
 
 def kpca_contributions(

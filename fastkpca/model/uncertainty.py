@@ -19,6 +19,7 @@ import scipy.special
 
 from ..base import parallel
 from ..base.checks import check_count, check_rng, is_number
+from ..base.lapack import QUICK
 from ..base.protocol import Kernel
 from ..products.vectors import centre
 from .bootstrap import GROUPS, Sample, Statistics, resampled, score_pass
@@ -32,8 +33,6 @@ ROWS_A_COMPONENT = 4
 """At least so many rows for each component."""
 MIXED = 0.05
 """Expected squared sine of the angle by which sampling turns a component, from which on it is not separated."""
-PERMUTED_ROWS = 500
-"""At most so many rows have their columns permuted: each permutation is a dense eigenproblem."""
 MOST_COPIES = 64
 """Copies of a row that a weight may stand for, on average."""
 
@@ -308,7 +307,8 @@ def _tested(
     rows = given.rows
     counts = 1 if rows.weights is None else np.ceil(rows.weights).astype(np.intp)
     copies = np.repeat(np.arange(rows.n_samples), counts)
-    numbers = np.sort(rng.choice(copies, min(len(copies), PERMUTED_ROWS), replace=False))
+    # each permutation is a dense eigenproblem
+    numbers = np.sort(rng.choice(copies, min(len(copies), QUICK), replace=False))
     X = rows.take(numbers)
     k = min(k, len(X) - 1)
     seeds = rng.integers(2**63, size=n_permutations)

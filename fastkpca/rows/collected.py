@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any
 
 import numpy as np
 
@@ -23,39 +22,17 @@ class CollectedRows:
     """
 
     def __init__(self, n_columns: int, name: str):
-        self._name, self._width = name, n_columns
-        self._n = 0
-        self._parts: list[np.ndarray] = []
-        self._file: Any = None
+        self._name, self._width, self._n = name, n_columns, 0
+        self._file = tempfile.SpooledTemporaryFile(KEPT)  # noqa: SIM115 (closed at the end of the with statement)
 
     def __enter__(self) -> CollectedRows:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def append(self, block: np.ndarray) -> None:
         self._n += len(block)
-        if self._file is None:
-            self._parts.append(block)
-            if self._n * self._width * 8 > KEPT:
-                self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed at the end of the with statement)
-                while self._parts:
-                    self._write(self._parts.pop(0))
-        else:
-            self._write(block)
-
-    def rows(self) -> np.ndarray | FileSource:
-        """All of them: an array, or a source that reads the file, which lives as long as the source."""
-        shape = (self._n, self._width)
-        if self._file is None:
-            return np.concatenate([np.empty((0, self._width)), *self._parts], out=np.empty(shape))
-        self._file.flush()
-        mapped = np.memmap(self._file, np.float64, "r", shape=shape)
-        return FileSource(self._name, mapped, os.dup(self._file.fileno()), 0)
-
-    def _write(self, block: np.ndarray) -> None:
         try:
             self._file.write(np.ascontiguousarray(block, dtype=np.float64).data)
         except OSError as error:
@@ -63,3 +40,14 @@ class CollectedRows:
                 f"{self._name}: its numbers do not fit into {tempfile.gettempdir()} ({error.strerror}); "
                 "name a folder with more room in the variable TMPDIR"
             ) from error
+
+    def rows(self) -> np.ndarray | FileSource:
+        """All of them: an array, or a source that reads the file, which lives as long as the source."""
+        shape = (self._n, self._width)
+        self._file.seek(0)
+        if 8 * self._n * self._width <= KEPT:
+            rows = np.empty(shape)
+            self._file.readinto(rows.data)
+            return rows
+        mapped: np.memmap = np.memmap(self._file, np.float64, "r", shape=shape)
+        return FileSource(self._name, mapped, os.dup(self._file.fileno()), 0)

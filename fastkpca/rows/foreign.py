@@ -17,7 +17,6 @@ import numpy as np
 from ..errors import DataChangedError
 from .sources import (
     KEPT,
-    LARGEST_PAGE,
     ChunkedSource,
     FileSource,
     SequentialSource,
@@ -316,14 +315,9 @@ def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) 
 
 def _by_row_groups(file: Any) -> Iterator[Any]:
     """The batches of a ``ParquetFile``: asked for all row groups at once it would keep them all."""
-    rows = _batch_rows(file.metadata.num_columns)
+    rows = 4 * page_rows(file.metadata.num_columns)  # a few megabytes
     for group in range(file.num_row_groups):
         yield from file.iter_batches(rows, row_groups=[group], use_threads=False)
-
-
-def _batch_rows(n_columns: int) -> int:
-    """Rows of a batch of a few megabytes."""
-    return min(LARGEST_PAGE, 4 * page_rows(n_columns))
 
 
 def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Any]:
@@ -332,7 +326,7 @@ def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[An
     A scan by Arrow reads ahead of a slow reader by up to 1 GiB, and of Parquet fetches whole files beforehand: so
     Parquet is read file by file, or by row groups where the files are not of the same columns.
     """
-    rows = _batch_rows(len(dataset.schema.names if columns is None else columns))
+    rows = 4 * page_rows(len(dataset.schema.names if columns is None else columns))
     options: dict[str, Any] = {"batch_size": rows, "columns": columns}
     try:
         fragments = list(dataset.get_fragments())
@@ -346,8 +340,7 @@ def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[An
             from pyarrow.parquet import ParquetFile
 
             groups = [group.id for group in fragment.row_groups]
-            page = 8 * LARGEST_PAGE  # bytes of a column that are fetched at once
-            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=page) as file:
+            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=8 * rows) as file:
                 for batch in file.iter_batches(row_groups=groups, use_threads=False, **options):
                     yield batch if columns is None else batch.select(columns)
         else:

@@ -27,16 +27,14 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 
-LARGEST_PAGE = 1 << 15
-"""Rows of a page, or of a tile that is only looked at, at most: what Python does for one takes as long as some thousand
-rows of few columns."""
 KEPT = 1 << 25
-"""Bytes of pages that are kept of rows that come one after the other. Where any can be read again, two pages are."""
+"""Bytes of pages that are kept of rows that come one after the other (where any can be read again, two pages are), and
+of rows from files, which beyond go to a file without a name: little beside `DEFAULT_MEMORY`, not measured."""
 
 
 def page_rows(row_bytes: int) -> int:
     """Rows of a page, a power of two: bytes enough to hide the cost of a call, few enough to stay in cache."""
-    return parallel.tile_rows(row_bytes, most=LARGEST_PAGE)
+    return parallel.tile_rows(row_bytes)
 
 
 def whole_chunks(dataset: Any) -> int:

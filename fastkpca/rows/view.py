@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from ..base import parallel
 from ..base.rounding import UNIT
-from .sources import LARGEST_PAGE, Source, nearest_and_rest
+from .sources import Source, nearest_and_rest
 
 __all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
 
@@ -183,7 +183,7 @@ class Rows:
     @property
     def step(self) -> int:
         """Rows of a tile where the rows are looked at and nothing wider is made of them: by their shape alone."""
-        return parallel.tile_rows(2 * self.n_features, most=LARGEST_PAGE)
+        return parallel.tile_rows(2 * self.n_features)
 
     @property
     def counted(self) -> bool:
@@ -228,9 +228,6 @@ class Rows:
                 progress(over.stage, 1, 1)
             return result
         n_tasks = -(-self.n_samples // over.span) if self.counted else None
-        if n_tasks == 1 and progress is None:
-            with parallel.blas_threads():
-                return over.task(self, 0)
         return parallel.tree_reduce(
             lambda i: over.task(self, i),
             n_tasks,

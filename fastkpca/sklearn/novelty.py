@@ -16,6 +16,7 @@ from ..errors import ComponentsWarning, LimitsWarning, silenced, warn_caller
 from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
+from ..rows.summary import SAMPLE_ROWS
 from ..rows.values import check_weights
 from .base import KernelEstimator, checked_weights
 from .decomposition import KernelPCA
@@ -26,8 +27,6 @@ FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
 LEFT_OUT = 0.2
 """Share of the rows that it is found by, or as many as prove it."""
-MOST_COPIES = 1 << 20
-"""Copies that weights are taken apart into, or as many as there are rows: 8 MB of their numbers."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -225,10 +224,10 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
 
 
 def _left_out(weights: np.ndarray) -> np.ndarray:
-    """How much of each row's weight is left out: of its copies, each of a weight of 1 at most where that is possible,
-    those that a draw from all copies finds."""
+    """How much of each row's weight is left out: of its copies, each of a weight of 1 at most where all together are no
+    more than a sample has rows, or these are, those that a draw from all copies finds."""
     total = float(weights.sum())
-    copies = np.ceil(weights * min(1.0, max(MOST_COPIES, len(weights)) / total)).astype(np.intp)
+    copies = np.ceil(weights * min(1.0, max(SAMPLE_ROWS, len(weights)) / total)).astype(np.intp)
     whose = np.repeat(np.arange(len(weights)), copies)
     n = len(whose)
     proving = int(np.ceil((1.0 / FALSE_ALARMS - 1.0) * n / total - 1e-9))

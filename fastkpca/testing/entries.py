@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.differences import central_difference
 from ..base.near import did_you_mean
 from ..base.protocol import API_VERSION, Kernel
 from ..base.rounding import EPS
@@ -411,10 +412,7 @@ def check_gradient_weights(case: Case) -> str | None:
     length = max(case.data.radius, 1e-300)
     step = 1e-5 * length
     for j in range(few.shape[1]):
-        up, down = few.copy(), few.copy()
-        up[:, j] += step
-        down[:, j] -= step
-        difference = (block(up, few) - block(down, few)) / (up - down)[:, j, None]
+        difference = central_difference(lambda at: block(at, few), few, j, np.full(len(few), step))
         towards = few[None, :, j] - few[:, None, j] if case.kernel.translation == "kernel" else few[None, :, j]
         error = 1e-4 * max(float(np.abs(difference).max()), case.largest / length) + 4.0 * case.error() / step
         agree(weights * towards, difference, error, "gradient_weights and differences of block")

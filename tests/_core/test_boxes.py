@@ -1,7 +1,5 @@
 """Spread and interpolate on a grid of Chebyshev boxes, against the interpolation matrix written out."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Triangular solves of features: their backward error is within what the certificate of pivots allows for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

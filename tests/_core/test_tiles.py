@@ -1,7 +1,5 @@
 """Exact tiles against direct sums in longdouble, on every instruction set that this processor has."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bounds of the truncated Gaussian expansion: never broken, attained; the order chosen from them is the least."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -8,8 +8,6 @@ tests/support. Case 7 of seed 0 alone: --first 7 --cases 1. Needs kernels_contri
 pandas and dask.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

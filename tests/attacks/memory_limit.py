@@ -30,6 +30,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import command
+from peak import peak
 
 ITERABLE, MEMMAP, CSR, SINGLE, WEIGHTS, CLUSTERS, MATRIX, FAR = (
     "blocks", "memmap", "CSR", "float32", "weights", "clusters", "matrix", "far cluster",
@@ -85,12 +86,6 @@ CASES = [
     ("auto", "gaussian", 3000, 300, "", {"c": 10, "tol": 1e-3}),
     ("auto, hard pivots", "gaussian", 20000, 10, FAR, {"sigma": 3.0, "c": 10, "tol": 1e-2}),
 ]  # fmt: skip
-
-
-def status(name: str) -> float:
-    """A line of /proc/self/status, MB."""
-    with open("/proc/self/status") as file:
-        return next(float(line.split()[1]) for line in file if line.startswith(name)) * 1024 / 1e6
 
 
 def given(kernel: str, n: int, d: int, what: str, folder: str) -> tuple:
@@ -163,18 +158,19 @@ def one(number: int, factor: float, n_threads: int) -> dict:
         result = {"predicted": predicted / 1e6, "limit": limit / 1e6}
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        before = status("VmRSS")
-        try:
-            model = fk.kpca(X, kernel, c, memory_limit=limit, n_threads=n_threads, **options)
-        except ValueError as error:
-            result["error"] = str(error)[:300]
-        result["used"] = status("VmHWM") - before
-        if "error" not in result:
-            result |= {"features": model.info.get("n_features", 0), "plan": model.plan.chosen.label}
-            result["own"] = model.plan.chosen.memory / 1e6
-        return result
+
+        def attempt() -> fk.KPCAModel | str:
+            try:
+                return fk.kpca(X, kernel, c, memory_limit=limit, n_threads=n_threads, **options)
+            except ValueError as error:
+                return str(error)[:300]
+
+        used, found = peak(attempt)
+        result["used"] = used / 1e6
+        if isinstance(found, str):
+            return result | {"error": found}
+        chosen = found.plan.chosen
+        return result | {"features": found.info.get("n_features", 0), "plan": chosen.label, "own": chosen.memory / 1e6}
 
 
 def ask(number: int, factor: float, n_threads: int, timeout: float = 600.0) -> dict:

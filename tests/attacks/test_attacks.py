@@ -1,7 +1,5 @@
 """A fraction of every attack (attack.py), and of the reference that most of them compare with."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import attack_cases

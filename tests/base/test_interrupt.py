@@ -5,12 +5,14 @@ Limits are generous: how long it takes is measured by tests/attacks/interrupt.py
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,11 +21,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastkpca as fk
 from fastkpca.base import blas as blas_module
-from fastkpca.base import parallel
+from fastkpca.base import parallel, workers
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 3))
-LOW = RNG.random((4000, 2))
 
 
 def blas():
@@ -125,59 +126,61 @@ def test_sigint_at_random_moments(route, scale, threads):
     assert run.returncode == 0 and "skipped" not in run.stdout, run.stdout + run.stderr
 
 
-def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
-    """An exception after each single line of taking and leaving the cap: the interpreter's own way to strike."""
-    before = blas()
-    # a tracer also strikes between the end of a with block and the release of its lock, where no signal can: what is
-    # left locked then is not the lock of the tests to come
-    monkeypatch.setattr(blas_module._blas_cap, "_lock", blas_module._blas_cap._lock)
-    struck = 0
-    for line in range(1, 80):
-        seen = 0
+@pytest.mark.parametrize("line", range(1, 110))
+def test_an_interrupt_after_any_line_leaves_no_cap_and_no_thread(line):
+    """The interpreter's own way to strike: a tracer, at each line of the cap and of the pool in the caller's thread."""
+    before, seen = blas(), 0
+    sources = {module.__file__: Path(module.__file__).read_text().splitlines() for module in (blas_module, workers)}
 
-        def trace(frame, event, arg):
-            nonlocal seen
-            if frame.f_code.co_filename != blas_module.__file__ or frame.f_code.co_name == "__del__":
-                return None
-            if event == "line":
-                seen += 1
-                if seen == line:  # noqa: B023
-                    raise KeyboardInterrupt
-            return trace
+    def trace(frame, event, arg):
+        nonlocal seen
+        source = sources.get(frame.f_code.co_filename)
+        if source is None or frame.f_code.co_name in ("dismiss", "__del__"):
+            return None
+        # no signal strikes between the end of a with block and the release of its lock, nor where nothing is done
+        if event == "line" and not source[frame.f_lineno - 1].lstrip().startswith(("with ", "try:")):
+            seen += 1
+            if seen == line:
+                raise KeyboardInterrupt
+        return trace
 
-        sys.settrace(trace)
-        try:
-            with parallel.blas_threads():
-                pass
-        except KeyboardInterrupt:
-            struck += 1
-        finally:
-            sys.settrace(None)
-        blas_module._blas_cap._lock = threading.RLock()
-        assert blas() == before, line
-    assert struck > 10
+    sys.settrace(trace)
+    try:
+        with parallel.blas_threads():
+            list(parallel.run(lambda i: i, 6, n_threads=2))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    assert blas() == before and gone()
     with parallel.blas_threads():
         assert all(n == 1 for _, n in blas())
-    assert blas() == before
+    both = threading.Barrier(2)  # a thread helps the next loop too: neither task ends without the other
+    assert list(parallel.run(lambda i: both.wait(5) >= 0, 2, n_threads=2)) == [True, True]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_lapack_aside_is_left_at_once():
-    done = threading.Event()
-
-    def long():
-        done.wait(30)
-
+@contextlib.contextmanager
+def interrupted(seconds):
+    """Ctrl-C strikes what is done here after this time."""
+    if os.name != "posix":
+        pytest.skip("signals of POSIX")
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-        started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            parallel.interruptible(long)
+            yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_lapack_aside_is_left_at_once():
+    done, started = threading.Event(), time.monotonic()
+    try:
+        with interrupted(0.2):
+            parallel.interruptible(lambda: done.wait(30))
         assert time.monotonic() - started < 20.0
         assert ours() == ["fastkpca-lapack"]  # it goes on, for nobody
     finally:
-        signal.signal(signal.SIGINT, handler)
         done.set()
     assert gone()
 
@@ -191,17 +194,8 @@ def test_a_task_of_many_steps_stops_between_them():
             time.sleep(0.005)
             steps.append(k)
 
-    def use():
-        for _ in parallel.run(task, 8, n_threads=2):
-            pass
-
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            use()
-    finally:
-        signal.signal(signal.SIGINT, handler)
+    with interrupted(0.3):
+        list(parallel.run(task, 8, n_threads=2))
     time.sleep(0.5)
     assert not ours() and len(steps) < 2000
 

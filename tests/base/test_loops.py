@@ -1,11 +1,9 @@
 """Loops over tasks: the order of results, how far threads run ahead, errors, nested loops, how many threads start."""
 
 import gc
-import sys
 import threading
 import time
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,34 +155,3 @@ def test_calls_side_by_side_give_their_results_in_order():
         assert parallel.side_by_side(loop, lambda: "b", loop, n_threads=n_threads) == [28, "b", 28]
     together = threading.Barrier(2)  # neither ends before both have begun
     parallel.side_by_side(lambda: together.wait(60), lambda: together.wait(60), n_threads=2)
-
-
-@pytest.mark.parametrize("line", range(1, 40))
-def test_an_interrupt_after_any_line_leaves_no_thread(line):
-    """The interpreter's own way to strike: a tracer, at each line of the pool and its loops in the caller's thread."""
-    seen, source = 0, Path(workers.__file__).read_text().splitlines()
-
-    def trace(frame, event, arg):
-        nonlocal seen
-        if frame.f_code.co_filename != workers.__file__ or frame.f_code.co_name == "dismiss":
-            return None
-        # no signal strikes between the end of a with block and the release of its lock, nor where nothing is done
-        if event == "line" and not source[frame.f_lineno - 1].lstrip().startswith(("with ", "try:")):
-            seen += 1
-            if seen == line:
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        list(parallel.run(lambda i: i, 6, n_threads=2))
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(None)
-    end = time.monotonic() + 10
-    while ours() and time.monotonic() < end:
-        time.sleep(0.001)
-    assert not ours()
-    both = threading.Barrier(2)  # a thread helps the next loop too: neither task ends without the other
-    assert list(parallel.run(lambda i: both.wait(5) >= 0, 2, n_threads=2)) == [True, True]

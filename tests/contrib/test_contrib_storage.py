@@ -1,7 +1,5 @@
 """Files of kernels_contrib's models: what comes back predicts the same, bit for bit."""
 
-from __future__ import annotations
-
 import contrib_fits as fits
 import numpy as np
 import pytest

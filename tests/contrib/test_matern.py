@@ -1,16 +1,14 @@
 """Matérn and its relatives: values against many digits, and products of their own that keep their bounds."""
 
-from __future__ import annotations
-
 import math
 
+import intervals
 import mpmath
 import numpy as np
 import pytest
+import reference
 from data import look
 from exact_kernels import exact_matrix
-from sklearn.gaussian_process import kernels as sklearn_kernels
-from sklearn.metrics.pairwise import cosine_similarity
 
 import fastkpca
 from fastkpca.errors import KernelParameterError
@@ -46,11 +44,12 @@ def test_values_to_thirteen_digits(attack, nu):
     with mpmath.workdps(40):
         for x, value in zip(r, values):
             exact = matern_of(nu, length_scale, float(x))
+            allowed = (1e-13 + 4e-16 * math.sqrt(2 * nu) * x / length_scale) * exact  # of exp(-t), the rounding of t
             if exact < 3e-308:  # subnormal, or less than that: one unit of the least number away
-                assert abs(value - float(exact)) <= 5e-324 + 1e-13 * float(exact)
+                assert abs(value - float(exact)) <= 5e-324 + float(allowed)
                 continue
             compared += 1
-            assert abs(mpmath.mpf(float(value)) - exact) <= 1e-13 * exact, (nu, x)
+            assert abs(mpmath.mpf(float(value)) - exact) <= allowed, (nu, x)
     assert compared > n
 
 
@@ -95,20 +94,6 @@ def test_large_orders_are_nearly_gaussian_and_infinity_is():
     kernel = get_kernel("matern", nu=math.inf, length_scale=0.7)
     names = {offer.name for offer in kernel.feature_maps(summary(X), 1e-3, 1000)}
     assert names == {o.name for o in get_kernel("gaussian", sigma=0.7).feature_maps(summary(X), 1e-3, 1000)}
-
-
-def test_as_scikit_learn_has_them():
-    rng = np.random.default_rng(1)
-    X, Y = rng.standard_normal((20, 3)), rng.standard_normal((15, 3))
-    for nu in (0.5, 1.5, 2.5, 1.7, math.inf):
-        theirs = sklearn_kernels.Matern(length_scale=0.8, nu=nu)(X, Y)
-        np.testing.assert_allclose(get_kernel("matern", length_scale=0.8, nu=nu).block(X, Y), theirs, rtol=1e-11)
-    for alpha in (0.3, 1.0, 4.0):
-        theirs = sklearn_kernels.RationalQuadratic(length_scale=0.8, alpha=alpha)(X, Y)
-        ours = get_kernel("rational_quadratic", length_scale=0.8, alpha=alpha).block(X, Y)
-        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
-    X[3] = 0.0
-    np.testing.assert_allclose(get_kernel("cosine").block(X, Y), cosine_similarity(X, Y), atol=1e-15)
 
 
 def test_spellings_and_errors():
@@ -228,18 +213,6 @@ def test_mixtures_within_their_bound(a, tol):
     assert np.abs(gaussians @ mixture.weights - (1 + r**2 / (2 * a)) ** -a).max() <= mixture.error
 
 
-@pytest.mark.parametrize("d, products", [(1, "sorted"), (1, "split"), (2, "split"), (3, "split")])
-def test_same_bits_at_any_number_of_threads(d, products):
-    rng = np.random.default_rng(d)
-    X, U = rng.random((3000, d)), rng.standard_normal((3000, 20))
-    first = None
-    for n_threads in (1, 2, 5):
-        K = fastkpca.gram(X, "matern", nu=0.5, length_scale=0.2, tol=1e-5, products=products, n_threads=n_threads)
-        result = np.column_stack([K @ U, K @ U[:, 0]])
-        first = result if first is None else first
-        np.testing.assert_array_equal(result, first)
-
-
 def test_products_refuse_what_they_cannot_use():
     X = np.random.default_rng(0).random((3000, 2))
     U = np.ones(3000)
@@ -261,7 +234,7 @@ def test_own_products_are_called_by_gram_and_by_kpca(d, tol, name):
     X, tol = X[:5000], max(tol, 1e-3)
     model = fastkpca.kpca(X, "matern", 3, nu=1.5, length_scale=0.5, tol=tol, products=name)
     assert model.info["products"] == name
-    assert (np.diff(model.eigenvalue_bounds, axis=1).ravel() <= tol * model.eigenvalues[0]).all()
+    assert intervals.width(model) <= tol
 
 
 # certificates on real rows
@@ -276,12 +249,7 @@ def test_intervals_contain_the_eigenvalues_of_real_data(shared_data, name, nu):
     X /= X.std(axis=0) if name != "lidar" else X.std()
     length_scale = math.sqrt(X.shape[1])
     kernel = get_kernel("matern", nu=nu, length_scale=length_scale)
-    K = kernel.block(X, X)
-    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    exact = np.linalg.eigvalsh(K)[::-1][:5]
+    exact = reference.eigh(kernel.block(X, X))[0]
     for method in ("dense", "krylov"):
         model = fastkpca.kpca(X, kernel, 5, tol=1e-3, method=method)
-        low, high = model.eigenvalue_bounds.T
-        rounding = 1e-12 * exact[0]
-        assert (low <= exact + rounding).all() and (exact <= high + rounding).all()
-        assert (high - low <= 1e-3 * exact[0]).all()
+        intervals.hold(model, exact, 1e-12 * exact[0], tol=1e-3)

@@ -3,8 +3,6 @@
 The textbook formulas, and random problems for the attack, are in tests/support/method_cases.py.
 """
 
-from __future__ import annotations
-
 import method_cases as cases
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Methods on whole numbers that float64 would round: only differences count, and these are exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from kernels_contrib.kbda import kbda

@@ -1,57 +1,36 @@
-"""A loose tolerance: what a feature map leaves out is bounded by a sample of the rows."""
+"""A loose tolerance: what a map leaves out is bounded by a sample of the rows, and by intervals of second order."""
 
-from __future__ import annotations
-
+import intervals
 import numpy as np
 import pytest
+import second_order_calls as cases
 from reference import eigh
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
-from fastkpca.fit import features, offers
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.draws import scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
-
-
-@pytest.fixture
-def first_order(monkeypatch):
-    """No rows of what a map leaves out are looked at."""
-    for module in (features, offers):
-        monkeypatch.setattr(module, "takes_pass", lambda *_: False)
+from fastkpca.solve.sampled import ScaledSample, sampled_bound, upper_share
 
 
 def rows_of(n, d, seed=0):
     return np.random.default_rng(seed).standard_normal((n, d))
 
 
-def contains(model, X):
-    low, high = model.eigenvalue_bounds.T
-    true = eigh(model.kernel.block(X - model.shift, X - model.shift))[0][: len(low)]
-    return bool((low <= true * (1 + 1e-9)).all() and (true * (1 - 1e-9) <= high).all())
+def hold(model, X, **more):
+    true = eigh(model.kernel.block(X - model.shift, X - model.shift))[0]
+    intervals.hold(model, true, 1e-9 * true[model.n_components - 1], **more)
 
 
 def test_a_loose_tolerance_is_met_with_a_sample_and_no_warning():
     X = rows_of(1500, 6)
     model = fk.kpca(X, "gaussian", 4, tol=1e-2, features="pivots")
-    low, high = model.eigenvalue_bounds.T
-    assert (high - low).max() <= 1e-2 * model.eigenvalues[0]
     assert model.bound_kind == "probabilistic" and 0 < model.failure_probability <= 1e-6
     assert model.info["residual_norm"] < 0.2 * model.info["residual_trace"]
-    assert contains(model, X)
-
-
-def test_of_many_rows_fewer_pivots_do(monkeypatch, first_order):
-    X, tol = rows_of(20_000, 6), 1e-2
-    model = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
-    low, high = model.eigenvalue_bounds.T
-    assert (high - low).max() <= tol * model.eigenvalues[0]
-    monkeypatch.setattr(offers, "MEANS_FROM", np.inf)  # so pivots are rows, and leave more
-    rows = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
-    assert model.info["n_features"] < rows.info["n_features"]
-    assert (low <= rows.eigenvalue_bounds[:, 1]).all() and (rows.eigenvalue_bounds[:, 0] <= high).all()
+    hold(model, X, tol=1e-2)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -69,13 +48,6 @@ def test_draws_follow_the_residual(weighted):
         expected = np.bincount(groups, residual) / residual.sum() * len(draws.index)
         found = np.bincount(groups[draws.index], minlength=len(expected))
         assert (np.abs(found - expected) <= 5 * np.sqrt(expected) + 5).all()
-
-
-def test_draws_are_the_same_at_any_number_of_threads():
-    X = rows_of(60_000, 3)
-    chosen = PivotMap(get_kernel("gaussian", sigma=1.0), X[:300])
-    one, two = (moments_and_draws(chosen, Rows(X), np.random.default_rng(3), n_threads=t)[1] for t in (1, 2))
-    assert np.array_equal(one.index, two.index) and one.total == two.total
 
 
 @pytest.mark.parametrize("sigma, d", [(0.5, 3), (2.0, 3), (20.0, 3), (1.0, 10)])
@@ -99,18 +71,25 @@ def test_error_of_the_scaled_residuals_is_bounded(sigma, d):
 def test_a_zero_residual_needs_no_sample():
     X = np.repeat(rows_of(12, 3), 50, axis=0)
     model = fk.kpca(X, "gaussian", 3, tol=1e-2, features="pivots")
-    assert model.bound_kind == "guaranteed" and contains(model, X)
+    assert model.bound_kind == "guaranteed"
+    hold(model, X)
 
 
 def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
     X = rows_of(1200, 8)
     model = fk.kpca(X, "gaussian", 4, max_features=60)
     assert model.info["n_features"] == 60 and model.info["tol"] is None
-    assert contains(model, X)
-    assert 1e-3 < (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() / model.eigenvalues[0]
+    hold(model, X)
+    assert intervals.width(model) > 1e-3
     assert fk.plan(X, "gaussian", 4, max_features=60).chosen.n_features == 60
     exact = fk.kpca(X, "polynomial", 4, degree=1, max_features=60)
     assert exact.info["n_features"] <= 10 and exact.bound_kind == "guaranteed"
+
+
+def test_pivots_of_many_rows_are_means_of_some():
+    X = rows_of(17_000, 6)
+    model = fk.kpca(X, "gaussian", 4, max_features=20)
+    assert not np.isin(model.projector.map.pivots + model.shift, X).all(axis=1).any()
 
 
 def test_a_budget_and_a_tolerance_warn_where_the_budget_is_too_small():
@@ -126,9 +105,9 @@ def test_landmarks_by_number_and_as_rows_are_the_same():
     first, second = (fk.kpca(X, "gaussian", 3, landmarks=given) for given in (index, X[index]))
     assert np.array_equal(first.eigenvalues, second.eigenvalues)
     assert np.array_equal(first.projector.map.pivots, X[index] - first.shift)
-    assert contains(first, X)
+    hold(first, X)
     outside = fk.kpca(X, "gaussian", 3, landmarks=rows_of(50, 5, seed=9) + 3.0)
-    assert contains(outside, X)
+    hold(outside, X)
 
 
 @pytest.mark.parametrize(
@@ -188,3 +167,109 @@ def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
     assert third.bound_kind == "probabilistic"
     # other tasks, so other draws: of the same residual
     np.testing.assert_allclose(third.info["residual_norm"], first.info["residual_norm"], rtol=0.2)
+
+
+@pytest.mark.parametrize("draws", [1, 30, 3000, 10**5, 10**8, 10**12])
+@pytest.mark.parametrize("failure", [1e-12, 1e-6, 0.5, 0.999])
+def test_upper_share_is_above_the_root_in_fifty_digits(draws, failure, attack):
+    mpmath = pytest.importorskip("mpmath")
+    rng = attack.rng(f"share {failure}", draws)
+    ends = 10.0 ** -rng.uniform(0, 15, 8)
+    x = np.concatenate([[0.0, 1e-300, 1e-16, 1 - 1e-16], rng.random(8), ends, 1.0 - ends])
+    with mpmath.workdps(50):
+        allowed = mpmath.log(1 / mpmath.mpf(failure)) / draws
+        for p, q in zip(map(mpmath.mpf, x), map(mpmath.mpf, upper_share(x, draws, failure))):
+            assert p <= q <= 1
+            for at, sign in ((q, 1), (q * (1 - 1e-7), -1)):  # it is rounded up, and by no more than that
+                if p < at < 1 and draws > 1 and p < 1 - 1e-6:
+                    divergence = (p * mpmath.log(p / at) if p else 0) + (1 - p) * mpmath.log((1 - p) / (1 - at))
+                    assert sign * (divergence - allowed) >= -(sign < 0) * 1e-6 * allowed
+
+
+def test_no_better_than_the_trace_is_the_trace_for_certain():
+    bound = sampled_bound(3.0, ScaledSample(np.ones((1, 1)), 1, 0.0), 1e-6)
+    assert (bound.mu, bound.failure_probability) == (3.0, 0.0)
+    bound = sampled_bound(3.0, ScaledSample(np.eye(100), 100, 0.0), 1e-6)
+    assert 0.0 < bound.mu < 3.0 and bound.failure_probability == 1e-6
+
+
+# Second order: from rows of what a map leaves out, and from a pass, held against LAPACK -----------------------------
+
+
+def fit(X, how="rows", failure=1e-3, c=3, weights=None, count=600, **options):
+    given = cases.Call(X, c, {"sigma": 2.5, "max_features": 60} | options, weights, how, count=count)
+    return cases.fitted(given, 0, failure), given
+
+
+@pytest.mark.parametrize("how", ["rows", "pass"])
+def test_better_eigenvalues_than_those_of_the_map(how):
+    X = rows_of(800, 5)
+    model, given = fit(X, how)
+    first = fk.kpca(X, "gaussian", None, sigma=2.5, max_features=60)  # all: no second order
+    true = cases.reference(given, model)[0][:3]
+    assert "residual_rows" in model.info and "residual_rows" not in first.info
+    errors = [np.abs(x.eigenvalues[:3] - true).max() for x in (model, first)]
+    assert errors[0] < 0.3 * errors[1]
+    widths = [np.ptp(x.eigenvalue_bounds[:3], axis=1).max() for x in (model, first)]
+    assert widths[0] < 0.5 * widths[1]
+    assert (model.info["residual_rows"] == 800) == (how == "pass") and "second-order probabilistic" in repr(model)
+
+
+@pytest.mark.parametrize("how", ["rows", "pass"])
+def test_scores_are_those_of_the_eigenvectors(how):
+    """Orthogonal, as long as the eigenvalues say; of new rows as of old ones; and nearer to those of LAPACK."""
+    X = rows_of(800, 5)
+    model, given = fit(X, how)
+    products = model.score.T @ model.score
+    np.testing.assert_allclose(products, np.diag(model.eigenvalues), rtol=0, atol=1e-9 * model.eigenvalues[0])
+    np.testing.assert_allclose(fk.kpca_project(model, X), model.score, rtol=0, atol=1e-9)
+    _, vectors = cases.reference(given, model)
+    first = fk.kpca(X, "gaussian", None, sigma=2.5, max_features=60)
+    sines = []
+    for score in (model.score, first.score):
+        u = score[:, 2] / np.linalg.norm(score[:, 2])
+        sines.append(np.linalg.norm(u - vectors[:, 2] * (vectors[:, 2] @ u)))
+    assert sines[0] < sines[1]
+
+
+def test_squared_errors_and_pre_images_take_the_dual_axes():
+    X = rows_of(500, 3)
+    model, _ = fit(X, "pass", max_features=20)
+    axes, projector = model.projector.axes, model.projector
+    assert np.abs(axes.T @ axes - np.eye(3)).max() > 1e-3
+    np.testing.assert_allclose(axes.T @ projector.duals, np.eye(3), atol=1e-12)
+    Phi = projector.map.features(X - model.shift) - projector.mean
+    inside = Phi @ axes @ np.linalg.solve(axes.T @ axes, axes.T)
+    within = ((Phi - inside) ** 2).sum(axis=1)
+    left = projector.map.residual(X - model.shift)
+    np.testing.assert_allclose(fk.kpca_spe(model, X), within + left, rtol=1e-9)
+
+
+def test_merged_models_keep_the_bounds_of_first_order():
+    X = rows_of(1200, 4)
+    first, _ = fit(X[:700], "pass", keep_moments=True)
+    with pytest.warns(fk.errors.CertificateWarning):
+        merged = fk.kpca_update(first, X[700:])
+    assert "residual_rows" in first.info and "residual_rows" not in merged.info
+    intervals.hold(merged, cases.reference(cases.Call(X, 3, {}), merged)[0])
+
+
+def test_a_tolerance_is_met_by_a_pass_or_by_rows():
+    X = rows_of(900, 12)
+    for tol in (1e-2, 1e-4):
+        model = fk.kpca(X, "gaussian", 5, tol=tol, method="features")
+        assert "residual_rows" in model.info
+        intervals.hold(model, cases.reference(cases.Call(X, 5, {}), model)[0], tol=tol)
+
+
+def test_a_tolerance_is_met_for_certain():
+    X = rows_of(12_000, 5)
+    model = fk.kpca(X, "gaussian", 4, tol=1e-3, guaranteed=True, method="features")
+    assert (model.bound_kind, model.info["residual_rows"]) == ("guaranteed", 12_000)
+    assert intervals.width(model) <= 1e-3
+    intervals.meet(model, fk.kpca(X, "gaussian", 4, tol=1e-9))
+
+
+def test_an_exact_map_is_left_as_it_is():
+    model = fk.kpca(rows_of(2000, 4), "polynomial", 3, degree=2, tol=1e-2)
+    assert model.bound_kind == "guaranteed" and "residual_rows" not in model.info

@@ -22,16 +22,12 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="li
 ROUTES = {name: rlimit.ROUTES[name] for name in ("dense", "krylov", "monomial", "pivots", "fourier", "auto")}
 IMPORTS = """
     import json, resource, sys, warnings
-    import numpy as np
+    import numpy as np, scipy.sparse as sp
     import fastkpca as fk
     warnings.simplefilter("ignore")
     model = fk.kpca(np.eye(9), "linear", 2)
 """
 SETUP = """
-    import json, resource, sys, warnings
-    import numpy as np, scipy.sparse as sp
-    import fastkpca as fk
-    warnings.simplefilter("ignore")
     kernel, rows, options = {case!r}
     c = options.pop("c")
     rng = np.random.default_rng(0)
@@ -97,7 +93,7 @@ def test_the_peak_is_within_what_the_plan_predicts(case):
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(json.dumps([(after - before) * 1024, plan.chosen.memory]))
     """
-    used, predicted = json.loads(run(code, SETUP.format(case=PEAKS[case])))
+    used, predicted = json.loads(run(code, IMPORTS + SETUP.format(case=PEAKS[case])))
     assert used <= 1.1 * predicted
 
 

@@ -1,10 +1,9 @@
 """Models that add up: merged from moments, they are the model of all the rows."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 
+import intervals
 import numpy as np
 import pytest
 from good_kernels import Plain, WithOffers
@@ -268,8 +267,7 @@ def test_merged_models_know_what_samples_of_their_parts_prove(tmp_path, weighted
     exact = fk.kpca(X, "gaussian", 3, sigma=2.8, method="dense", sample_weight=w).eigenvalues
     truth = left_out_of(first, X, w)
     for model in (merged, updated):
-        low, high = model.eigenvalue_bounds.T
-        assert (low <= exact).all() and (exact <= high).all()
+        intervals.hold(model, exact)
         assert truth <= model.info["residual_norm"] < 0.2 * model.info["residual_trace"]
         assert model.bound_kind == "probabilistic"
         assert model.failure_probability == first.failure_probability + second.failure_probability <= 1e-6
@@ -308,15 +306,11 @@ def test_bounds_of_merged_models_fail_as_rarely_as_they_say():
         half = int(rng.integers(60, len(X) - 60))
         often = {"failure_probability": 0.1}  # of which samples have half
         options = {"max_features": int(rng.integers(5, 40)), "rng": seed}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            first = fk.kpca(X[:half], "gaussian", 2, keep_moments=True, **options, **often)
-            second = fk.kpca(X[half:], like=first, tol=0.1, rng=seed, keep_moments=True, **often)
-            merged = (
-                fk.kpca_merge(first, second, tol=1e-3)
-                if seed % 2
-                else fk.kpca_update(first, X[half:], tol=1e-3, **often)
-            )
+        first = fk.kpca(X[:half], "gaussian", 2, keep_moments=True, **options, **often)
+        second = fk.kpca(X[half:], like=first, tol=0.1, rng=seed, keep_moments=True, **often)
+        merged = fk.kpca_merge(first, second, tol=1e-3)
+        if seed % 2:
+            merged = fk.kpca_update(first, X[half:], tol=1e-3, **often)
         if merged.bound_kind == "probabilistic":
             merged_models += 1
             missed += merged.info["residual_norm"] < left_out_of(merged, X) * (1 - 1e-9)

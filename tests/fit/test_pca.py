@@ -1,7 +1,5 @@
 """pca: the linear case against LAPACK, primal and dual."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from data import look

@@ -1,11 +1,9 @@
-"""standardize=True: columns without mean, over their standard deviations; and the warning where ranges differ much."""
-
-from __future__ import annotations
-
-import warnings
+"""standardize=True: columns without mean over their standard deviations; center=False: about the origin."""
 
 import numpy as np
 import pytest
+from reference import gram
+from scipy import stats
 
 import fastkpca as fk
 from fastkpca.errors import ScalesWarning
@@ -76,12 +74,10 @@ def test_one_warning_names_the_columns():
         fk.kpca(frame, "linear", 2)
     with pytest.warns(ScalesWarning):
         fk.plan(X, "polynomial", 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fk.kpca(X, "gaussian", 2, standardize=False)
-        fk.kpca(X, "gaussian", 2, standardize=True)
-        fk.kpca(X[:, 1:], "gaussian", 2)
-        fk.kpca(X @ X.T, "precomputed", 2)
+    fk.kpca(X, "gaussian", 2, standardize=False)  # a warning is an error from here on
+    fk.kpca(X, "gaussian", 2, standardize=True)
+    fk.kpca(X[:, 1:], "gaussian", 2)
+    fk.kpca(X @ X.T, "precomputed", 2)
 
 
 def test_what_it_is_not_for():
@@ -105,3 +101,51 @@ def test_a_column_whose_squares_leave_the_range_is_refused(size):
             fk.kpca(X, "linear", 2, standardize=True, sample_weight=weights)
     X[:, 1] *= 0.0
     assert fk.kpca(X, "linear", 2, standardize=True).scale[1] == 1.0
+
+
+# Not centred --------------------------------------------------------------------------------------------------------
+
+
+def uncentred(n=300, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) + np.linspace(2.0, 0.0, d)
+
+
+def test_as_many_components_as_rows():
+    X = uncentred(12)
+    model = fk.kpca(X, "gaussian", None, sigma=0.5, center=False)
+    assert model.n_components == 12
+    assert abs(model.explained.sum() - 100.0) < 1e-9
+    many = fk.kpca(X, "gaussian", 12, sigma=0.5, center=False, method="krylov")
+    np.testing.assert_allclose(many.eigenvalues, model.eigenvalues, rtol=1e-6)
+
+
+def test_a_fraction_on_every_route():
+    X = uncentred()
+    values = np.linalg.eigvalsh(gram("gaussian", X, sigma=0.7))[::-1]
+    needed = int(np.argmax(np.cumsum(values) >= 0.9 * values.sum())) + 1
+    for method in ("dense", "krylov", "features"):
+        assert fk.kpca(X, "gaussian", 0.9, sigma=0.7, center=False, method=method).n_components == needed
+
+
+def test_pre_images_of_the_gaussian_come_back():
+    X = uncentred(80)
+    model = fk.kpca(X, "gaussian", 60, sigma=1.0, center=False)
+    np.testing.assert_allclose(fk.kpca_preimage(model, model.score), X, atol=0.02)
+
+
+def test_the_limit_of_t2_is_that_of_known_means():
+    X = uncentred()
+    model = fk.kpca(X, "linear", 2, center=False)
+    limit = fk.kpca_limits(model, X + 0.1, confidence=0.9, t2="F").t2
+    assert limit == pytest.approx(2 * 300 / 299 * stats.f.ppf(0.9, 2, 299))
+
+
+def test_what_it_says_and_what_contradicts_it():
+    X = uncentred()
+    first = fk.kpca(X, "polynomial", 3, degree=2, center=False, keep_moments=True)
+    assert "not centred" in repr(first) and fk.kpca(X, like=first).center is False
+    with pytest.raises(ValueError, match="center=True was asked for, and the model given as like was made with center"):
+        fk.kpca(X, like=first, center=True)
+    with pytest.raises(TypeError, match="center is 0; give True or False"):
+        fk.kpca(X, center=0)

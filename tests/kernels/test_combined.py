@@ -1,10 +1,9 @@
 """Sums, scalings and products of kernels: values, declarations, certificates, feature maps, products, model files."""
 
-from __future__ import annotations
-
 import json
 import pickle
 
+import intervals
 import numpy as np
 import pytest
 import reference
@@ -146,6 +145,35 @@ def test_values_are_within_the_stated_error(kernel, dtype, attack):
             data, np.dtype(np.float64)
         )
         assert np.abs(exact_values(kernel, A, A)[0]).max() <= kernel.value_bound(data)
+
+
+@pytest.mark.parametrize("part", [P, get_kernel("cosine"), get_kernel("matern", nu=0.1, length_scale=1.0)], ids=repr)
+def test_combinations_keep_the_errors_of_their_parts(part):
+    data, double = summary(X)[1], np.dtype(np.float64)
+    for kernel in (2.0 * part, part + L, part * G):
+        assert kernel.entry_error(data, double) >= part.entry_error(data, double)
+        assert kernel.value_bound(data) >= part.value_bound(data)
+
+
+STATING = [(get_kernel("gaussian", sigma=2.0), d) for d in (2, 20, 33, 200)]
+STATING += [(get_kernel("gaussian", sigma=[0.7, 2.0, 1.5]), 3), (get_kernel("laplacian", length_scale=2.0), 4)]
+STATING += [(get_kernel("rational_quadratic", length_scale=2.0, alpha=0.7), 4)]
+STATING += [(get_kernel("matern", nu=nu, length_scale=2.0), 4) for nu in (1.5, 2.2)]
+
+
+@pytest.mark.parametrize("far", [1.0, 28.0, 1e3, 1e7])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("kernel", "d"), STATING)
+def test_values_of_tight_clusters_far_apart_are_within_the_stated_error(attack, kernel, dtype, d, far):
+    """Subtracting the shift, before the kernel sees the rows, and distances by products, both cost digits."""
+    rng = attack.rng(f"{kernel} far", d)
+    X = far / np.sqrt(d) * rng.standard_normal((4, d))[rng.integers(4, size=16)] + rng.standard_normal((16, d))
+    X[:5] = X[5:10] + 10.0 ** rng.uniform(-12, -3, (5, 1)) * rng.standard_normal((5, d))
+    rows, data = look(X)
+    Z = rows.all().astype(dtype)
+    error = np.abs(kernel.block(Z, Z) - exact_values(kernel, X if dtype == np.float64 else Z)[0]).max()
+    allowed = kernel.entry_error(data, np.dtype(dtype))
+    assert error <= allowed and (dtype == np.float32 or allowed < 1e-6)
 
 
 def test_unknown_errors_stay_unknown():
@@ -346,8 +374,7 @@ def test_forced_maps_saved_and_loaded(name, tmp_path):
     model = fk.kpca(X, kernel, 3, features=name, tol=1e-5)
     assert model.plan.name == name and not model.projector.grows_with_n
     true = dense_reference(kernel, X)[:3]
-    low, high = model.eigenvalue_bounds.T
-    assert (low <= true).all() and (true <= high).all() and (high - low <= 1e-5 * true[0]).all()
+    intervals.hold(model, true, tol=1e-5)
     fk.save(model, tmp_path / "m.kpca")
     again = fk.load(tmp_path / "m.kpca", plugins=True)
     assert again.kernel == kernel

@@ -1,7 +1,5 @@
 """Lists of objects with a function on two lists of them, against the same matrix as a precomputed one."""
 
-from __future__ import annotations
-
 import pickle
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The registry: names, claims of other distributions without installing them, a session's names, foreign objects."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """The compress operator and the expansions built on it, against binomials, longdouble sums and the identity itself."""
 
-from __future__ import annotations
-
 from math import comb
 
 import numpy as np

@@ -1,12 +1,10 @@
 """SPE, T^2 and control limits: against the centred Gram matrix written out, on every route; rates on unseen rows."""
 
-from __future__ import annotations
-
-import warnings
-
 import numpy as np
 import pytest
 from exact_kernels import exact_matrix
+from quiet import silent
+from spe_cases import check_interval, exact_spe
 
 import fastkpca as fk
 from fastkpca.errors import LimitsWarning
@@ -47,9 +45,7 @@ ROUTES = [
 
 
 def fit(X, name, c, options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return fk.kpca(X, name, c, **options)
+    return silent(fk.kpca, X, name, c, **options)
 
 
 @pytest.mark.parametrize(("name", "parameters", "options"), ROUTES, ids=str)
@@ -74,6 +70,16 @@ def test_no_interval_reaches_beyond_what_no_component_leaves():
     model = fit(X, "gaussian", 12, {"sigma": 100.0, "method": "dense"})
     _, interval = fk.kpca_spe(model, rows(10, 2, seed=1), bounds=True)
     assert np.isfinite(interval).all() and interval.max() <= 2.0
+
+
+def test_intervals_allow_for_the_errors_of_values_far_out():
+    """Between a cluster and nowhere a component is zero: what it errs by is small there, beside that of a value."""
+    rng = np.random.default_rng(0)
+    X = 1e8 * rng.choice([0.0, 1.0, 5.0], (90, 1)) + rng.standard_normal((90, 1))
+    new = 1e8 * np.array([[1.0], [5.0]])[:, None] + np.linspace(0.0, 4.0, 200)[:, None]
+    model, new = fk.kpca(X, "gaussian", 1, sigma=1.0, method="dense"), new.reshape(-1, 1)
+    exact = exact_spe(model, lambda A, B: exact_matrix("gaussian", {"sigma": 1.0}, A, B)[0], X, new)
+    assert not any(excess for _, excess in check_interval(*exact, fk.kpca_spe(model, new, bounds=True)[1]))
 
 
 def test_rows_in_the_span_have_none():

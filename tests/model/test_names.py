@@ -1,7 +1,5 @@
 """Names of other libraries are answered with ours; estimators stand for their models; a model shows itself."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess

@@ -1,15 +1,15 @@
 """Pre-images: points that have one are found again, on every route; what has none is a minimum; nothing is silent."""
 
-from __future__ import annotations
-
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+from good_kernels import Cauchy
+from quiet import silent
 
 import fastkpca as fk
 from fastkpca.errors import PreimageWarning
-from fastkpca.kernels import Kernel
 from fastkpca.model.feature_projector import FeatureProjector
 from fastkpca.model.sample_projector import SampleProjector
 
@@ -22,24 +22,8 @@ def curve(n, seed=0, noise=0.0, offset=0.0):
     return clean + offset + noise * rng.standard_normal((n, 3))
 
 
-def fit(X, kernel, c, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return fk.kpca(X, kernel, c, **options)
-
-
+fit = partial(silent, fk.kpca)
 ROUTES = [{"method": "dense"}, {"method": "krylov"}, {"features": "pivots"}, {"features": "monomial"}]
-
-
-class Cauchy(Kernel):
-    """A kernel that the library knows nothing about."""
-
-    api_version = 1
-    positive_semidefinite = True
-    translation = "kernel"
-
-    def block(self, X, Y):
-        return 1.0 / (1.0 + ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2))
 
 
 @pytest.mark.parametrize(("route", "start"), list(zip(ROUTES, [False, True, False, True])), ids=str)

@@ -1,7 +1,5 @@
 """What the functions of a model refuse, in words."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -55,6 +53,11 @@ MONITOR = [
     (lambda: fk.kpca_spe("model", P), TypeError, "give what kpca"),
     (lambda: fk.kpca_spe(model(), NAN), ValueError, "NaN"),
     (lambda: fk.kpca_t2(model(), P[:, :2]), ValueError, "columns"),
+    (
+        lambda: fk.kpca_project(model("precomputed"), K[:, :59]),
+        ValueError,
+        "one column for each of the 60 training rows",
+    ),
     *((limited(confidence=x), ValueError, "confidence") for x in (0, 1, 1.5, np.nan)),
     *((limited(confidence=x), TypeError, "confidence") for x in (True, "high")),
     (limited(t2="empirical", spe="box"), ValueError, "at least 99 rows, and there are 60"),

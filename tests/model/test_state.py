@@ -1,7 +1,5 @@
 """fastkpca.state: what other methods write comes back as it was, or the error says what is wrong."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

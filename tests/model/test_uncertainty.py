@@ -140,10 +140,13 @@ def test_any_source_of_rows_and_threads_give_the_same():
     dask_array = pytest.importorskip("dask.array")
     X = rows(40000)
     model = fk.kpca(X, "polynomial", 3, degree=2)
-    here = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=3, n_threads=2)
-    there = fk.kpca_uncertainty(
-        model, dask_array.from_array(X, chunks=(7000, 5)), n_bootstrap=100, n_permutations=3, n_threads=1
-    )
+    there = dask_array.from_array(X, chunks=(7000, 5))
+    for method in ("gradient", "permutation"):
+        which = [fk.kpca_importance(model, rows, method=method).importance for rows in (X, there)]
+        np.testing.assert_array_equal(*which)
+    asked = {"n_bootstrap": 100, "n_permutations": 3}
+    here = fk.kpca_uncertainty(model, X, n_threads=2, **asked)
+    there = fk.kpca_uncertainty(model, there, n_threads=1, **asked)
     np.testing.assert_array_equal(there.latent_interval, here.latent_interval)
     np.testing.assert_array_equal(there.p_values, here.p_values)
     assert "confidence 0.95" in repr(here)

@@ -1,11 +1,9 @@
-"""What one does with a model of weighted rows: every public function, on every route, against repeated rows."""
+"""Weights of rows: a whole number is so many copies of the row, on every route and for every public function."""
 
-from __future__ import annotations
-
-import warnings
-
+import intervals
 import numpy as np
 import pytest
+from quiet import silent
 from threadpoolctl import threadpool_limits
 
 import fastkpca as fk
@@ -17,6 +15,7 @@ ROUTES = {
     "dense, polynomial": ("polynomial", {"degree": 2, "offset": 0.7}, {"method": "dense"}),
     "dense, laplacian": ("laplacian", {"length_scale": 2.0}, {"method": "dense"}),
     "dense, tanh": ("tanh", {"scale": 0.1, "offset": 0.2}, {"method": "dense"}),
+    "krylov, tanh": ("tanh", {"scale": 0.1, "offset": 0.2}, {"method": "krylov"}),
     "krylov, gaussian": ("gaussian", {"sigma": 1.5}, {"method": "krylov"}),
     "krylov, grid": ("gaussian", {"sigma": 1.5}, {"products": "grid", "tol": 1e-6}),
     "monomial, gaussian": ("gaussian", {"sigma": 2.5}, {"features": "monomial"}),
@@ -44,10 +43,7 @@ def data(seed=0):
 def fit(route, X, w=None, **more):
     kernel, parameters, options = ROUTES[route]
     c = 2 if kernel == "linear" else C
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
-        warnings.simplefilter("ignore", fk.errors.ComponentsWarning)
-        return fk.kpca(X, kernel, c, sample_weight=w, **({"tol": 1e-9} | options | parameters | more))
+    return silent(fk.kpca, X, kernel, c, sample_weight=w, **({"tol": 1e-9} | options | parameters | more))
 
 
 def slack(*models):
@@ -56,9 +52,7 @@ def slack(*models):
 
 
 def fit_like(first, X, w):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
-        return fk.kpca(X, like=first, sample_weight=w, keep_moments=True, tol=1e-9)
+    return silent(fk.kpca, X, like=first, sample_weight=w, keep_moments=True, tol=1e-9)
 
 
 def same_up_to_signs(A, B, atol):
@@ -98,7 +92,23 @@ def same_preimages(one, other, new, angle):
 @pytest.mark.parametrize("route", ROUTES)
 def test_whole_weights_are_repeated_rows(route):
     X, w, new = data()
-    assert_same_model(fit(route, X, w), fit(route, np.repeat(X, w.astype(int), axis=0)), new)
+    times, present = w.astype(int), w > 0
+    one, other = fit(route, X, w), fit(route, np.repeat(X, times, axis=0))
+    assert_same_model(one, other, new)
+    # approximations differ in what they leave out, within the stated bounds; what is exact is equal to rounding
+    apart, angle = 2 * max(1e-12, intervals.width(one), intervals.width(other)), slack(one, other)
+    for found, expected in ((one.eigenvalues, other.eigenvalues), (one.latent, other.latent)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=apart * expected[0])
+    np.testing.assert_allclose(one.explained, other.explained, rtol=apart + 1e-12, atol=150 * apart)
+    size = np.abs(other.score).max()
+    same_up_to_signs(np.repeat(one.score, times, axis=0), other.score, angle * size)
+    np.testing.assert_allclose(np.repeat(one.tsquared, times), other.tsquared, rtol=1e3 * angle, atol=angle)
+    copies = np.add.reduceat(other.coeff, np.r_[0, np.cumsum(times[present])[:-1]], axis=0)
+    assert not one.coeff[~present].any() and one.weight_sum == w.sum() and one.n_samples == N
+    same_up_to_signs(one.coeff[present], copies, 10 * angle * np.abs(copies).max())
+    # rows of weight zero have the scores of new rows
+    np.testing.assert_allclose(one.score[~present], fk.kpca_project(one, X[~present]), rtol=0, atol=1e-9 * size)
+    assert one.projector.grows_with_n == (route in HOLDS_ROWS)
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -111,6 +121,73 @@ def test_small_weights_change_the_variances_alone(route):
     assert_same_model(one, other, new, scale=one.latent[0] / other.latent[0])
     z = fk.kpca_project(one, new)
     np.testing.assert_allclose(fk.kpca_t2(one, new), np.sum(z**2 / one.latent, axis=1), rtol=1e-9)
+
+
+def test_far_rows_that_only_weight_brings_in():
+    """A second round of pivots goes where weight times residual is large."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20000, 2))
+    X[17] += 40.0
+    w = np.ones(len(X))
+    w[17] = 1e4
+    model = fk.kpca(X, "gaussian", 3, sigma=3.0, features="pivots", tol=1e-6, sample_weight=w)
+    heavy = fk.kpca(np.vstack([X, np.repeat(X[17:18], 9999, axis=0)]), "gaussian", 3, sigma=3.0, tol=1e-6)
+    np.testing.assert_allclose(model.eigenvalues, heavy.eigenvalues, rtol=0, atol=2e-6 * heavy.eigenvalues[0])
+
+
+def test_the_default_bandwidth_and_a_fraction_are_those_of_repeated_rows():
+    X, w, _ = data()
+    copies = np.repeat(X, w.astype(int), axis=0)
+    one, other = fk.kpca(X, "gaussian", 2, sample_weight=w), fk.kpca(copies, "gaussian", 2)
+    assert one.kernel == other.kernel
+    for kernel, parameters in (("polynomial", {"degree": 2}), ("gaussian", {"sigma": 2.0})):
+        one, other = fk.kpca(X, kernel, 0.9, sample_weight=w, **parameters), fk.kpca(copies, kernel, 0.9, **parameters)
+        assert one.n_components == other.n_components
+        assert one.explained.sum() >= 90 - 1e-6
+
+
+WRONG = {
+    "length": (np.ones(3), ValueError, r"shape \(3,\); give 90 numbers"),
+    "negative": (np.r_[np.ones(89), -1.0], ValueError, r"contains -1.0 \(first at row 89\)"),
+    "nan": (np.r_[np.nan, np.ones(89)], ValueError, r"contains NaN or infinity \(first at row 0\)"),
+    "infinite": (np.r_[np.ones(89), np.inf], ValueError, r"contains NaN or infinity \(first at row 89\)"),
+    "one row": (np.eye(90)[3] * 5, ValueError, "leaves 1 rows of positive weight"),
+    "normalised": (np.full(90, 1 / 90), ValueError, r"sums to 1; .*scale them"),
+    "words": (["a"] * 90, TypeError, "of the type <U1"),
+    "matrix": (np.ones((90, 1)), ValueError, r"shape \(90, 1\)"),
+    "masked": (
+        np.ma.masked_less(np.arange(90), 2),
+        ValueError,
+        r"2 masked entries \(first at row 0\).*0 leaves a row out",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_weights(case):
+    weights, error, text = WRONG[case]
+    with pytest.raises(error, match=text):
+        fk.kpca(data()[0], "gaussian", 2, sigma=1.0, sample_weight=weights)
+
+
+def test_weights_that_leave_few_rows_and_those_with_an_empty_mask():
+    X, w, _ = data()
+    w[10:] = 0.0
+    with pytest.warns(fk.errors.ComponentsWarning):
+        model = fk.kpca(X, "gaussian", 20, sigma=1.0, sample_weight=w, method="dense")
+    assert model.n_components <= np.count_nonzero(w) - 1
+    found = fk.kpca(X, "gaussian", 2, sigma=1.0, sample_weight=w)
+    assert fk.kpca(X, "gaussian", 2, sigma=1.0, sample_weight=np.ma.array(w)).eigenvalues[0] == found.eigenvalues[0]
+
+
+@pytest.mark.parametrize("route", ["dense", "krylov"])
+def test_scores_of_rows_with_small_weights_are_their_projections(route):
+    """The root of a weight of 1e-6 would divide what the vectors of small eigenvalues err by."""
+    rng = np.random.default_rng(1)
+    X, w = rng.uniform(size=(60, 2)), 10.0 ** rng.uniform(-6, 6, 60)
+    model = fk.kpca(X, "gaussian", 8, sigma=3.0, method=route, sample_weight=w)
+    assert model.eigenvalues[-1] < 1e-6 * model.eigenvalues[0]
+    np.testing.assert_allclose(fk.kpca_project(model, X), model.score, rtol=0, atol=5e-11)
 
 
 @pytest.mark.parametrize("n", [58, 120])
@@ -226,7 +303,9 @@ def test_weights_are_the_models_own():
 # Values at the ends of the range -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"method": "dense"}, {"features": "monomial"}, {"features": "pivots"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"method": "dense"}, {"method": "krylov"}, {"features": "monomial"}, {"features": "pivots"}], ids=str
+)
 def test_statistics_beyond_the_range_are_errors(options):
     X, _, new = data()
     model = fk.kpca(X, "polynomial", 2, degree=3, **options)
@@ -237,6 +316,9 @@ def test_statistics_beyond_the_range_are_errors(options):
         for t2 in ("F", "chi2", "empirical"):
             with pytest.raises(ValueError, match="not finite"):
                 fk.kpca_limits(model, [[0.0] * 3, [value] * 3], t2=t2, confidence=0.5)
+    for call in (fk.kpca_project, fk.kpca_denoise):
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match="range of float64|not finite|beyond|NaN"):
+            call(model, [[0.0] * 3, [1e200] * 3])
     single = fk.kpca(X.astype(np.float32), "polynomial", 2, degree=3, **options)
     with pytest.raises(ValueError, match="float32"):
         fk.kpca_t2(single, np.full((1, 3), 1e9, dtype=np.float32))

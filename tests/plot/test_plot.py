@@ -13,6 +13,9 @@ import fastkpca as fk
 from fastkpca import plot
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from matplotlib.figure import Figure
+
+MANY = np.random.default_rng(0).standard_normal((30_000, 2))
 
 
 @pytest.fixture
@@ -103,8 +106,6 @@ def test_other_numbers_get_a_colour_bar(points):
 
 
 def test_axes_of_the_caller_and_saving(points, tmp_path):
-    from matplotlib.figure import Figure
-
     ax = Figure().add_subplot()
     assert plot.scores(points, ax=ax) is ax
     for suffix in ("png", "pdf"):
@@ -125,8 +126,6 @@ def test_what_is_not_drawn_need_not_be_finite(points):
 
 
 def test_other_components_and_three_of_them(points):
-    from matplotlib.figure import Figure
-
     ax = plot.scores(points, components=(2, 0))
     assert set(drawn(ax)) == set(map(tuple, points[:, [2, 0]].tolist()))
     assert ax.get_xlabel() == "PC3" and ax.get_ylabel() == "PC1"
@@ -139,27 +138,19 @@ def test_other_components_and_three_of_them(points):
 
 
 def test_many_points_are_one_picture_in_a_vector_file(tmp_path):
-    points = np.random.default_rng(0).standard_normal((30_000, 2))
-    plot.save(plot.scores(points, density=False), tmp_path / "x.svg")
+    plot.save(plot.scores(MANY, density=False), tmp_path / "x.svg")
     assert (tmp_path / "x.svg").stat().st_size < 1_000_000 and b"<image" in (tmp_path / "x.svg").read_bytes()
 
 
-def test_very_many_rows_are_counted_in_cells():
-    points = np.random.default_rng(0).standard_normal((30_000, 2))
-    ax = plot.scores(points)
-    (cells,) = ax.collections
+def test_very_many_rows_are_counted_in_cells_and_new_ones_drawn_over_them():
+    new = MANY[:7] + 9.0
+    ax = plot.scores(MANY, new=new, gridsize=50)
+    cells, over = ax.collections[:2]
     assert int(cells.get_array().sum()) == 30_000 and cells.get_array().min() == 1
-    assert len(plot.scores(points, density=False).collections[0].get_offsets()) == 30_000
-    assert len(plot.scores(points, alpha=0.1).collections[0].get_offsets()) == 30_000
-    assert len(plot.scores(points[:50], density=True).collections[0].get_offsets()) < 51
-
-
-def test_new_rows_are_drawn_over_the_cells_of_many_rows():
-    points = np.random.default_rng(0).standard_normal((21_000, 2))
-    ax = plot.scores(points, new=points[:7] + 9.0, gridsize=50)
-    assert int(ax.collections[0].get_array().sum()) == 21_000
-    assert ax.collections[1].get_offsets().tolist() == (points[:7] + 9.0).tolist()
-    assert "new rows" in ax.get_legend_handles_labels()[1]
+    assert over.get_offsets().tolist() == new.tolist() and "new rows" in ax.get_legend_handles_labels()[1]
+    for points in (plot.scores(MANY, density=False), plot.scores(MANY, alpha=0.1)):
+        assert len(points.collections[0].get_offsets()) == 30_000
+    assert len(plot.scores(MANY[:50], density=True).collections[0].get_offsets()) < 51
 
 
 def test_new_rows_are_hollow_and_in_the_colours_of_their_classes(points):
@@ -213,17 +204,14 @@ def test_estimators_are_drawn_as_their_models():
     pytest.importorskip("sklearn")
     from fastkpca.sklearn import KernelPCA
 
-    X = np.random.default_rng(0).standard_normal((80, 2))
+    X = MANY[:80]
     estimator = KernelPCA(4, kernel="rbf", gamma=0.5).fit(X)
-    model = fk.kpca(X, "gaussian", 4, gamma=0.5, method="krylov")
     assert plot.scores(estimator).get_xlabel() == plot.scores(estimator.model_).get_xlabel()
-    which = fk.kpca_importance(estimator, X)
-    assert len(plot.biplot(estimator, which).texts) == 2
-    plot.scree(estimator, uncertainty=fk.kpca_uncertainty(estimator, X, n_bootstrap=100, n_permutations=0))
-    assert plot.scree(estimator).get_yscale() == "log"
+    assert len(plot.biplot(estimator, fk.kpca_importance(estimator, X)).texts) == 2
+    sure = fk.kpca_uncertainty(estimator, X, n_bootstrap=100, n_permutations=0)
+    assert plot.scree(estimator, uncertainty=sure).get_yscale() == "log"
     assert plot.contours(estimator, X, component=[0, 1, 2, 3]).shape == (4,)
     assert plot.candidates(estimator).get_xlabel() == "predicted seconds"
-    assert plot.convergence(model).get_legend() is not None
 
 
 def test_without_matplotlib(points, monkeypatch):
@@ -241,8 +229,7 @@ def test_without_matplotlib(points, monkeypatch):
 
 def test_pyplot_is_left_alone(monkeypatch):
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
-    X = np.random.default_rng(0).standard_normal((80, 2))
-    m = fk.kpca(X, "gaussian", 4, sigma=1.0, method="krylov")
+    m = fk.kpca(MANY[:80], "gaussian", 4, sigma=1.0, method="krylov")
     plot.scores(m, np.arange(80) % 3), plot.scree(m), plot.contours(m, component=[0, 1]), plot.convergence(m)
     plot.accuracy([m]), plot.candidates(m)
     assert "matplotlib.pyplot" not in sys.modules
@@ -287,15 +274,14 @@ def test_numbers_in_names_are_numbers(names):
     assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == names
 
 
-def test_more_classes_than_colours_are_told_by_their_marks():
-    points = np.random.default_rng(0).standard_normal((60, 2))
+def test_more_classes_than_colours_are_told_by_their_marks(points):
     for n, expected in ((10, "lot"), (15, "lot\n(10 colours: see the marks)")):
         ax = plot.scores(points, [f"lot {i % n}" for i in range(60)], label_name="lot")
         assert ax.figure.legends[0].get_title().get_text() == expected
 
 
 def test_times_and_words_that_are_times():
-    points = np.random.default_rng(0).standard_normal((40, 2))
+    points = MANY[:40]
     days = np.arange("2026-03-01", "2026-04-10", dtype="datetime64[D]")
     for given in (days.astype(str), days.astype(object), list(days.astype("M8[ns]"))):
         ax = plot.scores(points, given, label_name="day")

@@ -13,6 +13,7 @@ from fastkpca import plot
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fastkpca.plot._figure import BLUE, GREY, ORANGE
@@ -49,8 +50,6 @@ def test_bars_are_the_shares_from_the_largest_down(which):
 
 
 def test_a_model_and_its_rows_will_do_as_well(model, which, X):
-    from matplotlib.figure import Figure
-
     ax = Figure().subplots()
     assert plot.importance(model, X, ax=ax, component=1) is ax
     widths = [bar.get_width() for bar in plot.importance(which, component=1).patches]

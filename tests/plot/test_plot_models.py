@@ -16,6 +16,7 @@ from fastkpca.model.limits import Limits
 from fastkpca.model.plan import Candidate, Plan
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from matplotlib.figure import Figure
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +67,6 @@ def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model, 
 
 
 def test_monitor_of_one_statistic_on_axes_and_times_of_the_caller(limits):
-    from matplotlib.figure import Figure
-
     ax = Figure().subplots()
     days = np.arange("2024-01-01", "2024-01-06", dtype="datetime64[D]")
     (found,) = plot.monitor(limits, spe=[0.1, 0.2, 0.7, 0.3, 0.5], ax=ax, x=days, x_label="day")
@@ -238,8 +237,6 @@ def test_the_zero_line_and_the_scale_are_symmetric(model):
 
 def test_contours_by_names_labels_limits_and_axes(X):
     pandas = pytest.importorskip("pandas")
-    from matplotlib.figure import Figure
-
     frame = pandas.DataFrame(X, columns=["height", "weight", "age"])
     features = fk.kpca(frame, "polynomial", 3, degree=2)  # holds no rows
     assert not features.projector.grows_with_n

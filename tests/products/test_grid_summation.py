@@ -1,7 +1,5 @@
 """Gaussian products on a grid: its bound, which is tight, and what the attack on products is too small for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from data import look
@@ -9,6 +7,7 @@ from reference import lagrange, long_gaussian
 
 from fastkpca._core.boxes import chebyshev_nodes
 from fastkpca.products import grid_plan
+from fastkpca.products.clusters import ClusterSummation
 from fastkpca.products.grid import GridSummation, grid_offer
 from fastkpca.rows.view import Rows
 
@@ -94,19 +93,6 @@ def test_one_set_of_rows_is_symmetric_and_semidefinite(d):
     assert np.linalg.eigvalsh((K + K.T) / 2).min() >= -1e-12
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_the_same_bits_at_any_number_of_threads(d):
-    rng = np.random.default_rng(7)
-    X, U = rng.random((3 * RUN + 77, d)), rng.standard_normal((3 * RUN + 77, 2))
-    for sigma in (0.1, 3.0):
-        products = []
-        for n_threads in (1, 2, 5):
-            plan = grid_plan.plan_grid(np.zeros(d), np.ones(d), sigma, 2.0 * len(X), 1e-6, 1e8)
-            products.append(GridSummation(sigma, plan, Rows(X), n_threads=n_threads).matmat(U))
-        assert np.array_equal(products[0], products[1])
-        assert np.array_equal(products[0], products[2])
-
-
 def test_columns_in_blocks():
     rng = np.random.default_rng(9)
     X, U = rng.random((300, 2)), rng.standard_normal((300, 37))
@@ -135,11 +121,11 @@ def test_rows_outside_the_plan_and_bad_columns():
     plan = grid_plan.plan_grid(np.zeros(2), np.full(2, 0.5), 0.3, 100.0, 1e-6, 1e6)
     with pytest.raises(ValueError, match="outside the box"):
         GridSummation(0.3, plan, Rows(X))
-    summation = GridSummation(0.3, plan, Rows(X / 2))
-    with pytest.raises(ValueError, match="shape"):
-        summation.matmat(np.ones((49, 1)))
-    with pytest.raises(ValueError, match="NaN"):
-        summation.matmat(np.full((50, 1), np.nan))
+    for summation in (GridSummation(0.3, plan, Rows(X / 2)), ClusterSummation(Rows(X), sigma=1.0, tol=1e-6)):
+        with pytest.raises(ValueError, match="shape"):
+            summation.matmat(np.ones((49, 1)))
+        with pytest.raises(ValueError, match="NaN"):
+            summation.matmat(np.full((50, 1), np.nan))
 
 
 def test_what_is_not_offered():

@@ -1,13 +1,13 @@
-"""Sums of a symmetric matrix against exact ones; the signs of vectors."""
-
-from __future__ import annotations
+"""Sums of a symmetric matrix against exact ones, signs of vectors, and Cholesky in float32 against its bound."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from fastkpca.base.rounding import UNIT32, factorisation_error
 from fastkpca.products import vectors
+from fastkpca.products.factorisation import is_positive_definite
 
 
 def matrix(n, scale=1.0):
@@ -41,3 +41,53 @@ def test_signs_make_the_largest_number_of_each_column_positive(n, order):
         assert (V[:, j] * signs[j]).max() == np.abs(V[:, j]).max()
     assert np.array_equal(vectors.signs(V[:, ::-1]), signs[::-1])
     assert vectors.signs(V[:, :0]).shape == (0,)
+
+
+# Cholesky -----------------------------------------------------------------------------------------------------------
+
+
+def definite(n, rng, lowest=1.0):
+    A = rng.standard_normal((n, 40)).astype(np.float32)
+    A = A @ A.T
+    A.flat[:: n + 1] += lowest
+    return A
+
+
+@pytest.mark.parametrize("n", [1, 7, 500, 1024, 1100, 1152, 1407])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_factor_is_as_near_as_the_bound_says(n, order):
+    A = definite(n, np.random.default_rng(n))
+    S = A.copy(order=order)
+    S[np.triu_indices(n, 1)] = np.nan  # never read
+    assert is_positive_definite(S)
+    L = np.tril(S).astype(np.float64)
+    error = np.linalg.norm(L @ L.T - A, 2) if n < 600 else np.linalg.norm(L @ L.T - A)
+    assert error <= factorisation_error(n, UNIT32) * A.diagonal().max()
+
+
+@pytest.mark.parametrize("place", [0, 127, 128, 700, 1299])
+def test_a_matrix_that_is_not_definite_is_found_out(place):
+    n = 1300
+    A = definite(n, np.random.default_rng(place))
+    S = A.copy()
+    S[place, place] = 0.0  # beside entries that are not zero
+    assert not is_positive_definite(S)
+    for wrong in (np.nan, np.inf, -np.inf):
+        S = A.copy()
+        S[place, place] = wrong
+        assert not is_positive_definite(S)
+        S = A.copy()
+        S[place, max(place - 1, 0)] = wrong
+        assert not is_positive_definite(S)
+
+
+def test_smallest_eigenvalue_decides():
+    """To the error of the bound: a shift above it is refused, one below it is not."""
+    n = 1200
+    rng = np.random.default_rng(3)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    values = np.linspace(1.0, 3.0, n)
+    A = (Q * values) @ Q.T
+    margin = factorisation_error(n, UNIT32) * 3.0 + 2.0 * UNIT32 * np.linalg.norm(A)
+    assert is_positive_definite((A - (1.0 - margin) * np.eye(n)).astype(np.float32))
+    assert not is_positive_definite((A - (1.0 + margin) * np.eye(n)).astype(np.float32))

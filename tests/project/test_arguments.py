@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
+from pathlib import Path
 
+import fuzz_calls
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from scipy.sparse.linalg import aslinearoperator
 
 import fastkpca as fk
-from fastkpca import errors, plot, state, testing
+from fastkpca import errors, testing
 from fastkpca.errors import KernelParameterError, UnknownKernelError
 from fastkpca.sklearn import KernelPCA
 from kernels_contrib import klda, storage
@@ -25,61 +27,59 @@ Y = np.arange(40) % 3
 MODEL = fk.kpca(X, "gaussian", 2, sigma=1.5)
 
 
-def limits():
-    """Of other rows than the model was made of."""
-    return fk.kpca_limits(MODEL, X + 0.01, confidence=0.9)
-
-
 HUGE = 10**400
+
+
+# Every argument of a kind ------------------------------------------------------------------------------------------
+
+BY_SCIKIT_LEARN = {"copy_X", "fit_inverse_transform", "remove_zero_eig"}  # checked by it, in its words
+NUMBERS = {"tol", "gamma", "sigma", "degree", "offset", "length_scale", "max_passes", "n_bootstrap"}
+NUMBERS |= {"alpha", "regularization", "factor", "max_iter", "n_permutations", "confidence", "level", "folds", "time"}
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory):
+    """Right calls of every public function."""
+    return fuzz_calls.RightCalls(tmp_path_factory.mktemp("calls"))
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong", "text"),
+    [
+        (fuzz_calls.FLAGS - BY_SCIKIT_LEARN, ("no", 1, np.array([True, False])), "{name} is {wrong}; give True"),
+        (NUMBERS, (HUGE,), "{name}.*(is|Got) (10000|inf|a number beyond float64|of type int; give one positive)"),
+        ({"ax"}, (3,), "ax is of type int; give axes of matplotlib|and 1 axes; one for each is needed"),
+    ],
+)
+def test_it_is_refused_by_its_name_wherever_it_is_given(right, names, wrong, text):
+    asked = [
+        (call, name, x) for call, (_, given) in right.calls.items() for name in names & given.keys() for x in wrong
+    ]
+    assert len(asked) > 10
+    for call, name, x in asked:
+        with pytest.raises((TypeError, ValueError), match=text.format(name=name, wrong=re.escape(repr(x)))):
+            right.call(call, {name: x}, drawn=False)()
 
 
 # True or False -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("truth", ["no", 0, 1, None, np.array([True])])
-def test_no_file_is_overwritten_by_what_is_no_truth_value(tmp_path, truth):
-    discriminant = klda.klda(X, Y, sigma=1.5)
-    writers = {
-        "model.kpca": lambda path: fk.save(MODEL, path, overwrite=truth),
-        "model.mat": lambda path: fk.export_mat(MODEL, path, overwrite=truth),
-        "state": lambda path: state.save_state(path, "a:b", {"a": 1}, overwrite=truth),
-        "picture.svg": lambda path: plot.save(plot.scree(MODEL), path, overwrite=truth),
-        "klda": lambda path: storage.save(discriminant, path, overwrite=truth),
-    }
-    for name, write in writers.items():
-        (tmp_path / name).write_bytes(b"mine")
+def test_no_file_is_overwritten_by_what_is_no_truth_value(right, tmp_path, truth):
+    writers = {call: given["path"] for call, (_, given) in right.calls.items() if {"path", "overwrite"} <= given.keys()}
+    assert len(writers) > 4
+    for call, place in writers.items():
+        path = tmp_path / f"{call}{Path(place).suffix}"
+        path.write_bytes(b"mine")
         with pytest.raises(TypeError, match=r"overwrite is .*; give True or False"):
-            write(tmp_path / name)
-        assert (tmp_path / name).read_bytes() == b"mine"
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("scores", lambda x: fk.save(MODEL, "never.kpca", scores=x)),
-        ("scores", lambda x: MODEL.state(scores=x)),
-        ("load", lambda x: fk.list_kernels(load=x)),
-        ("load", lambda x: fk.list_methods(load=x)),
-        ("overwrite", lambda x: fk.register_kernel("mine", lambda A, B: A @ B.T, overwrite=x)),
-        ("return_scores", lambda x: fk.kpca(X, "gaussian", 2, return_scores=x)),
-        ("return_scores", lambda x: fk.plan(X, "gaussian", 2, return_scores=x)),
-        ("progress", lambda x: fk.kpca(X, "gaussian", 2, progress=x)),
-        ("progress", lambda x: fk.gram(X, "gaussian", progress=x)),
-        ("progress", lambda x: fk.features(X, "linear", progress=x)),
-        ("progress", lambda x: fk.kpca_t2(MODEL, X, progress=x)),
-        ("cumulative", lambda x: plot.scree(MODEL, cumulative=x)),
-        ("points", lambda x: plot.contours(MODEL, X, points=x)),
-        ("density", lambda x: plot.scores(MODEL, density=x)),
-    ],
-)
-def test_truth_values_alone_are_true_or_false(name, call):
-    for wrong in ("no", 1, np.array([True, False])):
-        with pytest.raises(TypeError, match=re.escape(f"{name} is {wrong!r}; give True")):
-            call(wrong)
+            right.call(call, {"path": path, "overwrite": truth}, drawn=False)()
+        assert path.read_bytes() == b"mine"
 
 
 def test_numpys_truth_values_are_truth_values(tmp_path):
     fk.save(MODEL, tmp_path / "m.kpca", scores=np.True_)
+    with pytest.raises(FileExistsError, match=r"exists already.*save\(..., overwrite=True\) replaces it"):
+        fk.save(MODEL, tmp_path / "m.kpca", overwrite=np.False_)
     fk.save(MODEL, tmp_path / "m.kpca", overwrite=np.True_)
     assert fk.load(tmp_path / "m.kpca", plugins=np.False_).n_components == 2
     discriminant = klda.klda(X, Y, "gaussian", sigma=1.5)
@@ -93,30 +93,6 @@ def test_numpys_truth_values_are_truth_values(tmp_path):
 # Numbers -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("tol", lambda x: fk.kpca(X, "gaussian", 2, tol=x)),
-        ("gamma", lambda x: fk.kpca(X, "gaussian", 2, gamma=x)),
-        ("sigma", lambda x: fk.kpca(X, "gaussian", 2, sigma=x)),
-        ("degree", lambda x: fk.kpca(X, "polynomial", 2, degree=x)),
-        ("offset", lambda x: fk.kpca(X, "polynomial", 2, offset=x)),
-        ("length_scale", lambda x: fk.kpca(X, "matern", 2, length_scale=x)),
-        ("max_features", lambda x: fk.features(X, "linear", max_features=x)),
-        ("max_passes", lambda x: fk.kpca(X, "gaussian", 2, max_passes=x)),
-        ("n_bootstrap", lambda x: fk.kpca_uncertainty(MODEL, X, n_bootstrap=x)),
-        ("tol", lambda x: fk.kpca_preimage(MODEL, MODEL.score[:1], tol=x)),
-        ("alpha", lambda x: fk.kpca_preimage(MODEL, MODEL.score[:1], method="ridge", alpha=x)),
-        ("regularization", lambda x: klda.klda(X, Y, "gaussian", sigma=1.0, regularization=x)),
-        ("gamma", lambda x: KernelPCA(2, kernel="rbf", gamma=x).fit(X)),
-        ("factor", lambda x: x * fk.get_kernel("linear")),
-    ],
-)
-def test_whole_numbers_of_hundreds_of_digits_are_refused(name, call):
-    with pytest.raises(ValueError, match=rf"{name}.* is (10000|inf|a number beyond float64)"):
-        call(HUGE)
-
-
 def test_a_memory_limit_beyond_all_memory_is_none():
     for limit in (HUGE, "9" * 400):
         assert fk.kpca(X, "gaussian", 2, sigma=1.5, memory_limit=limit).n_components == 2
@@ -128,16 +104,6 @@ def test_a_memory_limit_beyond_all_memory_is_none():
 def test_a_memoryview_is_rows():
     for given in (memoryview(X), memoryview(np.asfortranarray(X))):
         np.testing.assert_array_equal(fk.kpca(given, "gaussian", 2, sigma=1.5).score, MODEL.score)
-
-
-def test_merging_takes_estimators_for_their_models():
-    summed = fk.kpca(X, "polynomial", 2, degree=2, keep_moments=True)
-    estimator = KernelPCA(2, kernel="poly", degree=2).fit(X)
-    for pair, which in (((estimator, summed), 0), ((summed, estimator), 1)):
-        with pytest.raises(ValueError, match=f"model {which} has no moments"):
-            fk.kpca_merge(*pair)
-    with pytest.raises(TypeError, match="model 1 is of type ndarray"):
-        fk.kpca_merge(summed, X)
 
 
 def read_only():
@@ -164,10 +130,8 @@ def test_scores_have_each_a_place_of_their_own(out, error, text):
             write(out())
 
 
-@pytest.mark.parametrize("place", [lambda x: x.T, lambda x: x[:, ::2], lambda x: x[::-1, 1:3]])
-def test_views_that_do_not_overlap_are_places(place):
-    shape = {3: (2, 40), 2: (40, 4)}[2 if place(np.zeros((40, 4))).shape == (40, 2) else 3]
-    out = place(np.zeros(shape))
+@pytest.mark.parametrize("out", [np.zeros((2, 40)).T, np.zeros((40, 4))[:, ::2], np.zeros((40, 4))[::-1, 1:3]])
+def test_views_that_do_not_overlap_are_places(out):
     assert fk.kpca_project(MODEL, X, out=out) is out
     np.testing.assert_array_equal(out, fk.kpca_project(MODEL, X))
 
@@ -178,27 +142,6 @@ def test_every_class_of_errors_is_listed():
 
 
 # Plots and checks --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda ax: plot.scree(MODEL, ax),
-        lambda ax: plot.scores(MODEL, ax=ax),
-        lambda ax: plot.contours(MODEL, X, ax, resolution=3),
-        lambda ax: plot.candidates(MODEL, ax),
-        lambda ax: plot.accuracy([MODEL], ax=ax),
-        lambda ax: plot.importance(MODEL, X, ax),
-        lambda ax: plot.biplot(MODEL, X, ax),
-        lambda ax: plot.monitor(limits(), np.ones(3), ax=ax),
-        lambda ax: plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"), ax),
-        lambda ax: plot.selection(fk.kpca_select(X, "gaussian", [1], folds=2), ax),
-        lambda ax: plot.save(ax, "never.svg"),
-    ],
-)
-def test_pictures_are_drawn_on_axes(draw):
-    with pytest.raises(TypeError, match="ax is of type int; give axes of matplotlib"):
-        draw(3)
 
 
 def fit(kernel="gaussian", c=2, rows=X, **options):
@@ -212,6 +155,12 @@ def spe(diagonal):
 
 def prior(given):
     return lambda: klda.klda_predict(klda.klda(X, Y, "gaussian", sigma=1.5), X, prior=given)
+
+
+def merged(number):
+    """A merge of a sum and an estimator without moments, which stands at this place."""
+    summed, estimator = fk.kpca(X, "polynomial", 2, degree=2, keep_moments=True), KernelPCA(2, kernel="poly").fit(X)
+    return lambda: fk.kpca_merge(*((estimator, summed) if number == 0 else (summed, estimator)))
 
 
 DIAGONAL = r"diagonal .*give k\(x, x\) of each of the 3 rows"
@@ -262,6 +211,7 @@ OPERATOR = r"of type \w*LinearOperator; give an array"
         (fit(tol=0.0), ValueError, "tol is 0.0"),
         (fit(memory_limit="much"), ValueError, "memory_limit is 'much'"),
         (fit(n_threads=0), ValueError, "n_threads is 0"),
+        (lambda: fk.features(X, "linear", max_features=HUGE), ValueError, "max_features is 10000"),
         (fit(rng=1.5), TypeError, "rng is 1.5"),
         (fit(rows=aslinearoperator(X @ X.T)), TypeError, OPERATOR),
         (fit("precomputed", rows=aslinearoperator(X @ X.T)), TypeError, OPERATOR),
@@ -282,6 +232,17 @@ OPERATOR = r"of type \w*LinearOperator; give an array"
         *((spe(x), ValueError, DIAGONAL) for x in ([1.0, np.nan, 1.0], np.ones(2), [1, [2], 3])),
         *((prior(x), (ValueError, TypeError), PRIOR) for x in ("uniform", [1, 2], [1, 1, 1j], [0, 1, 1], [HUGE, 1, 1])),
         (lambda: fk.save(MODEL, "a\0b"), ValueError, "zero byte"),
+        *((merged(i), ValueError, f"model {i} has no moments") for i in (0, 1)),
+        (lambda: fk.kpca_merge(MODEL, X), TypeError, "model 1 is of type ndarray"),
+        *(
+            (lambda n=n: fk.kpca_project(MODEL, np.ones((3, n))), ValueError, f"X has {n} .* on 3; give .*{hint}")
+            for n, hint in ((1, "; X may be transposed"), (2, "order$"), (4, "order$"))
+        ),
+        # a power beyond float64
+        *(
+            (fit("polynomial", degree=8, rows=X * 1e60, method=x), ValueError, "^(?!.*(nan|NaN)).*olynomial.*scale")
+            for x in ("dense", "features", "krylov")
+        ),
         # checks of kernels
         (lambda: testing.check_kernel("linear", skip=None), TypeError, "skip is None; give a list of names of checks"),
         (lambda: testing.check_kernel("linear", skip="check_dtype"), TypeError, "skip is 'check_dtype'; give a list"),
@@ -323,29 +284,6 @@ def test_ends_of_the_range_give_finite_numbers_or_words(call):
             assert np.isfinite(np.asarray(answer)).all()
 
 
-def test_saving_over_a_file_says_how(tmp_path):
-    model = fk.kpca(X, "gaussian", 2)
-    fk.save(model, tmp_path / "m.kpca")
-    with pytest.raises(FileExistsError, match=r"exists already.*save\(..., overwrite=True\) replaces it"):
-        fk.save(model, tmp_path / "m.kpca")
-
-
-def test_constant_columns_change_nothing():
-    wider = np.column_stack([X, np.full(len(X), 1e3), np.zeros(len(X))])
-    for kernel, parameters in (("gaussian", {"sigma": 2.0}), ("linear", {})):
-        narrow = fk.kpca(X, kernel, 3, **parameters).eigenvalues
-        np.testing.assert_allclose(fk.kpca(wider, kernel, 3, **parameters).eigenvalues, narrow, rtol=1e-10)
-
-
-@pytest.mark.parametrize("columns", [1, 2, 4])
-def test_projection_with_the_wrong_number_of_columns(columns):
-    for kernel, parameters in (("gaussian", {"sigma": 1.0}), ("polynomial", {"degree": 2}), ("tanh", {"scale": 0.01})):
-        model = fk.kpca(X, kernel, 2, **parameters)
-        hint = "; X may be transposed" if columns == 1 else "order$"
-        with pytest.raises(ValueError, match=f"X has {columns} columns?, the model was fitted on 3; give .*{hint}"):
-            fk.kpca_project(model, np.ones((3, columns)))
-
-
 def test_what_registered_names_mean_goes_before_what_others_call_them():
     registry = importlib.import_module("fastkpca.kernels.registry")
     own = {spelling for entry in registry.BUILTINS.values() for spelling in (entry.name, *entry.aliases)}
@@ -355,12 +293,3 @@ def test_what_registered_names_mean_goes_before_what_others_call_them():
         assert fk.get_kernel("cubic") is not None
     finally:
         registry.SESSION.pop("cubic")
-
-
-@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
-def test_overflow_of_the_polynomial_kernel(method):
-    with pytest.raises((ValueError, OverflowError)) as caught:
-        fk.kpca(X * 1e60, "polynomial", 2, degree=8, method=method)
-    text = str(caught.value).lower()
-    assert "polynomial" in text and "scale" in text
-    assert "nan" not in text

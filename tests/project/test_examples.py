@@ -13,7 +13,6 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
-from pathlib import Path
 
 import pytest
 from places import ROOT
@@ -32,38 +31,27 @@ built = pytest.mark.slow  # needs the packages of the examples built and install
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """run(*arguments): Python in a new environment with the examples, beside what is installed here."""
+    """run(*arguments): Python with the examples, installed into a folder, beside what is installed here."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     if not shutil.which(compiler[0]) or subprocess.run([*compiler, "--version"], capture_output=True).returncode:
         pytest.skip(f"one of the examples is in Cython, and here is no C compiler: {' '.join(compiler)} does not run")
     folder = tmp_path_factory.mktemp("examples")
-    environment, sources = folder / "venv", folder / "sources"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
-    own = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    here = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
-    # addsitedir and not a plain line: editable installations stand in .pth files of their own
-    lines = [f"import site; site.addsitedir({path!r})" for path in here]
-    (Path(own) / "what_is_installed_here.pth").write_text("\n".join(lines) + "\n")
+    sources, installed = folder / "sources", folder / "installed"
     # meson, ninja and cython are programs as well
-    path = os.pathsep.join([str(python.parent), sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
-    settings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_", "COV_"))} | {"PATH": path}
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    settings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_", "COV_"))}
+    settings |= {"PATH": path, "PYTHONPATH": str(installed)}
 
     def run(*arguments, cwd=folder):
         done = subprocess.run(
-            [python, "-P", *arguments], cwd=cwd, env=settings, capture_output=True, text=True, check=False
+            [sys.executable, "-P", *arguments], cwd=cwd, env=settings, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     shutil.copytree(EXAMPLES, sources, ignore=shutil.ignore_patterns("build", "__pycache__", "*.egg-info"))
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
-    run("-m", "pip", "install", *options, *(sources / name for name in PACKAGES))
+    run("-m", "pip", "install", *options, "--target", installed, *(sources / name for name in PACKAGES))
     return run
 
 
@@ -84,41 +72,21 @@ def test_they_are_found_without_being_imported(run):
 
 
 @built
-def test_kpca_with_both(run):
+def test_files_of_both_and_the_plan_that_takes_a_product_of_their_own(run):
+    """Values, bounds and what is refused: their own tests, below."""
     code = """
         import numpy as np
         import fastkpca as fk
         X = np.random.default_rng(0).random((9000, 4))
-        def certified(name, values, **parameters):
-            options = {"products": "sorted", "method": "krylov"} if name == "sum_of_minima" else {}
-            model = fk.kpca(X[:1500], name, 3, **options, **parameters)
-            K = values - values.mean(axis=0)
-            true = np.linalg.eigvalsh(K - K.mean(axis=1)[:, None])[:-4:-1]
-            low, high = model.eigenvalue_bounds.T
-            assert (low * (1 - 1e-12) <= true).all() and (true <= high * (1 + 1e-12)).all(), (true, low, high)
-            assert (high - low <= 1e-6 * true[0]).all()
+        for name in ("cauchy", "sum_of_minima"):
+            model = fk.kpca(X[:1500], name, 3)
             fk.save(model, "m.kpca", overwrite=True)
             again = fk.load("m.kpca", plugins=True)
             assert np.array_equal(fk.kpca_project(again, X[:9]), fk.kpca_project(model, X[:9]))
-        few = X[:1500]
-        certified("cauchy", 1 / (1 + ((few[:, None] - few) ** 2).sum(axis=2) / 0.25), scale=0.5)
-        certified("sum_of_minima", np.minimum(few[:, None], few).sum(axis=2))
-        # the product of its own is what the plan takes, in kpca and in gram
         assert fk.kpca(X, "sum_of_minima", 3).info["products"] == "sorted"
-        K = fk.gram(X, "sum_of_minima")
-        U = np.random.default_rng(1).standard_normal((9000, 2))
-        exact = fk.gram(X, "sum_of_minima", products="exact") @ U
-        assert K.products == "sorted"
-        assert (np.abs(K @ U - exact) <= 2 * K.error_bound * np.abs(U).sum(axis=0)).all()
-        # and in a sum
+        assert fk.gram(X, "sum_of_minima").products == "sorted"
         both = fk.get_kernel("sum_of_minima") + 0.5 * fk.get_kernel("polynomial", degree=2)
-        fk.gram(X, both, products="sum") @ U
-        try:
-            fk.kpca(X - 1, "sum_of_minima", 2)
-        except fk.errors.KernelParameterError as error:
-            assert "not negative" in str(error)
-        else:
-            raise AssertionError
+        fk.gram(X, both, products="sum") @ np.ones((9000, 2))
     """
     run("-c", textwrap.dedent(code))
 

@@ -7,6 +7,7 @@ import re
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,8 @@ EXTRAS = {
 FACES = {"testing", "plot", "sklearn", "cli", "__main__"}  # may import what their users have
 
 
-def module_name(path: Path, package: Path = PACKAGE) -> str:
-    parts = path.relative_to(package).with_suffix("").parts
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
@@ -53,41 +54,32 @@ def room(module: str) -> str:
     return module.split(".")[0]
 
 
+def leads_into(parts: list[str]) -> str:
+    """The module that a dotted path inside the package leads into ("__init__" is the package itself)."""
+    while parts:
+        file = PACKAGE.joinpath(*parts)
+        if file.with_suffix(".py").exists() or file.with_suffix(".pyx").exists() or (file / "__init__.py").exists():
+            return ".".join(parts)
+        parts = parts[:-1]
+    return "__init__"
+
+
 @cache
-def imports_of(path: Path, package: Path = PACKAGE) -> tuple[set[str], set[str]]:
+def imports_of(path: Path) -> tuple[set[str], set[str]]:
     """(modules of the package, top-level names of others) that a source imports, wherever in it."""
-
-    def resolve(dotted: str) -> str:
-        """The module that a dotted path inside the package leads into ("" is the package itself)."""
-        parts = dotted.split(".") if dotted else []
-        while parts:
-            file = package.joinpath(*parts)
-            if file.with_suffix(".py").exists() or file.with_suffix(".pyx").exists() or (file / "__init__.py").exists():
-                return ".".join(parts)
-            parts.pop()
-        return "__init__"
-
     own, others = set(), set()
-    here = path.relative_to(package).parent.parts
+    here = ".".join((PACKAGE.name, *path.relative_to(PACKAGE).parent.parts))
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                head, _, tail = alias.name.partition(".")
-                if head == package.name:
-                    own.add(resolve(tail))
-                else:
-                    others.add(head)
-        elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                base = here[: len(here) - (node.level - 1)]
-            elif node.module and node.module.split(".")[0] == package.name:
-                base = ()
+        if isinstance(node, ast.ImportFrom):
+            stem = resolve_name("." * node.level + (node.module or ""), here)
+            names = [f"{stem}.{alias.name}" for alias in node.names]
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for head, *tail in (name.split(".") for name in names):
+            if head == PACKAGE.name:
+                own.add(leads_into(tail))
             else:
-                others.add((node.module or "").split(".")[0])
-                continue
-            inner = (node.module or "").split(".") if node.level else node.module.split(".")[1:]
-            stem = ".".join([*base, *filter(None, inner)])
-            own.update(resolve(".".join(filter(None, [stem, alias.name]))) for alias in node.names)
+                others.add(head)
     return own, others
 
 

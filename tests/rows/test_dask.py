@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import threading
@@ -115,19 +116,10 @@ def scaled(cluster, client, n):
 
 @pytest.fixture(autouse=True)
 def limit():
-    """What waits for a cluster ends."""
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def late(*_):
-        raise TimeoutError("ten minutes")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(600)
+    """What waits for a cluster ends, with the stacks of all threads."""
+    faulthandler.dump_traceback_later(600, exit=True)
     yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    faulthandler.cancel_dump_traceback_later()
 
 
 # Equal bits ----------------------------------------------------------------------------------------------------------
@@ -203,10 +195,8 @@ def test_products_of_the_gram_matrix():
 
 
 def test_krylov_with_more_rows_than_bands(monkeypatch):
-    import fastkpca.rows.dask as module
-
     rows, arguments = ROUTES["krylov"]
-    monkeypatch.setattr(module, "MOST_BANDS", 2)  # as of 70000 rows
+    monkeypatch.setattr(_dask, "MOST_BANDS", 2)  # as of 70000 rows
     one, two = (fk.kpca(chunked(rows, n), **arguments) for n in (3000, 700))
     assert same(one, two)
     np.testing.assert_allclose(one.eigenvalues, fk.kpca(rows, **arguments).eigenvalues, rtol=1e-12)
@@ -289,9 +279,7 @@ def test_scores_of_new_rows(local):
 
 
 def test_scores_written_as_they_are_made(tmp_path, monkeypatch):
-    import fastkpca.rows.dask as module
-
-    monkeypatch.setattr(module, "SCORES_AT_ONCE", 1 << 18)
+    monkeypatch.setattr(_dask, "SCORES_AT_ONCE", 1 << 18)
     rows, arguments = ROUTES["monomial"]
     out = np.memmap(tmp_path / "scores", dtype=np.float64, mode="w+", shape=(N, 4))
     model = fk.kpca(chunked(rows), out=out, **arguments)
@@ -474,6 +462,8 @@ class Fickle:
 
     def __init__(self, after, change="all"):
         self.after, self.change, self.calls, self.lock = after, change, {}, threading.Lock()
+        blocks = [dask.delayed(self, pure=False)(i) for i in range(5)]
+        self.rows = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
 
     def __call__(self, i):
         with self.lock:
@@ -497,23 +487,20 @@ class Fickle:
 )
 def test_rows_that_change_from_pass_to_pass(after, change, options):
     fickle = Fickle(after, change)
-    blocks = [dask.delayed(fickle, pure=False)(i) for i in range(5)]
-    X = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
     with dask.config.set(scheduler="threads"), pytest.raises(DataChangedError, match=r"rows 3000 to 3999 .*persist"):
-        fk.kpca(X, **({"c": 3} | options))
+        fk.kpca(fickle.rows, **({"c": 3} | options))
     assert fickle.calls[3] > after
 
 
 def test_rows_that_change_before_their_scores_are_computed():
     fickle = Fickle(10**9)
-    X = da.concatenate([da.from_delayed(dask.delayed(fickle, pure=False)(i), (1000, 3), float) for i in range(5)])
     with dask.config.set(scheduler="threads"):
-        model = fk.kpca(X, "polynomial", 3, degree=2, method="features")
+        model = fk.kpca(fickle.rows, "polynomial", 3, degree=2, method="features")
         assert model.score.compute().shape == (5000, 3)
         fickle.after = 0
         with pytest.raises(DataChangedError, match="rows 3000 to 3999"):
             model.score.compute()
-        assert fk.kpca_project(model, X).compute().shape == (5000, 3)  # other rows may be what they are
+        assert fk.kpca_project(model, fickle.rows).compute().shape == (5000, 3)  # other rows may be what they are
 
 
 @pytest.mark.parametrize(

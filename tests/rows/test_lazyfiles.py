@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -55,12 +54,6 @@ def matlab(path, chunks=(1, 100), **arrays):
     return path
 
 
-def zarray(path, array=X):
-    z = zarr.create_array(path, shape=array.shape, chunks=(300, 2), dtype=array.dtype)
-    z[:] = array
-    return path
-
-
 def written(kind, folder):
     """(path, options) of the rows X in a file of this kind."""
     if kind == "parquet":
@@ -77,10 +70,9 @@ def written(kind, folder):
     if kind.startswith("matlab"):
         return matlab(folder / "x.mat", None if "contiguous" in kind else (1, 100), X=X, y=np.arange(5000.0)), {}
     if kind == "zarr":
-        return zarray(folder / "x.zarr"), {}
-    group = zarr.create_group(folder / "group.zarr")
-    inner = group.create_group("inner").create_array("X", shape=X.shape, chunks=(300, 2), dtype=X.dtype)
-    inner[:] = X
+        zarr.create_array(folder / "x.zarr", data=X, chunks=(300, 2))
+        return folder / "x.zarr", {}
+    zarr.create_group(folder / "group.zarr").create_group("inner").create_array("X", data=X, chunks=(300, 2))
     return folder / "group.zarr", {}
 
 
@@ -157,20 +149,12 @@ def test_what_is_no_table(tmp_path):
     refused(tmp_path / "empty", "is a folder, and neither a zarr store nor a folder of Parquet files")
 
 
-def small(write):
-    def made(path):
-        write(path, {"X": X[:20]})
-        return path
-
-    return made
-
-
 DAMAGED = {
     "x.parquet": (parquet, 300),
     "x.h5": (lambda path: hdf5(path, X=X), 300),
     "m.mat": (lambda path: matlab(path, X=X), 300),
-    "x.npz": (small(lambda path, arrays: np.savez_compressed(path, **arrays)), 3000),
-    "x.mat": (small(partial(scipy.io.savemat, do_compression=True)), 100),  # read by another process
+    "x.npz": (lambda path: np.savez_compressed(path, X=X[:20]), 3000),
+    "x.mat": (lambda path: scipy.io.savemat(path, {"X": X[:20]}, do_compression=True), 100),  # by another process
 }
 
 
@@ -178,7 +162,8 @@ DAMAGED = {
 def test_damaged_files(tmp_path, attack, name):
     make, count = DAMAGED[name]
     rng, path = attack.rng(f"damaged {name}"), tmp_path / name
-    whole = make(path).read_bytes()
+    make(path)
+    whole = path.read_bytes()
     for kept in (12, len(whole) // 2, len(whole) - 5):
         path.write_bytes(whole[:kept])
         refused(path, name)
@@ -209,12 +194,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert cli.main([*fit, "-o", model, "--scores", str(scores)]) == 0
     expected = fk.kpca(X, **MODEL)
     np.testing.assert_array_equal(np.load(scores), expected.score)
-    new = str(hdf5(tmp_path / "new.h5", X=X[:500]))
-    assert cli.main(["project", model, new, "-o", str(tmp_path / "z.csv"), "--quiet"]) == 0
-    rows = tables.read(tmp_path / "z.csv").X
-    np.testing.assert_array_equal(rows, fk.kpca_project(fk.load(model), X[:500]))
-    assert sorted(os.listdir(tmp_path)) == ["m.kpca", "new.h5", "s.npy", "x.parquet", "z.csv"]
-    assert capsys.readouterr().err == ""
+    assert sorted(os.listdir(tmp_path)) == ["m.kpca", "s.npy", "x.parquet"] and capsys.readouterr().err == ""
 
 
 @needs_proc

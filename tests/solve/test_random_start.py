@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import intervals
 import numpy as np
 import pytest
 from dense_products import DenseProduct
@@ -69,6 +70,19 @@ def test_the_attack_would_see_a_bound_that_is_too_small():
     assert max(np.mean([missed(x, seed, 0.05, shrink=0.01) for seed in range(30)]) for x in SPECTRA) > 0.3
 
 
+def test_the_bounds_are_those_of_their_formulas():
+    """Chen and Dongarra's tail, and both bounds with the Chebyshev polynomial written out."""
+    block, failure, spare, degree = np.random.default_rng(0).standard_normal((50, 2)), 1e-3, np.array([2.0, 1.0]), 8
+    start = GaussianStart(block, failure)
+    C = np.exp(start._log_constant)
+    tail = (np.e * np.sqrt(2.0) / spare * np.linalg.norm(block, 2) / C) ** spare / np.sqrt(2.0 * np.pi * spare)
+    np.testing.assert_allclose(tail, failure / 2, rtol=1e-6)
+    e = 1.0 - 1.0 / start.eigenvalue_bounds(np.ones(2), degree + 1, 0.0)[0]
+    assert C[0] / np.cosh(degree * np.arccosh((1 + e) / (1 - e))) == pytest.approx(np.sqrt(e / (1 - e)), rel=1e-6)
+    first, gamma = start.eigenvalue_bounds(np.array([1.0, 0.4]), degree + 1, 0.0)
+    assert first - 1.0 == pytest.approx((C[0] / np.cosh(degree * np.arccosh(2.0 / gamma - 1.0))) ** 2, rel=1e-6)
+
+
 def test_bounds_close_in():
     rng = np.random.default_rng(3)
     values = 1.0 - 0.4 * np.arange(400) / 400
@@ -121,6 +135,5 @@ def test_flat_spectrum_that_a_random_block_proves():
     product.gives_norm = False
     matrix = KernelMatrix(product, None, float(np.trace(K)), True)
     found = block_krylov(matrix, SolverTarget(4, 1e-4, failure=1e-6), SolverBudget(30), rng=0)
-    low, high = found.certificate.eigenvalue_bounds.T
-    assert np.all(low <= values[:4] + 1e-13) and np.all(values[:4] <= high + 1e-13) and (high - low).max() <= 1e-4
+    intervals.hold(found.certificate, values, 1e-13, tol=1e-4)
     assert found.certificate.bound_kind == "probabilistic" and 0 < found.certificate.failure_probability <= 1e-6

@@ -1,7 +1,5 @@
 """Intervals of second order: proved inequalities, dense references, planted worst cases, and a share of the attack."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import second_order_cases as cases

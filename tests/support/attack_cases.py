@@ -11,7 +11,6 @@ against mpmath.
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,9 +18,10 @@ import numpy as np
 import scipy.linalg
 from data import rows
 from exact_kernels import LONG, LONG_UNIT, exact_matrix
+from quiet import quiet
 
 import fastkpca as fk
-from fastkpca.errors import CertificateWarning, ComponentsWarning, ScalesWarning
+from fastkpca.errors import CertificateWarning, ComponentsWarning
 from fastkpca.kernels import Kernel
 
 UNIT = 2.0**-53
@@ -189,17 +189,6 @@ def routes(given):
     return found
 
 
-def quiet(function, *arguments, **keywords):
-    """(result, warnings), which must be of kinds that a fit may give."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = function(*arguments, **keywords)
-    others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning | ScalesWarning)]
-    if others:
-        raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
-    return result, caught
-
-
 def check_eigenvalues(model, exact):
     """How far, over the size of Kc, a true eigenvalue lies outside its interval."""
     low, high = model.eigenvalue_bounds.astype(LONG).T
@@ -363,9 +352,7 @@ def cluster(rng, asked, method):
     exact = spectrum(K)
     c, tol = int(rng.integers(1, 12)), 10.0 ** rng.uniform(-9, -3)
     yield method, f"n={len(K)} c={c} tol={tol:.1e}", None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = fk.kpca(K, "precomputed", c, method=method, tol=tol, n_threads=1)
+    model, caught = quiet(fk.kpca, K, "precomputed", c, method=method, tol=tol, n_threads=1)
     true = exact.values[: model.n_components]
     right = model.n_components == c and bool(np.max(np.abs(model.eigenvalues - true)) <= tol * exact.size + exact.error)
     warned = any(issubclass(w.category, CertificateWarning) for w in caught)

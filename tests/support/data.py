@@ -1,7 +1,5 @@
 """Rows to try things on, and what the library sees of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fastkpca.base.checks import Randomness
@@ -38,6 +36,7 @@ ROWS = {
     "constant": _constant_columns,
     "a curve": lambda rng, n, d: np.sin(rng.random((n, 1)) * np.arange(1.0, d + 1)),
     "uneven scales": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 1, d),
+    "wide scales": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-6, 6, d),
     "offset": lambda rng, n, d: rng.standard_normal((n, d)) + 10.0 ** rng.uniform(2, 8),
     "far clusters": lambda rng, n, d: _about(
         rng, n, d, 10.0 ** rng.uniform(2, 6) * rng.standard_normal((int(rng.integers(2, 5)), d)), 1.0
@@ -53,7 +52,9 @@ def rows(rng, kind, n, d):
 
 def unkind_rows(rng, n, d):
     """Rows of one of the kinds about zero."""
-    kinds = [kind for kind in ROWS if kind not in ("uniform", "low-dimensional", "offset", "far clusters")]
+    kinds = [
+        kind for kind in ROWS if kind not in ("uniform", "low-dimensional", "wide scales", "offset", "far clusters")
+    ]
     return np.ascontiguousarray(rows(rng, str(rng.choice(kinds)), n, d))
 
 

@@ -35,13 +35,6 @@ def centered(K):
     return reference.center(np.asarray(K, dtype=np.longdouble)).astype(np.float64)
 
 
-def median_distance(X):
-    sub = X[np.random.default_rng(0).permutation(len(X))[:500]]
-    d = np.sqrt(np.maximum(((sub[:, None] - sub[None]) ** 2).sum(-1), 0))
-    d = d[np.triu_indices(len(sub), 1)]
-    return float(np.median(d)) or float(np.median(d[d > 0]))
-
-
 def entries_of(K, coordinates=None, weights=None):
     """What a solver knows of the entries of K, or of those of weighted rows in its own coordinates."""
     K = np.asarray(K)

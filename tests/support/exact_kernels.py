@@ -1,7 +1,5 @@
 """Kernel matrices in more digits than float64, by formulas that share no code with the package."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Kernels that keep the contract, for tests to break in one way each."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
@@ -45,6 +43,17 @@ class Plain(Kernel):
 
     def entry_error(self, data, dtype):
         return (data.n_features + 8) * float(np.finfo(dtype).eps) + 2.5e-16 * data.radius / self.sigma
+
+
+class Cauchy(Kernel):
+    """1 / (1 + |x - y|^2): nothing but ``block``."""
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+
+    def block(self, X, Y):
+        return 1 / (1 + sum((X[:, None, f] - Y[None, :, f]) ** 2 for f in range(X.shape[1])))
 
 
 class GoodMap(FeatureMap):

@@ -216,7 +216,7 @@ def moments(rng, asked):
     options = {"sigma": float(rng.uniform(0.09, 0.16)), "tol": 10.0 ** rng.uniform(-6, -2), "features": "fourier"}
     c = int(rng.choice([1, 3, 8]))
     yield "moments", f"kind {kind} n={n} c={c} {options}", None
-    options |= {"rng": int(rng.integers(1 << 30)), "failure_probability": asked.failure, "memory_limit": "500MB"}
+    options |= {"rng": int(rng.integers(1 << 30)), "failure_probability": asked.failure, "memory_limit": "1GB"}
     with _no_certain_proof():
         model = fk.kpca(X, "gaussian", c, **options)
     true = dense_top(X / options["sigma"], c)

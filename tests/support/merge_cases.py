@@ -16,6 +16,7 @@ import mpmath
 import numpy as np
 from data import rows, weights_of
 from exact_kernels import LONG, Multiple, exact_values
+from quiet import silent
 
 import fastkpca as fk
 
@@ -232,7 +233,7 @@ def tried(given, label, way, *args):
     """
     yield label, given.name, None
     try:
-        model = cases.quiet(way, *args)[0]
+        model = silent(way, *args)
     except ValueError as error:
         yield label, given.name, f"{type(error).__name__}: {error}"
     else:

@@ -3,8 +3,6 @@
 Each ``check_...`` takes a generator and raises AssertionError where a promise is broken.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 from kernels_contrib.cca import kernel_cca

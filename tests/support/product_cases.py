@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from data import ROWS
 from exact_kernels import LONG, exact_values
 from range_cases import part, range_case
 
@@ -34,27 +35,18 @@ def kernel(rng: np.random.Generator, size: float) -> fk.kernels.Kernel:
     return one + other if how == "sum" else one * other
 
 
-def _clusters(rng, n, d, count, width):
-    return rng.random((count, d))[rng.integers(0, count, n)] + width * rng.standard_normal((n, d))
-
-
 def _directions(rng, n, d):
     X = rng.standard_normal((n, d))
     return X / np.linalg.norm(X, axis=1)[:, None]
 
 
-LAYOUTS = {
-    "normal": lambda rng, n, d: rng.standard_normal((n, d)),
-    "equal": lambda rng, n, d: np.repeat(rng.standard_normal((1, d)), n, axis=0),
+OF_SIZE_ONE = ("normal", "all equal", "uniform", "clustered", "collinear", "duplicates", "outliers", "low-dimensional")
+LAYOUTS = {kind: ROWS[kind] for kind in OF_SIZE_ONE} | {
     "far from zero": lambda rng, n, d: rng.standard_normal((n, d)) + rng.choice([1.0, 1e3, 1e4]),
     "some tiny": lambda rng, n, d: (
         rng.standard_normal((n, d)) * np.where(rng.random((n, 1)) < 0.5, 10 ** -rng.uniform(1, 200), 1.0)
     ),
-    "uniform": lambda rng, n, d: rng.random((n, d)),
-    "clustered": lambda rng, n, d: _clusters(rng, n, d, 20, 0.01),
-    "collinear": lambda rng, n, d: rng.random((n, 1)) * np.ones(d) + 1e-9 * rng.standard_normal((n, d)),
-    "duplicates": lambda rng, n, d: rng.random((n // 10 + 1, d))[rng.integers(0, n // 10 + 1, n)],
-    "outliers": lambda rng, n, d: rng.random((n, d)) + 1e5 * rng.standard_normal((n, d)) * (np.arange(n) < 3)[:, None],
+    "nearly collinear": lambda rng, n, d: rng.random((n, 1)) * np.ones(d) + 1e-9 * rng.standard_normal((n, d)),
     "rim": _directions,
     "parallel": lambda rng, n, d: np.repeat(_directions(rng, 1, d), n, axis=0),
     "opposite": lambda rng, n, d: _directions(rng, 1, d) * rng.choice([-1.0, 1.0], (n, 1)),

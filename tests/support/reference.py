@@ -1,7 +1,5 @@
 """References that share no code with the package: kernel matrices by scipy's distances, eigenvalues by dense LAPACK."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import cdist

@@ -5,8 +5,6 @@ meanwhile, those of the rows before or after the change, or there is an error th
 never no answer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import itertools
@@ -14,7 +12,6 @@ import os
 import tempfile
 import threading
 import time
-import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -26,10 +23,11 @@ import pyarrow.dataset
 import pyarrow.parquet
 import scipy.sparse as sp
 import zarr
+from quiet import silent
 
 import fastkpca as fk
 from fastkpca.base import parallel
-from fastkpca.errors import CertificateWarning, ComponentsWarning, DataChangedError
+from fastkpca.errors import DataChangedError
 from fastkpca.methods import as_rows
 from fastkpca.rows import foreign, sources
 
@@ -238,22 +236,27 @@ class Store:
         X, path = self.X, self.path
         new = self.after(row)
         kind = self.kind.split()[0]
-        if kind in ("npy", "strided"):
-            if change == "value":
-                with open(path, "r+b") as file:
-                    file.seek(self._start + row * self._step)
-                    file.write(new[row, :1].tobytes())
-            elif change == "truncate":
-                os.truncate(path, int(os.path.getsize(path) * self.rng.random()))
-            elif change == "grow":
-                with open(path, "ab") as file:
-                    file.write(bytes(5000))
-            elif change == "delete":
-                os.unlink(path)
+        if change == "delete":
+            os.unlink(path)
+        elif change == "truncate":
+            os.truncate(path, int(os.path.getsize(path) * self.rng.random()))
+        elif change in ("replace", "rewrite"):
+            other = path.with_suffix(".other")
+            if kind == "parquet":
+                self._write(other, new)
             else:
-                other = path.with_suffix(".other")
                 other.write_bytes(bytes(os.path.getsize(path)))
+            if change == "replace":
                 os.replace(other, path)
+            else:  # in place, as an open file would see it
+                path.write_bytes(other.read_bytes())
+        elif kind in ("npy", "strided") and change == "value":
+            with open(path, "r+b") as file:
+                file.seek(self._start + row * self._step)
+                file.write(new[row, :1].tobytes())
+        elif kind in ("npy", "strided"):
+            with open(path, "ab") as file:
+                file.write(bytes(5000))
         elif kind in ("h5py", "zarr"):
             if change == "value":
                 self._data[row, 0] = new[row, 0]
@@ -263,20 +266,6 @@ class Store:
             else:
                 n = int(len(X) * self.rng.random()) if change == "shrink" else len(X) + int(self.rng.integers(1, 500))
                 self._data.resize((n, X.shape[1]))
-        elif kind == "parquet":
-            if change == "delete":
-                os.unlink(path)
-            elif change == "truncate":
-                os.truncate(path, int(os.path.getsize(path) * self.rng.random()))
-            else:
-                other = path.with_suffix(".other")
-                self._write(other, new)
-                if change == "rewrite":  # in place, as an open file would see it
-                    with open(path, "r+b") as file:
-                        file.truncate(0)
-                        file.write(other.read_bytes())
-                else:
-                    os.replace(other, path)
         elif change == "value":
             self._held = new
         elif change == "shrink":
@@ -332,12 +321,9 @@ def small_pages(rng):
     return stack
 
 
-def quiet(X, route, c, **more):
+def fitted(X, route, c, **more):
     kernel, parameters, options = route
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CertificateWarning)
-        warnings.simplefilter("ignore", ComponentsWarning)
-        return fk.kpca(X, kernel, c, **parameters, **options, **more)
+    return silent(fk.kpca, X, kernel, c, **parameters, **options, **more)
 
 
 def bits(model, out=None):
@@ -377,14 +363,14 @@ def case(rng, folder, largest):
     text = f"{kind} {X.dtype.str} n={n} d={d} {route[0]} {route[2]} threads={threads} {what}"
     begun = time.perf_counter()
     try:
-        expected = quiet(np.ascontiguousarray(X), route, c, n_threads=1)
+        expected = fitted(np.ascontiguousarray(X), route, c, n_threads=1)
         usual = time.perf_counter() - begun
     except ValueError as error:  # equal rows, and the like
         refused = str(error)
         with small_pages(rng):
             store = Store(rng, kind, X, folder)
             try:
-                quiet(store.given, route, c, n_threads=threads)
+                fitted(store.given, route, c, n_threads=threads)
             except ValueError as found:
                 assert str(found) == refused, f"{text}: {found!r}, of the array {refused!r}"
                 return "refused alike", text
@@ -408,7 +394,7 @@ def _plain(rng, store, expected, route, c, threads, text, folder):
     out = None
     if target != "none":
         out = out_of(rng, target, expected.score.shape, expected.score.dtype, folder)
-    found = quiet(store.given, route, c, n_threads=threads, out=out)
+    found = fitted(store.given, route, c, n_threads=threads, out=out)
     if bool(found.info.get("residual_rows")) != bool(expected.info.get("residual_rows")):
         # rows that come in order have intervals of first order alone
         rows = as_rows(store.given)
@@ -433,7 +419,7 @@ def _bad_value(rng, X, kind, route, c, threads, text, folder):
     word = "NaN" if np.isnan(X[row, column]) else "infinity"
     store = Store(rng, kind, X, folder)
     try:
-        quiet(store.given, route, c, n_threads=threads)
+        fitted(store.given, route, c, n_threads=threads)
     except ValueError as error:
         place = f"X contains {word} (first at row {row}, column {column})"
         assert place in str(error), f"{text}: {error!r}, not {place!r}"
@@ -478,7 +464,7 @@ def _changing(rng, store, expected, route, c, threads, text, usual):
         store.on_block = lambda number: happen() if number == at else None
     try:
         with _before_reads(happen, at) if when == "read" else contextlib.nullcontext():
-            found = quiet(store.given, route, c, n_threads=threads, **more)
+            found = fitted(store.given, route, c, n_threads=threads, **more)
     except RIGHT_ERRORS as error:
         assert done.is_set(), f"{text}: {error!r} before anything changed"
         return f"error {type(error).__name__}", text
@@ -500,7 +486,7 @@ def _changing(rng, store, expected, route, c, threads, text, usual):
         return "rows before", text
     rows = store.now()
     with contextlib.suppress(ValueError):
-        changed = None if rows is None else bits(quiet(np.ascontiguousarray(rows), route, c, n_threads=1))
+        changed = None if rows is None else bits(fitted(np.ascontiguousarray(rows), route, c, n_threads=1))
         assert own == changed, f"{text}: neither the rows before nor those after"
         return "rows after", text
     raise AssertionError(f"{text}: an answer from rows that have none")
@@ -509,7 +495,7 @@ def _changing(rng, store, expected, route, c, threads, text, usual):
 def _same_error(rows, route, c, error, text):
     """The rows after the change are refused in the same words."""
     try:
-        quiet(rows, route, c, n_threads=1)
+        fitted(rows, route, c, n_threads=1)
     except ValueError as found:
         # a stream of one row has no columns to lie along
         same = str(found).partition(" (if")[0] == str(error).partition(" (if")[0]

@@ -13,12 +13,13 @@ A value lies outside where it does so by more than the reference can err by (REF
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import factorial
 from typing import Any
 
 import numpy as np
-from data import weights_of
+from data import rows, weights_of
 from exact_kernels import LONG, exact_matrix
 
 import fastkpca as fk
@@ -27,12 +28,10 @@ from fastkpca.maps.monomial import PolynomialMap, TaylorMap, exponents
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.model.sample_projector import SampleProjector
 
+Values = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""k(X, Y) in long double."""
+KINDS = ("normal", "normal", "clustered", "duplicates", "outliers", "uniform")
 REFERENCE = 64.0 * float(np.finfo(LONG).eps)
-
-
-def kernel_values(name: str, parameters: dict[str, Any], X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """k(X, Y) in long double."""
-    return exact_matrix(name, parameters, X, Y)[0]
 
 
 def solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -51,7 +50,7 @@ def solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return B
 
 
-def long_features(feature_map: Any, name: str, parameters: dict[str, Any], X: np.ndarray) -> np.ndarray:
+def long_features(feature_map: Any, values: Values, X: np.ndarray) -> np.ndarray:
     """phi of shifted rows, as the map defines it."""
     if isinstance(feature_map, TaylorMap):
         own = (X - feature_map._center.astype(LONG)) / LONG(feature_map.sigma)
@@ -68,7 +67,7 @@ def long_features(feature_map: Any, name: str, parameters: dict[str, Any], X: np
         return np.sqrt(square) * _powers(X * np.sqrt(LONG(feature_map.scale)), alpha)
     if isinstance(feature_map, PivotMap):
         L = feature_map.factor.astype(LONG)
-        B = kernel_values(name, parameters, feature_map.pivots, X)
+        B = values(feature_map.pivots, X)
         for i in range(len(L)):
             B[i] = (B[i] - L[i, :i] @ B[:i]) / L[i, i]
         return B.T
@@ -107,27 +106,19 @@ def _powers(X: np.ndarray, alpha: np.ndarray) -> np.ndarray:
 
 
 def exact_spe(
-    model: fk.KPCAModel,
-    name: str,
-    parameters: dict[str, Any],
-    X: np.ndarray,
-    new: np.ndarray,
-    weights: np.ndarray | None = None,
+    model: fk.KPCAModel, values: Values, X: np.ndarray, new: np.ndarray, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """SPE of new rows about the model's own components, and what this reference can err by; ``weights``: of X."""
     shares = np.ones(len(X), dtype=LONG) if weights is None else np.asarray(weights).astype(LONG)
     shares /= shares.sum()
-    if name == "linear":  # SPE does not depend on where zero is, but the size of what cancels does
-        X, new = (np.asarray(A, dtype=LONG) - model.shift.astype(LONG) for A in (X, new))
-        model = replace(model, shift=np.zeros_like(model.shift))
-    K, k = kernel_values(name, parameters, X, X), kernel_values(name, parameters, new, X)
-    own = np.array([kernel_values(name, parameters, y[None], y[None])[0, 0] for y in new])
-    means = K @ shares
-    centred = own - 2 * k @ shares + means @ shares
+    K, k = values(X, X), values(new, X)
+    own = np.array([values(y[None], y[None])[0, 0] for y in new])
+    means = K @ shares * model.center
+    centred = own - 2 * k @ shares * model.center + means @ shares
     size = np.abs(own) + 2 * np.abs(k).max(axis=1) + np.abs(K).max()
     if isinstance(model.projector, SampleProjector):
         coeff = model.projector.coeff.astype(LONG)
-        coeff -= np.outer(shares, coeff.sum(axis=0))
+        coeff -= np.outer(shares, coeff.sum(axis=0)) * model.center
         z, G = (k - means) @ coeff, coeff.T @ K @ coeff
         inside = (z * solve(G, z.T.copy()).T).sum(axis=1)
         weight = np.abs(coeff).sum(axis=0)
@@ -135,7 +126,7 @@ def exact_spe(
         size = size + (2 * np.abs(z) @ weight + (np.abs(z) @ weight) ** 2) * size.max()
     else:
         Phi, own_new = (
-            long_features(model.projector.map, name, parameters, np.asarray(A, dtype=LONG) - model.shift.astype(LONG))
+            long_features(model.projector.map, values, np.asarray(A, dtype=LONG) - model.shift.astype(LONG))
             for A in (X, new)
         )
         axes = model.projector.axes.astype(LONG)
@@ -152,24 +143,23 @@ def exact_spe(
     return centred - inside, REFERENCE * len(X) * size
 
 
+def check_interval(exact: np.ndarray, error: np.ndarray, interval: np.ndarray) -> Iterator[tuple[str, float]]:
+    low, high = interval.astype(LONG).T
+    yield "rows inside", float((np.maximum(low - exact, exact - high) > error).sum())
+    yield "ends in order", float(np.isnan(interval).any() or (interval[:, 0] > interval[:, 1]).any())
+
+
 def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any], np.ndarray, np.ndarray, int]:
     """(kernel, parameters, options of the route, training rows, new rows, components)."""
     names = ["gaussian", "gaussian", "gaussian", "gaussian", "laplacian", "linear", "polynomial", "polynomial", "tanh"]
     name = str(rng.choice(names))
     d = int(rng.integers(1, 5))
     N = int(rng.integers(20, 61))
-    X = rng.standard_normal((N, d)) * np.linspace(1.0, rng.choice([1.0, 0.3, 0.01]), d)
-    kind = str(rng.choice(["plain", "plain", "clusters", "far clusters", "duplicates", "outlier", "uniform"]))
-    if kind in ("clusters", "far clusters"):
-        X[: N // 3] += 10.0 if kind == "clusters" else 1e6 * float(name in ("gaussian", "laplacian", "linear"))
-    elif kind == "duplicates":
-        X = X[rng.integers(0, N // 4, N)]
-    elif kind == "outlier":
-        X[0] *= 100.0
-    elif kind == "uniform":
-        X = rng.uniform(-1.0, 1.0, X.shape)
-    offset = float(rng.choice([0.0, 0.0, 1.0, 100.0] + [1e8] * (name in ("gaussian", "laplacian", "linear"))))
-    far = 1e6 if name in ("gaussian", "laplacian", "linear") else 100.0
+    moves = name in ("gaussian", "laplacian", "linear")
+    kind = str(rng.choice([*KINDS, "far clusters" if moves else "clustered"]))
+    X = rows(rng, kind, N, d) * np.linspace(1.0, rng.choice([1.0, 0.3, 0.01]), d)
+    offset = float(rng.choice([0.0, 0.0, 1.0, 100.0] + [1e8] * moves))
+    far = 1e6 if moves else 100.0
     new = np.vstack(
         [
             rng.standard_normal((8, d)),
@@ -234,13 +224,12 @@ def spe(rng, asked, *, weighted=False):
     except (ValueError, fk.errors.NotConvergedError, MemoryError) as error:
         yield route, text, str(error)
         return
-    exact, error = exact_spe(model, name, parameters, X, new, weights)
-    low, high = interval.astype(LONG).T
-    outside = np.maximum(low - exact, exact - high)
-    found = [
-        ("rows inside", float((outside > error).sum())),
-        ("ends in order", float(np.isnan(interval).any() or (interval[:, 0] > interval[:, 1]).any())),
-    ]
+    seen, old, others = model, X, new
+    if name == "linear":  # SPE does not depend on where zero is, but the size of what cancels does
+        old, others = (np.asarray(A, dtype=LONG) - model.shift.astype(LONG) for A in (X, new))
+        seen = replace(model, shift=np.zeros_like(model.shift))
+    exact = exact_spe(seen, lambda A, B: exact_matrix(name, parameters, A, B)[0], old, others, weights)
+    found = [*check_interval(*exact, interval)]
     if weighted:
         for what, again in (
             ("pickled", pickle.loads(pickle.dumps(model))),

@@ -21,12 +21,12 @@ import scipy.linalg
 
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.methods import as_rows, check_count, check_weights
+from fastkpca.methods import as_rows, check_count
 
 from .methods import stored
 from .methods.base import FittedMethod, Projection
 from .methods.functions import KernelFunction, function
-from .methods.options import FitOptions, regularization_strength
+from .methods.options import FitOptions, regularization_strength, row_weights
 from .methods.permutation import interval_of
 from .methods.products import DRAFT_ROWS, Products
 from .methods.views import over_permutations, two_views
@@ -172,12 +172,12 @@ def kernel_cca(
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
     views = two_views(X, Y, kernel_y, options, "kernel_cca")
     n, sizes = views[0].n_samples, [view.features.shape[1] for view in views]
-    weights = check_weights(sample_weight, n)
-    if weights is not None and permutations:
+    weights = row_weights(sample_weight, n)
+    if sample_weight is not None and permutations:
         raise ValueError("permutations of weighted rows are not exchangeable; leave out sample_weight or permutations")
     if c > min(sizes):
         raise ValueError(f"c is {c}; views of {sizes[0]} and {sizes[1]} features have at most {min(sizes)} pairs")
-    share = np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
+    share = weights / weights.sum()
     mean, second = _moments(views, share)
     x, y = (
         _whitened(view, mean[part], second[part, part], strength, name)
@@ -190,7 +190,7 @@ def kernel_cca(
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
         A, B = (side.solve((np.asarray(side.view.features) - side.mean).T).T for side in (x, y))
-        values, same = over_permutations(lambda p: _largest(A.T @ B[p]) / n, n, permutations, rng)
+        values, same = over_permutations(lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng)
         error = np.full(len(values), missed / 2 + 64 * EPS * len(second) / strength)
         null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, error, same))
     return CCAModel(
@@ -232,13 +232,6 @@ def _whitened(view: Products, mean: np.ndarray, covariance: np.ndarray, strength
         raise ValueError(f"{name} does not vary in the space of its kernel; kernel_cca needs views that do")
     penalised = covariance + strength * variance * np.eye(len(covariance))
     return _Whitened(view, mean, scipy.linalg.cholesky(penalised, lower=True), strength * variance)
-
-
-def _largest(C: np.ndarray) -> float:
-    """The largest singular value: one eigenvalue of the smaller square, at a tenth of what all of them cost."""
-    square = C @ C.T if C.shape[0] < C.shape[1] else C.T @ C
-    last = len(square) - 1
-    return float(np.sqrt(scipy.linalg.eigh(square, eigvals_only=True, subset_by_index=[last, last])[0]))
 
 
 def _moments(views: list[Products], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,13 +16,13 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
-from fastkpca.methods import Randomness, check_count, check_weights
+from fastkpca.methods import Randomness, check_count
 
 from .methods import stored
 from .methods.base import KernelMethod
 from .methods.functions import KernelFunction, function
-from .methods.options import FitOptions
-from .methods.partition import ENOUGH, Product, certificate, filled, frame, indicators, partition
+from .methods.options import FitOptions, row_weights
+from .methods.partition import Product, certificate, filled, frame, indicators, partition
 from .methods.permutation import LEAST_ROWS
 from .methods.products import (
     DRAFT_ROWS,
@@ -51,12 +51,6 @@ def group_count(k: Any, n_samples: int) -> int:
     if not k < n_samples:
         raise ValueError(f"k is {k}; {n_samples} rows have 1 to {n_samples - 1} groups")
     return k
-
-
-def row_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Weights of the rows (N,), float64; ones where there are none."""
-    weights = check_weights(sample_weight, n_samples)
-    return np.ones(n_samples) if weights is None else np.asarray(weights, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -403,7 +397,7 @@ class _Groups:
 
 
 def _lloyd(products: Products, Phi: Any, weights: np.ndarray, labels: np.ndarray, space: _Space, most: int) -> _Groups:
-    """Lloyd's algorithm in the whole space from these labels, while a step gains more than a little."""
+    """Lloyd's algorithm in the whole space from these labels, while a step gains more than the cost's error."""
     k, found = int(labels.max()) + 1, None
     lengths = np.einsum("ij,ij->i", space.points, space.points)
     for iteration in range(most):
@@ -419,7 +413,7 @@ def _lloyd(products: Products, Phi: Any, weights: np.ndarray, labels: np.ndarray
             break
         gained = np.inf if found is None else between - found.between
         found = _Groups(labels, sizes, between, columns, mean + squares / 2.0, iteration + 1)
-        if not gained > ENOUGH * max(space.total[0] - between, space.error) or iteration == most - 1:
+        if not gained > space.error or iteration == most - 1:
             break
         G = squares - 2.0 * (G - mean)
         after = np.argmin(G, axis=1)

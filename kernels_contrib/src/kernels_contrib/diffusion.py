@@ -34,10 +34,11 @@ from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
 from fastkpca.methods import Randomness, as_float, check_count
 
-from .clustering import Grouping, group_count, row_weights
+from .clustering import Grouping, group_count
 from .methods import stored
 from .methods.base import KernelMethod, Projection
 from .methods.functions import ComponentFunction, function
+from .methods.options import row_weights
 from .methods.partition import certificate, frame, means, nearest, partition
 from .methods.products import entry_error, quick_gram, training_rows
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
-from fastkpca.methods import check_count, check_flag, check_weights
+from fastkpca.methods import check_count, check_flag
 
 from .limits import HELD
-from .methods.options import FitOptions
+from .methods.options import FitOptions, row_weights
 from .methods.permutation import PermutationTest, test_of
 from .methods.views import over_permutations, two_views
 
@@ -96,10 +96,10 @@ def hsic_test(
     x, y = two_views(X, Y, kernel_y, options, "hsic_test")
     A, B = np.asarray(x.features), np.asarray(y.features)
     n, missed_y = len(A), y.features.residual_trace
-    weights = check_weights(sample_weight, n)
-    if weights is not None and unbiased:
+    weights = row_weights(sample_weight, n)
+    if sample_weight is not None and unbiased:
         raise ValueError("the unbiased HSIC is that of equal weights; leave out sample_weight, or take unbiased=False")
-    share = np.full(n, 1.0 / n) if weights is None else weights / np.sum(weights)
+    share = weights / weights.sum()
     A = A - share @ A
     B = B - B.mean(axis=0)
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)

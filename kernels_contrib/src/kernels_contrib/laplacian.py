@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import Decimal, localcontext
 
 import numpy as np
 import scipy  # scipy.spatial is loaded where it is used first
@@ -16,7 +15,6 @@ from fastkpca.kernels.parameters import positive_number
 from .kernels._radial import Profile, distances
 from .kernels.line import line_offers
 from .kernels.parameters import OfDistance, evenly
-from .kernels.profiles import scale_of
 
 __all__ = ["Laplacian"]
 
@@ -57,15 +55,9 @@ class Laplacian(OfDistance):
             )
         return float(np.median(distances) or np.median(distances[distances > 0.0]))
 
-    def _scale(self) -> tuple[float, float]:
-        with localcontext() as context:
-            context.prec = 50
-            return scale_of(1 / Decimal(self._length))
-
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        profile = Profile(self._scale())
         values = distances(X, Y, city_block=True)  # float64 whatever the tiles are
-        profile.apply(values)
+        Profile(1.0 / self._length).apply(values)
         return values.astype(X.dtype, copy=False)
 
     def gradient_sums(
@@ -83,13 +75,13 @@ class Laplacian(OfDistance):
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         # in more dimensions a product of such kernels, one for each coordinate, whose sums do not come apart
-        return line_offers(0, self._scale()[0], data_x, data_y, tol)
+        return line_offers(0, 1.0 / self._length, data_x, data_y, tol)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        # A sum of d rounded differences and a product give t = |x - y|_1 / length_scale a relative error of at most
-        # (d + 1) u, and t exp(-t) <= 1/e bounds the effect; two ulp for exp itself, one rounding to the tile type.
+        # A sum of d rounded differences, and a product with 1 / length_scale, give t a relative error of at most
+        # (d + 2) u, and t exp(-t) <= 1/e bounds the effect; two ulp for exp itself, one rounding to the tile type.
         # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
         # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.
         u = UNIT
         moved = 2 * u * math.sqrt(data.n_features) * data.radius / self._length
-        return min(1.0, 1.01 * (data.n_features + 1) * u / math.e + 4 * u + 2.0 * unit_roundoff(dtype) + moved)
+        return min(1.0, 1.01 * (data.n_features + 2) * u / math.e + 4 * u + 2.0 * unit_roundoff(dtype) + moved)

@@ -1,7 +1,5 @@
 """What kernels and methods alike keep to."""
 
-__all__ = ["FARTHEST", "HELD"]
-
 FARTHEST = 1e100
 """Of numbers whose powers leave float64: rows farther out, in units of the length, have exact products only."""
 HELD = 512 << 20

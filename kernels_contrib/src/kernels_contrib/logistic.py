@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from fastkpca.errors import warn_caller
-from fastkpca.methods import check_count, check_weights
+from fastkpca.methods import check_count
 
 from .errors import AccuracyWarning
 from .methods import stored
@@ -22,7 +22,7 @@ from .methods.base import Classifier, KernelMethod, predict
 from .methods.functions import KernelFunction, function
 from .methods.labels import class_codes
 from .methods.logit import Logit, check_scale, fit_logit, lift_through
-from .methods.options import FitOptions, accuracy, regularization_strength
+from .methods.options import FitOptions, accuracy, regularization_strength, row_weights
 from .methods.products import Products, need_semidefinite, products_for, training_rows
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
@@ -158,10 +158,7 @@ def kernel_logistic(
 
 def _weights(sample_weight: Any, classes: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """One for each row; ValueError where all rows of a class have none."""
-    given = check_weights(sample_weight, len(codes), fit=False)
-    if given is None:
-        return np.ones(len(codes))
-    weights = np.asarray(given, dtype=np.float64)
+    weights = row_weights(sample_weight, len(codes), fit=False)
     of_classes = np.bincount(codes, weights)
     if not of_classes.all():
         empty = classes.tolist()[int(np.argmin(of_classes))]

@@ -29,8 +29,6 @@ from .cca import kernel_cca
 from .pls import kernel_pls
 from .ridge import kernel_ridge
 
-__all__ = ["KernelCCA", "KernelPLSRegression", "KernelRidge", "MedianWidth", "Predictor", "Projector"]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MedianWidth(KernelEstimator):
@@ -39,36 +37,23 @@ class MedianWidth(KernelEstimator):
     The fields of an estimator are its parameters: ``dataclass`` writes the ``__init__`` that scikit-learn reads.
     """
 
-    _constraints: ClassVar[dict[str, list[Any]]] = {
+    _constraints: ClassVar[dict[str, list[Any]]] = KernelEstimator._parameter_constraints | {
         "C": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "degree": [Interval(Real, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})],
-        "kernel": [str, callable, HasMethods("block")],
-        "kernel_params": [dict],
         "kernel_y": [str, callable, HasMethods("block")],
         "max_features": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions({"auto", "features", "gram"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral],
         "penalty": [StrOptions({"coefficients", "norm"})],
-        "random_state": ["random_state"],
         "regularization": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
     """What the parameters of these estimators may be; also None where that is the default."""
 
-    kernel: Any = "rbf"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
     max_features: int | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -10,7 +10,7 @@ TERMS: int
 class Profile:
     def __init__(
         self,
-        scale: tuple[float, ...],
+        scale: float,
         linear: float = 0.0,
         square: float = 0.0,
         *,

@@ -15,9 +15,6 @@ cdef extern from "radial.h" nogil:
 
     ctypedef struct kc_profile:
         double c
-        double c_high
-        double c_low
-        double c_rest
         double linear
         double square
         double largest
@@ -41,20 +38,14 @@ FARTHEST = 1e150
 
 
 cdef class Profile:
-    """A radial kernel as a function of t = scale * r, scale an exact sum of three doubles: by its table, or
-    (1 + linear t + square t^2) exp(-t)."""
+    """A radial kernel as a function of t = scale * r: by its table, or (1 + linear t + square t^2) exp(-t)."""
 
     cdef kc_profile p
     cdef double[:, ::1] table
 
-    def __init__(self, tuple scale, double linear=0.0, double square=0.0, *, double largest=1000.0, table=None,
+    def __init__(self, double scale, double linear=0.0, double square=0.0, *, double largest=1000.0, table=None,
                  double lowest=0.0, object pieces_an_octave=4):
-        cdef double high, rest
-        self.p.linear, self.p.square = linear, square
-        self.p.c, rest = scale
-        # 26 bits of c, so that products with the upper 26 bits of r are exact
-        high = float(np.int64(int(np.float64(self.p.c).view(np.int64)) & ~((1 << 27) - 1)).view(np.float64))
-        self.p.c_high, self.p.c_low, self.p.c_rest = high, self.p.c - high, rest
+        self.p.c, self.p.linear, self.p.square = scale, linear, square
         self.p.largest, self.p.lowest = largest, lowest
         self.p.table = NULL
         if table is not None:

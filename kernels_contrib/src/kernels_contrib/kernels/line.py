@@ -18,8 +18,6 @@ from fastkpca.methods import Rows
 
 from . import _sorted
 
-__all__ = ["LineSummation", "half_integer_coefficients", "line_offers"]
-
 WIDTH = 0.5
 """Of a window of points with one anchor, in length scales: exp(WIDTH) is what its terms may grow by."""
 

@@ -18,8 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Mixture", "gamma_mixture"]
-
 
 class Mixture(NamedTuple):
     """sum_i weights_i exp(-r^2 / (2 widths_i)), widths (squared lengths) from large to small.

@@ -9,8 +9,6 @@ import numpy as np
 from fastkpca.kernels import Gaussian, Kernel, Summary
 from fastkpca.kernels.parameters import length, resolved
 
-__all__ = ["Correlation", "OfDistance", "by_median", "evenly"]
-
 
 def evenly(sample: np.ndarray, most: int = 1000) -> np.ndarray:
     """At most so many rows of a sample, spread evenly: it is random, but in the order of the rows."""

@@ -8,7 +8,6 @@ t ~ nu), where it is a polynomial of degree 13 to rounding.
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
@@ -16,8 +15,6 @@ from numpy.polynomial import chebyshev
 from scipy.special import gamma, kve
 
 from ._radial import TERMS, Profile
-
-__all__ = ["LARGEST_ORDER", "LEAST_ORDER", "matern_profile", "scale_of", "square_root_scale"]
 
 LEAST_ORDER = 0.05
 """Below it k rises from 0 to 1 within distances whose squares underflow."""
@@ -40,19 +37,6 @@ def _interpolation() -> tuple[np.ndarray, np.ndarray]:
 
 
 _TO_CHEBYSHEV, _TO_POWERS = _interpolation()
-
-
-def scale_of(value: Decimal) -> tuple[float, float]:
-    """A number as an unevaluated sum of two doubles."""
-    high = float(value)
-    return high, float(value - Decimal(high))
-
-
-def square_root_scale(twice_order: float, length_scale: float) -> tuple[float, float]:
-    """sqrt(twice_order) / length_scale, to 32 digits."""
-    with localcontext() as context:
-        context.prec = 50
-        return scale_of(Decimal(twice_order).sqrt() / Decimal(length_scale))
 
 
 def _smooth_part(nu: float, t: np.ndarray) -> np.ndarray:
@@ -86,6 +70,6 @@ def _table(nu: float) -> dict:
 
 def matern_profile(nu: float, length_scale: float) -> Profile:
     """k at a distance, for nu from LEAST_ORDER to LARGEST_ORDER."""
-    scale = square_root_scale(2.0 * nu, length_scale)
+    scale = math.sqrt(2.0 * nu) / length_scale
     closed = {0.5: (0.0, 0.0), 1.5: (1.0, 0.0), 2.5: (1.0, 1.0 / 3.0)}.get(nu)
     return Profile(scale, **_table(nu)) if closed is None else Profile(scale, *closed)

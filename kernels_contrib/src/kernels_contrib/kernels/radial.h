@@ -9,9 +9,9 @@
 /* Coefficients of one piece of the table of a general order: a polynomial of degree 13. */
 #define KC_TERMS 14
 
-/* k as a function of t = c r; c = c_high + c_low + c_rest, the first two exact halves of a double. */
+/* k as a function of t = c r. */
 typedef struct {
-    double c, c_high, c_low, c_rest;
+    double c;
     double linear, square;      /* without a table k is (1 + linear t + square t^2) exp(-t) */
     double largest;             /* t beyond it is 0 */
     const double *table;        /* KC_TERMS numbers a piece, 2^(52 - shift) pieces an octave, from `lowest` on */

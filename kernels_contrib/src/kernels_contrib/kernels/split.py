@@ -37,8 +37,6 @@ from ..limits import HELD
 from .mixture import Mixture
 from .parameters import evenly
 
-__all__ = ["SplitSummation", "split_offers"]
-
 ORDERS = (4, 6, 8, 10, 12, 14)
 """Nodes of a box on each axis that a plan may choose."""
 SAMPLE = 256

@@ -31,17 +31,13 @@ from ..methods.base import Projection, project
 from ..methods.functions import new_rows, within_range
 from ..methods.options import accuracy, regularization_strength
 from ..methods.products import DRAFT_ROWS, need_semidefinite
-from .contrast import Setting, some_numbers
+from .contrast import FEW, Setting, some_numbers
 from .descent import Curvature, descend, random_rotation, turn_pairs
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
 
 kica_project = project
 
-SEARCH_ROWS = 2000
-"""Rows that decide where a descent starts."""
-SAME = 2e-3
-"""Relative difference of contrasts that are the same minimum."""
 LARGEST = float(np.finfo(np.float64).max * np.sqrt(EPS))
 """Number in X, and its inverse the smallest that a column's largest may be: quotients of both are within float64."""
 LEAST_REGULARIZATION = 1e-8
@@ -164,7 +160,7 @@ def kica(
     n_starts = (8 if c > 2 else 1) if n_starts is None else check_count(n_starts, "n_starts")
     max_iter = check_count(max_iter, "max_iter")
     given = fastkpca.get_kernel(kernel, **kernel_parameters)
-    rough = _setting(contrast, given, SEARCH_ROWS // 2, regularization, tol, n_threads)
+    rough = _setting(contrast, given, FEW // 2, regularization, tol, n_threads)
     fine = _setting(contrast, given, n, regularization, tol, n_threads)
     generator = check_rng(rng)
     with parallel.blas_threads():
@@ -189,7 +185,7 @@ def _best_start(
     The parameters are those for few rows, where none are given: they see as far, in a third of the features.
     """
     n, c = Z.shape
-    few = Z if n <= SEARCH_ROWS else Z[np.sort(generator.choice(n, SEARCH_ROWS, replace=False))]
+    few = Z if n <= FEW else Z[np.sort(generator.choice(n, FEW, replace=False))]
     # one map for any rotation: made from the whitened components as they are, and after random rotations
     turned = [few] + [few @ random_rotation(generator, c).T for _ in range(3)]
     search = rough.contrast(few, some_numbers(np.concatenate(turned), generator))
@@ -199,6 +195,7 @@ def _best_start(
             f"{rough.kernel!r} on components of unit variance is one function up to tol={rough.tol:g}, which cannot "
             "tell dependence from correlation; give a shorter length scale, a nonlinear kernel, or a smaller tol"
         )
+    share = 0.5  # of tol: each start has a map of its own
     corners = rough.name == "kcca" and c > 2
     starts: list[tuple[float, np.ndarray]] = []
     for i in range(n_starts):
@@ -206,13 +203,14 @@ def _best_start(
         value = math.nan
         if n_starts > 1 or corners:
             # tails are longest where the sources are: a map of these components, so that starts can be compared
-            target = rough.contrast(few, some_numbers(few @ W.T, generator), 0.5)
+            target = rough.contrast(few, some_numbers(few @ W.T, generator), share)
             if corners:  # they hold a descent from far away; kgv has none
                 W, _, _ = descend(target.named("kgv"), W, max_iter)
             W, value, _ = descend(target, W, max_iter)
         starts.append((value, W))
         best = sorted(value for value, _ in starts)
-        if i and best[1] - best[0] <= SAME * best[0]:
+        # the same minimum, as far as maps that miss so much over kappa can tell
+        if i and best[1] - best[0] <= share * rough.tol / rough.kappa * best[0]:
             break
     _, W = min(starts, key=lambda start: start[0])
     return W, rough.kernel, [value for value, _ in starts]
@@ -223,11 +221,9 @@ def _from_start(
 ) -> tuple[np.ndarray, float, dict[str, Any]]:
     """Descent on all rows from a start, with a map that misses at most ``tol`` at the end."""
     n, curvature = len(Z), Curvature()
-    part = Z if n <= DRAFT_ROWS else Z[np.sort(generator.choice(n, DRAFT_ROWS, replace=False))]
-    target = setting.contrast(part, some_numbers(part @ W.T, generator))
-    curvature.look(target, W)
     if n > 3 * DRAFT_ROWS:
-        W, _, _ = descend(target, W, max_iter, curvature)
+        part = Z[np.sort(generator.choice(n, DRAFT_ROWS, replace=False))]
+        W, _, _ = descend(setting.contrast(part, some_numbers(part @ W.T, generator)), W, max_iter, curvature)
     numbers = some_numbers(Z @ W.T, generator)
     iterations = evaluations = 0
     for attempt in range(4):

@@ -27,10 +27,9 @@ from fastkpca.kernels import Kernel
 
 from ..limits import HELD
 
-__all__ = ["REFERENCE", "Contrast", "LineMap", "Setting", "some_numbers"]
-
-REFERENCE = 4096
-"""Numbers that a map is made from: as many as fastkpca plans without a look."""
+FEW = 2000
+"""Rows that decide where a descent starts, and numbers that a map is made from: all of them show later what it misses.
+Maps of 4096 numbers take as long, and end at the same contrasts (500 to 20,000 rows)."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,9 @@ class Setting:
 
 
 def some_numbers(Y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """At most REFERENCE of the entries of Y."""
+    """At most FEW of the entries of Y."""
     y = Y.ravel()
-    return y if y.size <= REFERENCE else y[np.sort(generator.choice(y.size, REFERENCE, replace=False))]
+    return y if y.size <= FEW else y[np.sort(generator.choice(y.size, FEW, replace=False))]
 
 
 class LineMap:
@@ -103,18 +102,17 @@ class Contrast:
                 f"of that order (at most {most}); lower c, or raise tol or the kernel's length scale"
             )
         self._tile = parallel.tile_rows(width)
-        self._keep = 8 * self.n * width <= HELD
 
     def named(self, name: str) -> Contrast:
         """The other contrast of the same rows."""
         return Contrast(self.Z, self.map, replace(self.setting, name=name))
 
-    def _tiles(self, W: np.ndarray, task: Callable[[np.ndarray, np.ndarray, int], Any]) -> Iterator[Any]:
-        """task(rows of Z, their components (c, n), tile) of each tile, in order."""
+    def _tiles(self, W: np.ndarray, task: Callable[[np.ndarray, np.ndarray], Any]) -> Iterator[Any]:
+        """task(rows of Z, their components (c, n)) of each tile, in order."""
 
         def run(i: int) -> Any:
             Z = self.Z[i * self._tile : (i + 1) * self._tile]
-            return task(Z, np.ascontiguousarray(W @ Z.T), i)
+            return task(Z, np.ascontiguousarray(W @ Z.T))
 
         return parallel.run(run, -(-self.n // self._tile), n_threads=self.setting.n_threads)
 
@@ -122,15 +120,14 @@ class Contrast:
         """J, and what its gradient needs."""
         D, c = self.map.n_features, self.c
 
-        def moments(_: Any, Y: np.ndarray, i: int) -> tuple:
+        def moments(_: Any, Y: np.ndarray) -> tuple:
             Phi = self.map(Y).reshape(D * c, -1)  # row a c + i: feature a of component i
             tile_mean = Phi.mean(axis=1)
             Phi -= tile_mean[:, None]
-            return Phi.shape[1], tile_mean, Phi @ Phi.T, Phi if self._keep else None
+            return Phi.shape[1], tile_mean, Phi @ Phi.T
 
-        kept = []
         count, mean, second = 0, np.zeros(D * c), np.zeros((D * c, D * c))
-        for n, tile_mean, part, Phi in self._tiles(W, moments):
+        for n, tile_mean, part in self._tiles(W, moments):
             # each tile about its blocks mean (Chan, Golub & LeVeque 1983), so that nothing cancels
             count += n
             step = tile_mean - mean
@@ -138,25 +135,18 @@ class Contrast:
             if count > n:
                 second += np.outer(step, step * ((count - n) * n / count))
             mean += step * (n / count)
-            if self._keep:
-                kept.append((tile_mean, Phi))
         C = (second / self.n).reshape(D, c, D, c).transpose(1, 0, 3, 2)
         value, G = _value_and_slope(C, self.setting.kappa, self.setting.name)
-        return value, (G, mean, kept)
+        return value, (G, mean)
 
     def gradient(self, W: np.ndarray, state: tuple) -> np.ndarray:
         """dJ/dW, (c, c)."""
         D, c = self.map.n_features, self.c
-        slope, mean, kept = state
+        slope, mean = state
         G = np.ascontiguousarray(slope().transpose(1, 0, 3, 2)).reshape(D * c, D * c)
 
-        def part(Z: np.ndarray, Y: np.ndarray, i: int) -> np.ndarray:
-            if kept:
-                tile_mean, Phi = kept[i]
-                weights = G @ Phi
-                weights += (G @ (tile_mean - mean))[:, None]
-            else:
-                weights = G @ (self.map(Y).reshape(D * c, -1) - mean[:, None])
+        def part(Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
+            weights = G @ (self.map(Y).reshape(D * c, -1) - mean[:, None])
             weights *= self.map.derivative(Y).reshape(D * c, -1)
             return weights.reshape(D, c, -1).sum(axis=0) @ Z
 
@@ -165,9 +155,9 @@ class Contrast:
     def residual(self, W: np.ndarray) -> tuple[float, np.ndarray]:
         """Residual trace over trace at W, and the numbers that contribute most to it."""
 
-        def part(_: Any, Y: np.ndarray, i: int) -> tuple:
+        def part(_: Any, Y: np.ndarray) -> tuple:
             missed, whole = self.map.residual(Y)
-            order = np.argsort(-missed.ravel(), kind="stable")[: REFERENCE // 32]
+            order = np.argsort(-missed.ravel(), kind="stable")[: FEW // 32]
             return float(missed.sum()), float(whole.sum()), np.stack([missed.ravel()[order], Y.ravel()[order]])
 
         missed = trace = 0.0
@@ -176,7 +166,7 @@ class Contrast:
             missed += tile_missed
             trace += tile_trace
             worst = np.concatenate([worst, tile_worst], axis=1)
-            worst = worst[:, np.argsort(-worst[0], kind="stable")[: REFERENCE // 32]]
+            worst = worst[:, np.argsort(-worst[0], kind="stable")[: FEW // 32]]
         return missed / trace, worst[1]
 
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:

@@ -10,8 +10,6 @@ import scipy.linalg
 
 from .contrast import Contrast
 
-__all__ = ["Curvature", "descend", "random_rotation", "turn_pairs"]
-
 ANGLES = 18
 """Of a plane, over the quarter turn after which two components only change places."""
 
@@ -49,18 +47,6 @@ class Curvature:
 
     def __init__(self) -> None:
         self.inverse: np.ndarray | None = None
-
-    def look(self, target: Contrast, W: np.ndarray) -> None:
-        """From second differences pair by pair: where components are independent the Hessian has no other entries."""
-        if target.setting.name != "kgv":
-            return  # no Hessian at its corners
-        bends, turn = [], 0.5 * np.pi / ANGLES
-        for pair in zip(*np.triu_indices(target.c, 1)):
-            below, here, above = target.planes(W[list(pair)] @ target.Z.T, np.array([-turn, 0.0, turn]))
-            bends.append((below + above - 2.0 * here) / turn**2)
-        bend = np.array(bends)
-        if bend.max() > 0.0:
-            self.inverse = np.diag(1.0 / np.maximum(bend, 0.1 * bend.max()))
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """Downhill; without a past there is no scale, and the longest turn is a twentieth of a right angle."""

@@ -13,8 +13,6 @@ from . import stored
 from .functions import KernelFunction
 from .stored import Stored
 
-__all__ = ["Classifier", "FittedMethod", "KernelMethod", "Projection", "Regressor", "predict", "project"]
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedMethod(Stored):

@@ -40,8 +40,6 @@ from .functions import KernelFunction, function
 from .options import FitOptions, regularization_strength
 from .products import Products, class_moments, products_for, small_features
 
-__all__ = ["DirectionsModel", "FittedDirections", "Groups", "Penalised", "fit_directions", "preconditioner", "signs"]
-
 Projector = Callable[[np.ndarray], np.ndarray]
 
 
@@ -217,18 +215,12 @@ def fit_directions(
     groups: Groups,
     c: int,
 ) -> tuple[dict[str, Any], FittedDirections]:
-    """The fields of a ``DirectionsModel``, through features or products, and what else was found.
-
-    A map is chosen on some rows first, on all where that missed too much.
-    """
+    """The fields of a ``DirectionsModel``, through features or products, and what else was found."""
     max_iterations = check_count(max_iterations, "max_iterations")
-    for draft in (True, False):
-        products = products_for(X, options, draft=draft)
-        mu = _check_penalty(regularization, penalty, products)
-        problem = Penalised(products, mu, penalty, options.tol, max_iterations)
-        fitted = (_by_products if products.features is None else _by_features)(problem, groups, c)
-        if fitted.info.get("residual_trace", 0.0) <= options.tol * X.shape[0] * products.mean_diagonal():
-            break
+    products = products_for(X, options)
+    mu = _check_penalty(regularization, penalty, products)
+    problem = Penalised(products, mu, penalty, options.tol, max_iterations)
+    fitted = (_by_products if products.features is None else _by_features)(problem, groups, c)
     residual = fitted.info.get("residual", 0.0)
     if residual > options.tol:
         warn_caller(

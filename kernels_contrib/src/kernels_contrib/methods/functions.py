@@ -17,16 +17,6 @@ from fastkpca.methods import Record, Rows, apply, as_rows, check_columns, check_
 from . import stored
 from .stored import InFile, Known, Stored
 
-__all__ = [
-    "ComponentFunction",
-    "FeatureFunction",
-    "KernelFunction",
-    "SampleFunction",
-    "function",
-    "new_rows",
-    "within_range",
-]
-
 
 def new_rows(X: Any, n_features: int, purpose: str = "predicting") -> Rows:
     """The one way in for rows that a method was not fitted on: their type, columns and values."""

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["class_codes", "real_targets", "refuse_masked", "subset"]
-
 
 def refuse_masked(values: Any, name: str, advice: str) -> None:
     """Raise ValueError for masked entries."""

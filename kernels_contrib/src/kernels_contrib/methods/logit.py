@@ -20,8 +20,6 @@ from fastkpca.methods import conjugate_gradients
 
 from ..limits import FARTHEST
 
-__all__ = ["Logit", "check_scale", "fit_logit", "lift_through"]
-
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Function = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.methods import as_float, check_choice, check_count
-
-__all__ = ["FitOptions", "accuracy", "regularization_strength"]
+from fastkpca.methods import as_float, check_choice, check_count, check_weights
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,12 @@ class FitOptions:
         accuracy(self.tol, "tol")
         if self.max_features is not None:
             check_count(self.max_features, "max_features")
+
+
+def row_weights(sample_weight: Any, n_samples: int, *, fit: bool = True) -> np.ndarray:
+    """Weights of the rows (N,), checked; ones where there are none."""
+    weights = check_weights(sample_weight, n_samples, fit=fit)
+    return np.ones(n_samples) if weights is None else weights
 
 
 def _real(value: object, name: str, wanted: str) -> float:

@@ -59,26 +59,10 @@ from scipy.optimize import minimize_scalar
 
 from .products import DRAFT_ROWS
 
-__all__ = [
-    "ENOUGH",
-    "Certificate",
-    "Frame",
-    "certificate",
-    "filled",
-    "frame",
-    "indicators",
-    "means",
-    "nearest",
-    "partition",
-    "share_that_may_differ",
-]
-
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 STARTS = 10
 """Starts of k-means among points, of which the best goes on: scikit-learn's number before 1.4."""
-ENOUGH = 1e-6
-"""Share of the cost; a step that gains less is the last."""
 
 
 @dataclass(frozen=True)
@@ -271,10 +255,10 @@ def _seeds(Z: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator)
 def _lloyd(Z: np.ndarray, weights: np.ndarray, centres: np.ndarray) -> tuple[float, np.ndarray]:
     """(cost, labels) where Lloyd's algorithm ends; a part that gets empty begins anew at the row farthest from all."""
     k, before = len(centres), np.inf
-    while True:  # each step but the last gains ENOUGH
+    while True:  # each step but the last gains something, and there are not endlessly many partitions
         labels, squares = nearest(Z, centres)
         cost = float(weights @ squares)
-        if not cost < before * (1.0 - ENOUGH):
+        if not cost < before:
             return cost, labels
         before = cost
         labels = filled(labels, squares, weights, k)

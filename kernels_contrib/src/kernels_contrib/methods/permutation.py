@@ -19,8 +19,6 @@ from . import stored
 from .base import FittedMethod
 from .stored import Known
 
-__all__ = ["PermutationTest", "interval_of", "need_rows", "test_of"]
-
 LEAST_ROWS = 4
 """Rows without which a test, a correlation or a grouping says nothing: U-statistics of two matrices divide by N - 3."""
 

@@ -16,25 +16,12 @@ import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.kernels import Kernel
-from fastkpca.methods import Rows, as_rows, check_weights, feature_moments, holds_more, nearest_and_rest
+from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from ..limits import HELD
 from .functions import FeatureFunction, KernelFunction, SampleFunction
 from .labels import real_targets
-from .options import FitOptions
-
-__all__ = [
-    "Products",
-    "class_moments",
-    "entry_error",
-    "need_semidefinite",
-    "products_for",
-    "quick_gram",
-    "regression_on",
-    "second_moment",
-    "small_features",
-    "training_rows",
-]
+from .options import FitOptions, row_weights
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
@@ -176,20 +163,18 @@ def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any)
     return gram
 
 
-def products_for(X: Any, options: FitOptions, *, draft: bool = False) -> Products:
-    """K of the rows X: through features where a map is small enough, or as ``options.method`` asks.
-
-    With ``draft`` the map of many rows may be chosen on some of them (``features`` is then about those): the caller
-    passes over all rows once, sees what the map misses, and calls again without ``draft`` where that is too much.
-    """
+def products_for(X: Any, options: FitOptions) -> Products:
+    """K of the rows X: through features where a map is small enough, or as ``options.method`` asks."""
+    given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
     if options.method != "gram":
+        most = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
         try:
-            features = _drafted(X, options) if draft and X.shape[0] > 2 * DRAFT_ROWS else _mapped(X, options)
+            features = small_features(X, options.kernel, tol=options.tol, max_features=most, **given)
             return Products(X, features.kernel, features=features, n_threads=options.n_threads)
         except ValueError:  # no such map; what else it may be, gram raises again
             if options.method == "features":
                 raise
-    gram = fk.gram(X, options.kernel, n_threads=options.n_threads, rng=options.rng, **options.parameters)
+    gram = fk.gram(X, options.kernel, **given)
     return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
 
 
@@ -198,40 +183,13 @@ def regression_on(
 ) -> tuple[Products, np.ndarray, np.ndarray]:
     """K, the targets (N, k) and the weights (N,) of a regression, checked."""
     X = training_rows(X, purpose)
-    targets, weights = real_targets(t, X.shape[0]), check_weights(sample_weight, X.shape[0])
+    targets, weights = real_targets(t, X.shape[0]), row_weights(sample_weight, X.shape[0])
     if options.method == "auto" and options.max_features is None:  # as many as rows would cost more than products do
         options = replace(options, max_features=max(1, min(MAX_FEATURES, X.shape[0] // 8)))
     products = products_for(X, options)
     if not products.kernel.by_number:
         need_semidefinite(products.kernel, purpose)
-    return products, targets, np.ones(len(targets)) if weights is None else np.asarray(weights, dtype=np.float64)
-
-
-def _mapped(X: Any, options: FitOptions) -> Any:
-    max_features = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
-    return small_features(
-        X,
-        options.kernel,
-        tol=options.tol,
-        max_features=max_features,
-        n_threads=options.n_threads,
-        rng=options.rng,
-        **options.parameters,
-    )
-
-
-def _drafted(X: Any, options: FitOptions) -> Any:
-    """Features whose map was chosen on some of the rows, where those promise that it will do for all."""
-    kernel = fk.gram(X, options.kernel, products="exact", rng=options.rng, **options.parameters).kernel
-    options = replace(options, kernel=kernel.unbound(), parameters={})
-    if not kernel.by_number:
-        some = np.sort(np.random.default_rng(0).choice(X.shape[0], DRAFT_ROWS, replace=False))
-        features = _mapped(X[some], replace(options, tol=0.85 * options.tol))
-        # rows that the map was not chosen on miss more than the others: its pivots are rows that miss nothing
-        n, d = features.shape
-        if features.residual_trace * n <= options.tol * features.trace() * max(1, n - d):
-            return features
-    return _mapped(X, options)
+    return products, targets, weights
 
 
 def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:

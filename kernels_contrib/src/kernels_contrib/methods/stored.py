@@ -21,25 +21,6 @@ import numpy as np
 
 from fastkpca.methods import Record
 
-__all__ = [
-    "InFile",
-    "Known",
-    "Stored",
-    "agree",
-    "array",
-    "count",
-    "counts",
-    "flag",
-    "in_file",
-    "info",
-    "labels",
-    "not_stored",
-    "number",
-    "object_of",
-    "text",
-    "vector",
-]
-
 Known = dict[str, Any]
 """Lengths by letter, and the kernel, as far as they were read."""
 InFile = dict[str, Any]

@@ -19,8 +19,6 @@ from .options import FitOptions
 from .permutation import need_rows
 from .products import Products, need_semidefinite, products_for
 
-__all__ = ["over_permutations", "two_views"]
-
 
 def two_views(X: Any, Y: Any, kernel_y: Any, options: FitOptions, purpose: str) -> list[Products]:
     """The views X and Y, with as many rows, through the smallest maps that miss no more than ``tol`` of the trace."""

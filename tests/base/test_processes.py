@@ -1,4 +1,7 @@
-"""Forks while other threads compute: the child neither waits for a thread that it does not have, nor keeps its cap."""
+"""Forks while other threads compute: the child neither waits for a thread that it does not have, nor keeps its cap.
+
+Workers of joblib and of multiprocessing: as many threads, all together, as there are processors; the same bits.
+"""
 
 import os
 from pathlib import Path
@@ -8,16 +11,28 @@ from child import child
 
 import fastkpca
 
+pytest.importorskip("joblib")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
 # in a process of its own: a fork with threads warns from Python 3.12 on, and a hang must not take the tests with it
 BEGINNING = """
-import os, threading, time, warnings
+import os, signal, threading, time, warnings
 warnings.simplefilter("ignore")
-import numpy as np
-from threadpoolctl import ThreadpoolController
+import joblib, numpy as np
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 import fastkpca as fk
 from fastkpca.base import parallel
+
+X = np.random.default_rng(0).random((20000, 6))
+os.sched_getaffinity = lambda pid: {0, 1}
+
+def fit(_=0, n_threads=None):
+    threads = [1]
+    def progress(stage, done, total):
+        threads.append(1 + sum(t.name == "fastkpca" for t in threading.enumerate()))
+    model = fk.kpca(X, "polynomial", 3, degree=3, offset=1.0, n_threads=n_threads, progress=progress)
+    blas = max(x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas")
+    return max(threads), blas, os.getpid(), model.score.tobytes()
 
 libraries = [x for x in ThreadpoolController().lib_controllers if x.user_api == "blas"]
 for x in libraries:
@@ -29,25 +44,18 @@ def limits():
 def outcome(child):
     pid = os.fork()
     if pid == 0:
+        signal.alarm(60)  # what hangs ends
         code = 9
         try:
             code = child()
         finally:
             os._exit(code)
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
-    return "hung"
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 """
 
 
 def run(code):
-    return child(code, beginning=BEGINNING)
+    return child(code, beginning=BEGINNING, without="_NUM_THREADS")
 
 
 def test_the_cap_of_another_thread_does_not_reach_the_child():
@@ -123,24 +131,6 @@ def test_a_fork_waits_for_a_call_by_several_threads_of_blas():
     assert printed == ["{0}", "False", "True", "{2}"]
 
 
-def test_any_thread_can_set_the_limits_of_blas():
-    """Newer versions of threadpoolctl let the first thread alone set them; the others left BLAS at one thread."""
-    printed = run("""
-        def fit():
-            for _ in range(20):
-                with parallel.blas_threads():
-                    assert limits() == {1}
-        for _ in range(5):
-            threads = [threading.Thread(target=fit) for _ in range(2)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        print(limits())
-        """)
-    assert printed == ["{2}"]
-
-
 def test_properties_that_are_kept_have_no_lock():
     """Python 3.11 locks functools.cached_property for all instances of a class, for as long as it computes."""
     package = Path(fastkpca.__file__).parent
@@ -167,3 +157,59 @@ def test_properties_that_are_kept_have_no_lock():
         print(slow.value is slow.value, isinstance(Slow.value, cached_property))
         """)
     assert printed == ["0", "True", "True"]
+
+
+# Workers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_workers_of_joblib_share_the_processors(backend):
+    """Two workers on two processors: one thread each, of ours and of BLAS's."""
+    printed = run(
+        f"""
+        alone = fit(n_threads=2)
+        os.environ["LOKY_MAX_CPU_COUNT"] = "2"
+        found = joblib.Parallel(n_jobs=2, backend={backend!r})(joblib.delayed(fit)(i) for i in range(4))
+        print(alone[0], *(x[0] for x in found), len({{x[3] for x in [alone, *found]}}))
+        print(os.getpid() in [x[2] for x in found])
+        """
+    )
+    assert printed == ["2", "1", "1", "1", "1", "1", "False"]
+
+
+def test_a_fit_in_a_child_after_one_with_threads():
+    printed = run("""
+        first = fit(n_threads=2)
+        print(outcome(lambda: 0 if fit(n_threads=2)[3] == first[3] else 3), fit(n_threads=2)[3] == first[3])
+        """)
+    assert printed == ["0", "True"]
+
+
+def test_limits_of_blas_are_those_of_the_default():
+    printed = run(
+        """
+        print(parallel.processors())
+        with threadpool_limits(1, "blas"):
+            print(parallel.processors())
+            print(fit()[0])
+            with parallel.blas_threads():
+                print(parallel.processors())
+        with parallel.blas_threads():  # the library's own cap is no limit of the user's
+            print(parallel.processors())
+        """
+    )
+    assert printed == ["2", "1", "1", "1", "2"]
+
+
+def test_an_interpreter_may_end_while_a_daemon_thread_computes():
+    printed = run("""
+        inside = threading.Event()
+        def work():
+            while True:
+                inside.set()
+                fk.kpca(X, "gaussian", 3, sigma=0.5, n_threads=2, method="features", features="pivots", tol=1e-2)
+        threading.Thread(target=work, daemon=True).start()
+        inside.wait()
+        print("end")
+        """)
+    assert printed == ["end"]

@@ -16,7 +16,7 @@ import numpy as np
 from ..base.lapack import takes_all
 from ..base.protocol import Summary
 from ..maps.choosing import SAMPLE_ROWS
-from ..maps.passes import MANY_TASKS, task_rows_for
+from ..maps.passes import SMALL_MOMENT, task_rows_for
 from ..products.blocks import TILE
 from ..products.exact import band_rows
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
@@ -96,7 +96,7 @@ def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -
 
     A map of some more features may need less, as they are added up in fewer tasks: all count as much as fewer do.
     """
-    adding = max(_adding(min(D, most), n, d, distributed) for most in (MANY_TASKS, D))
+    adding = max(_adding(min(D, most), n, d, distributed) for most in (SMALL_MOMENT, D))
     solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
     return 8.0 * max(adding, D * D * solving) + 8.0 * D * 3.0 * min(k + 1, D)
 

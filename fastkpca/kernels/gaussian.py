@@ -14,7 +14,7 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
 from ..maps.monomial import FARTHEST as LARGEST_RADIUS
-from ..maps.monomial import TaylorMap, taylor_size
+from ..maps.monomial import MOST_ORDER, TaylorMap, taylor_size
 from ..maps.monomial_moments import product_flops
 from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
@@ -242,11 +242,11 @@ class Gaussian(Kernel):
 
 
 def _largest_order(d: int, max_features: int) -> int:
-    """Largest order whose expansion has at most max_features terms (within 1000, beyond which R > 37 anyway)."""
+    """Largest order whose expansion has at most max_features terms."""
     if d == 1:
-        return min(max_features, 2000)
+        return min(max_features, MOST_ORDER)
     order = 0
-    while order < 2000 and taylor_size(d, order + 1) <= max_features:
+    while order < MOST_ORDER and taylor_size(d, order + 1) <= max_features:
         order += 1
     return order
 

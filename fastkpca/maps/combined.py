@@ -84,7 +84,7 @@ class _OfParts(FeatureMap):
 
 
 class ScaledMap(_OfParts):
-    """sqrt(factor) phi."""
+    """sqrt(factor) phi, of what the part is given of a row."""
 
     kind = "scaled"
 
@@ -99,26 +99,30 @@ class ScaledMap(_OfParts):
         self.chunked = part.chunked
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        return self.part.features(X) * X.dtype.type(self._root)
+        Phi = self.part.features(self.rows_of_part(X))
+        return Phi if self.factor == 1.0 else Phi * X.dtype.type(self._root)
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        if Phi is None:
-            residual = self.part.residual(X)
-        else:
-            # dividing gives phi back up to two roundings, in which |phi|^2 may have lost a little
-            Phi = Phi / Phi.dtype.type(self._root)
-            lost = 10 * unit_roundoff(Phi.dtype) * np.einsum("ij,ij->i", Phi, Phi)
-            residual = self.part.residual(X, Phi) + lost
-        return self.factor * residual * (1 + 8 * UNIT)
+        X = self.rows_of_part(X)
+        if Phi is None or self.factor == 1.0:
+            return self.factor * self.part.residual(X, Phi) * (1 + 8 * UNIT)
+        # dividing gives phi back up to two roundings, in which |phi|^2 may have lost a little
+        Phi = Phi / Phi.dtype.type(self._root)
+        lost = 10 * unit_roundoff(Phi.dtype) * np.einsum("ij,ij->i", Phi, Phi)
+        return self.factor * (self.part.residual(X, Phi) + lost) * (1 + 8 * UNIT)
 
     def defect_norm(self, n: float, trace: float) -> float:
         return self.factor * self.part.defect_norm(n, trace / self.factor) * (1 + 8 * UNIT)
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
-        return self._root * self.part.accumulate(X, U)
+        return self._root * self.part.accumulate(self.rows_of_part(X), U)
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return self._root * self.part.apply(X, C)
+        return self._root * self.part.apply(self.rows_of_part(X), C)
+
+    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        of_part = self.part.applied(self._root * C)
+        return lambda X: of_part(self.rows_of_part(X))
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         return self.part.gradients(self._root * C)
@@ -131,7 +135,7 @@ class ScaledMap(_OfParts):
         return _ScaledMoments(self)
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
-        return self.factor * self.part.outside_error(X) * (1 + 4 * UNIT)
+        return self.factor * self.part.outside_error(self.rows_of_part(X)) * (1 + 4 * UNIT)
 
     def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
         return self if parts[0] is self.part else ScaledMap(parts[0], self.factor)
@@ -166,31 +170,9 @@ class ColumnMap(ScaledMap):
     def rows_of_part(self, X: np.ndarray) -> np.ndarray:
         return self.columns.of(X)
 
-    def features(self, X: np.ndarray) -> np.ndarray:
-        return self.part.features(self.columns.of(X))
-
-    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        return self.part.residual(self.columns.of(X), Phi)
-
-    def defect_norm(self, n: float, trace: float) -> float:
-        return self.part.defect_norm(n, trace)
-
-    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
-        return self.part.accumulate(self.columns.of(X), U)
-
-    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return self.part.apply(self.columns.of(X), C)
-
-    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        of_part = self.part.applied(C)
-        return lambda X: of_part(self.columns.of(X))
-
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         of_part = self.part.gradients(C)
         return lambda X, steps: self.columns.gradient(of_part(self.columns.of(X), self.columns.of(steps)), X.shape[1])
-
-    def outside_error(self, X: np.ndarray) -> np.ndarray:
-        return self.part.outside_error(self.columns.of(X))
 
     def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
         [part_kernel] = kernel.unguarded().map_parts()
@@ -207,8 +189,23 @@ class ColumnMap(ScaledMap):
         return header | {"radius": self.radius}, arrays
 
 
-class _ScaledMoments(OperatorMoments):
-    """The moments of the part, scaled when they are read: whatever structure they have is kept."""
+class OfMoments(OperatorMoments):
+    """The base of moments that are read from others: whatever structure these have is kept."""
+
+    _of_part: Moments
+
+    def operator(self) -> OperatorMoments | None:
+        return None if self._of_part.operator() is None else self
+
+    @property
+    def _part_operator(self) -> OperatorMoments:
+        operator = self._of_part.operator()
+        assert operator is not None
+        return operator
+
+
+class _ScaledMoments(OfMoments):
+    """The moments of the part, scaled when they are read."""
 
     def __init__(self, feature_map: ScaledMap):
         self.map: ScaledMap = feature_map
@@ -250,15 +247,6 @@ class _ScaledMoments(OperatorMoments):
 
     def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
         return self._factor * self._of_part.matmat(C, n_threads)
-
-    def operator(self) -> OperatorMoments | None:
-        return None if self._of_part.operator() is None else self
-
-    @property
-    def _part_operator(self) -> OperatorMoments:
-        operator = self._of_part.operator()
-        assert operator is not None
-        return operator
 
     @property
     def norm(self) -> float:

@@ -27,12 +27,14 @@ import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
 from ..base.caching import cached_property
+from ..base.parallel import tile_rows
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import compressed, transforms
 from .monomial import same_columns
-from .toeplitz import DENSE, DENSE_LINE, FFT_FLOPS, ToeplitzMoments, product_flops, product_rounding
+from .passes import SMALL_MOMENT
+from .toeplitz import DENSE, FFT_FLOPS, ToeplitzMoments, product_flops, product_rounding
 
 T = TypeVar("T")
 
@@ -192,7 +194,7 @@ class FourierMap(FeatureMap):
         waves = self._values(coefficients, transforms.modes_of(coefficients, sizes))
 
         def values(X: np.ndarray) -> np.ndarray:
-            if 8 * len(X) * self.n_features <= transforms.CACHED:  # of few rows a sum of waves is the faster way
+            if len(X) <= tile_rows(8 * self.n_features, least=1):  # of few rows a sum of waves is the faster way
                 return self.features(X) @ C
             P, near = self._points(X)
             values = waves(P)(P)
@@ -424,7 +426,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))
     # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
-    basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
+    basis = 7.0 * D if d == 1 and DENSE < D <= SMALL_MOMENT else min(160.0, D)
     cost = Cost(
         n_features=D,
         row_flops=of_columns.cost / (n * COLUMNS),

@@ -21,9 +21,6 @@ from ..base.rounding import UNIT
 from ..base.stored import Record
 from .monomial_moments import MOST_DEGREE, MonomialMoments, product_sums
 
-MOST_ORDER = 2001
-"""Of a stored map."""
-
 FARTHEST = 37.0
 """In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
 
@@ -214,9 +211,13 @@ class PolynomialMap(_ExpansionMap):
         )
 
 
-def _reach(order: int) -> float:
+def _reach(order: float) -> float:
     """Of |x|^2: where next to nothing is left of the terms below this order."""
     return order + 12.0 * sqrt(order) + 100.0
+
+
+MOST_ORDER = int(_reach(FARTHEST * FARTHEST))
+"""Of a map: beyond it next to nothing would be left out."""
 
 
 @lru_cache(maxsize=64)

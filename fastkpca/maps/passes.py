@@ -16,14 +16,12 @@ from ..rows.sinks import Sink
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
 
-MANY_TASKS = 1024
-"""Features up to which accumulators are so small that there may be many."""
+SMALL_MOMENT = 1024
+"""Features up to which a second moment takes so little memory that there may be many, or copies of it."""
 TASK_BYTES = 1 << 22
 """Of the rows of a task on another machine."""
 WORTH_A_TASK = 1 << 11
 """Rows of a task, at least, where there are as many."""
-PRODUCT_ENTRIES = 1 << 16
-"""Numbers of rows and results together of a tile whose features are formed a few rows at a time."""
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:
@@ -45,7 +43,7 @@ def product_tile_rows(feature_map: FeatureMap, n: int, columns: int) -> int:
     step = pass_tile_rows(feature_map, n)
     if not feature_map.chunked:
         return step
-    few = max(1, min(n // 16, parallel.tile_rows(columns, entries=PRODUCT_ENTRIES)))
+    few = max(1, min(n // 16, parallel.tile_rows(columns)))
     return parallel.even_rows(n, max(step, 1 << (few.bit_length() - 1)))
 
 
@@ -62,7 +60,7 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
 def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, distributed: bool = False) -> int:
     """The same by the number of features, for the plan."""
     step = step or parallel.even_rows(n, parallel.tile_rows(D))
-    most_tasks = 4 if D > MANY_TASKS and not distributed else 64
+    most_tasks = 4 if D > SMALL_MOMENT and not distributed else 64
     # to make an accumulator and to add it up costs as much as a few hundred rows
     rows = max(-(-n // most_tasks), min(WORTH_A_TASK, n // 4))
     if distributed:

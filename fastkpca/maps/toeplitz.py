@@ -23,15 +23,13 @@ from ..base.protocol import BLAS_FLOPS, Moments, OperatorMoments
 from ..base.rounding import UNIT, rounding_factor
 from . import transforms
 from .compressed import Directions, directions, quadrature
+from .passes import SMALL_MOMENT
 
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
-DENSE_LINE, FLAT = 1024, 8e-3
+FLAT = 8e-3
 """The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
-BY_FFT = 80
-"""Waves of an axis from which on a fast Fourier transform takes less time than a product with their values (measured
-for 27 to 600 of them, on two and three axes)."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out, and of the error of the sums, for that of nodes in
 place of rows: little, since tolerances rest on an estimate."""
@@ -180,7 +178,7 @@ class ToeplitzMoments(OperatorMoments):
     @cached_property
     def _axes(self) -> list[np.ndarray | None]:
         """The same; None where there are many."""
-        many = [len(root) >= BY_FFT for root in self.map.roots]
+        many = [by_fft < by_product for by_product, by_fft in map(line_flops, self.map.waves, self.map.grid)]
         return [None] * len(many) if all(many) else [None if x else waves for x, waves in zip(many, self._waves())]
 
     def compressed(self, n_threads: int) -> Compressed | None:
@@ -222,7 +220,7 @@ class ToeplitzMoments(OperatorMoments):
         d, result = len(self.map.waves), np.zeros((C.shape[1], len(C)))
         sizes = self.map.waves if few is None else few.sizes
         parts = parallel.columns(len(result), len(result) * product_flops(sizes, weights.shape))
-        step = max(1, transforms.CACHED // weights.size)
+        step = parallel.tile_rows(weights.size, least=1)
 
         def task(i: int) -> None:
             for start in range(parts[i].start, parts[i].stop, step):
@@ -274,18 +272,21 @@ class ToeplitzMoments(OperatorMoments):
         D = self.map.n_features
         if D <= DENSE:
             return self.form()
-        if len(self.map.half) > 1 or D > DENSE_LINE:
+        if len(self.map.half) > 1 or D > SMALL_MOMENT:
             return None
         return self.form() if self.trace**2 >= FLAT * D**1.5 * self.norm**2 else None
+
+
+def line_flops(waves: float, points: float) -> tuple[float, float]:
+    """Of a line along an axis: by a product with the values of its waves, and by a fast Fourier transform."""
+    return 2.0 * BLAS_FLOPS * waves * points, FFT_FLOPS * points * log2(points)
 
 
 def product_flops(waves: Sequence[float], grid: Sequence[float]) -> float:
     """Of a product of the second moment with a column, with so many functions and points by axis."""
     flops = 0.0
     for c in range(len(grid)):
-        lines = prod(waves[:c]) * prod(grid[c + 1 :])
-        by_fft = FFT_FLOPS * grid[c] * log2(grid[c])
-        flops += 2.0 * lines * (by_fft if waves[c] >= BY_FFT else BLAS_FLOPS * 2.0 * waves[c] * grid[c])
+        flops += 2.0 * prod(waves[:c]) * prod(grid[c + 1 :]) * min(line_flops(waves[c], grid[c]))
     return flops + 4.0 * prod(grid)
 
 

@@ -22,10 +22,11 @@ import scipy  # scipy.special is loaded where it is used first
 
 from .._core.boxes import MOST_NODES, Grid, Points
 from ..base.caching import cached_property
+from ..base.parallel import tile_rows
 from ..base.rounding import UNIT
 
-CACHED = 1 << 18  # numbers that a core's cache holds, about
-KEPT = 16 * CACHED  # nodal values that are held at a time
+KEPT = 1 << 22
+"""Nodal values that are held at a time."""
 
 
 def error_bound(half: tuple[int, ...], eps: float) -> float:
@@ -44,10 +45,12 @@ def waves_at(p: np.ndarray, m: int) -> np.ndarray:
     """cos(0 p) to cos(m p), then sin(p) to sin(m p): (n, 2 m + 1)."""
     step = 1 + isqrt(m)  # one product each, of a multiple of step and of a smaller number
     waves = np.empty((len(p), 2 * m + 1))
-    for some in np.array_split(np.arange(len(p)), 1 + len(p) * m // CACHED):
+    rows = tile_rows(m, least=1)
+    for start in range(0, len(p), rows):
+        some = slice(start, start + rows)
         small = np.exp(1j * np.outer(p[some], np.arange(step)))
         large = np.exp(1j * np.outer(step * p[some], np.arange(m // step + 1.0)))
-        products = (large[:, :, None] * small[:, None, :]).reshape(len(some), step * large.shape[1])
+        products = (large[:, :, None] * small[:, None, :]).reshape(len(small), step * large.shape[1])
         waves[some, : m + 1], waves[some, m + 1 :] = products.real[:, : m + 1], products.imag[:, 1 : m + 1]
     return waves
 
@@ -222,7 +225,7 @@ def _layers(grid: Grid, points: Points, k: int) -> Iterator[tuple[int, slice, in
     """(first box, its nodes and those of the next ones, their first point, the point after their last) for stretches of
     the first axis on which k columns of nodal values stay in the cache."""
     order, boxes = grid.orders[0], prod(grid.counts[1:])
-    step = max(1, CACHED // (k * order * prod(grid.shape[1:])))
+    step = tile_rows(k * order * prod(grid.shape[1:]), least=1)
     for begin in range(0, grid.counts[0], step):
         end = min(begin + step, grid.counts[0])
         first, last = points.start[np.searchsorted(points.box, [begin * boxes, end * boxes])]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.protocol import Moments, OperatorMoments
+from ..base.protocol import Moments
 from ..base.rounding import UNIT, rounding_factor
+from .combined import OfMoments
 
 
 def about(moments: Moments, *, center: bool) -> Moments:
@@ -21,11 +22,11 @@ def about_zero(moments: Moments) -> Moments:
     return _AboutZero(moments)
 
 
-class _AboutZero(OperatorMoments):
+class _AboutZero(OfMoments):
     """Read only: rows are added to the moments that it is made of."""
 
     def __init__(self, moments: Moments):
-        self.map, self._moments = moments.map, moments
+        self.map, self._of_part = moments.map, moments
         self.count, self.residual_trace = moments.count, moments.residual_trace
         self._root = np.sqrt(self.count) * moments.mean
 
@@ -35,20 +36,11 @@ class _AboutZero(OperatorMoments):
 
     @property
     def trace(self) -> float:
-        return self._moments.trace + float(self._root @ self._root)
+        return self._of_part.trace + float(self._root @ self._root)
 
     def dense(self) -> np.ndarray | None:
-        C = self._moments.dense()
+        C = self._of_part.dense()
         return None if C is None else C + np.multiply.outer(self._root, self._root)
-
-    def operator(self) -> OperatorMoments | None:
-        return None if self._moments.operator() is None else self
-
-    @property
-    def _centred(self) -> OperatorMoments:
-        operator = self._moments.operator()
-        assert operator is not None
-        return operator
 
     @property
     def _square(self) -> float:
@@ -56,20 +48,20 @@ class _AboutZero(OperatorMoments):
         return float(self._root @ self._root) * (1.0 + 4.0 * rounding_factor(len(self._root)) * UNIT)
 
     def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:
-        return self._moments.matmat(C, n_threads) + np.multiply.outer(self._root, self._root @ C)
+        return self._of_part.matmat(C, n_threads) + np.multiply.outer(self._root, self._root @ C)
 
     @property
     def norm(self) -> float:
-        return self._centred.norm + self._square
+        return self._part_operator.norm + self._square
 
     @property
     def product_error(self) -> float:
-        return self._centred.product_error + (4.0 * rounding_factor(len(self._root)) + 8.0) * UNIT * self._square
+        return self._part_operator.product_error + (4.0 * rounding_factor(len(self._root)) + 8.0) * UNIT * self._square
 
     @property
     def indefinite(self) -> float:
-        return self._moments.indefinite
+        return self._of_part.indefinite
 
     @property
     def error(self) -> float:
-        return self._moments.error
+        return self._of_part.error

@@ -5,7 +5,6 @@ the largest eigenvalue of P A P, how it was found, and the probability with whic
 ``certificate.ritz_certificate`` makes intervals of any of them, ``proofs`` says when each is worth its price.
 
 ``trace_bound``, ``frobenius_bound``   from the sum and the sum of squares of the eigenvalues that the basis leaves over
-``formed_bound``                       from P A P itself, by a Cholesky factorisation
 ``gap_bound``                          from a count of the eigenvalues above beta
 ``exploration_bound``                  from randomly started Lanczos on P A P: with a probability
 """
@@ -169,25 +168,6 @@ def exploration_bound(
     eps = lanczos_failure_epsilon(order, steps, starts, failure / stops)
     mu = (largest - eps * min(lowest, 0.0)) / (1.0 - eps) if eps < 1.0 else np.inf
     return Bound(mu, "lanczos", failure)
-
-
-def formed_bound(C: np.ndarray, Q: np.ndarray, error: float, wanted: float) -> Bound:
-    """``wanted``, where that bounds P C P for a C that is held as a matrix, and overwritten; else none.
-
-    Parameters
-    ----------
-    C : ndarray (n, n)
-    Q : ndarray (n, m)
-        Orthonormal to rounding.
-    error : float
-        Bound on the norm of the rounding of P C P.
-    wanted : float
-    """
-    Z = C @ Q
-    Z -= Q @ (Q.T @ Z / 2.0)
-    C -= Q @ Z.T
-    C -= Z @ Q.T
-    return Bound(wanted, "cholesky") if is_below(-C, wanted, error) else NO_BOUND
 
 
 def gap_bound(beta: float, residual: float, last: float, failure: float) -> Bound:

@@ -257,10 +257,10 @@ class Search(Judge):
 
     def proved_ends(self) -> np.ndarray:
         """Upper ends of as many eigenvalues as the search has columns; infinite where no error of products is known."""
-        m, info, error = self.basis.size, self.A.info(self.basis.size), self.A.error(self.basis.size)
+        m, error = self.basis.size, self.A.error(self.basis.size)
         if not error < np.inf:
             return np.full(m, np.inf)
-        block = self.basis.ritz_block(self.ritz, error, self.A.size)
+        block, info = self.basis.ritz_block(self.ritz, error, self.A.size), self.A.info(m)
         return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
 
     def columns(self, upper: np.ndarray) -> np.ndarray:

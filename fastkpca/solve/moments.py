@@ -13,13 +13,17 @@ import numpy as np
 from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Moments, OperatorMoments
 from ..base.room import DEFAULT_MEMORY
+from ..maps.toeplitz import DENSE, Compressed
 from .basis import Basis, Space
-from .certificate import Certificate, cluster_labels
+from .certificate import Certificate, cluster_labels, dense_certificate
 from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
 from .eigen import Certifier, grow
 from .operators import MomentOperator
-from .proofs import LARGEST_FORMED, Exploration, FormedMatrix, Proof, Proofs, Sums
+from .proofs import Exploration, Proof, Proofs, Sums
 from .task import SolverBudget, SolverTarget
+
+LARGEST_FORMED = 6000
+"""Order of a second moment that is formed, for LAPACK to find all of its eigenvalues."""
 
 
 def kernel_trace(moments: Moments) -> float:
@@ -79,7 +83,7 @@ def leading_axes(
     if fraction is None and rank < D:
         count = max(1, rank if count is None else min(count, rank))
     if fraction is None and (count is None or 4 * count > D):
-        if D > 2 * LARGEST_FORMED:
+        if D > LARGEST_FORMED:
             raise ValueError(
                 f"{'all' if count is None else count} components of {D} features held as an operator can't be computed "
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
@@ -97,7 +101,6 @@ def leading_axes(
             operator.norm,
             operator.product_error,
             operator.indefinite,
-            operator.form,
             moments.residual_trace,
             n_threads,
         )
@@ -117,24 +120,25 @@ def _compressed_pairs(
 ) -> LeadingPairs | None:
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
-    small = moments.compressed(n_threads)
-    if small is None or 4 * target.c > small.size:
+    small, norm = moments.compressed(n_threads), moments.norm
+    if small is None or target.c >= small.size or not small.left_out <= target.tol * norm:
+        return None  # (what is above tol times the norm is above that of the largest eigenvalue)
+    if small.size <= DENSE:
+        pairs = _pairs_of_formed(small, target.c + 1)
+    elif 4 * target.c > small.size:
         return None
-    norm = moments.norm
-    if not small.left_out <= target.tol * norm:  # nor of the largest eigenvalue
-        return None
-    operator = MomentOperator(
-        small.product,
-        small.size,
-        moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
-        norm + small.error,
-        small.product_error,
-        moments.indefinite + small.error,
-        lambda: small.product(np.eye(small.size)),
-        n_threads=n_threads,
-    )
-    half = replace(target, tol=0.5 * target.tol)
-    pairs = leading_pairs(operator, half, rank, memory_limit=memory_limit, rng=rng)
+    else:
+        operator = MomentOperator(
+            small.product,
+            small.size,
+            moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
+            norm + small.error,
+            small.product_error,
+            moments.indefinite + small.error,
+            n_threads=n_threads,
+        )
+        half = replace(target, tol=0.5 * target.tol)
+        pairs = leading_pairs(operator, half, rank, memory_limit=memory_limit, rng=rng)
     bounds = pairs.certificate.eigenvalue_bounds + np.array([-small.error, small.error + small.left_out])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
         return None
@@ -162,6 +166,16 @@ class LeadingPairs:
     vectors: np.ndarray
     certificate: Certificate
     residual: float
+
+
+def _pairs_of_formed(small: Compressed, count: int) -> LeadingPairs:
+    """LAPACK's, of a moment in few directions; |error of the matrix|_F <= sqrt(size) ``product_error``."""
+    C = small.product(np.eye(small.size))
+    C = (C + C.T) / 2
+    each, norm = small.product_error / float(np.sqrt(small.size)), float(np.linalg.norm(C))
+    values, vectors = _lapack(C, count + 1)  # overwrites C
+    found = dense_certificate(values, count, n=small.size, norm=norm, entry_error=each)
+    return LeadingPairs(values[:count], vectors[:, :count], found, found.rounding)
 
 
 def leading_pairs(
@@ -192,7 +206,7 @@ def leading_pairs(
     space = Space(Basis(n, rng, reserve=columns, n_threads=A.n_threads), block, block, columns)
     expenses = Expenses(SolverBudget(passes=max(columns // block, 1)), None)
     X = rng.standard_normal((n, block))
-    proofs: list[Proof] = [Sums(), FormedMatrix()]
+    proofs: list[Proof] = [Sums()]
     if target.probabilistic:
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))

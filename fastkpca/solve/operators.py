@@ -17,9 +17,6 @@ from .basis import without_means
 from .certificate import NOTHING_KNOWN, MatrixInfo, product_error
 from .task import KernelMatrix
 
-ROUNDED = 1e-12
-"""Rounding of the square of a norm, over that: where it is more, the norm is measured again about better means."""
-
 
 class Operator:
     """A symmetric matrix A of order ``n``.
@@ -171,14 +168,11 @@ class CentredProducts(Operator):
         entry = 8 * UNIT * whole
         mean = (rounding_factor(n) + 8.0) * UNIT * whole / np.sqrt(n)
         size = float(np.linalg.norm(a))
-        error = (
-            rounding_factor(n) * UNIT * squares
-            + (2 * np.sqrt(squares) + entry) * entry
-            + 2 * n * (2 * size + mean) * mean
-        )
+        of_means = 2 * n * (2 * size + mean) * mean
+        error = rounding_factor(n) * UNIT * squares + (2 * np.sqrt(squares) + entry) * entry
         self.norm, self.whole = float(np.sqrt(square)), whole
-        self.norm_bound = float(np.sqrt(square + error)) + n * self.matrix.entry_error
-        self.norm_wanting = bool(not means_were_exact and error > ROUNDED * square)
+        self.norm_bound = float(np.sqrt(square + error + of_means)) + n * self.matrix.entry_error
+        self.norm_wanting = bool(not means_were_exact and of_means > error)
 
     # bounds on the matrix -------------------------------------------------------------------------------------
 
@@ -284,8 +278,6 @@ class MomentOperator(Operator):
         Bound on |computed C u - C u| / |u|.
     indefinite : float
         Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
-    form : callable, optional
-        Returns C itself, where that is affordable.
     left_out : float
         What the map leaves out of the trace to which a fraction refers.
     n_threads : int
@@ -297,7 +289,6 @@ class MomentOperator(Operator):
     norm: float
     product_error: float
     indefinite: float = 0.0
-    form: Callable[[], np.ndarray] | None = None
     left_out: float = 0.0
     n_threads: int = 1
 

@@ -16,7 +16,6 @@ price is that of the passes until it will do, this means to go on. To add one, w
 `FilteredSearch`      the same, of those that ended a search: with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
 `OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
-`FormedMatrix`        Cholesky of a small matrix beyond the basis (``beyond``): certain
 ====================  ==============================================================================================
 """
 
@@ -28,13 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from ..products.rates import RATE
 from .basis import Space, inner, times
-from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, formed_bound, lanczos_steps
+from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, lanczos_steps
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
 from .filtered import COLUMNS, MOST, NARROWEST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
-from .operators import CentredProducts, MomentOperator
+from .operators import CentredProducts
 from .random_start import GaussianStart, separated
 from .rest import Rest
 from .task import NearMatrix, SolverBudget
@@ -44,28 +42,25 @@ Certifier = Any
 
 BELOW = 0.9
 """Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
-GROWTH = 1.5
-"""Factor by which a basis has to have grown before another factorisation is tried."""
 FOLLOWING = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
 """Passes of an exploration, as a rule."""
 UNCERTAIN = 2.0
 """Times the price of a proof that may fail, that one which is certain may have."""
-LARGEST_FORMED = 3000
-"""Order of a second moment that is formed, to be factorised."""
 
 
 class Proof:
     """One way to bound what a basis has not found."""
 
     free = certain = True
-    tried_at = 0
-    """Columns when it was carried out last."""
+    due = 0.0
+    """Seconds that the run has to have cost, before it is carried out once more: as much again as the last time."""
 
     def price(self, run: Certifier) -> float:
-        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible."""
-        raise NotImplementedError
+        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible, or says at
+        once all that it ever will."""
+        return np.inf
 
     def certificate(self, run: Certifier) -> Certificate | None:
         """From what it knows now, or for its price; None where that is nothing."""
@@ -118,7 +113,7 @@ class Proofs:
         exploring = self.exploration if self.is_exploring else None
         if exploring is not None and not last and exploring.steps < exploring.expected:
             return best
-        candidates = [x for x in self.proofs if exploring is None or not x.free]
+        candidates = [x for x in self.proofs if x.due <= run.expenses.seconds and (exploring is None or not x.free)]
         priced = sorted((x.price(run) * (1.0 if x.certain else UNCERTAIN), self.proofs.index(x)) for x in candidates)
         self.cheapest = None
         for seconds, i in priced:
@@ -130,6 +125,8 @@ class Proofs:
                 self.cheapest = proof
                 break
             run.expenses.seconds += seconds
+            if proof.certain:  # one by chance that has failed has found what was missed
+                proof.due = run.expenses.seconds + seconds
             other = proof.certificate(run)
             if other is not None:
                 self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
@@ -235,9 +232,6 @@ class Searched(Proof):
 
     def __init__(self, upper: np.ndarray):
         self.upper = upper
-
-    def price(self, run: Certifier) -> float:
-        return np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
         block, outside = separated(self.upper, run.block, run.c, 0.0)
@@ -393,9 +387,6 @@ class FilteredSearch(Proof):
     def restarted(self) -> None:
         self.bound = np.inf
 
-    def price(self, run: Certifier) -> float:
-        return np.inf
-
     def certificate(self, run: Certifier) -> Certificate | None:
         if not self.bound < np.inf:
             return None
@@ -494,7 +485,7 @@ class Factorisation(Proof):
 
     def price(self, run: Certifier) -> float:
         A = run.A
-        if not isinstance(A, CentredProducts) or run.basis.size < GROWTH * self.tried_at or run.is_short:
+        if not isinstance(A, CentredProducts) or run.is_short:
             return np.inf
         gap = self._gap(run)
         return np.inf if gap is None else self._seconds(A, gap[0], run.space, run.expenses.budget)
@@ -505,7 +496,6 @@ class Factorisation(Proof):
         if gap is None:
             return None
         k, wanted = gap
-        self.tried_at = run.basis.size
         Y = run.ritz.Y[:, :k]
         V = run.basis.vectors(Y)
         images = run.basis.residuals(Y) + V * run.ritz.theta[:k]
@@ -515,27 +505,3 @@ class Factorisation(Proof):
         run.proofs.factorisations += 1
         bound = rest.factorised_bound(wanted)
         return None if bound is NO_BOUND else ritz_certificate(run.block.leading(k), run.c, run.info(), bound)
-
-
-class FormedMatrix(Proof):
-    """Of a second moment that is small enough to be formed."""
-
-    free = False
-
-    def price(self, run: Certifier) -> float:
-        A = run.A
-        if not isinstance(A, MomentOperator) or A.form is None or A.n > LARGEST_FORMED:
-            return np.inf
-        if run.basis.size < GROWTH * self.tried_at:
-            return np.inf
-        return 4.0 * A.n**2 * run.basis.size / RATE.multiplications + float(A.n) ** 3 / RATE.multiplications
-
-    def certificate(self, run: Certifier) -> Certificate | None:
-        A, wanted = run.A, sufficient_bound(run)
-        assert isinstance(A, MomentOperator) and A.form is not None
-        self.tried_at = run.basis.size
-        if not wanted > 0.0:
-            return None
-        rounding = 64.0 * (rounding_factor(A.n) + np.sqrt(run.basis.size)) * UNIT * A.norm
-        error = rounding + 4.0 * np.sqrt(A.n) * A.product_error
-        return run.certificate_with(formed_bound(A.form(), run.basis.Q, error, wanted))

@@ -37,6 +37,7 @@ import numpy as np
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.draws import DRAWS, Draws, scaled_residuals
+from ..products.rates import RATE
 from ..rows.view import Rows
 from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
@@ -45,8 +46,8 @@ FEWEST = DRAWS // 8
 """Rows drawn at least; more are multiples of it."""
 SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 """Residuals are divided by, and what is below this may overflow."""
-KERNEL_FLOPS = 100.0
-"""Of a kernel value and its scaling, beside the product of features."""
+KERNEL_FLOPS = RATE.squares / RATE.blocks
+"""Of a kernel value and its scaling, beside the product of features, in flops of second moments."""
 
 
 @dataclass(frozen=True)

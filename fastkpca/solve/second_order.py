@@ -227,10 +227,6 @@ class OfMap(Proof):
     def __init__(self, leading: Leading):
         self.leading = leading
 
-    def price(self, run: Certifier) -> float:
-        """What lies beyond stays as it is."""
-        return np.inf
-
     def certificate(self, run: Certifier) -> Certificate:
         """Where intervals of both orders overlap. In float32 the ``product_error`` has that of float32 entries."""
         leading, ritz = self.leading, run.block

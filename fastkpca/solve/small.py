@@ -24,8 +24,9 @@ SMALL = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
 GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
-RESIDUAL = 16.0 * UNIT32
-"""Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
+RESIDUAL = sqrt(SMALL) * UNIT32
+"""Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller (errors of a sum add up as
+the root of its terms)."""
 MOST_PRODUCTS = 64
 """Of the matrix with the block; mostly a tenth to a half of them do."""
 SHORTEST = sqrt(UNIT)

@@ -8,6 +8,7 @@ from reference import gram
 
 from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.costs import basis_bytes
+from fastkpca.solve.operators import CentredProducts
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 
@@ -31,6 +32,19 @@ def solve(K, c, *, search=False, fraction=None, tol=1e-6, failure=1e-6, max_pass
 
 def error(result, reference):
     return np.abs(result.theta - reference[: len(result.theta)]).max() / np.abs(reference).max()
+
+
+@pytest.mark.parametrize("sigma", [1.0, 1e3, 1e4])
+def test_the_norm_is_a_bound_and_is_measured_again_where_rough_means_make_most_of_its_error(sigma):
+    K = gram("gaussian", np.random.default_rng(0).standard_normal((300, 5)), sigma=sigma)
+    exact, v = float(np.linalg.norm(centered(K))), np.linalg.qr(np.random.default_rng(1).standard_normal((300, 2)))[0]
+    A = CentredProducts(KernelMatrix(DenseProduct(K), DenseProduct(K, np.float32), float(np.trace(K)), True))
+    A.multiply_in_float32(v, False)
+    A.measures = True
+    A.multiply(v)
+    assert exact * (1 - 1e-15) <= A.norm_bound and A.norm_wanting == (sigma == 1e4)
+    A.multiply(v)
+    assert exact * (1 - 1e-15) <= A.norm_bound <= 1.01 * exact and not A.norm_wanting
 
 
 @pytest.fixture(scope="module")

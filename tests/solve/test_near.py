@@ -1,5 +1,7 @@
 """Few kernel values that are not near zero: the coarse matrix, the filter, and intervals that rest on both."""
 
+from types import SimpleNamespace
+
 import intervals
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from fastkpca.base.rounding import UNIT32
 from fastkpca.fit import candidates
 from fastkpca.products.near import distance_bound, near_reach, near_summation, norm_bound
 from fastkpca.solve.filtered import COLUMNS, filter_steps, filtered
+from fastkpca.solve.proofs import FilteredSearch
 
 KINDS = ["uniform", "copies", "duplicates", "one dense spot", "lattice"]
 
@@ -127,3 +130,21 @@ def test_flat_spectra_take_one_exact_pass():
     expected = scipy.linalg.eigh(K, eigvals_only=True, subset_by_index=[n - 10, n - 1])[::-1]
     intervals.hold(model, expected, 1e-9)
     assert model.info["passes"] == 1 and model.bound_kind == "probabilistic"
+
+
+@pytest.mark.parametrize("lost", [0.0, 1e-9, 1e-4, 1e-2, 0.2])
+def test_filter_of_a_search_holds_beyond_a_space_that_has_lost_some_of_its_vectors(lost):
+    """The worst loss: towards the eigenvectors just behind, by ``lost`` in sine."""
+    n, p = 80, 6
+    values = np.concatenate([np.linspace(9.0, 4.0, p), np.linspace(1.0, 0.0, n - p)])
+    for seed in range(20):
+        rng = np.random.default_rng([seed, int(1e9 * lost)])
+        U = scipy.linalg.qr(rng.standard_normal((n, n)))[0]
+        B, V = (U * values) @ U.T, U[:, :p]
+        turned = V * np.sqrt(1.0 - lost**2) + lost * U[:, p : 2 * p][:, rng.permutation(p)]
+        proof = FilteredSearch(SimpleNamespace(size=9.0), V, 1.0, 1e-6)
+        proof.appended(SimpleNamespace(basis=SimpleNamespace(Q=turned, n_threads=1)))
+        P = np.eye(n) - turned @ turned.T
+        assert np.linalg.eigvalsh(P @ B @ P)[-1] <= proof.bound <= 1.0 + 9.0 * (2 + 3 * lost) * 3 * lost + 1e-12
+        proof.restarted()
+        assert proof.certificate(None) is None

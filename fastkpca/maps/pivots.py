@@ -139,7 +139,8 @@ class PivotMap(FeatureMap):
 
         def values(X: np.ndarray) -> np.ndarray:
             block = values_of(self.kernel, np.ascontiguousarray(X, dtype=np.float64), self.pivots)
-            return (block @ weights).astype(X.dtype, copy=False)
+            with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are refused in words
+                return (block @ weights).astype(X.dtype, copy=False)
 
         return values
 

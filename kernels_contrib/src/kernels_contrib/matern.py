@@ -75,7 +75,7 @@ class Matern(OfDistance):
     nu: float
 
     def check(self) -> None:
-        if as_float(self.nu) != math.inf:
+        if as_float(self.nu) != math.inf or isinstance(self.nu, int):
             checked = positive_number("matern", "nu", self.nu, least=LEAST_ORDER, most=LARGEST_ORDER)
             self.__dict__["nu"] = checked
         super().check()

@@ -180,8 +180,9 @@ class SampleProjector:
                 norm = model.count * float(largest.max())
                 top = norm**2 / smallest
             off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
-        of_scores += np.einsum("ij,ij->i", z, z) * (off / (1.0 - off) if off < 1.0 else np.inf)
-        return of_kernel, of_scores
+        if off >= 1.0:  # of scores of zero, too
+            return of_kernel, np.full(len(z), np.inf)
+        return of_kernel, of_scores + np.einsum("ij,ij->i", z, z) * (off / (1.0 - off))
 
     def _error_of_entries(self, model: Any, given: NewRows, diagonals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(bound on the error of a kernel value of each row, alone or in a sum; bound on its size)."""

@@ -64,11 +64,12 @@ class _FirstPass:
         count = float(len(X)) if w is None else float(w.sum())
         square = 0.0 if self.shift else _longest(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = (columns.sum(axis=1) if w is None else columns @ w) / (count or 1.0)
+            mean = _sums(columns, w) / (count or 1.0)
             squares = mean[:0]
             if self.spreads:
-                squares = (columns - mean[:, None]) ** 2
-                squares = squares.sum(axis=1) if w is None else squares @ w
+                # a mean far from zero is rounded: what that adds is taken off again (Chan, Golub and LeVeque 1983)
+                apart = columns - mean[:, None]
+                squares = np.maximum(_sums(apart**2, w) - _sums(apart, w) ** 2 / (count or 1.0), 0.0)
         drawn = X[:0]
         if len(self.index):
             a, b = self.index.searchsorted((start, start + len(X)))
@@ -90,6 +91,10 @@ class _FirstPass:
         drawn = np.concatenate([a.drawn, b.drawn]) if len(b.drawn) else a.drawn
         box = np.array([np.minimum(a.box[0], b.box[0]), np.maximum(a.box[1], b.box[1])])
         return _Look(box, count, a.mean + apart * share, squares, max(a.square, b.square), drawn)
+
+
+def _sums(columns: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+    return columns.sum(axis=1) if w is None else columns @ w
 
 
 def _longest(X: np.ndarray) -> float:

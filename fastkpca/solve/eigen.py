@@ -142,7 +142,7 @@ class Judge:
         c = self.c
         squares, half = np.maximum(self.ritz.squares[:c], 0.0), 0.5 * (self.ritz.theta[:c] - mu)
         root = np.hypot(half, np.sqrt(squares))
-        return np.where(half > 0.0, squares / np.maximum(half + root, 1e-300), root - half)
+        return np.where(half > 0.0, squares / np.where(half > 0.0, half + root, 1.0), root - half)
 
     def bound_for(self, width: float) -> float:
         """The largest bound on the rest with no larger `predicted_width`: the mu of x (x + theta - mu) = r^2."""

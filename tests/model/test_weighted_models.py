@@ -339,3 +339,18 @@ def test_updates_at_the_ends_of_the_range(features):
     for value in (1e155, 1e200):
         with pytest.raises(ValueError, match="finite|overflow|range"):
             fk.kpca_update(model, np.full((2, 3), value))
+
+
+def test_one_weight_that_rules_leaves_numbers_and_the_scale_of_the_others():
+    """An interval as wide as its eigenvalue says nothing of the SPE; and a mean is rounded far from zero."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((60, 2)), np.ones(60)
+    w[3] = 1e14
+    model = silent(fk.kpca, X, "gaussian", 3, sigma=0.05, center=False, sample_weight=w, method="dense")
+    spe, interval = fk.kpca_spe(model, np.full((1, 2), 1e3), bounds=True)
+    assert interval[0, 0] <= spe[0] == 1.0 <= interval[0, 1]
+    X[3], w[3] = 50.0, 1e11
+    scale = silent(fk.kpca, X + 1e8, "gaussian", 2, sigma=1e3, standardize=True, sample_weight=w).scale
+    Z, W = (X + 1e8 - 1e8).astype(np.longdouble), w.astype(np.longdouble)
+    exact = np.sqrt(W @ (Z - W @ Z / W.sum()) ** 2 / (W.sum() - 1))
+    np.testing.assert_allclose(scale, exact.astype(float), rtol=1e-14)

@@ -28,7 +28,6 @@ from quiet import silent
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.errors import DataChangedError
-from fastkpca.methods import as_rows
 from fastkpca.rows import foreign, sources
 
 KINDS = (
@@ -47,6 +46,7 @@ TYPES = ("f8", "f4", "i4", "i8", "u1", ">f8", ">f4", "i2", "f2")
 ROUTES = (
     ("polynomial", {"degree": 2}, {"method": "features"}),
     ("gaussian", {}, {"features": "pivots", "tol": 1e-3}),
+    ("gaussian", {}, {"features": "pivots", "tol": 5e-5}),
     ("gaussian", {}, {"features": "monomial", "tol": 0.1}),
     ("linear", {}, {"method": "features"}),
     ("gaussian", {}, {"method": "krylov", "tol": 1e-3}),
@@ -326,6 +326,19 @@ def fitted(X, route, c, **more):
     return silent(fk.kpca, X, kernel, c, **parameters, **options, **more)
 
 
+def is_loose(model):
+    """Whether rows in memory, and those in order, go through other steps: looks at what a map leaves out of some."""
+    return model.plan.name == "pivots" and model.info["tol"] >= 1e-4
+
+
+def alike(found, expected, out=None):
+    """Whether two models have the same bits; of a loose tol, whether their intervals meet."""
+    if is_loose(expected):
+        (low, high), (least, most) = found.eigenvalue_bounds.T, expected.eigenvalue_bounds.T
+        return len(low) == len(least) and bool((low <= most).all() and (least <= high).all())
+    return bits(found, out) == bits(expected)
+
+
 def bits(model, out=None):
     """All numbers of a model, to compare."""
     score = model.score if out is None else out[:]
@@ -395,15 +408,8 @@ def _plain(rng, store, expected, route, c, threads, text, folder):
     if target != "none":
         out = out_of(rng, target, expected.score.shape, expected.score.dtype, folder)
     found = fitted(store.given, route, c, n_threads=threads, out=out)
-    if bool(found.info.get("residual_rows")) != bool(expected.info.get("residual_rows")):
-        # rows that come in order have intervals of first order alone
-        rows = as_rows(store.given)
-        assert rows.sequential or rows.distributed, f"{text} {target}: of another order"
-        (low, high), (other_low, other_high) = found.eigenvalue_bounds.T, expected.eigenvalue_bounds.T
-        assert (low <= other_high).all() and (other_low <= high).all(), f"{text} {target}: other intervals"
-        return "right", text
-    assert bits(found, out) == bits(expected), f"{text} {target}: other bits"
-    if found.projector.grows_with_n:
+    assert alike(found, expected, out), f"{text} {target}: other numbers"
+    if found.projector.grows_with_n or is_loose(expected):
         return "right", text
     Z, W = (fk.kpca_project(model, X, n_threads=threads) for model, X in ((found, store.given), (expected, store.X)))
     assert Z.tobytes() == W.tobytes(), f"{text}: other projections"
@@ -478,16 +484,15 @@ def _changing(rng, store, expected, route, c, threads, text, usual):
     finally:
         if thread is not None:
             thread.join()
-    own = bits(found)
     if not done.is_set():
-        assert own == bits(expected), f"{text}: other bits"
+        assert alike(found, expected), f"{text}: other numbers"
         return "not changed", text
-    if own == bits(expected):
+    if alike(found, expected):
         return "rows before", text
     rows = store.now()
     with contextlib.suppress(ValueError):
-        changed = None if rows is None else bits(fitted(np.ascontiguousarray(rows), route, c, n_threads=1))
-        assert own == changed, f"{text}: neither the rows before nor those after"
+        changed = None if rows is None else fitted(np.ascontiguousarray(rows), route, c, n_threads=1)
+        assert changed is not None and alike(found, changed), f"{text}: neither the rows before nor those after"
         return "rows after", text
     raise AssertionError(f"{text}: an answer from rows that have none")
 

@@ -451,6 +451,8 @@ class Product(_FlatCombination):
             error = error * (bound + part_error) + size * part_error
             size *= bound
             error += unit * (size + error)
+        if np.isnan(error):  # nothing is known of one part, and another is zero
+            return np.inf
         return error * ABOVE + float(np.finfo(dtype).tiny)  # a product may underflow
 
     def value_bound(self, data: Summary) -> float | None:

@@ -98,7 +98,8 @@ class Polynomial(Kernel):
         d, info, largest = data.n_features, np.finfo(dtype), self.largest(data.largest_inner)
         base = self.scale * data.largest_inner + abs(self.offset)
         # products of coordinates below the smallest number are lost, and so may powers be
-        lost = float(info.tiny) * (1.0 + (1.0 + self.scale * d) * self.degree * (largest / base if base else 1.0))
+        lost = float(info.tiny)
+        lost += lost * (1.0 + self.scale * d) * self.degree * (largest / base if base else 1.0)  # from the left: no overflow
         return (d + self.degree + 4) * self.degree * float(info.eps) * largest + lost
 
     def value_bound(self, data: Summary) -> float:

@@ -183,6 +183,13 @@ def test_unknown_errors_stay_unknown():
         assert kernel.entry_error(data, np.dtype(np.float64)) is None
 
 
+def test_a_bound_of_parts_of_extreme_sizes_is_a_number():
+    """scale d degree largest leaves float64, and what it is multiplied by is the smallest number."""
+    X = 4e-127 * np.random.default_rng(0).standard_normal((20, 3))
+    kernel = get_kernel("polynomial", degree=17, scale=6e256) * get_kernel("tanh", scale=1e254)
+    assert 0.0 < fk.gram(X, kernel).error_bound < 1e-10 * np.abs(kernel.block(X, X)).max()
+
+
 def test_semidefinite_and_thread_safe_only_if_all_parts_are():
     assert (0.5 * G).positive_semidefinite is True
     assert (G + L).positive_semidefinite and (G * L).positive_semidefinite

@@ -117,7 +117,8 @@ def kernels(X: Array) -> None:
     assert_type(fk.get_method("klda"), Callable[..., Any])
     for entry in fk.list_methods():
         assert_type(entry.name, str)
-    fk.register_kernel("cauchy_of_types", Cauchy, overwrite=True)
+    with fk.register_kernel("cauchy_of_types", Cauchy, overwrite=True):
+        assert_type(fk.get_kernel("cauchy_of_types"), Kernel)
     assert_type(check_kernel(Cauchy(2.0)), dict[str, str])
     combined = 0.5 * Cauchy(1.0) + Matern(nu=1.5, length_scale=1.0)
     assert_type(fk.kpca(X, combined, 2), fk.KPCAModel)

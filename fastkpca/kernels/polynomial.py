@@ -97,9 +97,10 @@ class Polynomial(Kernel):
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         d, info, largest = data.n_features, np.finfo(dtype), self.largest(data.largest_inner)
         base = self.scale * data.largest_inner + abs(self.offset)
-        # products of coordinates below the smallest number are lost, and so may powers be
+        # products of coordinates below the smallest number are lost, and so may powers be (from the left, this does not
+        # overflow on the way)
         lost = float(info.tiny)
-        lost += lost * (1.0 + self.scale * d) * self.degree * (largest / base if base else 1.0)  # from the left: no overflow
+        lost += lost * (1.0 + self.scale * d) * self.degree * (largest / base if base else 1.0)
         return (d + self.degree + 4) * self.degree * float(info.eps) * largest + lost
 
     def value_bound(self, data: Summary) -> float:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,12 +83,33 @@ def _pair_for(kernel: Kernel, *, single: bool) -> _CompiledPair | _BlockPair:
     return _BlockPair(kernel, single) if compiled is None else _CompiledPair(*compiled, single)
 
 
+class _Kept(NamedTuple):
+    """Where the values of a pair of bands are kept.
+
+    Attributes
+    ----------
+    place : ndarray (entries,) or None
+        Of this pair's values.
+    known : bool
+        They are there already, and are only multiplied; else they are written there.
+    rounded : ndarray (entries,), float32, or None
+        Where they are written as well, less ``shift``.
+    """
+
+    place: _Some
+    known: bool
+    rounded: _Some = None
+    shift: float = 0.0
+
+
+_NOT_KEPT = _Kept(None, False)
+
+
 class _CompiledPair:
     """What is computed for a pair of bands.
 
-    A call takes Y and Uy None for the rows of X with themselves. ``kept`` is an array of ``entries`` numbers: where
-    ``known`` the values are there already, and are only multiplied, else they are written there; and less ``shift`` to
-    ``rounded``, in float32. ``values`` are these as a new matrix.
+    A call takes Y and Uy None for the rows of X with themselves. Values that are kept take ``entries`` numbers;
+    ``values`` are these as a new matrix.
     """
 
     entries = staticmethod(_tiles.kept_entries)
@@ -98,21 +119,12 @@ class _CompiledPair:
         self._kind, self._parameters, self._single = kind, parameters, single
 
     def __call__(
-        self,
-        X: np.ndarray,
-        Y: _Some,
-        Ux: _Some,
-        Uy: _Some,
-        means: Means | None,
-        kept: _Some,
-        known: bool,
-        rounded: _Some = None,
-        shift: float = 0.0,
+        self, X: np.ndarray, Y: _Some, Ux: _Some, Uy: _Some, means: Means | None = None, kept: _Kept = _NOT_KEPT
     ) -> _Part:
         rx, ry, g = (None, None, 0.0) if means is None else means
         ry = None if Y is None else ry
         what = self._kind, self._parameters, X, Y, Ux, Uy, self._single
-        return _tiles.product(*what, rx, ry, g, kept, known, rounded, shift)
+        return _tiles.product(*what, rx, ry, g, *kept)
 
 
 class _BlockPair:
@@ -130,16 +142,7 @@ class _BlockPair:
         return kept.reshape(n, m).copy()
 
     def __call__(
-        self,
-        X: np.ndarray,
-        Y: _Some,
-        Ux: _Some,
-        Uy: _Some,
-        means: Means | None,
-        kept: _Some,
-        known: bool,
-        rounded: _Some = None,
-        shift: float = 0.0,
+        self, X: np.ndarray, Y: _Some, Ux: _Some, Uy: _Some, means: Means | None = None, kept: _Kept = _NOT_KEPT
     ) -> _Part:
         same = Y is None
         X = np.asarray(X, dtype=self._dtype)
@@ -150,12 +153,12 @@ class _BlockPair:
         Uy = Ux if same else Uy
         left = None if Uy is None else np.zeros((len(X), Uy.shape[1]))
         right = None if Ux is None else left if same else np.zeros((len(Y), Ux.shape[1]))
-        values = None if kept is None else kept.reshape(len(X), len(Y))
+        values = None if kept.place is None else kept.place.reshape(len(X), len(Y))
         sums = np.zeros(2)
         for I, J in upper_tiles(len(X), TILE) if same else all_tiles(len(X), len(Y), TILE):
             parallel.checkpoint()
             mirror = same and I != J
-            if values is None or not known:
+            if values is None or not kept.known:
                 K = checked_block(self._kernel, X[I], Y[J]).astype(self._dtype, copy=False)
                 if values is not None:
                     values[I, J] = K
@@ -172,8 +175,8 @@ class _BlockPair:
                 if means is not None:
                     rx, ry, g = means
                     sums += squares_about_means(K, rx[I], ry[J], g) * (2.0 if mirror else 1.0)
-        if rounded is not None and kept is not None:
-            np.subtract(kept, shift, out=rounded, casting="same_kind")
+        if kept.rounded is not None and kept.place is not None:
+            np.subtract(kept.place, kept.shift, out=kept.rounded, casting="same_kind")
         return left, None if same else right, None if means is None else (float(sums[0]), float(sums[1]))
 
 
@@ -258,8 +261,6 @@ class ExactSummation(Summation):
         self.progress = progress
         self._pair = _pair_for(kernel, single=self.dtype == np.float32)
         self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
-        self._rounded: ExactSummation | None = None
-        """What is to keep the values of the next product in float32."""
         self._shift = 0.0
         """The values that are kept are those of the kernel less this."""
         self.sums: KeptSums | None = None
@@ -276,10 +277,9 @@ class ExactSummation(Summation):
         )
         single._shift, single._known = shift, True
         single._kept = _aligned(self._places[-1].stop, np.float32)
-        self._rounded = single
-        _, row_sums, square, _ = self.pass_with_norm(np.empty((n, 0)), np.full(n, shift), shift)
-        self._rounded = None
-        single.sums = KeptSums(shift, row_sums, square)
+        product, sums = self._square(np.ones((n, 1)), np.full(n, shift), shift, single)
+        self._check_finite(product, np.empty((n, 0)))
+        single.sums = KeptSums(shift, product[:, 0], float(sums[0]))
         return single
 
     def _mean_of_some(self) -> float:
@@ -347,10 +347,13 @@ class ExactSummation(Summation):
             f"overflow {self.dtype} or are NaN; scale the data down, or change the kernel's parameters"
         )
 
-    def _square(self, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    def _square(
+        self, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0, single: ExactSummation | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(K U, sums of squares about the means r and g); ``single`` is to keep the values too, in float32."""
         if self.rows_x.distributed:
             return self._square_elsewhere(U, r, g)
-        tiles, shift, single = self.bands, self._shift, self._rounded
+        tiles, shift = self.bands, self._shift
         product, sums = np.zeros((self.shape[0], U.shape[1])), np.zeros(2)
         rows = None
         if self._keeps and not self._known:
@@ -364,10 +367,14 @@ class ExactSummation(Summation):
             I, J = tiles[number]
             same = I == J
             means = None if r is None else (r[I] - shift, r[J] - shift, g - shift)
-            kept = self._kept[self._places[number]] if self._keeps else None
-            rounded = (None, 0.0) if single is None else (single._kept[self._places[number]], single._shift)
+            kept = _NOT_KEPT
+            if self._keeps:
+                place = self._places[number]
+                kept = _Kept(self._kept[place], self._known)
+                if single is not None:
+                    kept = kept._replace(rounded=single._kept[place], shift=single._shift)
             X, Y = band(I), None if same else band(J)
-            return I, J, self._pair(X, Y, U[I], None if same else U[J], means, kept, self._known, *rounded)
+            return I, J, self._pair(X, Y, U[I], None if same else U[J], means, kept)
 
         for I, J, (left, right, squares) in self._run(task, len(tiles)):
             product[I] += left
@@ -394,7 +401,7 @@ class ExactSummation(Summation):
         def task(X: np.ndarray, Y: np.ndarray | None, x: tuple, y: tuple) -> _Part:
             y = x if Y is None else y
             means = None if x[1] is None else (x[1], y[1], g)
-            return pair(X, Y, x[0], None if Y is None else y[0], means, None, False)
+            return pair(X, Y, x[0], None if Y is None else y[0], means)
 
         product, squares = rows.source.square(
             rows.frame, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
@@ -418,8 +425,8 @@ class ExactSummation(Summation):
             I, J = slice(i * step_x, min(n, (i + 1) * step_x)), slice(j * step_y, min(m, (j + 1) * step_y))
             X, Y = self.rows_x.tile(I.start, I.stop), rows_y.tile(J.start, J.stop)
             if transposed:
-                return J, self._pair(X, Y, U[I], None, None, None, False)[1]
-            return I, self._pair(X, Y, None, U[J], None, None, False)[0]
+                return J, self._pair(X, Y, U[I], None)[1]
+            return I, self._pair(X, Y, None, U[J])[0]
 
         for band, part in self._run(task, -(-n // step_x) * bands_y):
             product[band] += part

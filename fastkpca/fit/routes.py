@@ -15,7 +15,7 @@ from .features import solve_by_features
 from .krylov import solve_by_krylov
 from .look import MOVES
 from .problem import Problem, check_range
-from .solution import Solution
+from .solution import Present, Solution
 
 FOLLOWING = 10.0
 """A run that missed tol is followed by another that costs at most so many times as much; and by LAPACK, where that
@@ -54,14 +54,14 @@ def solve(problem: Problem, plan: Plan) -> Solution:
 
 
 def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float) -> Solution:
-    if way.method == "dense":
-        return solve_dense(problem)
     if way.method == "features":
         return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
+    if way.method == "dense":
+        return solve_dense(problem, Present.of(problem.rows))
     # no run is given up for a way of which nobody knows whether it is cheaper
     known = [x for x in left if not x.guessed]
     prices = [x.seconds * (MOVES if x.method == "features" else 1.0) for x in known]
-    return solve_by_krylov(problem, way, failure, min(prices, default=np.inf), plan.otherwise)
+    return solve_by_krylov(problem, Present.of(problem.rows), way, failure, min(prices, default=np.inf), plan.otherwise)
 
 
 def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:

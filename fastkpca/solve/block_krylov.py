@@ -21,6 +21,7 @@ import numpy as np
 
 from ..base.parallel import Progress
 from ..errors import rounded_up
+from ..products.implicit import KernelMatrix
 from .basis import Basis, Space
 from .certificate import Certificate
 from .costs import Expenses, column_limit, default_block_size, widest_block
@@ -39,7 +40,7 @@ from .proofs import (
     Searched,
     Sums,
 )
-from .task import KernelMatrix, SolverBudget, SolverTarget
+from .task import SolverBudget, SolverTarget
 
 DEFAULT_BUDGET = SolverBudget()
 SPARE = 25
@@ -175,7 +176,7 @@ def block_krylov(
         proofs.append(Exploration(share, A.n, budget.passes))
     _prepare_norm(A, searched)
     judge = Certifier(A, space, target, expenses, Proofs(proofs), known)
-    grow(A, space.basis.orthonormal(X), space, judge, expenses)
+    grow(A, X, space, judge, expenses)
     return _result(judge, history)
 
 
@@ -215,7 +216,7 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
     wide = _random_block(space, target, expenses.budget.passes)
     passes = Factorisation().passes_for(A, target.c, space, expenses.budget, wide)
     judge.factorises = passes <= 3 * EXPLORING_PASSES
-    grow(single, space.basis.orthonormal(X), space, judge, expenses)
+    grow(single, X, space, judge, expenses)
     return judge
 
 

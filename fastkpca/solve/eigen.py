@@ -40,13 +40,14 @@ whose vectors have converged waits for trace or norm to bound the rest."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
-    """Multiply, append, judge, and so on from the next block; ``X`` is orthonormal, and orthogonal to the basis.
+    """Multiply, append, judge, and so on from the next block; the first has what ``X`` spans beyond the basis.
 
     Raises
     ------
     TooDearError
         The next pass would cost more than the budget leaves.
     """
+    X = space.basis.orthonormal(X)
     while True:
         algebra = step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
         expenses.check(expenses.budget.pass_seconds + algebra)

@@ -31,8 +31,8 @@ import numpy as np
 import scipy.special
 
 from ..base.rounding import UNIT, rounding_factor
+from ..base.tall import inner, without_means, without_span
 from ..products.near import COLUMNS
-from .basis import inner, times, without_means
 from .certificate import SAYS_NOTHING
 
 __all__ = [
@@ -135,8 +135,7 @@ def filtered_beyond(
     inexact += np.sqrt(V.shape[1] + 1.0) * rounding
 
     def project(Z: np.ndarray) -> np.ndarray:
-        Z = without_means(Z, n_threads)
-        return Z - times(V, inner(V, Z, n_threads), n_threads)
+        return without_span(without_means(Z, n_threads), V, n_threads)
 
     return filtered(
         lambda Z: project(multiply(Z)),

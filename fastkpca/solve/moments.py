@@ -210,7 +210,7 @@ def leading_pairs(
     if target.probabilistic:
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
-    grow(A, space.basis.orthonormal(X), space, judge, expenses)
+    grow(A, X, space, judge, expenses)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0

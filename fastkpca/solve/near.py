@@ -12,14 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.protocol import Cost
+from ..base.tall import without_means
+from ..products.implicit import KernelMatrix, NearMatrix
 from ..products.rates import RATE
-from .basis import Basis, Space, without_means
+from .basis import Basis, Space
 from .beyond import failure_of_attempt
 from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
 from .eigen import GOAL, Judge, grow
 from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
-from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
+from .task import SolverBudget, SolverTarget
 
 KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
@@ -160,7 +162,7 @@ def near_start(
     X: np.ndarray | None = rng.standard_normal((A.n, space.block))
     while X is not None:
         try:
-            grow(A, basis.orthonormal(X), space, judge, spent)
+            grow(A, X, space, judge, spent)
         except TooDearError:
             raise TooDearError(expenses.passes) from None  # passes are those over the kernel values
         X = None if judge.found is None else judge.missed()

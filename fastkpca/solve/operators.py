@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..base.tall import without_means
+from ..products.implicit import KernelMatrix
 from ..products.vectors import with_ones
-from .basis import without_means
 from .certificate import NOTHING_KNOWN, MatrixInfo, product_error
-from .task import KernelMatrix
 
 
 class Operator:

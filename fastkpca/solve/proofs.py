@@ -27,7 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from .basis import Space, inner, times
+from ..base.tall import inner, times
+from ..products.implicit import NearMatrix
+from .basis import Space
 from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, lanczos_steps
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
@@ -35,7 +37,7 @@ from .filtered import COLUMNS, MOST, NARROWEST, SLACK, Aim, cheapest_aim, filter
 from .operators import CentredProducts
 from .random_start import GaussianStart, separated
 from .rest import Rest
-from .task import NearMatrix, SolverBudget
+from .task import SolverBudget
 
 Certifier = Any
 """`eigen.Certifier`, which asks for proofs: its basis, the Ritz pairs of its last look, its target and its costs."""

@@ -54,7 +54,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expen
         space.basis.append(X, A.multiply(X))
         expenses.count_pass(search=not A.certain, times=A.share * max(X.shape[1] / space.block, 1.0))
         expenses.seconds += algebra
-        if judge.ends():
+        if judge.ends_after_look():
             return
         X = judge.next_block()
 
@@ -85,7 +85,8 @@ class Judge:
 
     # when to look --------------------------------------------------------------------------------------------
 
-    def ends(self) -> bool:
+    def ends_after_look(self) -> bool:
+        """Take a look where one is due, and carry out what proofs it calls for: whether nothing is to follow."""
         if not self._look_is_due():
             return False
         self.ritz = self.basis.ritz()
@@ -321,9 +322,9 @@ class Certifier(Judge):
         self.proofs = proofs
         self._searched = np.empty(0) if searched is None else searched
 
-    def ends(self) -> bool:
+    def ends_after_look(self) -> bool:
         self.proofs.appended(self)
-        return super().ends()
+        return super().ends_after_look()
 
     def _is_enough(self) -> bool:
         theta = self.ritz.theta

@@ -44,7 +44,7 @@ Certifier = Any
 
 BELOW = 0.9
 """Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
-FOLLOWING = 4.0
+LAST_PROOF = 4.0
 """Times what a run has cost, that a proof may cost when no pass is left."""
 EXPLORING_PASSES = 8
 """Passes of an exploration, as a rule."""
@@ -63,6 +63,9 @@ class Proof:
         """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible, or says at
         once all that it ever will."""
         return np.inf
+
+    def chosen(self, run: Certifier) -> None:
+        """It is the cheapest: passes are made until it will do."""
 
     def certificate(self, run: Certifier) -> Certificate | None:
         """From what it knows now, or for its price; None where that is nothing."""
@@ -120,11 +123,12 @@ class Proofs:
         self.cheapest = None
         for seconds, i in priced:
             proof = self.proofs[i]
-            too_dear = seconds > (min(limit, FOLLOWING * run.expenses.seconds) if last else limit)
+            too_dear = seconds > (min(limit, LAST_PROOF * run.expenses.seconds) if last else limit)
             if seconds == np.inf or too_dear or (last and proof.free):
                 continue
             if proof.free:
                 self.cheapest = proof
+                proof.chosen(run)
                 break
             run.expenses.seconds += seconds
             if proof.certain:  # one by chance that has failed has found what was missed
@@ -322,21 +326,29 @@ class Exploration(Proof):
 
     def price(self, run: Certifier) -> float:
         """Steps until the largest eigenvalue of the rest, which is guessed, is known well enough."""
-        A, size, wanted, b = run.A, run.basis.size, sufficient_bound(run), run.space.block
-        if self.first is not None or A.lowest is None or not wanted > 0.0:
-            return np.inf
+        steps, kept, _ = self._course(run)
+        columns = kept + 0.5 * steps * run.space.block
+        algebra = step_seconds(run.A.n, columns, run.space.block) + look_seconds(columns)
+        return steps * (run.expenses.budget.pass_seconds + algebra)
+
+    def chosen(self, run: Certifier) -> None:
+        steps, kept, self.wanted = self._course(run)
+        self.expected, self.kept = int(steps), min(kept, run.basis.size)
+
+    def _course(self, run: Certifier) -> tuple[float, int, float]:
+        """(Steps, columns before the random block, bound on the rest that is wanted); infinitely many where it is not
+        possible."""
+        size, wanted = run.basis.size, sufficient_bound(run)
+        if self.first is not None or run.A.lowest is None or not wanted > 0.0:
+            return np.inf, 0, wanted
         hope = run.hope()
         middle = 0.5 * (hope + wanted)
         # behind all columns, or, where these leave too little room, behind the Ritz vectors of large values
         for kept, rest in ((size, hope), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
             steps = self._steps(run, rest, wanted)
             if self._fits(run, kept, steps) and steps <= run.expenses.left:
-                steps = max(steps, EXPLORING_PASSES)
-                self.expected, self.wanted, self.kept = int(steps), wanted, min(kept, size)
-                columns = kept + 0.5 * steps * b
-                algebra = step_seconds(A.n, columns, b) + look_seconds(columns)
-                return steps * (run.expenses.budget.pass_seconds + algebra)
-        return np.inf
+                return max(steps, EXPLORING_PASSES), kept, wanted
+        return np.inf, 0, wanted
 
     def _steps(self, run: Certifier, rest: float, wanted: float) -> float:
         """That show the rest to be no larger than ``wanted``, where it is as large as ``rest``."""

@@ -24,8 +24,9 @@ from ..errors import rounded_up
 from ..products.implicit import KernelMatrix
 from .basis import Basis, Space
 from .certificate import Certificate
+from .certifier import Certifier, Proof, Proofs, relative_width
 from .costs import Expenses, column_limit, default_block_size, widest_block
-from .eigen import Certifier, Judge, Search, grow, relative_width
+from .eigen import Judge, Search, grow
 from .near import near_start
 from .operators import CentredProducts, InFloat32
 from .proofs import (
@@ -34,8 +35,6 @@ from .proofs import (
     Factorisation,
     Filter,
     FilteredSearch,
-    Proof,
-    Proofs,
     RandomStart,
     Searched,
     Sums,

@@ -33,12 +33,12 @@ import scipy.special
 from ..base.rounding import UNIT, rounding_factor
 from ..base.tall import inner, without_means, without_span
 from ..products.near import COLUMNS
+from .beyond import NARROWEST
 from .certificate import SAYS_NOTHING
 
 __all__ = [
     "COLUMNS",
     "MOST",
-    "NARROWEST",
     "SLACK",
     "Aim",
     "cheapest_aim",
@@ -47,9 +47,6 @@ __all__ = [
     "filtered_beyond",
 ]
 
-NARROWEST = 0.01
-"""Of the last wanted eigenvalue: a gap is no narrower, and what lies in it must be found, or be proved not to be there.
-Ritz values tell where it is when their residuals are that small."""
 SLACK, MOST = 3.0, 3000
 """Steps of a filter over those that it is predicted to take; and at most."""
 

@@ -16,10 +16,11 @@ from ..base.room import DEFAULT_MEMORY
 from ..maps.toeplitz import DENSE, Compressed
 from .basis import Basis, Space
 from .certificate import Certificate, cluster_labels, dense_certificate
+from .certifier import Certifier, Proof, Proofs
 from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
-from .eigen import Certifier, grow
+from .eigen import grow
 from .operators import MomentOperator
-from .proofs import Exploration, Proof, Proofs, Sums
+from .proofs import Exploration, Sums
 from .task import SolverBudget, SolverTarget
 
 LARGEST_FORMED = 6000

@@ -7,6 +7,7 @@ It ends where a gap shows, behind which a filter (``filtered``) has proved that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -69,25 +70,16 @@ class NearOperator(Operator):
         return 1e-12 * float(theta[0])
 
 
+@dataclass(eq=False)
 class BehindGap(Judge):
     """Whether a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
 
-    found: Aim | None = None
+    column_price: float
+    failure: float
+    found: Aim | None = field(init=False, default=None)
     steps = bound = np.inf
     """That the whole takes, as far as was seen; and on what is behind the gap."""
     filters = 0
-
-    def __init__(
-        self,
-        A: NearOperator,
-        space: Space,
-        target: SolverTarget,
-        expenses: Expenses,
-        column_price: float,
-        failure: float,
-    ):
-        super().__init__(A, space, target, expenses)
-        self.column_price, self.failure = column_price, failure
 
     def _is_enough(self) -> bool:
         theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps

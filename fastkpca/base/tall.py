@@ -129,7 +129,8 @@ def orthonormal(
         # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
         once, spread = _cholesky_qr(X, squares, n_threads)
         if once is not None:
-            if not projected and spread >= 1.0 - 0.1 / b and not _lost(left, given):
+            # where a projection has left less than half of a column, that may lie along Q by rounding
+            if not projected and spread >= 1.0 - 0.1 / b and (left >= 0.5 * norms(given)).all():
                 return once
             X = without_span(once, Q, n_threads, centred=centred)
             twice, _ = _cholesky_qr(X, inner(X, X, n_threads), n_threads)
@@ -150,11 +151,6 @@ def orthonormal(
 def norms(X: np.ndarray) -> np.ndarray:
     """Of the columns."""
     return np.sqrt(np.einsum("ij,ij->j", X, X))
-
-
-def _lost(left: np.ndarray, given: np.ndarray) -> bool:
-    """Whether a projection left less than half of some column: what is left may then lie along the rest by rounding."""
-    return not bool((left >= 0.5 * norms(given)).all())
 
 
 def _cholesky_qr(X: np.ndarray, squares: np.ndarray, n_threads: int) -> tuple[np.ndarray | None, float]:

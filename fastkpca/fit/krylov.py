@@ -12,10 +12,10 @@ from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..model.plan import Candidate
 from ..products.exact import ExactSummation
-from ..products.implicit import Products, kernel_matrix
+from ..products.implicit import KernelMatrix, Products, kernel_matrix
 from ..products.near import free_bytes
 from ..products.rates import is_compiled, pass_seconds
-from ..products.weighted import Coordinates
+from ..products.weighted import Entries
 from ..solve.block_krylov import KrylovResult, block_krylov
 from ..solve.costs import default_block_size
 from ..solve.task import SolverBudget, SolverTarget
@@ -75,15 +75,9 @@ def solve_by_krylov(
         )
     if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
         budget.report("krylov", passes, passes)
-    trace, product_error = matrix.trace, float(matrix.product.error_bound)
-    assert trace is not None
-    total = trace - n * reached.grand_mean
-    size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
-    # the values of the diagonal err, and the mean of all entries by no more than an entry does
-    slack = 4 * EPS * n * size + n * (2 * matrix.entry_error + product_error)
-    info = _info(way, reached, product_error, matrix_in_memory)
+    info = _info(way, reached, float(matrix.product.error_bound), matrix_in_memory)
     info |= negative_end(reached.negative_end, kernel)
-    return _solution(problem, reached, entries.coordinates, present, (total, size, slack), info)
+    return _solution(problem, present, matrix, entries, reached, info)
 
 
 def _starting_rows(kernel: Kernel, n: int, block: int) -> tuple[int, bool]:
@@ -116,23 +110,22 @@ def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in
 
 
 def _solution(
-    problem: Problem,
-    reached: KrylovResult,
-    coordinates: Coordinates,
-    present: Present,
-    trace: tuple[float, float, float],
-    info: dict,
+    problem: Problem, present: Present, matrix: KernelMatrix, entries: Entries, reached: KrylovResult, info: dict
 ) -> Solution:
-    """The components that are kept, for the rows as given; ``trace``: (trace, size, error) of the centred matrix."""
-    total, size, slack = trace
-    n_samples, n = problem.data.n_samples, len(reached.vectors)
+    """The components that are kept, for the rows as given."""
+    n, trace, coordinates = len(present.rows), matrix.trace, entries.coordinates
+    assert trace is not None
+    total = trace - n * reached.grand_mean
+    size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
+    # the values of the diagonal err, and the mean of all entries by no more than an entry does
+    slack = 4 * EPS * n * size + n * (2 * matrix.entry_error + float(matrix.product.error_bound))
     above = reached.certificate.eigenvalue_bounds[:, 1] - reached.theta
     floor = 8 * EPS * size  # Rayleigh-Ritz rounds a zero by a few units of the largest eigenvalue
     if not problem.kernel.positive_semidefinite:
         # beside large negative eigenvalues, zeros are computed as rounding errors of their size
         # (without the entry errors that the kernel states, which may be far larger)
-        floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(n) * size))
-    n_kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, n_samples, above)
+        floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(len(reached.vectors)) * size))
+    n_kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, len(present.every), above)
     eigenvalues = reached.theta[:n_kept].copy()
     # from the images, not vectors times Ritz values: so score = Kc @ coeff to rounding, as for new rows
     score = coordinates.images(reached.images[:, :n_kept]) / np.sqrt(eigenvalues)

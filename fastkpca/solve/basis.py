@@ -178,6 +178,12 @@ class Basis:
         assert total is not None
         return total
 
+    def pairs(self, ritz: RitzPairs, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first Ritz vectors, and their images."""
+        Y = ritz.Y[:, :count]
+        V = self.vectors(Y)
+        return V, self.residuals(Y) + V * ritz.theta[:count]
+
     def ritz_block(self, ritz: RitzPairs, product_error: float, size: float) -> RitzBlock:
         """The inner products for a certificate; ``size`` bounds |A|.
 

@@ -29,16 +29,7 @@ from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Judge, Search, grow
 from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import (
-    EXPLORING_PASSES,
-    Exploration,
-    Factorisation,
-    Filter,
-    FilteredSearch,
-    RandomStart,
-    Searched,
-    Sums,
-)
+from .proofs import EXPLORING_PASSES, Exploration, Factorisation, RandomStart, Searched, Sums
 from .task import SolverBudget, SolverTarget
 
 DEFAULT_BUDGET = SolverBudget()
@@ -149,8 +140,7 @@ def block_krylov(
         flat = found is None
         if found is not None:
             start, known = found.vectors, found.theta
-            proofs.append(FilteredSearch(matrix.near, start, found.bound, found.failure))
-            proofs.append(Filter(matrix.near, found.top, share - found.failure))
+            proofs += found.proofs
     X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
@@ -240,13 +230,13 @@ def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
 
 
 def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> KrylovResult:
-    A, theta, c, Y = judge.A, judge.ritz.theta, judge.c, judge.ritz.Y[:, : judge.c]
+    A, theta, c = judge.A, judge.ritz.theta, judge.c
     assert isinstance(A, CentredProducts)
-    vectors = judge.basis.vectors(Y)
+    vectors, images = judge.basis.pairs(judge.ritz, c)
     return KrylovResult(
         theta=theta[:c].copy(),
         vectors=vectors,
-        images=judge.basis.residuals(Y) + vectors * theta[:c],
+        images=images,
         certificate=judge.certificate,
         seconds=judge.expenses.seconds,
         passes=judge.expenses.passes,

@@ -32,7 +32,9 @@ import scipy.special
 
 from ..base.rounding import UNIT, rounding_factor
 from ..base.tall import inner, without_means, without_span
+from ..products.implicit import NearMatrix
 from ..products.near import COLUMNS
+from .basis import Basis, RitzPairs
 from .beyond import NARROWEST
 from .certificate import SAYS_NOTHING
 
@@ -113,33 +115,23 @@ def cheapest_aim(
 
 
 def filtered_beyond(
-    multiply: Callable[[np.ndarray], np.ndarray],
-    V: np.ndarray,
-    aim: Aim,
-    low: float,
-    *,
-    size: float,
-    failure: float,
-    rng: np.random.Generator,
-    n_threads: int,
+    near: NearMatrix, basis: Basis, ritz: RitzPairs, aim: Aim, low: float, failure: float
 ) -> tuple[float, np.ndarray, int]:
-    """`filtered` of P B P for P = (I - V V') H; ``multiply``: Z -> B Z, and V (n, p) orthonormal, with means zero.
-
-    ``size``: a bound on |B|.
-    """
+    """`filtered` of P B P for P = (I - V V') H, V the first Ritz vectors, as many as the aim says."""
+    V, threads = basis.vectors(ritz.Y[:, : aim.columns]), basis.n_threads
     rounding = 4.0 * rounding_factor(len(V)) * UNIT
-    inexact = 2.0 * float(np.linalg.norm(inner(V, V, n_threads) - np.eye(V.shape[1])))
+    inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(V.shape[1])))
     inexact += np.sqrt(V.shape[1] + 1.0) * rounding
 
     def project(Z: np.ndarray) -> np.ndarray:
-        return without_span(without_means(Z, n_threads), V, n_threads)
+        return without_span(without_means(Z, threads), V, threads)
 
     return filtered(
-        lambda Z: project(multiply(Z)),
-        project(rng.standard_normal((len(V), COLUMNS))),
+        lambda Z: project(near.product.matmat(Z)),
+        project(basis.rng.standard_normal((len(V), COLUMNS))),
         (low, aim.top),
         wanted=aim.wanted,
-        error=(rounding + 2.0 * inexact) * size,
+        error=(rounding + 2.0 * inexact) * near.size,
         failure=failure,
         most_steps=int(SLACK * aim.steps) + 1,
     )

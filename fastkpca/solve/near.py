@@ -18,10 +18,12 @@ from ..products.implicit import KernelMatrix, NearMatrix
 from ..products.rates import RATE
 from .basis import Basis, Space
 from .beyond import failure_of_attempt
+from .certifier import Proof
 from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
 from .eigen import GOAL, Judge, grow
 from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
+from .proofs import Filter, FilteredSearch
 from .task import SolverBudget, SolverTarget
 
 KEPT, NEW = 2, 6
@@ -39,17 +41,13 @@ class NearStart(NamedTuple):
         For the first exact pass.
     theta : ndarray
         All Ritz values.
-    top, bound : float
-        About the largest eigenvalue of the coarse matrix beyond the vectors, and a bound on it.
-    failure : float
-        Probability with which the bound does not hold.
+    proofs : list of Proof
+        That nothing was missed beside them.
     """
 
     vectors: np.ndarray
     theta: np.ndarray
-    top: float
-    bound: float
-    failure: float
+    proofs: list[Proof]
 
 
 class NearOperator(Operator):
@@ -62,9 +60,6 @@ class NearOperator(Operator):
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
         return without_means(self.near.product.matmat(X), self.n_threads)
-
-    def expected_sums(self) -> tuple[float | None, float | None]:
-        return None, None
 
     def noise(self, theta: np.ndarray) -> float:
         return 1e-12 * float(theta[0])
@@ -99,16 +94,9 @@ class BehindGap(Judge):
         """
         A, aim, basis = self.A, self.found, self.basis
         assert aim is not None and isinstance(A, NearOperator)
-        self.bound, columns, steps = filtered_beyond(
-            A.near.product.matmat,
-            basis.vectors(self.ritz.Y[:, : aim.columns]),
-            aim,
-            aim.top - aim.wanted,  # what follows needs a coarse matrix that is nearer than that
-            size=A.near.size,
-            failure=failure_of_attempt(self.failure, self.filters),
-            rng=basis.rng,
-            n_threads=A.n_threads,
-        )
+        failure = failure_of_attempt(self.failure, self.filters)
+        low = aim.top - aim.wanted  # what follows needs a coarse matrix that is nearer than that
+        self.bound, columns, steps = filtered_beyond(A.near, basis, self.ritz, aim, low, failure)
         self.filters += 1
         self.expenses.seconds += steps * self.expenses.budget.pass_seconds
         if self.bound <= aim.wanted or self.expenses.over:
@@ -162,6 +150,7 @@ def near_start(
     if judge.found is None:
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
-    top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))
-    failure -= failure_of_attempt(failure, judge.filters - 1)  # that is left to others
-    return NearStart(basis.vectors(judge.ritz.Y[:, :k]), theta, top, judge.bound, failure)
+    top, vectors = float(theta[k] + np.sqrt(max(squares[k], 0.0))), basis.vectors(judge.ritz.Y[:, :k])
+    last = failure_of_attempt(failure, judge.filters - 1)  # that is left to others
+    proofs = [FilteredSearch(near, vectors, judge.bound, failure - last), Filter(near, top, last)]
+    return NearStart(vectors, theta, proofs)

@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from ..base.tall import inner, times
+from ..base.tall import without_span
 from ..products.implicit import NearMatrix
 from .basis import Space
 from .beyond import (
@@ -257,9 +257,8 @@ class FilteredSearch(Proof):
         P x, and (2 e + e^2) |B|."""
         if self.vectors is None:
             return
-        V, Q, threads = self.vectors, run.basis.Q, run.basis.n_threads
-        outside = float(np.linalg.norm(V - times(Q, inner(Q, V, threads), threads)))
-        outside += 4.0 * np.sqrt(V.shape[1]) * rounding_factor(len(V)) * UNIT
+        V = without_span(self.vectors.copy(), run.basis.Q, run.basis.n_threads)
+        outside = float(np.linalg.norm(V)) + 4.0 * np.sqrt(V.shape[1]) * rounding_factor(len(V)) * UNIT
         self.bound, self.vectors = self.bound + (2.0 + outside) * outside * self.near.size, None
 
     def restarted(self) -> None:
@@ -306,20 +305,12 @@ class Filter(Proof):
         return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))
 
     def certificate(self, run: Certifier) -> Certificate | None:
-        basis, aim = run.basis, self._aim(run)
+        aim = self._aim(run)
         if aim is None:
             return None
         distance = self.near.distance()
-        bound, columns, _ = filtered_beyond(
-            self.near.product.matmat,
-            basis.vectors(run.ritz.Y[:, : aim.columns]),
-            aim,
-            -distance,
-            size=self.near.size,
-            failure=failure_of_attempt(self.failure, self.attempts),
-            rng=basis.rng,
-            n_threads=basis.n_threads,
-        )
+        failure = failure_of_attempt(self.failure, self.attempts)
+        bound, columns, _ = filtered_beyond(self.near, run.basis, run.ritz, aim, -distance, failure)
         self.attempts += 1
         if bound > aim.wanted:
             self.found = columns
@@ -374,9 +365,7 @@ class Factorisation(Proof):
         if gap is None:
             return None
         k, wanted = gap
-        Y = run.ritz.Y[:, :k]
-        V = run.basis.vectors(Y)
-        images = run.basis.residuals(Y) + V * run.ritz.theta[:k]
+        V, images = run.basis.pairs(run.ritz, k)
         rest = Rest(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
         if not wanted > rest.error:
             return None

@@ -3,6 +3,7 @@
 ==================================  ==================================================================================
 ``certificate``                     intervals around eigenvalues, from Ritz pairs and a bound on the other eigenvalues
 ``eigen``                           the loop: multiply a block, append it, ask whether that is enough
+``certifier``                       the judge of products whose error is known: intervals, and what proof is taken
 ``proofs``                          proofs that no eigenvalue outside of a basis is large, each with its price
 ``operators``                       what is multiplied by: the centred kernel matrix, in float64 and float32; moments
 ``basis``                           the orthonormal basis, and what is known of the matrix on it and outside of it

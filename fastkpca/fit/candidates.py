@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.lapack import takes_all
-from ..base.near import with_near
 from ..base.protocol import Cost, Offer
+from ..base.spelling import with_suggestion
 from ..model.plan import Candidate, Room, readable_size
 from ..products.exact import kept_bytes
 from ..products.near import LOOKED_AT
@@ -169,7 +169,7 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
     if name not in known:
         names = ", ".join(map(repr, known))
         text = f"features={name!r}: {problem.kernel!r} has no map of this name on these rows; it has {names}"
-        raise ValueError(with_near(text, name, known))
+        raise ValueError(with_suggestion(text, name, known))
     return Candidate("features", name, 0.0, 0.0, obstacle=f"needs more than {largest} features")
 
 

@@ -11,13 +11,13 @@ from ..model.plan import Candidate, Plan
 from ..solve.certificate import dense_certificate
 from ..solve.costs import TooDearError
 from .dense import solve_dense
-from .features import solve_by_features
+from .feature_route import solve_by_features
 from .krylov import solve_by_krylov
 from .look import MOVES
 from .problem import Problem, check_range
-from .solution import Solution
+from .solution import Present, Solution
 
-FOLLOWING = 10.0
+NEXT_RUN = 10.0
 """A run that missed tol is followed by another that costs at most so many times as much; and by LAPACK, where that
 misses tol too, if its intervals, known beforehand, are narrower by this factor."""
 
@@ -54,14 +54,14 @@ def solve(problem: Problem, plan: Plan) -> Solution:
 
 
 def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float) -> Solution:
-    if way.method == "dense":
-        return solve_dense(problem)
     if way.method == "features":
         return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
+    if way.method == "dense":
+        return solve_dense(problem, Present.of(problem.rows))
     # no run is given up for a way of which nobody knows whether it is cheaper
     known = [x for x in left if not x.guessed]
     prices = [x.seconds * (MOVES if x.method == "features" else 1.0) for x in known]
-    return solve_by_krylov(problem, way, failure, min(prices, default=np.inf), plan.otherwise)
+    return solve_by_krylov(problem, Present.of(problem.rows), way, failure, min(prices, default=np.inf), plan.otherwise)
 
 
 def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
@@ -85,9 +85,9 @@ def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list
     # a lower bound on LAPACK's rounding: the norm is no smaller than the largest eigenvalue
     ends = np.array([first, 0.0])
     least = dense_certificate(ends, 1, n=problem.data.n_samples, norm=first, entry_error=problem.entry_error).width
-    gains = least <= max(problem.target.tol * first, width / FOLLOWING)
+    gains = least <= max(problem.target.tol * first, width / NEXT_RUN)
     left = [x for x in left if gains or x.method != "dense"]
-    cheap = min((x.seconds for x in left), default=np.inf) <= FOLLOWING * max(solution.seconds, way.seconds)
+    cheap = min((x.seconds for x in left), default=np.inf) <= NEXT_RUN * max(solution.seconds, way.seconds)
     return way.method == "krylov" and cheap
 
 

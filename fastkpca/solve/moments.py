@@ -16,10 +16,11 @@ from ..base.room import DEFAULT_MEMORY
 from ..maps.toeplitz import DENSE, Compressed
 from .basis import Basis, Space
 from .certificate import Certificate, cluster_labels, dense_certificate
+from .certifier import Certifier, Proof, Proofs
 from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
-from .eigen import Certifier, grow
+from .eigen import grow
 from .operators import MomentOperator
-from .proofs import Exploration, Proof, Proofs, Sums
+from .proofs import Exploration, Sums
 from .task import SolverBudget, SolverTarget
 
 LARGEST_FORMED = 6000
@@ -210,7 +211,7 @@ def leading_pairs(
     if target.probabilistic:
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
-    grow(A, space.basis.orthonormal(X), space, judge, expenses)
+    grow(A, X, space, judge, expenses)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0

@@ -257,20 +257,6 @@ def test_rows_that_are_none(name):
                 getattr(model, call)(ROWS[:, :1])
 
 
-@pytest.mark.parametrize("name", FITS)
-@pytest.mark.parametrize("kernel", ["cosine", "gaussian", "linear"])
-def test_rows_of_zeros(name, kernel):
-    """A kernel that is zero, or one, everywhere: a clear error, or finite values."""
-    try:
-        model = FITS[name](np.zeros((40, 2)), HALVES, kernel)
-    except ValueError as error:
-        assert not isinstance(error, np.linalg.LinAlgError)
-        return
-    for call in ("project", "probability", "decision"):
-        if hasattr(model, call):
-            assert np.isfinite(getattr(model, call)(ROWS)).all()
-
-
 @pytest.mark.parametrize("method", ["features", "gram", None])
 @pytest.mark.parametrize("name", FITS)
 def test_a_kernel_that_is_zero(name, method):

@@ -110,8 +110,6 @@ CLASSES = [
     (lambda: kernel_pc_logistic(X, Y, regularization=True), TypeError, "regularization is True"),
     (lambda: kernel_perceptron(X, Y, max_epochs=0), ValueError, "max_epochs"),
     (lambda: kernel_perceptron(X, Y, multiclass="ova"), ValueError, "one of 'ovr', 'joint'"),
-    (lambda: kernel_perceptron(X, Y, averaged="x"), TypeError, "averaged is 'x'; give True or False"),
-    (lambda: kernel_perceptron(X, Y, shuffle="x"), TypeError, "shuffle is 'x'; give True or False"),
     (lambda: kernel_perceptron(X, Y, rng="x"), TypeError, "rng is 'x'"),
     (lambda: perceptron_predict(None, X), TypeError, "kernel_perceptron"),
     (lambda: klda(SIX[:4], ["a", "a", "a", "b"]), ValueError, "class 'b' has one row .row 3.*at least 2"),

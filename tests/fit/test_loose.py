@@ -128,7 +128,6 @@ def test_landmarks_by_number_and_as_rows_are_the_same():
         ({"landmarks": [0.5, 1.5]}, "landmarks must be whole numbers of rows"),
         ({"landmarks": np.full((5, 3), np.nan)}, "landmarks contains NaN"),
         ({"landmarks": [1, 2, 3, 4], "features": "monomial"}, "landmarks= make a map of pivots"),
-        ({"guaranteed": "yes"}, "guaranteed"),
     ],
 )
 def test_bad_budgets_are_refused(options, text):

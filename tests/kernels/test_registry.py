@@ -332,8 +332,6 @@ def test_wrong_results_of_functions(function, error, text):
 def test_parameters_beside_a_function():
     with pytest.raises(TypeError, match=r"functools\.partial\(f, gamma=\.\.\.\)"):
         get_kernel(linear_tiles, gamma=1.0)
-    with pytest.raises(TypeError, match="positive_semidefinite is 1; give True or False"):
-        get_kernel(linear_tiles, positive_semidefinite=1)
     with pytest.raises(ValueError, match="translation is 'yes'"):
         get_kernel(linear_tiles, translation="yes")
     bound = partial(lambda X, Y, gamma: gamma * (X @ Y.T), gamma=2.0)

@@ -287,6 +287,14 @@ def test_passes_over_the_kernel_values_on_digits():
     assert np.abs(early.eigenvalues - exact[:10]).max() <= 1e-6 * exact[0]
 
 
+def test_a_search_starts_near_the_leading_vectors_of_many_rows():
+    """From fewer rows, or without the product that follows, the first pass ends ten times as far off."""
+    X = np.random.default_rng(0).standard_normal((12_000, 8))
+    model = fk.kpca(X, "gaussian", 1, sigma=3.0, tol=1e-6, method="krylov", products="exact")
+    first_pass, width = model.info["search_widths"][0]
+    assert first_pass == 1 and width < 1.5e-3
+
+
 def test_passes_run_out(monkeypatch):
     X = reference.standardise(load_wine().data)
     asked = {"method": "krylov", "tol": 1e-8}

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from reference import with_eigenvalues
 
 from fastkpca.base.rounding import UNIT32, factorisation_error
 from fastkpca.products import vectors
@@ -68,10 +69,7 @@ def test_a_matrix_that_is_not_definite_is_found_out(place):
 def test_smallest_eigenvalue_decides():
     """To the error of the bound: a shift above it is refused, one below it is not."""
     n = 1200
-    rng = np.random.default_rng(3)
-    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    values = np.linspace(1.0, 3.0, n)
-    A = (Q * values) @ Q.T
+    A = with_eigenvalues(np.random.default_rng(3), np.linspace(1.0, 3.0, n))
     margin = factorisation_error(n, UNIT32) * 3.0 + 2.0 * UNIT32 * np.linalg.norm(A)
     assert is_positive_definite((A - (1.0 - margin) * np.eye(n)).astype(np.float32))
     assert not is_positive_definite((A - (1.0 + margin) * np.eye(n)).astype(np.float32))

@@ -22,24 +22,25 @@ NEXT_RUN = 10.0
 misses tol too, if its intervals, known beforehand, are narrower by this factor."""
 
 
-def solve(problem: Problem, plan: Plan) -> Solution:
-    """The solution of the first way that reaches ``tol``, or of the last one.
+def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
+    """The first way that reaches ``tol``, or the last one, and its solution.
 
     All random bounds of a run share one probability of failure: that a bound of a way which was given up could have
     failed is counted, as it may have led to the next one.
     """
     check_range(problem)
     first, *others = plan.ways
-    left = [first, *(x for x in others if not x.misses)]  # no way is given up for a map whose rounding misses tol
+    # no way is given up for a map whose rounding misses tol
+    left = [first, *sorted((x for x in others if not x.misses), key=_price)]
     failed = 0.0
     given_up: dict[str, Any] = {}
     while True:
         way, *left = left
-        # how many pivots are needed was guessed; a map that misses by its rounding is followed by another method
-        left = [x for x in left if x.method != way.method or way.name == "pivots"]
-        failure = _failure(problem, plan, way)
+        again = way.method == "features" and "features_tried" in given_up
+        asked = _certain(problem) if again else problem  # the first map had the share of all of them in what may fail
+        failure = _failure(asked, plan, way)
         try:
-            solution = _run(problem, plan, way, left, failure)
+            solution = _run(asked, plan, way, left, failure)
         except TooDearError as error:
             solution, passes = None, error.passes
         # out here nothing holds the memory of a run that was given up
@@ -50,12 +51,22 @@ def solve(problem: Problem, plan: Plan) -> Solution:
         given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}
         failed += failure
     certificate = solution.certificate.or_failing(failed)
-    return replace(solution, certificate=certificate, info=solution.info | given_up)
+    return replace(solution, certificate=certificate, info=solution.info | given_up), way
+
+
+def _price(way: Candidate) -> float:
+    """Seconds; a price that is guessed may move."""
+    return way.seconds * (MOVES if way.guessed else 1.0)
+
+
+def _certain(problem: Problem) -> Problem:
+    """The same, with bounds that do not fail."""
+    return replace(problem, target=replace(problem.target, failure_probability=0.0))
 
 
 def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float) -> Solution:
     if way.method == "features":
-        return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
+        return solve_by_features(problem, way, min(map(_price, left), default=np.inf))
     if way.method == "dense":
         return solve_dense(problem, Present.of(problem.rows))
     # no run is given up for a way of which nobody knows whether it is cheaper

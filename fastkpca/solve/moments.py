@@ -122,7 +122,7 @@ def _compressed_pairs(
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
     small, norm = moments.compressed(n_threads), moments.norm
-    if small is None or target.c >= small.size or not small.left_out <= target.tol * norm:
+    if small is None or target.c >= small.size or not small.left_out + 2.0 * small.error <= target.tol * norm:
         return None  # (what is above tol times the norm is above that of the largest eigenvalue)
     if small.size <= DENSE:
         pairs = _pairs_of_formed(small, target.c + 1)

@@ -47,6 +47,8 @@ from .random_start import GaussianStart, separated
 from .rest import Rest
 from .task import SolverBudget
 
+SPACE = 2.0
+"""Columns of a Krylov space for each eigenvector that trace or norm have to be rid of."""
 EXPLORING_PASSES = 8
 """Passes of an exploration, as a rule."""
 
@@ -79,7 +81,7 @@ class Sums(Proof):
         further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        columns = 2.0 * low[0] if len(low) else np.inf
+        columns = SPACE * low[0] if len(low) else np.inf
         (before, above), (size, bound) = self.seen if len(self.seen) > 1 else [(0, np.inf), *self.seen]
         if before < size and above < np.inf and bound > enough:
             needed, fall = bound - enough, (above - bound) / (size - before)

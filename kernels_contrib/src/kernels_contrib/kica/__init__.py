@@ -224,19 +224,17 @@ def _from_start(
     if n > 3 * DRAFT_ROWS:
         part = Z[np.sort(generator.choice(n, DRAFT_ROWS, replace=False))]
         W, _, units, _ = descend(setting.contrast(part, some_numbers(part @ W.T, generator)), W, max_iter)
-    numbers = some_numbers(Z @ W.T, generator)
     iterations = evaluations = 0
-    for attempt in range(4):
-        # the components turn a little after this, and the rows are more than these numbers: half of tol
+    for attempt in range(3):
+        numbers = (Z @ W.T).ravel() if attempt else some_numbers(Z @ W.T, generator)
+        # the components turn a little after this, and the rows are more than some numbers: half of tol
         target = setting.contrast(Z, numbers, 0.5)
         W, value, units, reached = descend(target, W, max_iter, units)
         iterations += reached["iterations"]
         evaluations += reached["evaluations"]
-        residual, worst = target.residual(W)
+        residual = target.residual(W)
         if residual <= setting.tol:
             break
-        # what this map serves worst joins the numbers that the next one is made from; in the end all do
-        numbers = np.concatenate([worst, numbers[len(worst) :]]) if attempt < 2 else (Z @ W.T).ravel()
     reached |= {"iterations": iterations, "evaluations": evaluations}
     return W, value, {"n_features": target.map.n_features, "residual": residual} | reached
 

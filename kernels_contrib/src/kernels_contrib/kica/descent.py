@@ -53,6 +53,8 @@ def descend(
     """
     c, fine = target.c, 3e-3 / math.sqrt(target.n)  # radians: far below the statistical error
     upper, end = np.triu_indices(c, 1), np.zeros(c * (c - 1) // 2)
+    # with units that are known, a slope in them is a step of Newton's
+    least = 0.0 if units is None else fine / float(np.linalg.norm(units, 2))
     units = 0.08 * np.eye(len(end)) if units is None else units
     values: list[float] = []
 
@@ -75,9 +77,9 @@ def descend(
         if step < fine or (len(values) > 3 and values[-4] - values[-1] <= 3e-7 * values[-1]):
             raise StopIteration
 
-    options = {"maxiter": max_iter, "gtol": 0.0}
-    found = scipy.optimize.minimize(cost, end, jac=True, method="BFGS", callback=near, options=options)
-    lengths, axes = np.linalg.eigh(found.hess_inv)
+    options = {"maxiter": max_iter, "gtol": least, "ftol": 0.0}
+    found = scipy.optimize.minimize(cost, end, jac=True, method="L-BFGS-B", callback=near, options=options)
+    lengths, axes = np.linalg.eigh(found.hess_inv.todense())
     info = {
         "iterations": found.nit,
         "evaluations": found.nfev,

@@ -152,22 +152,11 @@ class Contrast:
 
         return sum(self._tiles(W, part), np.zeros((c, c))) * (2.0 / self.n)
 
-    def residual(self, W: np.ndarray) -> tuple[float, np.ndarray]:
-        """Residual trace over trace at W, and the numbers that contribute most to it."""
-
-        def part(_: Any, Y: np.ndarray) -> tuple:
-            missed, whole = self.map.residual(Y)
-            order = np.argsort(-missed.ravel(), kind="stable")[: FEW // 32]
-            return float(missed.sum()), float(whole.sum()), np.stack([missed.ravel()[order], Y.ravel()[order]])
-
-        missed = trace = 0.0
-        worst = np.zeros((2, 0))
-        for tile_missed, tile_trace, tile_worst in self._tiles(W, part):
-            missed += tile_missed
-            trace += tile_trace
-            worst = np.concatenate([worst, tile_worst], axis=1)
-            worst = worst[:, np.argsort(-worst[0], kind="stable")[: FEW // 32]]
-        return missed / trace, worst[1]
+    def residual(self, W: np.ndarray) -> float:
+        """Residual trace over trace at W."""
+        parts = self._tiles(W, lambda _, Y: self.map.residual(Y).reshape(2, -1).sum(axis=1))
+        missed, whole = sum(parts, np.zeros(2))
+        return float(missed / whole)
 
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The generalised variance of two components y (2, N), turned by each angle."""

@@ -52,6 +52,12 @@ class MedianWidth(KernelEstimator):
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
     """What the parameters of these estimators may be; also None where that is the default."""
+    _passed: ClassVar[dict[str, str]] = {
+        "alpha": "regularization",
+        "max_iter": "max_iterations",
+        **{name: name for name in ("kernel_y", "max_features", "method", "penalty", "regularization", "tol")},
+    }
+    """What these parameters are called by the methods."""
 
     max_features: int | None = None
 
@@ -64,7 +70,9 @@ class MedianWidth(KernelEstimator):
         }
 
     def _options(self) -> dict[str, Any]:
-        return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
+        """What the method is called with by name, of the parameters that say how it works."""
+        given = {there: getattr(self, here) for here, there in self._passed.items() if hasattr(self, here)}
+        return given | {"n_threads": self._n_threads(), "rng": self._seed()}
 
     def _number(self, X: Any) -> float | None:
         """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
@@ -197,17 +205,8 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
         self
         """
         X, y = self._targets(X, y)
-        self.model_ = kernel_ridge(
-            X,
-            y,
-            self._kernel_of_fit(X),
-            regularization=self.alpha,
-            sample_weight=self._weights(X, sample_weight),
-            tol=self.tol,
-            method=self.method,
-            max_iterations=self.max_iter,
-            **self._options(),
-        )
+        weights = self._weights(X, sample_weight)
+        self.model_ = kernel_ridge(X, y, self._kernel_of_fit(X), sample_weight=weights, **self._options())
         self.n_iter_ = max(1, self.model_.info["iterations"])
         return self
 
@@ -302,15 +301,8 @@ class KernelPLSRegression(RegressorMixin, Predictor, _Components):
         self
         """
         X, y = self._targets(X, y)
-        self.model_ = kernel_pls(
-            X,
-            y,
-            self._kernel_of_fit(X),
-            self.n_components,
-            sample_weight=self._weights(X, sample_weight),
-            tol=self.tol,
-            **self._options(),
-        )
+        kernel, weights = self._kernel_of_fit(X), self._weights(X, sample_weight)
+        self.model_ = kernel_pls(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.model_.n_components
         return self
 
@@ -376,17 +368,8 @@ class KernelCCA(_Components):
         self
         """
         X, y = self._targets(X, y)
-        self.model_ = kernel_cca(
-            X,
-            y.reshape(len(y), -1),
-            self._kernel_of_fit(X),
-            self.n_components,
-            kernel_y=self.kernel_y,
-            regularization=self.regularization,
-            sample_weight=self._weights(X, sample_weight),
-            tol=self.tol,
-            **self._options(),
-        )
+        y, kernel, weights = y.reshape(len(y), -1), self._kernel_of_fit(X), self._weights(X, sample_weight)
+        self.model_ = kernel_cca(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.n_components
         return self
 

@@ -21,7 +21,7 @@ from sklearn import get_config
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from fastkpca.kernels import Kernel
 
@@ -81,11 +81,6 @@ class MedianWidth(KernelEstimator):
         X = X.astype(np.float64)  # squares of small integers leave their type
         variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
         return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
-
-    @staticmethod
-    def _weights(X: Any, sample_weight: Any) -> np.ndarray | None:
-        """One for each row, as scikit-learn checks them; None where none are given."""
-        return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
 
     def _checked_rows(self, X: Any, y: Any) -> Any:
         """Rows of a fit, and the parameters, checked; y must be there."""

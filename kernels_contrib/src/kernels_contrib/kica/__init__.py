@@ -196,16 +196,13 @@ def _best_start(
             "tell dependence from correlation; give a shorter length scale, a nonlinear kernel, or a smaller tol"
         )
     share = 0.5  # of tol: each start has a map of its own
-    corners = rough.name == "kcca" and c > 2
     starts: list[tuple[float, np.ndarray]] = []
     for i in range(n_starts):
         W = turn_pairs(search, np.eye(c) if i == 0 else random_rotation(generator, c))
         value = math.nan
-        if n_starts > 1 or corners:
+        if n_starts > 1:
             # tails are longest where the sources are: a map of these components, so that starts can be compared
             target = rough.contrast(few, some_numbers(few @ W.T, generator), share)
-            if corners:  # they hold a descent from far away; kgv has none
-                W = descend(target.named("kgv"), W, max_iter)[0]
             W, value, *_ = descend(target, W, max_iter)
         starts.append((value, W))
         best = sorted(value for value, _ in starts)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -102,10 +102,6 @@ class Contrast:
                 f"of that order (at most {most}); lower c, or raise tol or the kernel's length scale"
             )
         self._tile = parallel.tile_rows(width)
-
-    def named(self, name: str) -> Contrast:
-        """The other contrast of the same rows."""
-        return Contrast(self.Z, self.map, replace(self.setting, name=name))
 
     def _tiles(self, W: np.ndarray, task: Callable[[np.ndarray, np.ndarray], Any]) -> Iterator[Any]:
         """task(rows of Z, their components (c, n)) of each tile, in order."""

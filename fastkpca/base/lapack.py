@@ -72,12 +72,12 @@ def _by_inverse_iteration(A: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray
     if failed:
         raise np.linalg.LinAlgError("the QL iteration did not converge")
     values = values[n - c :]
-    vectors, failed = lapack.dstein(d, e, values, np.ones(n, dtype=np.intc), np.array([n] * n, dtype=np.intc))
+    vectors, failed = lapack.dstein(d, e, values, np.ones(n, dtype=np.intc), np.full(n, n, dtype=np.intc))
     if failed:
         raise np.linalg.LinAlgError("inverse iteration did not converge")
     # the reflections leave the first row as it is, and start one row below the diagonal; LAPACK skips the view's last
     below = reflectors.ravel(order="K")[1 : n * (n - 1) + 1].reshape(n, n - 1, order="F")
-    strip = parallel.tile_rows(n)  # with two copies of them
+    strip = min(c, parallel.tile_rows(n))  # with two copies of them
     for j in range(0, c, strip):
         vectors[1:, j : j + strip] = lapack.dormqr("L", "N", below, tau, vectors[1:, j : j + strip], 64 * strip)[0]
     return np.ldexp(values, -exponent), vectors

@@ -25,7 +25,7 @@ def row_sums(K: np.ndarray) -> tuple[np.ndarray, float]:
     """(sums of the rows of a matrix, sum of all squares); squares are added up a few rows at a time, by one thread."""
     step = max(1, (1 << 15) // max(1, len(K)))
     parts = (K[i : i + step] for i in range(0, len(K), step))
-    return K.sum(axis=1), float(sum(np.vdot(part, part) for part in parts))
+    return K.dot(np.ones(K.shape[1])), float(sum(np.vdot(part, part) for part in parts))
 
 
 def signs(V: np.ndarray) -> np.ndarray:
@@ -35,8 +35,8 @@ def signs(V: np.ndarray) -> np.ndarray:
     """
     if not V.size:
         return np.ones(V.shape[1])
-    sizes = np.abs(V)
-    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
+    sizes = np.abs(V.T, order="C")  # numpy looks along rows sooner
+    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=1)[:, None]).argmax(axis=1)
     return np.where(V[first, np.arange(V.shape[1])] < 0.0, -1.0, 1.0)
 
 

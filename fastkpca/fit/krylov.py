@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ..base import parallel
 from ..base.protocol import Kernel, Summation
 from ..base.rounding import EPS
 from ..model.plan import Candidate
@@ -86,19 +85,18 @@ def solve_by_krylov(
     products = _with_near(problem, way, products, rows)
     exact = way.name == "exact" and products.near is None
     matrix, coordinates = kernel_matrix(problem, products, rows, exact=exact)
-    with parallel.blas_threads():
-        starts = (exact or (products.near is None and way.room.proved)) and not rows.distributed
-        start = _start(kernel, rows, coordinates, block, problem) if starts else None
-        fraction = None if target.n_components else target.c
-        reached = block_krylov(
-            matrix,
-            SolverTarget(wanted, target.tol, fraction, failure),
-            SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
-            start=start,
-            block_size=block,
-            rng=problem.rng,
-            progress=budget.report,
-        )
+    starts = (exact or (products.near is None and way.room.proved)) and not rows.distributed
+    start = _start(kernel, rows, coordinates, block, problem) if starts else None
+    fraction = None if target.n_components else target.c
+    reached = block_krylov(
+        matrix,
+        SolverTarget(wanted, target.tol, fraction, failure),
+        SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
+        start=start,
+        block_size=block,
+        rng=problem.rng,
+        progress=budget.report,
+    )
     if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
         budget.report("krylov", passes, passes)
     trace, product_error = matrix.trace, float(matrix.product.error_bound)

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from .caching import cached_property
-from .near import with_near
+from .spelling import with_suggestion
 
 
 def _whole(value: Any) -> int | None:
@@ -253,7 +253,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     text = f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}"
     if not isinstance(value, str):
         raise TypeError(text)
-    raise ValueError(with_near(text, value, choices))
+    raise ValueError(with_suggestion(text, value, choices))
 
 
 def check_flag(value: Any, name: str, need: str = "True or False") -> bool:

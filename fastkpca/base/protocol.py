@@ -30,7 +30,7 @@ from ..errors import KernelParameterError
 from .caching import cached_property
 from .checks import as_float
 from .differences import central_difference
-from .near import did_you_mean
+from .spelling import did_you_mean
 
 API_VERSION = 1
 

@@ -412,11 +412,12 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     heaviest = prod(_mode_weights(period, sigma)[1] for period in periods)
     rounding += 3.0 * COLUMNS * product_rounding(half, 1.0, sqrt(grid), heaviest, 1.0)
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
+    tiles = ceil(n / TILE)  # each with transforms of its own
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
     mean_modes = [transforms.gaussian_mean_modes(*x) for x in ((rates / 2.0, doubled), (rates, half))]
-    of_moment = transforms.cheapest_boxes(doubled, eps, reach, n, 1, mean_modes[0])
+    of_moment = transforms.cheapest_boxes(doubled, eps, reach, ceil(n / tiles), 1, mean_modes[0])
     of_columns = transforms.cheapest_boxes(half, eps, reach, n, COLUMNS, mean_modes[1])
     # two threads may make them at the same time
     held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
@@ -433,7 +434,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         setup_flops=FFT_FLOPS * grid * log(grid + 2.0),
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + held,
         residual=tol,
-        moment_flops=of_moment.cost / n,
+        moment_flops=tiles * of_moment.cost / n,
         product_flops=product_flops(functions, points),
         moment_size=size,
         rounding=rounding,

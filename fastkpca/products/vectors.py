@@ -28,18 +28,6 @@ def row_sums(K: np.ndarray) -> tuple[np.ndarray, float]:
     return K.dot(np.ones(K.shape[1])), float(sum(np.vdot(part, part) for part in parts))
 
 
-def signs(V: np.ndarray) -> np.ndarray:
-    """(k,): those that make the largest |number| of each column of V (n, k) positive; of near-ties, the first counts.
-
-    1 for a column of zeros, and for one that is not finite.
-    """
-    if not V.size:
-        return np.ones(V.shape[1])
-    sizes = np.abs(V.T, order="C")  # numpy looks along rows sooner
-    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=1)[:, None]).argmax(axis=1)
-    return np.where(V[first, np.arange(V.shape[1])] < 0.0, -1.0, 1.0)
-
-
 def with_ones(V: np.ndarray) -> np.ndarray:
     """V and a column of ones beside it, C order, float64: one copy, whatever the order of V."""
     U = np.empty((len(V), V.shape[1] + 1))

@@ -51,7 +51,7 @@ from ..products.matrix import gram_matrix
 from ..products.vectors import centre
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from ..solve.small import SMALL
+from ..solve.small import HELD_WHOLE
 from .base import KernelTransformer, checked_weights
 from .kernels import is_sklearn_kernel
 
@@ -533,7 +533,7 @@ class KernelPCA(KernelTransformer):
             return None, 0.0
         number = None if self._number is None else min(n, self._number)
         route = self._route()
-        if self.tol == 0 and number is not None and route != "dense" and n > SMALL:
+        if self.tol == 0 and number is not None and route != "dense" and n > HELD_WHOLE:
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
         passes = 30 if self.max_iter is None else self.max_iter

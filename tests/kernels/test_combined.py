@@ -3,7 +3,6 @@
 import json
 import pickle
 
-import intervals
 import numpy as np
 import pytest
 import reference
@@ -368,24 +367,6 @@ def test_products_without_anything_fast_are_exact_tiles():
 
 
 # Through the public door ----------------------------------------------------------------------------------------
-
-
-def dense_reference(kernel, rows):
-    return np.linalg.eigvalsh(reference.center(exact_values(kernel, rows, rows)[0]).astype(np.float64))[::-1]
-
-
-@pytest.mark.parametrize("name", ["sum", "product", "monomial"])
-def test_forced_maps_saved_and_loaded(name, tmp_path):
-    wide = get_kernel("gaussian", sigma=4.0)
-    kernel = {"sum": 0.5 * wide + L * P, "product": wide * L, "monomial": 2 * wide}[name]
-    model = fk.kpca(X, kernel, 3, features=name, tol=1e-5)
-    assert model.plan.name == name and not model.projector.grows_with_n
-    true = dense_reference(kernel, X)[:3]
-    intervals.hold(model, true, tol=1e-5)
-    fk.save(model, tmp_path / "m.kpca")
-    again = fk.load(tmp_path / "m.kpca", plugins=True)
-    assert again.kernel == kernel
-    assert np.array_equal(fk.kpca_project(again, Y), fk.kpca_project(model, Y))
 
 
 @pytest.mark.parametrize("kernel", [G, G + L, G * L], ids=repr)

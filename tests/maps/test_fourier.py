@@ -252,6 +252,15 @@ def test_few_rows_are_not_asked_for_more_components_than_they_have(c, monkeypatc
     intervals.hold(model, exact, 1e-13 * exact[0])
 
 
+def test_many_components_of_a_moment_that_is_formed_for_them():
+    """Of 961 features, which are an operator where fewer components are asked for."""
+    X = np.random.default_rng(0).random((600, 2))
+    model = fk.kpca(X, "gaussian", 245, sigma=0.15, features="fourier", tol=1e-6)
+    exact = fk.kpca(X, "gaussian", 245, sigma=0.15, method="dense").eigenvalues
+    intervals.hold(model, exact, 1e-13 * exact[0], tol=1e-6)
+    assert 600 < model.info["n_features"] < 4 * 245
+
+
 def test_where_more_columns_widen_what_the_traces_prove_the_complement_proves_it():
     """The error of a trace grows with the columns, beside eigenvalues as small as that of the moment's sums."""
     X = np.random.default_rng(0).random((200, 3)) * [1.0, 0.6, 0.3]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from child import child
-from reference import center
+from reference import center, with_eigenvalues
 from scipy.linalg import LinAlgWarning
 
 pytest.importorskip("sklearn")
@@ -179,12 +179,8 @@ def test_precomputed_with_row_and_column_offsets():
 
 @pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
 def test_significant_negative_eigenvalues(solver):
-    rng = np.random.default_rng(0)
-    Q = np.linalg.qr(rng.standard_normal((40, 39)) - 0)[0]
-    Q = np.linalg.qr(Q - Q.mean(axis=0))[0]
     values = np.concatenate([[10.0, 4.0, 2.0], np.zeros(33), [-0.5, -3.0, -7.0]])
-    K = (Q * values) @ Q.T
-    K = (K + K.T) / 2
+    K = with_eigenvalues(np.random.default_rng(0), values, centred=True)
     for c in (1, 2, 3, 30, 38, None):
         outcomes = []
         for cls in (Theirs, KernelPCA):
@@ -201,7 +197,8 @@ def test_significant_negative_eigenvalues(solver):
             np.testing.assert_allclose(outcomes[1], outcomes[0], atol=1e-9)
     with pytest.raises(ValueError, match="negative"):
         KernelPCA(2, kernel="precomputed", eigen_solver=solver).fit(-np.eye(40))
-    few = (Q[:, :3] * [1.0, 0.5, -0.002]) @ Q[:, :3].T  # in float32 theirs allows for 5e-3 of the largest
+    # in float32 theirs allows for 5e-3 of the largest
+    few = with_eigenvalues(np.random.default_rng(0), np.r_[1.0, 0.5, -0.002, np.zeros(36)], centred=True)
     for cls in (KernelPCA, Theirs) if solver == "randomized" else ():
         given = {"n_components": 5, "kernel": "precomputed", "eigen_solver": solver, "random_state": 0}
         with pytest.raises(ValueError, match="significant negative"):

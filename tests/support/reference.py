@@ -52,6 +52,15 @@ def eigh(K):
     return values[::-1], vectors[:, ::-1]
 
 
+def with_eigenvalues(rng, values, *, centred=False):
+    """A symmetric matrix with these eigenvalues; ``centred``: and the eigenvalue zero of a constant vector."""
+    means = int(centred)
+    n = len(values) + means
+    Q = np.linalg.qr(np.hstack([np.ones((n, means)), rng.standard_normal((n, n - means))]))[0][:, means:]
+    K = (Q * values) @ Q.T
+    return (K + K.T) / 2
+
+
 def dense_top(X, c):
     """The largest eigenvalues of the centred matrix of the Gaussian of width one."""
     K = center(np.exp(-0.5 * cdist(X, X, "sqeuclidean")))

@@ -351,11 +351,22 @@ def test_a_map_that_turns_out_far_larger_than_products_cost_is_left_before_its_p
     assert expected.plan.name == "monomial"
     monkeypatch.setattr(gaussian, "TaylorMap", lambda d, sigma, order, center: larger(d, sigma, order + 14, center))
     model = fk.kpca(X, "gaussian", 5, sigma=1.0)
-    assert model.info["features_tried"] == "monomial" and model.info["method"] == "krylov"
-    assert (model.plan.method, model.plan.name) == ("krylov", model.info["products"]) and "method='krylov'" in repr(
-        model
-    )
+    assert model.info["features_tried"] == "monomial"
+    assert model.plan.name == "pivots" and "\n* features (pivots)" in repr(model.plan)
     np.testing.assert_allclose(model.eigenvalues, expected.eigenvalues, rtol=1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-3])
+def test_a_map_that_misses_for_far_rows_is_followed_by_one_that_finds_them(tol):
+    """Monomials are counted by a sample, which has few of them; products would cost a hundred times as much."""
+    X = np.random.default_rng(7).standard_t(3, (20_000, 1))
+    model = fk.kpca(X, "gaussian", 10, sigma=4.0, tol=tol)
+    assert model.info["features_tried"] == "monomial"
+    assert (model.plan.method, model.plan.name, model.bound_kind) == ("features", "pivots", "guaranteed")
+    assert model.failure_probability == 0.0 and intervals.width(model) <= tol
+    exact = fk.kpca(X, "gaussian", 10, sigma=4.0, tol=1e-8, method="krylov")
+    assert (model.eigenvalue_bounds[:, 0] <= exact.eigenvalue_bounds[:, 1]).all()
+    assert (model.eigenvalue_bounds[:, 1] >= exact.eigenvalue_bounds[:, 0]).all()
 
 
 def test_rows_in_few_dimensions_are_looked_at():

@@ -6,10 +6,11 @@ import pytest
 from dense_products import DenseProduct, centered
 from reference import gram, with_eigenvalues
 
+from fastkpca.products.implicit import KernelMatrix
 from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.costs import basis_bytes
 from fastkpca.solve.operators import CentredProducts
-from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import SolverBudget, SolverTarget
 
 
 def solve(K, c, *, search=False, fraction=None, tol=1e-6, failure=1e-6, max_passes=20, memory_limit=None, **options):

@@ -8,10 +8,11 @@ import pytest
 from dense_products import DenseProduct
 from reference import with_eigenvalues
 
+from fastkpca.products.implicit import KernelMatrix
 from fastkpca.solve.beyond import exploration_bound, lanczos_failure_epsilon
 from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.random_start import GaussianStart
-from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import SolverBudget, SolverTarget
 
 SPECTRA = {
     "flat": lambda rng, n: 1.0 - 0.3 * np.arange(n) / n,

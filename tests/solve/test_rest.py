@@ -9,8 +9,8 @@ from dense_products import centered, entries_of
 
 import fastkpca as fk
 from fastkpca.kernels import get_kernel
+from fastkpca.solve.certifier import Proof, Proofs
 from fastkpca.solve.costs import Expenses
-from fastkpca.solve.proofs import Proof, Proofs
 from fastkpca.solve.rest import Rest
 from fastkpca.solve.task import SolverBudget
 

@@ -109,6 +109,21 @@ def check_count(value: Any, name: str, least: int = 1, most: int = sys.maxsize) 
     return whole
 
 
+def check_max_features(value: Any, name: str, c: int | float | None, n_samples: int) -> int | None:
+    """A largest number of features for so many components and rows; None stays None."""
+    if value is None:
+        return None
+    most = check_count(value, name)
+    if isinstance(c, int) and most < c:
+        raise ValueError(f"{name} is {most}, which gives at most {most} components, and c={c}; raise it")
+    if most > n_samples:
+        raise ValueError(
+            f"{name} is {most}, and X has {n_samples} rows, which as many features describe completely; give at most "
+            "that many, or leave it out"
+        )
+    return most
+
+
 def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ...]) -> np.ndarray:
     """Finite real numbers in a float64 array of that shape, None for any length; ``need`` says what to give."""
     try:

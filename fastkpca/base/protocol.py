@@ -165,6 +165,14 @@ class Offer:
     cost: Cost
     build: Callable[..., Any] = field(repr=False, compare=False)
 
+    @classmethod
+    def made(cls, name: str, feature_map: FeatureMap) -> Offer:
+        """Of a map that is made already."""
+        D = feature_map.n_features
+        dense = type(feature_map).new_moments is FeatureMap.new_moments
+        cost = Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D)
+        return cls(name, cost, lambda _: feature_map)
+
 
 class Kernel:
     """A kernel k(x, y) and its parameters. ``block`` alone is a kernel; the rest makes it faster or safer.

@@ -264,10 +264,10 @@ def plan(
     'features'
     """
     ask = Ask.of(plan, locals())
-    problem = prepare(X, ask)
     with parallel.blas_threads():
+        problem = prepare(X, ask)
         made = make_plan(problem)
-    return replace(made, advice=advice_if_slow(problem, made))
+        return replace(made, advice=advice_if_slow(problem, made))
 
 
 def _check_place(problem: Problem, out: Any) -> None:

@@ -7,7 +7,6 @@ from math import isqrt
 
 import numpy as np
 
-from ..base import parallel
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..model.plan import Candidate
@@ -58,21 +57,20 @@ def solve_by_krylov(
     matrix, entries = kernel_matrix(
         kernel, rows, products, problem.largest_value, problem.entry_error, budget.n_threads, center=target.center
     )
-    with parallel.blas_threads():
-        start = None
-        if near is None and (way.name == "exact" or way.room.proved):
-            count, follows = _starting_rows(kernel, n, block)
-            start = entries.first_block(count, block, problem.rng, follows=follows)
-        fraction = None if target.n_components else target.c
-        reached = block_krylov(
-            matrix,
-            SolverTarget(wanted, target.tol, fraction, failure),
-            SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
-            start=start,
-            block_size=block,
-            rng=problem.rng,
-            progress=budget.report,
-        )
+    start = None
+    if near is None and (way.name == "exact" or way.room.proved):
+        count, follows = _starting_rows(kernel, n, block)
+        start = entries.first_block(count, block, problem.rng, follows=follows)
+    fraction = None if target.n_components else target.c
+    reached = block_krylov(
+        matrix,
+        SolverTarget(wanted, target.tol, fraction, failure),
+        SolverBudget(passes, way.room.basis, way.room.pass_seconds, most_seconds, alternative),
+        start=start,
+        block_size=block,
+        rng=problem.rng,
+        progress=budget.report,
+    )
     if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
         budget.report("krylov", passes, passes)
     info = _info(way, reached, float(matrix.product.error_bound), matrix_in_memory)

@@ -155,8 +155,8 @@ def signs_of(scores: np.ndarray) -> np.ndarray:
     scores = np.asarray(scores, dtype=np.float64)
     if not scores.size:
         return np.ones(scores.shape[1])
-    sizes = np.abs(scores)
-    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
+    sizes = np.abs(scores.T, order="C")  # numpy looks along rows sooner
+    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=1)[:, None]).argmax(axis=1)
     return np.where(scores[first, np.arange(scores.shape[1])] < 0.0, -1.0, 1.0)
 
 

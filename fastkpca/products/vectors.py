@@ -25,7 +25,7 @@ def row_sums(K: np.ndarray) -> tuple[np.ndarray, float]:
     """(sums of the rows of a matrix, sum of all squares); squares are added up a few rows at a time, by one thread."""
     step = max(1, (1 << 15) // max(1, len(K)))
     parts = (K[i : i + step] for i in range(0, len(K), step))
-    return K.sum(axis=1), float(sum(np.vdot(part, part) for part in parts))
+    return K.dot(np.ones(K.shape[1])), float(sum(np.vdot(part, part) for part in parts))
 
 
 def with_ones(V: np.ndarray) -> np.ndarray:

@@ -29,14 +29,15 @@ from ..base.protocol import Kernel
 from ..errors import warn_caller
 from ..fit.gram import gram
 from ..fit.kpca import kpca
-from ..fit.problem import entry_error_of, landmark_rows, summarize_for
+from ..fit.problem import entry_error_of
 from ..kernels import guarded
 from ..maps.choosing import SAMPLE_ROWS, random_pivots, residual_draws
 from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
-from ..rows.convert import as_csr, as_rows
+from ..rows.convert import as_csr, as_rows, landmark_rows
+from ..rows.summary import summarize_for
 from ..rows.values import check_weights
 from ..rows.view import Rows
 from ..solve.certificate import Bound

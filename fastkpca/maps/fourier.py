@@ -28,7 +28,7 @@ import scipy  # scipy.fft is loaded where it is used first
 
 from ..base.caching import cached_property
 from ..base.parallel import tile_rows
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import compressed, transforms
@@ -422,7 +422,10 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     # two threads may make them at the same time
     held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
+    setup = FFT_FLOPS * grid * log(grid + 2.0)
     if d > 1 and D > DENSE:
+        # of the few directions: LAPACK's factorisations of an axis, and the nodes that take the place of rows
+        setup += sum(10.0 * n**3 + 2.0 * BLAS_FLOPS * n * grid for n in points)
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
         points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))
@@ -431,7 +434,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     cost = Cost(
         n_features=D,
         row_flops=of_columns.cost / (n * COLUMNS),
-        setup_flops=FFT_FLOPS * grid * log(grid + 2.0),
+        setup_flops=setup,
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + held,
         residual=tol,
         moment_flops=tiles * of_moment.cost / n,

@@ -246,11 +246,9 @@ class InFloat32(Operator):
     def error(self, columns: int) -> float:
         """Infinite where the values are not kept."""
         sums = self.products.matrix.sums
-        return (
-            np.inf
-            if sums is None
-            else float(np.sqrt(columns)) * sums.unit_error + self.products.error(columns, self.passes)
-        )
+        if sums is None:
+            return np.inf
+        return float(np.sqrt(columns)) * sums.unit_error + self.products.error(columns, self.passes)
 
     @property
     def size(self) -> float:

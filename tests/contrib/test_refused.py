@@ -301,24 +301,6 @@ def test_masked_targets():
             fit(ROWS, np.ma.masked_array(y, HALVES == 1))
 
 
-@pytest.mark.parametrize("name", THROUGH_PRODUCTS)
-@pytest.mark.parametrize("method", ["features", "gram"])
-def test_numbers_out_of_range(name, method):
-    fit = FITS[name]
-    for tol in (0, -1.0, 1.5, np.nan):
-        with pytest.raises(ValueError, match=r"tol is .*; give a number between 0 and 1"):
-            fit(ROWS, HALVES, tol=tol, method=method)
-    with pytest.raises(TypeError, match="tol is"):
-        fit(ROWS, HALVES, tol="x", method=method)
-    with pytest.raises(ValueError, match="max_features is 0"):
-        fit(ROWS, HALVES, max_features=0, method=method)
-    with pytest.raises(TypeError, match="max_features is True"):
-        fit(ROWS, HALVES, max_features=True, method=method)
-    if name != "perceptron":
-        with pytest.raises(ValueError, match="max_iterations is 0"):
-            fit(ROWS, HALVES, max_iterations=0, method=method)
-
-
 @pytest.mark.parametrize("name", ["klda", "kbda", "logistic", "perceptron", "pcr"])
 def test_threads_of_a_prediction(name):
     model = FITS[name](ROWS, HALVES)

@@ -88,7 +88,7 @@ def test_a_new_row_anywhere_is_right_and_meets_no_ghost():
         assert m.beyond <= 1e-3
         far = np.abs(new - X.mean(axis=0)).max(axis=1) > m.period.max()
         assert far.any() and (values[far] == 0).all()
-        assert (m.features(new)[far] == 0).all()
+        assert (m.features(new)[far] == 0).all() and (m.residual(new)[far] >= 1.0).all()
 
 
 def test_the_formula_is_that_of_the_features():

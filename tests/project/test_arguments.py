@@ -47,6 +47,8 @@ def right(tmp_path_factory):
     [
         (fuzz_calls.FLAGS - BY_SCIKIT_LEARN, ("no", 1, np.array([True, False])), "{name} is {wrong}; give True"),
         (NUMBERS, (HUGE,), "{name}.*(is|Got) (10000|inf|a number beyond float64|of type int; give one positive)"),
+        ({"tol"}, (-1.0, np.nan, "x"), "tol.*(is|Got|has shape) "),
+        ({"max_features", "max_iterations"}, (0, True), "{name}"),
         ({"ax"}, (3,), "ax is of type int; give axes of matplotlib|and 1 axes; one for each is needed"),
     ],
 )

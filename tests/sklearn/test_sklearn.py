@@ -18,10 +18,7 @@ from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, KernelParameterError
@@ -417,20 +414,6 @@ def test_defaults_are_never_asked_for():
         assert KernelPCA(1, kernel="tanh", gamma=0.5, coef0=coef0).fit(0.1 * IRIS).model_.kernel.offset == coef0
     for name in ("offset", "coef0"):
         assert KernelPCA(1, kernel="tanh", kernel_params={name: 0.25}).fit(0.1 * IRIS).model_.kernel.offset == 0.25
-
-
-def test_grid_search_over_parameters_of_a_kernel():
-    y = load_iris().target
-
-    def scores(estimator, name, values):
-        pipeline = make_pipeline(estimator, LogisticRegression(max_iter=1000))
-        return GridSearchCV(pipeline, {name: values}, cv=3).fit(IRIS, y).cv_results_["mean_test_score"]
-
-    sigmas = [0.05, 0.5, 5.0]
-    ours = scores(KernelPCA(3, kernel="gaussian"), "kernelpca__kernel_params", [{"sigma": s} for s in sigmas])
-    theirs = scores(Theirs(3, kernel="rbf"), "kernelpca__gamma", [0.5 / s**2 for s in sigmas])
-    np.testing.assert_allclose(ours, theirs, atol=1e-12)
-    assert len(set(ours)) == 3
 
 
 def test_names_of_columns_reach_the_model_and_the_kernel():

@@ -70,8 +70,3 @@ def dense_top(X, c):
 def standardise(X):
     spread = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-
-def median_sigma(X, rows=500):
-    distances = cdist(X[:rows], X[:rows])[np.triu_indices(min(rows, len(X)), 1)]
-    return float(np.median(distances) / np.sqrt(2))

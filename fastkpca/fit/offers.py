@@ -104,8 +104,8 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
     assert look.probe is not None
     rank = min(look.probe.rank(residual), float(data.n_samples))
     cost = pivots_cost(rank, flops, residual, candidates=SAMPLE_ROWS)
-    size, error = float(kernel.diagonal(data.sample).mean()), kernel.entry_error(data, np.dtype(np.float64))
-    return replace(cost, rounding=pivots_rounding(cost.n_features, (error or 0.0) / max(size, 1e-300)))
+    error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
+    return replace(cost, rounding=pivots_rounding(cost.n_features, error / max(look.mean, 1e-300)))
 
 
 def pivot_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:

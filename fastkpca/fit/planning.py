@@ -1,7 +1,8 @@
 """The plan: every way to solve a problem with its price, the cheapest first; and how far it is worth to look.
 
 Ways are priced from what is known (``candidates``). A further look at a few rows is taken while all looks cost less
-than a twentieth of the best price so far, could change which way is the best, and fits into the memory limit.
+than a twentieth of the best price so far, and of what one that is guessed would gain if it grew to ``MOVES`` times as
+much; if a look could change which way is the best, and fits into the memory limit.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def _priced(problem: Problem) -> list[Candidate]:
             candidates += _krylov(problem, look, candidates)
         candidates = _marked(candidates, look)
         spent += further_seconds(kernel, data, look, beside=beside)
-        worth = spent <= LOOKING * _best_seconds([x for x in candidates if not x.guessed])
+        best = _best_seconds([x for x in candidates if not x.guessed])
+        gain = best - MOVES * _best_seconds([x for x in candidates if x.guessed]) if best < np.inf else 0.0
+        worth = spent <= LOOKING * (best + max(gain, 0.0))
         if not (worth and spent < np.inf and _may_change(problem, candidates, look)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:

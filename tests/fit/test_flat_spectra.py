@@ -100,6 +100,16 @@ def test_errors_of_entries_count_for_passes_in_float64_alone():
     intervals.meet(model, dense)
 
 
+def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
+    """Vectors that have converged, and a norm of the rest that falls by a few percent a pass: the end is far."""
+    X = load_digits().data
+    X = X[:, X.std(axis=0) > 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = fk.kpca(X, "gaussian", 5, sigma=3.0, tol=1e-9)
+    assert fk.plan(X, "gaussian", 5, sigma=3.0, tol=1e-9).method == "krylov"
+    assert model.info["method"] == "dense" and model.info["krylov_tried"] <= 20
+
+
 def test_a_run_that_hardly_gets_there_is_priced_as_one_that_is_left_for_lapack():
     X = np.random.default_rng(0).random((3000, 40))  # all kernel values beside the diagonal are nearly zero
     assert fk.plan(X, "gaussian", 10, tol=1e-9, sigma=0.2).chosen.method == "dense"

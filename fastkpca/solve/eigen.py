@@ -135,12 +135,11 @@ class Judge:
         theta = self.ritz.theta
         if self.is_short or not theta[0] > 0.0:
             return np.inf
-        return float(self._predicted_widths(mu).max() / theta[0])
+        return float(self._predicted_widths(mu, self.ritz.squares[: self.c]).max() / theta[0])
 
-    def _predicted_widths(self, mu: float) -> np.ndarray:
+    def _predicted_widths(self, mu: float, squares: np.ndarray) -> np.ndarray:
         """Of all intervals: [[theta, r], [r, mu]] has its largest eigenvalue that much above theta."""
-        c = self.c
-        squares, half = np.maximum(self.ritz.squares[:c], 0.0), 0.5 * (self.ritz.theta[:c] - mu)
+        squares, half = np.maximum(squares, 0.0), 0.5 * (self.ritz.theta[: self.c] - mu)
         root = np.hypot(half, np.sqrt(squares))
         return np.where(half > 0.0, squares / np.where(half > 0.0, half + root, 1.0), root - half)
 
@@ -209,7 +208,7 @@ class Search(Judge):
         if self.count(theta) is None:
             self.A.measures = True
             return False
-        after = max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
+        after = self._after() if len(theta) > c else 0.0
         width = self.predicted_width(min(after, 0.999 * float(theta[c - 1])))
         before, rate = min(self.history[-1][1], 1.0) if self.history else 1.0, self.rate
         self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
@@ -229,13 +228,18 @@ class Search(Judge):
         self.extra += 1
         return self.extra >= LOOK or not self._rest_falls(1)
 
+    def _after(self) -> float:
+        """About the largest eigenvalue behind a block."""
+        theta = self.ritz.theta
+        return max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0)
+
     def _rest_falls(self, blocks: int) -> bool:
         """Whether trace or norm do not bound the rest well now, but are expected to after so many blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
         enough = self.low * float(theta[c - 1])
         if float(self.expected_mu(theta)[-1]) <= enough:
             return False
-        more = np.full(blocks * b, max(float(theta[min(len(theta), b) - 1]), 0.0))
+        more = np.full(blocks * b, self._after())
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
 
     def _converges_in_time(self) -> bool:
@@ -264,10 +268,11 @@ class Search(Judge):
         return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
 
     def columns(self, upper: np.ndarray) -> np.ndarray:
-        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, and the residuals of those
-        wanted ones that have not converged.
+        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, those wanted that have not
+        converged a step further, and the residuals of those for which that will not do.
 
-        ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p].
+        ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p]. The
+        step v + r / (theta - s) costs no column; what lies in [0, 2 s] is (theta - s) / s times smaller after it.
         """
         theta, c, tol = self.ritz.theta, self.c, self.target.tol
         least = min(c + 2, len(theta))
@@ -281,10 +286,16 @@ class Search(Judge):
         keep = order[: least + low[0]] if len(low) else order[: max(least, min(limit, self.space.block))]
         V = self.basis.vectors(self.ritz.Y[:, keep])
         bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
-        wide = np.flatnonzero(self._predicted_widths(bound) > GOAL * tol * theta[0])
+        squares, goal = self.ritz.squares[:c], GOAL * tol * theta[0]
+        wide = np.flatnonzero(self._predicted_widths(bound, squares) > goal)
         if not len(wide) or self.basis.room == 0:
             return V
-        return np.hstack([V, self.basis.residuals(self.ritz.Y[:, wide])])
+        middle = 0.5 * self._after()
+        beyond = np.maximum(theta[:c] - middle, max(middle, UNIT * float(theta[0])))
+        still = self._predicted_widths(bound, squares * (middle / beyond) ** 2) > goal
+        R = self.basis.residuals(self.ritz.Y[:, wide])
+        V[:, wide] += R / beyond[wide]
+        return np.hstack([V, R[:, still[wide]]])
 
 
 class Certifier(Judge):

@@ -22,7 +22,7 @@ import numpy as np
 from ..base.parallel import Progress
 from ..errors import rounded_up
 from .basis import Basis, Space
-from .certificate import Certificate
+from .certificate import Certificate, RitzBlock
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Certifier, Judge, Search, grow, relative_width
 from .near import near_start
@@ -59,6 +59,8 @@ class KrylovResult:
     images : ndarray (n, c)
         Kc times the vectors, as the exact passes computed it.
     certificate : Certificate
+    block : RitzBlock
+        Inner products of all Ritz vectors, and of their residuals.
     seconds : float
         What the run has cost, as predicted.
     passes, search_passes : int
@@ -83,6 +85,7 @@ class KrylovResult:
     vectors: np.ndarray
     images: np.ndarray
     certificate: Certificate
+    block: RitzBlock
     seconds: float
     passes: int
     search_passes: int
@@ -248,6 +251,7 @@ def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> Krylov
         vectors=vectors,
         images=judge.basis.residuals(Y) + vectors * theta[:c],
         certificate=judge.certificate,
+        block=judge.block,
         seconds=judge.expenses.seconds,
         passes=judge.expenses.passes,
         search_passes=judge.expenses.search_passes,

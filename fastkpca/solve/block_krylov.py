@@ -216,8 +216,9 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
     judge = Search(single, space, target, expenses)
     # a run from a random block takes some times the passes of an exploration, in blocks that are wider
     wide = _random_block(space, target, expenses.budget.passes)
-    passes = Factorisation().passes_for(A, target.c, space, expenses.budget, wide)
-    judge.factorises = passes <= 3 * EXPLORING_PASSES
+    proof = Factorisation()
+    if proof.passes_for(A, target.c, space, expenses.budget, wide) <= 3 * EXPLORING_PASSES:
+        judge.factorising = proof.seconds(A, target.c + space.block, space, expenses.budget)
     grow(single, space.basis.orthonormal(X), space, judge, expenses)
     return judge
 

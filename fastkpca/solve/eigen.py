@@ -181,12 +181,14 @@ class Judge:
 class Search(Judge):
     """Whether a pass in float64 on some Ritz vectors, and the next directions, is expected to finish.
 
-    ``factorises``: a factorisation will prove what trace and norm do not, for less than a random block would.
+    ``factorising``: seconds of the factorisation that will prove what trace and norm do not, where that is less than a
+    random block takes.
     """
 
     flat = False
     """The spectrum falls so slowly that float32 is of no use."""
-    factorises = False
+    factorising = np.inf
+    """Seconds of one; infinite where none will follow."""
     rate = 1.0
     """By which a pass narrows."""
     extra = 0
@@ -200,9 +202,9 @@ class Search(Judge):
         if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2:
             return True
         goal = max(GOAL * self.target.tol, 100.0 * noise**2)
-        if self.looks == LOOK:
-            self.factorises = self.factorises and self._converges_in_time()
-        if self.looks == LOOK and not self.factorises and self._looks_flat():
+        if self.looks == LOOK and not self._converges_in_time():
+            self.factorising = np.inf
+        if self.looks == LOOK and not self.factorising < np.inf and self._looks_flat():
             self.flat = True
             return True
         if self.count(theta) is None:
@@ -220,9 +222,13 @@ class Search(Judge):
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
-        if self.factorises and unproved:
-            return gap_behind(theta, self.ritz.squares, c).width <= goal * theta[0]
-        if self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
+        if self.factorising < np.inf and unproved:
+            if gap_behind(theta, self.ritz.squares, c).width > goal * theta[0]:
+                return False
+            # a norm that is not known comes with the pass in float64, for nothing
+            if self.factorising <= LOOK * self.pass_seconds() or self.A.expected_sums()[1] is None:
+                return True
+        elif self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
             return False
         # a few more columns may lower the bound on the rest as well
         self.extra += 1
@@ -236,7 +242,7 @@ class Search(Judge):
     def _rest_falls(self, blocks: int) -> bool:
         """Whether trace or norm do not bound the rest well now, but are expected to after so many blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
-        enough = self.low * float(theta[c - 1])
+        enough = max(self.low * float(theta[c - 1]), self.bound_for(GOAL * self.target.tol))
         if float(self.expected_mu(theta)[-1]) <= enough:
             return False
         more = np.full(blocks * b, self._after())

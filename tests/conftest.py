@@ -9,11 +9,9 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
-from places import DATA
 
 
 def pytest_addoption(parser):
@@ -58,11 +56,3 @@ def plugins(tmp_path, monkeypatch):
     import fake_plugins  # not where the package itself cannot be imported, which some tests are about
 
     yield from fake_plugins.on_path(tmp_path, monkeypatch)
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """Folder of the real data sets; FASTKPCA_DATA names it where it does not lie beside the checkout."""
-    if not DATA.is_dir():
-        pytest.skip(f"real data not found at {DATA}; set FASTKPCA_DATA to its folder")
-    return DATA

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from .caching import cached_property
-from .near import with_near
+from .spelling import with_suggestion
 
 
 def _whole(value: Any) -> int | None:
@@ -107,6 +107,21 @@ def check_count(value: Any, name: str, least: int = 1, most: int = sys.maxsize) 
     if whole > most:
         raise ValueError(f"{name} is {reprlib.repr(whole)}; give {need}, and {most} at most")
     return whole
+
+
+def check_max_features(value: Any, name: str, c: int | float | None, n_samples: int) -> int | None:
+    """A largest number of features for so many components and rows; None stays None."""
+    if value is None:
+        return None
+    most = check_count(value, name)
+    if isinstance(c, int) and most < c:
+        raise ValueError(f"{name} is {most}, which gives at most {most} components, and c={c}; raise it")
+    if most > n_samples:
+        raise ValueError(
+            f"{name} is {most}, and X has {n_samples} rows, which as many features describe completely; give at most "
+            "that many, or leave it out"
+        )
+    return most
 
 
 def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ...]) -> np.ndarray:
@@ -238,7 +253,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     text = f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}"
     if not isinstance(value, str):
         raise TypeError(text)
-    raise ValueError(with_near(text, value, choices))
+    raise ValueError(with_suggestion(text, value, choices))
 
 
 def check_flag(value: Any, name: str, need: str = "True or False") -> bool:

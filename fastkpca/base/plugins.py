@@ -21,7 +21,7 @@ from typing import Any
 
 from ..errors import PluginError, PluginWarning, warn_caller
 from .checks import check_flag
-from .near import did_you_mean
+from .spelling import did_you_mean
 
 DISTRIBUTION = "fastkpca"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")

@@ -30,7 +30,7 @@ from ..errors import KernelParameterError
 from .caching import cached_property
 from .checks import as_float
 from .differences import central_difference
-from .near import did_you_mean
+from .spelling import did_you_mean
 
 API_VERSION = 1
 
@@ -164,6 +164,14 @@ class Offer:
     name: str
     cost: Cost
     build: Callable[..., Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def made(cls, name: str, feature_map: FeatureMap) -> Offer:
+        """Of a map that is made already."""
+        D = feature_map.n_features
+        dense = type(feature_map).new_moments is FeatureMap.new_moments
+        cost = Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D)
+        return cls(name, cost, lambda _: feature_map)
 
 
 class Kernel:

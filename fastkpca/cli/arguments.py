@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import Any, NoReturn
 
 from ..base.checks import check_count, check_memory_limit, is_number
-from ..base.near import did_you_mean
+from ..base.spelling import did_you_mean
 
 DEFAULT_COMPONENTS = 5
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")

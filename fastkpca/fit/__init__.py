@@ -9,7 +9,8 @@
 ``routes``                              runs them in the order of their prices, until one is narrow enough
 ``look``, ``footprint``                 a look at a few rows for it, and the bytes of each step
 ``product_choice``                      which of a kernel's products with K serve a tolerance, and their costs
-``dense``, ``features``, ``krylov``     the routes: LAPACK, a feature map, products
+``dense``, ``krylov``                   two routes: LAPACK, and products with the kernel matrix
+``feature_route``                       the third: a pass with a feature map, and what narrows its intervals
 ``growth``, ``narrowing``               what narrows the intervals of a map the soonest; from rows of what it leaves out
 ``components``                          components from the moments of a feature map
 ``select``                              `kpca_select()`: parameters by cross-validation

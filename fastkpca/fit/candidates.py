@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.lapack import takes_all
-from ..base.near import with_near
 from ..base.protocol import Cost, Offer
+from ..base.spelling import with_suggestion
+from ..maps.toeplitz import DENSE
 from ..model.plan import Candidate, Room, readable_size
 from ..products.exact import kept_bytes
 from ..products.near import LOOKED_AT
 from ..products.rates import RATE, eigen_seconds, is_compiled, takes_blas, value_seconds
-from ..solve.beyond import lanczos_steps
+from ..solve.beyond import BELOW, lanczos_steps
 from ..solve.block_krylov import SPARE
 from ..solve.costs import (
     MOST_COLUMNS,
@@ -36,7 +37,7 @@ from ..solve.costs import (
 from ..solve.filtered import NARROWEST
 from ..solve.moments import narrow_block
 from ..solve.near import near_seconds
-from ..solve.proofs import BELOW, EXPLORING_PASSES
+from ..solve.proofs import EXPLORING_PASSES, SPACE
 from ..solve.small import seconds_of_small
 from . import footprint
 from .dense import takes_products
@@ -169,7 +170,7 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
     if name not in known:
         names = ", ".join(map(repr, known))
         text = f"features={name!r}: {problem.kernel!r} has no map of this name on these rows; it has {names}"
-        raise ValueError(with_near(text, name, known))
+        raise ValueError(with_suggestion(text, name, known))
     return Candidate("features", name, 0.0, 0.0, obstacle=f"needs more than {largest} features")
 
 
@@ -287,10 +288,13 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
 def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
     """Of the eigenvectors of a second moment that is held as an operator."""
     size, k = int(cost.moment_size or cost.n_features), _components_timed(problem)
+    if size <= DENSE:  # is formed
+        return size * cost.product_flops / RATE.features + eigen_seconds(size, k)
     block = narrow_block(size)
-    expected = _expected(problem, look, block, problem.budget.max_passes, norm=True)
+    most = max(MOST_COLUMNS, k + 4 * block) // block  # there is no room for more
+    expected = _expected(problem, look, block, most, norm=True)
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
-    passes = min(passes, max(MOST_COLUMNS, k + 4 * block) / block)  # there is no room for more
+    passes = min(passes, float(most))
     columns = min(passes * block, size)
     algebra = passes * (step_seconds(size, 0.5 * columns, block) + look_seconds(0.7 * columns))
     return passes * (block * cost.product_flops / RATE.features) + algebra
@@ -454,7 +458,7 @@ def _expected_of(
     n = look.n_samples
     most = min(n - 1, max(MOST_COLUMNS, k + 16 * block))
     shares, *behind = look.leading(most)
-    first, after = float(shares[0]), float(shares[min(block, most - 1)])
+    first, after = float(shares[0]), float(shares[min(max(block, k), most - 1)])
     last = max(float(shares[min(k, most) - 1]), tol * first)  # of smaller ones a bound as wide as that will do
     # mu beyond the first columns, 1, 2, ...: sums from the smallest do not cancel
     by_trace, squares = (np.append(np.cumsum(x[:0:-1])[::-1], 0.0) + y for x, y in zip((shares, shares**2), behind))
@@ -466,7 +470,9 @@ def _expected_of(
         converging = float(passes)  # without a gap nothing proves that the vectors are those of the largest
     exploring = lanczos_steps(n, block, failure, 1.0 - after / (last + tol * first))
     exploring = max(exploring, EXPLORING_PASSES)
-    ways = [(converging, False)] + ([(max(converging, (low[0] + 1) / block), True)] if len(low) else [])
+    ways = [(converging, False)]
+    if len(low):
+        ways.append((max(converging, SPACE * max(low[0] + 1, k) / block), True))
     return [Expected(min(x, float(passes)), min(x * block, most), proved, exploring) for x, proved in ways]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
 from ..solve.small import may_be_enough, pairs_of_small
 from .problem import Problem
-from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
+from .solution import Present, Solution, negative_end, number_kept, signs_of
 from .target import Target
 
 
@@ -40,15 +40,13 @@ class _Pairs:
     images: np.ndarray | None = None
 
 
-def solve_dense(problem: Problem) -> Solution:
+def solve_dense(problem: Problem, present: Present) -> Solution:
     """All eigenvalues that are asked for, from the whole matrix.
 
     With weights D = diag(w) the matrix is D^(1/2) (I - 1 w'/W) K (I - w 1'/W) D^(1/2): that of the rows repeated w_i
     times has the same eigenvalues, and its eigenvectors repeat those of this one, divided by w_i^(1/2).
     """
-    if problem.rows.sequential:
-        problem = replace(problem, rows=problem.rows.loaded())
-    rows, present = problem.rows.present()
+    rows = present.rows
     root = None if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
     options: dict[str, Any] = {"n_threads": problem.budget.n_threads, "progress": problem.budget.report}
     K = gram_matrix(problem.kernel, rows, checked=root is not None, **options)
@@ -61,9 +59,8 @@ def solve_dense(problem: Problem) -> Solution:
     eigenvalues, vectors = pairs.eigenvalues, pairs.vectors
     if root is not None:
         vectors = vectors / root[:, None]
-    sample = problem.data.sample_index
     # of few rows the sample is all: no name keeps its vectors
-    signs = signs_of(vectors.take(sample if present is None else np.searchsorted(present, sample), axis=0))
+    signs = signs_of(vectors.take(present.places(problem.data.sample_index), axis=0))
     score = vectors * (signs * np.sqrt(eigenvalues))
     coeff = score / eigenvalues
     if pairs.images is not None:  # so score = Kc @ coeff to rounding, as for new rows
@@ -73,8 +70,6 @@ def solve_dense(problem: Problem) -> Solution:
     if problem.target.center:  # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
         sums = np.ones(len(coeff)) @ coeff  # of few columns, faster than sum
         coeff -= sums / count if root is None else np.outer(root**2 / count, sums)
-    # rows of no weight are projected as new ones are
-    coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, pairs.means))
     # the trace is that of K less means of n values, two for each row and the mean of all: each is off by its rounding,
     # and both parts by the errors of the values
     slack = (3.0 * rounding_factor(len(pairs.means)) + 8.0) * UNIT * pairs.size + 2.0 * problem.entry_error * count
@@ -82,7 +77,7 @@ def solve_dense(problem: Problem) -> Solution:
         eigenvalues,
         pairs.certificate,
         (pairs.total - slack, pairs.total + slack),
-        sample_projector(problem, coeff, means),
+        present.projector(coeff.astype(problem.dtype, copy=False), pairs.means, center=problem.target.center),
         {"method": "dense", "passes": 1} | pairs.info,
         # the root of a small weight would divide the rounding of a vector: such rows are projected as new ones are
         score if root is None else None,

@@ -17,12 +17,13 @@ from ..maps.choosing import refined
 from ..maps.pivots import PivotMap
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows.columns import check_columns, column_names
-from ..rows.convert import as_rows
+from ..rows.convert import as_rows, different, landmark_rows
+from ..rows.summary import summarize_for
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .look import OF_PIVOTS, look_at
 from .offers import MAX_FEATURES, offers_of_maps, offers_within, small_offers
-from .problem import different, entry_error_of, landmark_rows, summarize_for
+from .problem import entry_error_of
 from .product_choice import best_product, both_sides, exact_error, products_for
 
 

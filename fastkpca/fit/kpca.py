@@ -186,13 +186,12 @@ def kpca(
             threads = threads_within(problem, chosen)
             if threads != problem.budget.n_threads:
                 problem = replace(problem, budget=replace(problem.budget, n_threads=threads))
-            solution = solve(problem, chosen)
+            solution, way = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
     tol = problem.target.tol if problem.target.tol_is_required else None
     failure = problem.target.failure_probability
     solution.info.update(tol=tol, failure_probability=failure, seconds=time.perf_counter() - started)
-    ran = chosen.as_run(solution.info["method"])
-    return _model(problem, solution, ran, score, keep_moments=keep_moments)
+    return _model(problem, solution, chosen.as_run(way), score, keep_moments=keep_moments)
 
 
 def plan(
@@ -265,10 +264,10 @@ def plan(
     'features'
     """
     ask = Ask.of(plan, locals())
-    problem = prepare(X, ask)
     with parallel.blas_threads():
+        problem = prepare(X, ask)
         made = make_plan(problem)
-    return replace(made, advice=advice_if_slow(problem, made))
+        return replace(made, advice=advice_if_slow(problem, made))
 
 
 def _check_place(problem: Problem, out: Any) -> None:

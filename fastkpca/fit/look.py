@@ -216,8 +216,7 @@ def _shares(K: np.ndarray) -> np.ndarray:
     trace, means = float(K.trace()), K.sum(axis=1) / len(K)
     K = K - means
     K -= (means - means.sum() / len(K))[:, None]
-    with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
-        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+    values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return values / trace if trace > 0 else np.zeros(1)
 
 

@@ -24,11 +24,11 @@ from ..model.plan import Plan
 from ..model.result import KPCAModel
 from ..model.rows import float_type, new_rows
 from ..model.shared_map import check_mergeable, feature_projector, map_for_rows, widest_map
+from ..rows.summary import summarize_for
 from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.sampled import draws_worth, residual_bound
 from .components import components, largest_of, leading_of
-from .problem import summarize_for
 from .target import Target
 
 

@@ -15,6 +15,7 @@ from ..base.rounding import UNIT, rounding_factor
 from ..maps.passes import apply
 from ..maps.uncentred import about
 from ..products.exact import ExactSummation
+from ..products.implicit import Products, kernel_matrix
 from ..rows.view import Rows
 from ..solve import second_order
 from ..solve.block_krylov import block_krylov
@@ -22,7 +23,6 @@ from ..solve.certificate import Certificate, FeatureSums, RitzBlock
 from ..solve.moments import entry_defect, kernel_trace
 from ..solve.second_order import Leading, OfMap, SecondOrder
 from ..solve.task import SolverBudget, SolverTarget
-from .krylov import Products, kernel_matrix
 from .problem import Problem
 
 MORE_VECTORS = 20
@@ -163,9 +163,12 @@ def passed(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_sec
     rows, present = problem.rows.present()
     target, budget, V = problem.target, problem.budget, known.vectors
     product = ExactSummation(problem.kernel, rows, n_threads=budget.n_threads, progress=budget.report)
-    matrix, coordinates = kernel_matrix(problem, Products(product), rows, exact=True)
+    sizes = problem.largest_value, problem.entry_error
+    matrix, entries = kernel_matrix(
+        problem.kernel, rows, Products(product), *sizes, budget.n_threads, center=target.center
+    )
     V, root = V if present is None else V[present], _roots(rows)
-    start = coordinates.block(V if root is None else V / root[:, None])
+    start = entries.coordinates.block(V if root is None else V / root[:, None])
     reached = block_krylov(
         matrix if target.failure_probability == 0.0 else replace(matrix, entries=None),
         SolverTarget(c, target.tol),

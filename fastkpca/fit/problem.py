@@ -16,26 +16,23 @@ from ..base.checks import (
     check_count,
     check_failure_probability,
     check_flag,
+    check_max_features,
     check_memory_limit,
     check_name,
     check_tol,
 )
-from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Summary
-from ..errors import ScalesWarning, warn_caller
+from ..base.protocol import LARGEST, LEAST, Kernel, Offer, Summary
 from ..kernels import given_kernel, guarded
 from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
-from ..rows.columns import check_columns, check_names, column_names, listed
-from ..rows.convert import as_rows, check_enough
-from ..rows.summary import summarize
-from ..rows.values import check_finite, check_weights
+from ..rows.columns import check_columns, check_names, column_names, warn_of_ranges
+from ..rows.convert import as_rows, check_enough, different, landmark_rows
+from ..rows.summary import summarize_for
+from ..rows.values import check_weights
 from ..rows.view import Rows
 from . import footprint
 from .target import Target
-
-WIDE = 1000.0
-"""Times that the range of one column may be that of another before there is a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,8 +213,14 @@ def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, writte
     kernel = kernel.resolve(data if names is None else replace(data, feature_names=names))
     if ask.standardize is None and like is None:
         warn_of_ranges(kernel, data, names)
+    _check_budgeted(ask, kernel)
+    pivots = None if ask.landmarks is None else different(landmark_rows(ask.landmarks, kernel, rows))
     c = check_c(c, rows.n_samples)
-    given_map, most = _given_map(ask, kernel, rows, data, c)
+    asked = (ask.max_features, "max_features") if pivots is None else (len(pivots), "the number of different landmarks")
+    most = check_max_features(*asked, c, rows.n_samples)
+    given_map = None if like is None else Offer.made(like.plan.name, map_for_rows(like, kernel, data))
+    if pivots is not None:
+        given_map = Offer.made("pivots", PivotMap(kernel, pivots, entry_error=entry_error_of(kernel, data)))
     passes = check_count(ask.max_passes, "max_passes")
     return Problem(
         rows=rows,
@@ -244,48 +247,13 @@ def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, writte
     )
 
 
-def _given_map(
-    ask: Ask, kernel: Kernel, rows: Rows, data: Summary, c: int | float | None
-) -> tuple[Offer | None, int | None]:
-    """The map of ``like`` or of the landmarks, or None; and the largest number of features, or None."""
-    like = ask.like
+def _check_budgeted(ask: Ask, kernel: Kernel) -> None:
+    """Refuse a number of features for a kernel that has no maps."""
     if ask.budgeted and kernel.without_maps:
         raise ValueError(
             f"max_features and landmarks ask for a feature map, and {kernel!r} {kernel.without_maps}, so it has "
             "none; leave them out"
         )
-    if ask.landmarks is not None:
-        pivots = different(landmark_rows(ask.landmarks, kernel, rows))
-        most = _check_max_features(len(pivots), "the number of different landmarks", c, rows.n_samples)
-        return _offer_of(PivotMap(kernel, pivots, entry_error=entry_error_of(kernel, data)), "pivots"), most
-    most = _check_max_features(ask.max_features, "max_features", c, rows.n_samples)
-    return (None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)), most
-
-
-def summarize_for(
-    kernel: Kernel,
-    rows: Rows,
-    *,
-    centred: bool,
-    randomness: Randomness,
-    n_threads: int,
-    shift_by: np.ndarray | None = None,
-    scale: bool | np.ndarray = False,
-) -> tuple[Rows, Summary]:
-    """``summarize`` with the shift that the kernel allows, or that goes with a ``scale``.
-
-    ``centred``: only the centred matrix is used, so a kernel that merely keeps that one under a shift allows it too.
-    """
-    allowed = kernel.translation == "kernel" or (centred and kernel.translation is not None)
-    return summarize(
-        rows,
-        shift=allowed or scale is not False,
-        randomness=randomness,
-        n_threads=n_threads,
-        shift_by=shift_by,
-        scale=scale,
-        any_size=kernel.scales_rows,
-    )
 
 
 def _of_like(ask: Ask, name: str, default: bool, of_like: bool) -> bool:
@@ -309,37 +277,14 @@ def _scale(ask: Ask, kernel: Kernel) -> bool | np.ndarray:
     return True if scale is None else scale
 
 
-def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None) -> None:
-    """Warn where the ranges of the columns differ by more than ``WIDE``: the widest then decide alone."""
-    if kernel.scales_columns or not kernel.takes_points:
-        return
-    with np.errstate(over="ignore"):
-        ranges = data.box[1] - data.box[0]
-        if not ranges.max() > WIDE * ranges.min():  # nearly always
-            return
-    varies = (ranges > 0) & np.isfinite(ranges)
-    sizes = ranges[varies]
-    if len(sizes) < 2 or (widest := sizes.max()) <= WIDE * sizes.min():
-        return
-    small = [repr(names[j]) if names else str(j) for j in np.flatnonzero(varies) if WIDE * ranges[j] < widest]
-    first = int(np.argmax(np.where(np.isfinite(ranges), ranges, 0.0)))
-    warn_caller(
-        f"the columns of X have wildly different ranges: that of column {repr(names[first]) if names else first} is "
-        f"{widest:.3g}, and less than a thousandth of that is the range of column {listed(small)}, so that the small "
-        f"ones hardly count in {kernel!r}, unless it weighs columns itself; standardize=True scales all columns alike "
-        "(standardize=False leaves them as they are, and says nothing)",
-        ScalesWarning,
-    )
-
-
 def _rows(X: Any, ask: Ask, room: float) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
     rows = as_rows(X, at_least=2, memory=room)
-    if ask.sample_weight is not None:
-        rows = rows.weighted(check_weights(ask.sample_weight, rows.n_samples))
     if ask.like is not None:
         check_columns(ask.like.n_features, rows.n_features)
         check_names(ask.like.feature_names, X)
+    if ask.sample_weight is not None:
+        rows = rows.weighted(check_weights(ask.sample_weight, rows.n_samples))
     if rows.counted:  # else when they were read
         check_c(ask.c, rows.n_samples)
     return rows
@@ -404,48 +349,6 @@ def _method(ask: Ask) -> str:
     return method
 
 
-def _check_max_features(value: Any, name: str, c: int | float | None, n_samples: int) -> int | None:
-    if value is None:
-        return None
-    most = check_count(value, name)
-    if isinstance(c, int) and most < c:
-        raise ValueError(f"{name} is {most}, which gives at most {most} components, and c={c}; raise it")
-    if most > n_samples:
-        raise ValueError(
-            f"{name} is {most}, and X has {n_samples} rows, which as many features describe completely; give at most "
-            "that many, or leave it out"
-        )
-    return most
-
-
-def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows) -> np.ndarray:
-    """The rows that are given as landmarks, by number or as they are, in the coordinates of the kernel.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Numbers that are out of range, or rows of other columns.
-    """
-    given = np.asarray(landmarks)
-    if given.ndim == 1 and given.dtype.kind in "iu" and len(given):
-        wrong = given[(given < 0) | (given >= rows.n_samples)]
-        if len(wrong):
-            raise ValueError(f"landmarks has row number {wrong[0]}, and X has rows 0 to {rows.n_samples - 1}")
-        return rows.take(given.astype(np.intp))
-    if given.ndim == 1 or kernel.by_number:
-        raise ValueError("landmarks must be whole numbers of rows of X (at least one), or an array of rows (m, d)")
-    other = as_rows(landmarks, name="landmarks")
-    check_columns(rows.n_features, other.n_features, name="landmarks")
-    check_finite(other, name="landmarks")
-    return Rows(other.source, **rows.frame).all()
-
-
-def different(chosen: np.ndarray) -> np.ndarray:
-    """These rows, the same ones once: landmarks span no more when one of them comes again."""
-    first = np.unique(chosen, axis=0, return_index=True)[1]
-    return chosen if len(first) == len(chosen) else chosen[np.sort(first)]
-
-
 def entry_error_of(kernel: Kernel, data: Summary) -> float:
     """Bound on the error of a kernel value in float64; 0 where the kernel states none."""
     return kernel.entry_error(data, np.dtype(np.float64)) or 0.0
@@ -465,14 +368,6 @@ def _kernel(ask: Ask) -> Kernel:
     if not same or any(values[name] != value for name, value in asked.get_parameters().items() if value is not None):
         raise ValueError(f"like= brings its kernel, {held!r}, and {asked!r} was asked for; drop one")
     return held
-
-
-def _offer_of(feature_map: FeatureMap, name: str) -> Offer:
-    """The offer of a map that is made already."""
-    D = feature_map.n_features
-    dense = type(feature_map).new_moments is FeatureMap.new_moments
-    cost = Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D)
-    return Offer(name, cost, lambda _: feature_map)
 
 
 def check_range(problem: Problem) -> None:

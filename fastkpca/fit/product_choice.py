@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base import parallel
-from ..base.near import did_you_mean
 from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
+from ..base.spelling import did_you_mean
 from ..errors import rounded_up
 from ..products.exact import ExactSummation, sum_terms
 from ..products.rates import RATE, pass_seconds

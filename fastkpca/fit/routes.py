@@ -11,35 +11,36 @@ from ..model.plan import Candidate, Plan
 from ..solve.certificate import dense_certificate
 from ..solve.costs import TooDearError
 from .dense import solve_dense
-from .features import solve_by_features
+from .feature_route import solve_by_features
 from .krylov import solve_by_krylov
 from .look import MOVES
 from .problem import Problem, check_range
-from .solution import Solution
+from .solution import Present, Solution
 
-FOLLOWING = 10.0
+NEXT_RUN = 10.0
 """A run that missed tol is followed by another that costs at most so many times as much; and by LAPACK, where that
 misses tol too, if its intervals, known beforehand, are narrower by this factor."""
 
 
-def solve(problem: Problem, plan: Plan) -> Solution:
-    """The solution of the first way that reaches ``tol``, or of the last one.
+def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
+    """The first way that reaches ``tol``, or the last one, and its solution.
 
     All random bounds of a run share one probability of failure: that a bound of a way which was given up could have
     failed is counted, as it may have led to the next one.
     """
     check_range(problem)
     first, *others = plan.ways
-    left = [first, *(x for x in others if not x.misses)]  # no way is given up for a map whose rounding misses tol
+    # no way is given up for a map whose rounding misses tol
+    left = [first, *sorted((x for x in others if not x.misses), key=_price)]
     failed = 0.0
     given_up: dict[str, Any] = {}
     while True:
         way, *left = left
-        # how many pivots are needed was guessed; a map that misses by its rounding is followed by another method
-        left = [x for x in left if x.method != way.method or way.name == "pivots"]
-        failure = _failure(problem, plan, way)
+        again = way.method == "features" and "features_tried" in given_up
+        asked = _certain(problem) if again else problem  # the first map had the share of all of them in what may fail
+        failure = _failure(asked, plan, way)
         try:
-            solution = _run(problem, plan, way, left, failure)
+            solution = _run(asked, plan, way, left, failure)
         except TooDearError as error:
             solution, passes = None, error.passes
         # out here nothing holds the memory of a run that was given up
@@ -50,18 +51,28 @@ def solve(problem: Problem, plan: Plan) -> Solution:
         given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}
         failed += failure
     certificate = solution.certificate.or_failing(failed)
-    return replace(solution, certificate=certificate, info=solution.info | given_up)
+    return replace(solution, certificate=certificate, info=solution.info | given_up), way
+
+
+def _price(way: Candidate) -> float:
+    """Seconds; a price that is guessed may move."""
+    return way.seconds * (MOVES if way.guessed else 1.0)
+
+
+def _certain(problem: Problem) -> Problem:
+    """The same, with bounds that do not fail."""
+    return replace(problem, target=replace(problem.target, failure_probability=0.0))
 
 
 def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float) -> Solution:
-    if way.method == "dense":
-        return solve_dense(problem)
     if way.method == "features":
-        return solve_by_features(problem, way, min((x.seconds for x in left), default=np.inf))
+        return solve_by_features(problem, way, min(map(_price, left), default=np.inf))
+    if way.method == "dense":
+        return solve_dense(problem, Present.of(problem.rows))
     # no run is given up for a way of which nobody knows whether it is cheaper
     known = [x for x in left if not x.guessed]
     prices = [x.seconds * (MOVES if x.method == "features" else 1.0) for x in known]
-    return solve_by_krylov(problem, way, failure, min(prices, default=np.inf), plan.otherwise)
+    return solve_by_krylov(problem, Present.of(problem.rows), way, failure, min(prices, default=np.inf), plan.otherwise)
 
 
 def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
@@ -85,9 +96,9 @@ def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list
     # a lower bound on LAPACK's rounding: the norm is no smaller than the largest eigenvalue
     ends = np.array([first, 0.0])
     least = dense_certificate(ends, 1, n=problem.data.n_samples, norm=first, entry_error=problem.entry_error).width
-    gains = least <= max(problem.target.tol * first, width / FOLLOWING)
+    gains = least <= max(problem.target.tol * first, width / NEXT_RUN)
     left = [x for x in left if gains or x.method != "dense"]
-    cheap = min((x.seconds for x in left), default=np.inf) <= FOLLOWING * max(solution.seconds, way.seconds)
+    cheap = min((x.seconds for x in left), default=np.inf) <= NEXT_RUN * max(solution.seconds, way.seconds)
     return way.method == "krylov" and cheap
 
 

@@ -25,14 +25,13 @@ from ..model.result import KPCAModel, leading
 from ..model.selection import LARGER_IS_BETTER, MEASURES, Selection
 from ..model.shared_map import feature_projector
 from ..products.operators import FeatureOperator
-from ..rows.columns import column_names
+from ..rows.columns import column_names, warn_of_ranges
 from ..rows.convert import as_rows
 from ..rows.summary import summarize
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .gram import features, gram
 from .kpca import kpca
-from .problem import warn_of_ranges
 
 WIDTHS = 2.0 ** np.arange(-3.0, 3.0, 0.5)
 """Of the grid around a parameter that is chosen from the data, as multiples of what the heuristic finds."""

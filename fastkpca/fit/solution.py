@@ -13,9 +13,8 @@ from ..model.plan import Plan
 from ..model.reading import Projector
 from ..model.result import SPECTRUM, KPCAModel
 from ..model.sample_projector import SampleProjector
-from ..products.vectors import signs
+from ..rows.view import Rows
 from ..solve.certificate import Bound, Certificate
-from .problem import Problem
 from .target import Target
 
 
@@ -149,8 +148,16 @@ def _warn_of_fewer(
 
 
 def signs_of(scores: np.ndarray) -> np.ndarray:
-    """Signs that make the largest |score| of a sample positive; near-ties go to the first row on every route."""
-    return signs(np.asarray(scores, dtype=np.float64))
+    """(c,): those that make the largest |score| of a sample (n, c) positive; of near-ties, the first row counts.
+
+    1 for a column of zeros, and for one that is not finite.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if not scores.size:
+        return np.ones(scores.shape[1])
+    sizes = np.abs(scores.T, order="C")  # numpy looks along rows sooner
+    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=1)[:, None]).argmax(axis=1)
+    return np.where(scores[first, np.arange(scores.shape[1])] < 0.0, -1.0, 1.0)
 
 
 def negative_end(lowest: float | None, kernel: Kernel) -> dict[str, float]:
@@ -160,19 +167,44 @@ def negative_end(lowest: float | None, kernel: Kernel) -> dict[str, float]:
     return {"most_negative_eigenvalue": min(float(lowest), 0.0)}
 
 
-def scattered(values: np.ndarray, present: np.ndarray | None, n_samples: int) -> np.ndarray:
-    """These for the rows that are present (None: all of them), zero for those of no weight."""
-    if present is None:
-        return values
-    whole = np.zeros((n_samples, *values.shape[1:]))
-    whole[present] = values
-    return whole
+@dataclass(frozen=True)
+class Present:
+    """Rows for a route that takes them by their numbers: those of no weight are projected as new ones are.
 
+    Attributes
+    ----------
+    every : Rows
+        All of them, in memory.
+    rows : Rows
+        Those of positive weight.
+    index : ndarray or None
+        The numbers of these; None: no weight is zero.
+    """
 
-def sample_projector(problem: Problem, coeff: np.ndarray, means: np.ndarray) -> SampleProjector:
-    rows = problem.rows
-    X = rows.all()
-    if rows.shares_memory(X):
-        X = X.copy()  # the model must not follow later changes of the user's array
-    weights = None if rows.weights is None else np.array(rows.weights, dtype=np.float64)
-    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=problem.dtype), means, weights, problem.target.center)
+    every: Rows
+    rows: Rows
+    index: np.ndarray | None
+
+    @classmethod
+    def of(cls, rows: Rows) -> Present:
+        every = rows.loaded()
+        return cls(every, *every.present())
+
+    def places(self, sample: np.ndarray) -> np.ndarray:
+        """Of rows of positive weight with these numbers, among all such."""
+        return sample if self.index is None else np.searchsorted(self.index, sample)
+
+    def projector(self, coeff: np.ndarray, means: np.ndarray, *, center: bool) -> SampleProjector:
+        """From coefficients (rows, c) and means (rows,) of rows of positive weight: those of the others are zero."""
+        X, w = self.every.all(), self.every.weights
+        if self.every.shares_memory(X):
+            X = X.copy()  # the model must not follow later changes of the user's array
+        weights = None if w is None else np.array(w, dtype=np.float64)
+        return SampleProjector(X, self._scattered(np.ascontiguousarray(coeff)), self._scattered(means), weights, center)
+
+    def _scattered(self, values: np.ndarray) -> np.ndarray:
+        if self.index is None:
+            return values
+        whole = np.zeros((len(self.every), *values.shape[1:]), dtype=values.dtype)
+        whole[self.index] = values
+        return whole

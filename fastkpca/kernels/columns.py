@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..base.near import with_near
 from ..base.protocol import FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
+from ..base.spelling import with_suggestion
 from ..errors import KernelParameterError
 from ..maps.combined import ColumnMap
 from ..rows.summary import of_columns
@@ -187,7 +187,7 @@ def _number(column: Any, d: int, names: tuple[str, ...] | None) -> int:
             "numbers of columns"
         )
     if column not in names:
-        raise KernelParameterError(with_near(f"on_columns: X has no column {column!r}", column, names))
+        raise KernelParameterError(with_suggestion(f"on_columns: X has no column {column!r}", column, names))
     return names.index(column)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from ..base.near import did_you_mean
+from ..base.spelling import did_you_mean
 from .guard import guarded
 from .kernel import Kernel
 from .registry import get_kernel

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..base import protocol
 from ..base.checks import check_flag
-from ..base.near import did_you_mean
 from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table
 from ..base.protocol import API_VERSION
+from ..base.spelling import did_you_mean
 from ..errors import PluginError, UnknownKernelError
 from .adapters import CallableKernel, ObjectKernel
 from .columns import listed_columns

@@ -132,7 +132,11 @@ class ScaledMap(_OfParts):
         return X
 
     def new_moments(self) -> Moments:
-        return _ScaledMoments(self)
+        return _ScaledMoments(self, self.part.new_moments())
+
+    def quick_moments(self) -> Moments | None:
+        quick = self.part.quick_moments()
+        return None if quick is None else _ScaledMoments(self, quick)
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
         return self.factor * self.part.outside_error(self.rows_of_part(X)) * (1 + 4 * UNIT)
@@ -207,10 +211,10 @@ class OfMoments(OperatorMoments):
 class _ScaledMoments(OfMoments):
     """The moments of the part, scaled when they are read."""
 
-    def __init__(self, feature_map: ScaledMap):
+    def __init__(self, feature_map: ScaledMap, of_part: Moments):
         self.map: ScaledMap = feature_map
         self._factor, self._root = feature_map.factor, feature_map._root
-        self._become(feature_map.part.new_moments())
+        self._become(of_part)
 
     def _become(self, of_part: Moments) -> _ScaledMoments:
         self._of_part = of_part
@@ -240,6 +244,10 @@ class _ScaledMoments(OfMoments):
     @property
     def trace(self) -> float:
         return self._factor * self._of_part.trace
+
+    @property
+    def error(self) -> float:
+        return self._factor * self._of_part.error * (1 + 8 * UNIT)
 
     def dense(self) -> np.ndarray | None:
         second = self._of_part.dense()

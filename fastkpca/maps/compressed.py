@@ -164,6 +164,11 @@ def quadrature(sums: np.ndarray, count: float, roots: list[np.ndarray], inside: 
     weights = np.ascontiguousarray(part)
     for axis, waves in enumerate(values):
         part = along(waves.T, part, axis)
-    rounding = sum(rounding_factor(len(waves)) + 4.0 * pi * waves.shape[1] for waves in values) + 64.0
+    # of the phases m x, x a node: that of a wave with m is at most 4 pi m
+    rounding = 64.0
+    for waves, root in zip(values, roots):
+        m = len(root) // 2
+        modes = np.concatenate([np.arange(m + 1.0), np.arange(1.0, m + 1.0)])
+        rounding += rounding_factor(len(waves)) + 4.0 * pi * float(np.linalg.norm(modes * root) / np.linalg.norm(root))
     size = float(np.abs(weights).sum()) * prod(float(np.linalg.norm(root)) for root in roots)
     return Quadrature(nodes, weights, float(np.linalg.norm(weighted - part)) + UNIT * rounding * size)

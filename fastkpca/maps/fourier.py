@@ -28,7 +28,7 @@ import scipy  # scipy.fft is loaded where it is used first
 
 from ..base.caching import cached_property
 from ..base.parallel import tile_rows
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import compressed, transforms
@@ -412,16 +412,20 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     heaviest = prod(_mode_weights(period, sigma)[1] for period in periods)
     rounding += 3.0 * COLUMNS * product_rounding(half, 1.0, sqrt(grid), heaviest, 1.0)
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
+    tiles = ceil(n / TILE)  # each with transforms of its own
     reach = (pi * sides / periods).tolist()
     rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
     mean_modes = [transforms.gaussian_mean_modes(*x) for x in ((rates / 2.0, doubled), (rates, half))]
-    of_moment = transforms.cheapest_boxes(doubled, eps, reach, n, 1, mean_modes[0])
+    of_moment = transforms.cheapest_boxes(doubled, eps, reach, ceil(n / tiles), 1, mean_modes[0])
     of_columns = transforms.cheapest_boxes(half, eps, reach, n, COLUMNS, mean_modes[1])
     # two threads may make them at the same time
     held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
+    setup = FFT_FLOPS * grid * log(grid + 2.0)
     if d > 1 and D > DENSE:
+        # of the few directions: LAPACK's factorisations of an axis, and the nodes that take the place of rows
+        setup += sum(10.0 * n**3 + 2.0 * BLAS_FLOPS * n * grid for n in points)
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
         points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))
@@ -430,10 +434,10 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     cost = Cost(
         n_features=D,
         row_flops=of_columns.cost / (n * COLUMNS),
-        setup_flops=FFT_FLOPS * grid * log(grid + 2.0),
+        setup_flops=setup,
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis + held,
         residual=tol,
-        moment_flops=of_moment.cost / n,
+        moment_flops=tiles * of_moment.cost / n,
         product_flops=product_flops(functions, points),
         moment_size=size,
         rounding=rounding,

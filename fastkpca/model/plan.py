@@ -103,16 +103,15 @@ class Plan:
 
     @property
     def ways(self) -> list[Candidate]:
-        """Those that are possible, in the order in which they are tried: the chosen one, then by price."""
+        """Those that are possible: the chosen one, and others that may follow it."""
         others = [x for x in self.candidates if x is not self.chosen and not x.obstacle and x.offer is not None]
         others += [x for x in (self.dense,) if x is not None and x is not self.chosen]
-        return [self.chosen, *sorted(others, key=lambda x: x.seconds)]
+        return [self.chosen, *others]
 
-    def as_run(self, method: str) -> Plan:
-        """The plan of a model that was made by this method, which another may have been planned and given up for."""
-        if method == self.method:
+    def as_run(self, ran: Candidate) -> Plan:
+        """The plan of a model that was made in this way, which another may have been planned and given up for."""
+        if ran is self.chosen:
             return self
-        ran = next(x for x in self.ways if x.method == method)
         reason = f"{self.chosen.label} was planned, and given up on the way"
         return replace(self, method=ran.method, name=ran.name, reason=reason)
 

@@ -12,8 +12,8 @@ import numpy as np
 from ..base import files, parallel
 from ..base.caching import cached_property
 from ..base.checks import check_flag
-from ..base.near import did_you_mean
 from ..base.protocol import Moments
+from ..base.spelling import did_you_mean
 from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import Kernel, guarded, kernel_from_state, kernel_state

@@ -8,6 +8,7 @@ which the fast ways are for.
 =============  ===============================================================================
 ``exact``      tiles of kernel values, each used for both halves of a symmetric matrix
 ``matrix``     the whole kernel matrix in memory, for LAPACK
+``implicit``   all of them with one kernel matrix, and what is known of it, for a solver
 ``weighted``   of weighted rows, transformed (by a reflection) so that ordinary centring can be used
 ``combined``   of sums and scalings, from the products of their parts
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them

@@ -17,7 +17,7 @@ parameters are "linear" {}, "polynomial" {scale, offset, degree: int >= 1}, "gau
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -355,15 +355,11 @@ class ExactSummation(Summation):
             return self._square_elsewhere(U, r, g)
         tiles, shift = self.bands, self._shift
         product, sums = np.zeros((self.shape[0], U.shape[1])), np.zeros(2)
-        rows = None
         if self._keeps and not self._known:
             self._kept = _aligned(self._places[-1].stop, self.dtype)
-            rows = self.rows_x.all()  # shifted once, not for each pair of bands
+        rows_of = self._reading()
 
-        def band(which: slice) -> np.ndarray:
-            return self._band(which) if rows is None else rows[which]
-
-        def task(number: int) -> tuple[slice, slice, _Part]:
+        def task(number: int) -> tuple[slice, slice, Any]:
             I, J = tiles[number]
             same = I == J
             means = None if r is None else (r[I] - shift, r[J] - shift, g - shift)
@@ -373,10 +369,10 @@ class ExactSummation(Summation):
                 kept = _Kept(self._kept[place], self._known)
                 if single is not None:
                     kept = kept._replace(rounded=single._kept[place], shift=single._shift)
-            X, Y = band(I), None if same else band(J)
+            X, Y = rows_of(I), None if same else rows_of(J)
             return I, J, self._pair(X, Y, U[I], None if same else U[J], means, kept)
 
-        for I, J, (left, right, squares) in self._run(task, len(tiles)):
+        for I, J, (left, right, squares) in parallel.run(task, len(tiles), **self._options):
             product[I] += left
             if I != J:
                 product[J] += right
@@ -387,11 +383,13 @@ class ExactSummation(Summation):
             product += shift * U.sum(axis=0, dtype=np.float64)
         return product, sums
 
-    def _band(self, band: slice) -> np.ndarray:
-        """Rows; without numbers where their kernel values are known."""
+    def _reading(self) -> Callable[[slice], np.ndarray]:
+        """What gives the rows of a band: without numbers where their kernel values are known."""
         if self._known:
-            return np.empty((band.stop - band.start, 0))
-        return self.rows_x.tile(band.start, band.stop)
+            return lambda band: np.empty((band.stop - band.start, 0))
+        if self._keeps:  # shifted once, not for each pair of bands
+            return self.rows_x.all().__getitem__
+        return lambda band: self.rows_x.tile(band.start, band.stop)
 
     def _square_elsewhere(self, U: np.ndarray, r: np.ndarray | None, g: float) -> tuple[np.ndarray, np.ndarray]:
         """The same on Dask's scheduler: equal bits up to 65536 rows, and for more from larger bands."""
@@ -420,7 +418,7 @@ class ExactSummation(Summation):
         bands_y = -(-m // step_y)
         product = np.zeros((m if transposed else n, U.shape[1]))
 
-        def task(number: int) -> tuple[slice, np.ndarray | None]:
+        def task(number: int) -> tuple[slice, Any]:
             i, j = divmod(number, bands_y)
             I, J = slice(i * step_x, min(n, (i + 1) * step_x)), slice(j * step_y, min(m, (j + 1) * step_y))
             X, Y = self.rows_x.tile(I.start, I.stop), rows_y.tile(J.start, J.stop)
@@ -428,11 +426,11 @@ class ExactSummation(Summation):
                 return J, self._pair(X, Y, U[I], None)[1]
             return I, self._pair(X, Y, None, U[J])[0]
 
-        for band, part in self._run(task, -(-n // step_x) * bands_y):
+        for band, part in parallel.run(task, -(-n // step_x) * bands_y, **self._options):
             product[band] += part
         return product
 
-    def _run(self, task: Callable[[int], Any], n_tasks: int) -> Iterator[Any]:
-        return parallel.run(
-            task, n_tasks, n_threads=self.n_threads, progress=self.progress, stage="exact kernel product"
-        )
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Of the loops over bands."""
+        return {"n_threads": self.n_threads, "progress": self.progress, "stage": "exact kernel product"}

@@ -25,19 +25,7 @@ def row_sums(K: np.ndarray) -> tuple[np.ndarray, float]:
     """(sums of the rows of a matrix, sum of all squares); squares are added up a few rows at a time, by one thread."""
     step = max(1, (1 << 15) // max(1, len(K)))
     parts = (K[i : i + step] for i in range(0, len(K), step))
-    return K.sum(axis=1), float(sum(np.vdot(part, part) for part in parts))
-
-
-def signs(V: np.ndarray) -> np.ndarray:
-    """(k,): those that make the largest |number| of each column of V (n, k) positive; of near-ties, the first counts.
-
-    1 for a column of zeros, and for one that is not finite.
-    """
-    if not V.size:
-        return np.ones(V.shape[1])
-    sizes = np.abs(V)
-    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
-    return np.where(V[first, np.arange(V.shape[1])] < 0.0, -1.0, 1.0)
+    return K.dot(np.ones(K.shape[1])), float(sum(np.vdot(part, part) for part in parts))
 
 
 def with_ones(V: np.ndarray) -> np.ndarray:

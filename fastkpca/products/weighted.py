@@ -15,6 +15,7 @@ with 1 / (n + 1)^(1/2), and H K' H = K'.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
@@ -22,7 +23,7 @@ from ..base.rounding import EPS, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .exact import ExactSummation, band_rows
-from .vectors import with_ones
+from .vectors import centre, with_ones
 
 
 class Entries:
@@ -77,6 +78,37 @@ class Entries:
         values = np.array(checked_block(self._kernel, self._rows.take(I), self._rows.take(J)), dtype=np.float64)
         return self._scaled(values, I, J)
 
+    def first_block(self, count: int, block: int, rng: np.random.Generator, *, follows: bool) -> np.ndarray | None:
+        """A first block, in the solver's coordinates: near the leading vectors of a few rows (Nystroem).
+
+        It is some passes ahead of a random one, for a fraction of what a pass takes: a product of these rows' matrix
+        with random columns is as good a start as its eigenvectors (``peers.py``). With their columns F of K,
+        F K_PP^-1 F' is the nearer to K the more they are: where that is cheap, they are many, and a product with it
+        ``follows``. None of values that are not finite, which a product names.
+        """
+        kernel, rows, coordinates = self._kernel, self._rows, self.coordinates
+        some = Rows(rows.take(np.sort(rng.choice(rows.n_samples, count, replace=False))))
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = np.array(checked_block(kernel, some.all(), some.all()), dtype=np.float64)
+            factor = K + len(K) * EPS * K.trace() * np.eye(len(K)) if follows else None
+            centre(K)
+        if not np.isfinite(K).all():
+            return None
+        columns = ExactSummation(kernel, rows, some, n_threads=self.n_threads)
+
+        def block_of(V: np.ndarray) -> np.ndarray:
+            start = coordinates.block(columns.matmat(V))
+            return start - start.mean(axis=0)
+
+        start = block_of(np.linalg.qr(K @ rng.standard_normal((len(K), block)))[0])
+        if factor is not None:
+            factor, singular = lapack.dpotrf(factor)
+            if not singular:
+                V = columns.rmatmat(coordinates.coefficients(np.linalg.qr(start)[0]))
+                start = block_of(lapack.dpotrs(factor, V)[0])
+        norms = np.linalg.norm(start, axis=0)
+        return start[:, norms > 0.0] / norms[norms > 0.0]
+
     def _scaled(self, values: np.ndarray, I: slice | np.ndarray, J: slice | np.ndarray) -> np.ndarray:
         if self._root is not None:
             values *= self._root[I, None]
@@ -98,7 +130,7 @@ class Coordinates:
     def trace(self, diagonal: np.ndarray) -> float:
         return float(diagonal.sum())
 
-    def product(self, product: Summation, *, exact: bool) -> Summation:
+    def product(self, product: Summation) -> Summation:
         """The one that the solver multiplies with."""
         return product
 
@@ -146,8 +178,8 @@ class _Reflected(Coordinates):
     def trace(self, diagonal: np.ndarray) -> float:
         return float(diagonal @ self.weights)
 
-    def product(self, product: Summation, *, exact: bool) -> Summation:
-        return _ReflectedSummation(product, self, gives_norm=exact)
+    def product(self, product: Summation) -> Summation:
+        return _ReflectedSummation(product, self, gives_norm=product.gives_norm)
 
     def search_product(self, search: Summation) -> Summation:
         return _ReflectedSummation(search, self, gives_norm=False)
@@ -206,7 +238,7 @@ class _ReflectedSummation(Summation):
         n, weight = len(to.root), to.weights[0]
         # K'_ij - r_i - r_j + g is, reflected back, root_i root_j (K_ij - a_i - a_j + h)
         a, h = to.means(row_means), grand_mean * n / to.count if to.center else 0.0
-        if self.inner.gives_norm and np.all(to.weights == weight):
+        if np.all(to.weights == weight):
             passed = self.inner.pass_with_norm(to.coefficients(U), a, h)
             product, sums = to.block(passed.product), weight**2 * np.array([passed.centred_square, passed.square])
         else:

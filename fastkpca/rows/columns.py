@@ -1,11 +1,18 @@
-"""Columns of new rows beside those that a model was fitted on: how many, and how they are named."""
+"""Columns: how many new rows have beside those that a model was fitted on, how they are named, and their ranges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..base.protocol import Kernel, Summary
+from ..errors import ScalesWarning, warn_caller
 from .foreign import column_names
+
+WIDE = 1000.0
+"""Times that the range of one column may be that of another before there is a warning."""
 
 
 def check_columns(n_features: int, n_columns: int, name: str = "X", others: str = "the model was fitted on") -> None:
@@ -41,6 +48,29 @@ def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> No
     raise ValueError(
         f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {way}, or rows "
         "without names where these are the same columns"
+    )
+
+
+def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None) -> None:
+    """Warn where the ranges of the columns differ by more than ``WIDE``: the widest then decide alone."""
+    if kernel.scales_columns or not kernel.takes_points:
+        return
+    with np.errstate(over="ignore"):
+        ranges = data.box[1] - data.box[0]
+        if not ranges.max() > WIDE * ranges.min():  # nearly always
+            return
+    varies = (ranges > 0) & np.isfinite(ranges)
+    sizes = ranges[varies]
+    if len(sizes) < 2 or (widest := sizes.max()) <= WIDE * sizes.min():
+        return
+    small = [repr(names[j]) if names else str(j) for j in np.flatnonzero(varies) if WIDE * ranges[j] < widest]
+    first = int(np.argmax(np.where(np.isfinite(ranges), ranges, 0.0)))
+    warn_caller(
+        f"the columns of X have wildly different ranges: that of column {repr(names[first]) if names else first} is "
+        f"{widest:.3g}, and less than a thousandth of that is the range of column {listed(small)}, so that the small "
+        f"ones hardly count in {kernel!r}, unless it weighs columns itself; standardize=True scales all columns alike "
+        "(standardize=False leaves them as they are, and says nothing)",
+        ScalesWarning,
     )
 
 

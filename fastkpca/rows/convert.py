@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
-from .columns import listed
+from .columns import check_columns, listed
 from .dask import dask_source
 from .foreign import find_source, frame_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
 from .sources import Source, TableSource
-from .values import not_finite
+from .values import check_finite, not_finite
 from .view import EXACT, Rows
 
 _NO_NUMBERS = (str, bytes, dict, set, frozenset)  # one beside the other these are no rows
@@ -338,3 +339,31 @@ def _check_range(rows: Rows, name: str) -> None:
                 f"{name} contains {tile[row, column]!s} (first at row {start + row}, column {column}), "
                 "beyond float64's 1.8e308; rescale it"
             )
+
+
+def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows) -> np.ndarray:
+    """The rows that are given as landmarks, by number or as they are, in the coordinates of the kernel.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Numbers that are out of range, or rows of other columns.
+    """
+    given = np.asarray(landmarks)
+    if given.ndim == 1 and given.dtype.kind in "iu" and len(given):
+        wrong = given[(given < 0) | (given >= rows.n_samples)]
+        if len(wrong):
+            raise ValueError(f"landmarks has row number {wrong[0]}, and X has rows 0 to {rows.n_samples - 1}")
+        return rows.take(given.astype(np.intp))
+    if given.ndim == 1 or kernel.by_number:
+        raise ValueError("landmarks must be whole numbers of rows of X (at least one), or an array of rows (m, d)")
+    other = as_rows(landmarks, name="landmarks")
+    check_columns(rows.n_features, other.n_features, name="landmarks")
+    check_finite(other, name="landmarks")
+    return Rows(other.source, **rows.frame).all()
+
+
+def different(chosen: np.ndarray) -> np.ndarray:
+    """These rows, the same ones once: landmarks span no more when one of them comes again."""
+    first = np.unique(chosen, axis=0, return_index=True)[1]
+    return chosen if len(first) == len(chosen) else chosen[np.sort(first)]

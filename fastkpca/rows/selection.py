@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.near import did_you_mean
+from ..base.spelling import did_you_mean
 from ..errors import DataFileError
 from .columns import listed
 

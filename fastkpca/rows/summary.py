@@ -8,7 +8,7 @@ from math import hypot, isfinite, sqrt
 import numpy as np
 
 from ..base.checks import Randomness
-from ..base.protocol import LARGEST, LEAST, Summary
+from ..base.protocol import LARGEST, LEAST, Kernel, Summary
 from ..base.rounding import EPS
 from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 
@@ -144,10 +144,11 @@ def _square_and_sample(
     if rows.in_memory and rows.weights is None and rows.n_samples <= SAMPLE_ROWS:
         held = rows.hold()  # the sample is all rows, in their order
         return _longest(held) if square is None else square, held
-    if square is None:
-        square, drawn = _largest_square(rows, rows.step, index if sample is None else index[:0], n_threads)
-        return square, drawn if sample is None else _like_rows(sample, rows)
-    return square, rows.take(index) if sample is None else sample
+    sample = None if sample is None else _like_rows(sample, rows)
+    if square is not None:
+        return square, rows.take(index) if sample is None else sample
+    square, drawn = _largest_square(rows, rows.step, index if sample is None else index[:0], n_threads)
+    return square, drawn if sample is None else sample
 
 
 def summarize(
@@ -207,6 +208,32 @@ def summarize(
         mean=mean,
         sample=sample,
         sample_index=index,
+    )
+
+
+def summarize_for(
+    kernel: Kernel,
+    rows: Rows,
+    *,
+    centred: bool,
+    randomness: Randomness,
+    n_threads: int,
+    shift_by: np.ndarray | None = None,
+    scale: bool | np.ndarray = False,
+) -> tuple[Rows, Summary]:
+    """``summarize`` with the shift that the kernel allows, or that goes with a ``scale``.
+
+    ``centred``: only the centred matrix is used, so a kernel that merely keeps that one under a shift allows it too.
+    """
+    allowed = kernel.translation == "kernel" or (centred and kernel.translation is not None)
+    return summarize(
+        rows,
+        shift=allowed or scale is not False,
+        randomness=randomness,
+        n_threads=n_threads,
+        shift_by=shift_by,
+        scale=scale,
+        any_size=kernel.scales_rows,
     )
 
 

@@ -37,11 +37,6 @@ from ..rows.foreign import columns_of_words
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
 
-def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """One weight for each row, as scikit-learn checks them; None where none are given."""
-    return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelEstimator(BaseEstimator):
     """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``."""
@@ -144,6 +139,11 @@ class KernelEstimator(BaseEstimator):
                 f"The 'kernel' parameter of {type(self).__name__} must be a name of scikit-learn's or of fastkpca's "
                 f"kernels, a function of two rows, or a kernel. Got {self.kernel!r} instead: {error}"
             ) from error
+
+    @staticmethod
+    def _weights(X: Any, sample_weight: Any) -> np.ndarray | None:
+        """One for each row, as scikit-learn checks them; None where none are given."""
+        return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
 
     def _seed(self) -> int:
         """None is a fixed seed: the same input gives the same output."""

@@ -51,8 +51,8 @@ from ..products.matrix import gram_matrix
 from ..products.vectors import centre
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from ..solve.small import SMALL
-from .base import KernelTransformer, checked_weights
+from ..solve.small import HELD_WHOLE
+from .base import KernelTransformer
 from .kernels import is_sklearn_kernel
 
 EXACT_TOL = 1e-10
@@ -258,7 +258,7 @@ class KernelPCA(KernelTransformer):
 
     def _fit_validated(self, X: Any, sample_weight: Any = None) -> KernelPCA:
         """``fit`` of rows that another estimator has checked, whose number and names of columns are set."""
-        weights = checked_weights(sample_weight, X)
+        weights = self._weights(X, sample_weight)
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
         rows, column_means = _symmetric(X, weights) if self._precomputed else (X, None)
         kernel = self._kernel(X)
@@ -359,7 +359,7 @@ class KernelPCA(KernelTransformer):
                 raise ValueError(
                     f"partial_fit works on a feature map, and {kernel!r} {kernel.without_maps}, so it has none; use fit"
                 )
-        weights = checked_weights(sample_weight, X)
+        weights = self._weights(X, sample_weight)
         with self._silenced():
             if first:
                 kept: dict[str, Any] = {"keep_moments": True, "return_scores": False}
@@ -533,7 +533,7 @@ class KernelPCA(KernelTransformer):
             return None, 0.0
         number = None if self._number is None else min(n, self._number)
         route = self._route()
-        if self.tol == 0 and number is not None and route != "dense" and n > SMALL:
+        if self.tol == 0 and number is not None and route != "dense" and n > HELD_WHOLE:
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
         passes = 30 if self.max_iter is None else self.max_iter

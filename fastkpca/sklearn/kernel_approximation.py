@@ -29,19 +29,20 @@ from ..base.protocol import Kernel
 from ..errors import warn_caller
 from ..fit.gram import gram
 from ..fit.kpca import kpca
-from ..fit.problem import entry_error_of, landmark_rows, summarize_for
+from ..fit.problem import entry_error_of
 from ..kernels import guarded
 from ..maps.choosing import SAMPLE_ROWS, random_pivots, residual_draws
 from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
-from ..rows.convert import as_csr, as_rows
+from ..rows.convert import as_csr, as_rows, landmark_rows
+from ..rows.summary import summarize_for
 from ..rows.values import check_weights
 from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.sampled import draws_worth, residual_bound
-from .base import KernelTransformer, checked_weights
+from .base import KernelTransformer
 from .kernels import is_sklearn_kernel
 
 SMALLEST = 1e-12
@@ -210,7 +211,7 @@ class Nystroem(KernelTransformer):
         """``fit``; with ``keep`` also the features, None where there was no pass over the rows."""
         given = self._given()
         X = self._validated(X, reset=True)
-        weights = check_weights(checked_weights(sample_weight, X), X.shape[0], fit=False)
+        weights = check_weights(self._weights(X, sample_weight), X.shape[0], fit=False)
         state = check_random_state(0 if self.random_state is None else self.random_state)
         order = state.permutation(X.shape[0])  # first, so that uniform landmarks are scikit-learn's
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max))

@@ -18,7 +18,7 @@ from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
 from ..rows.summary import SAMPLE_ROWS
 from ..rows.values import check_weights
-from .base import KernelEstimator, checked_weights
+from .base import KernelEstimator
 from .decomposition import KernelPCA
 
 COLUMNS = ("n_features_in_", "feature_names_in_")
@@ -124,7 +124,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         if self._precomputed:
             raise ValueError("KernelPCANovelty needs k(x, x) of new rows, which a precomputed matrix does not hold")
         X = self._validated(X, reset=True)
-        weights = check_weights(checked_weights(sample_weight, X), X.shape[0])
+        weights = check_weights(self._weights(X, sample_weight), X.shape[0])
         w = np.ones(X.shape[0]) if weights is None else weights
         if self.contamination == "auto":
             left_out = _left_out(w)

@@ -3,6 +3,7 @@
 ==================================  ==================================================================================
 ``certificate``                     intervals around eigenvalues, from Ritz pairs and a bound on the other eigenvalues
 ``eigen``                           the loop: multiply a block, append it, ask whether that is enough
+``certifier``                       the judge of products whose error is known: intervals, and what proof is taken
 ``proofs``                          proofs that no eigenvalue outside of a basis is large, each with its price
 ``operators``                       what is multiplied by: the centred kernel matrix, in float64 and float32; moments
 ``basis``                           the orthonormal basis, and what is known of the matrix on it and outside of it
@@ -16,7 +17,7 @@
 ``rest``                            the same from the entries of the matrix beyond a basis
 ``sampled``                         the same from a sample of the rows
 ``second_order``                    intervals from a feature map and a pass, or sampled rows, of what it leaves out
-``task``                            what a solver is given: a target, a budget and a matrix
+``task``                            what a solver is given beside a matrix: a target and a budget
 ``costs``                           what the steps of block Krylov cost
 ``conjugate_gradients``             linear systems with several right sides
 ``ridge``                           linear systems of kernel ridge regression

@@ -9,19 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
 
-from ..base import parallel
+from ..base import tall
 from ..base.rounding import UNIT, rounding_factor
 from .certificate import YOUNG, RitzBlock
 
-PANEL = 8192
-"""Rows of a task, where there are many."""
 NEGLIGIBLE = 1e-9
 """Of the norm of images: what the span does not hold of them is counted, and forgotten, below that."""
-TINY = float(np.sqrt(np.finfo(np.float64).tiny)) / UNIT
-"""Norm of a column whose products with others may underflow."""
 
 
 class Basis:
@@ -73,7 +67,7 @@ class Basis:
         """Q'Q as computed."""
         seen = len(self._gram)
         if seen < self.size:
-            columns = inner(self.Q, self.Q[:, seen:], self.n_threads)
+            columns = tall.inner(self.Q, self.Q[:, seen:], self.n_threads)
             self._gram = _bordered(self._gram, columns, columns[:seen].T)
             corner = self._gram[seen:, seen:]
             self._gram[seen:, seen:] = (corner + corner.T) / 2
@@ -91,54 +85,14 @@ class Basis:
     # growing -------------------------------------------------------------------------------------------------
 
     def orthonormal(self, X: np.ndarray, *, noise: float = 0.0, projected: bool = False) -> np.ndarray:
-        """An orthonormal basis of X's part outside the span of Q; random directions where X is rank deficient.
+        """``tall.orthonormal`` of X, beyond the span of Q.
 
-        Deficiency means that the space has become invariant; only random directions can then find what it misses
+        X is rank deficient where the space has become invariant; only random directions can then find what it misses
         (repeated eigenvalues).
-
-        Parameters
-        ----------
-        X : ndarray (n, b)
-        noise : float
-            Norm below which a column of X (after projection) is rounding and is replaced.
-        projected : bool
-            X is orthogonal to Q already, up to rounding.
         """
-        Q = self.Q
-        b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
-        given = X
-        if not projected:
-            X = self._project(np.array(X, order="F"), Q)
-        squares = inner(X, X, self.n_threads)
-        norms = np.sqrt(squares.diagonal())
-        kept = norms > noise
-        if not kept.all():
-            X, squares = X[:, kept], squares[np.ix_(kept, kept)]
-        if X.shape[1] == b:
-            # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
-            once, spread = _cholesky_qr(X, squares, self.n_threads)
-            if once is not None:
-                if not projected and spread >= 1.0 - 0.1 / b and not _lost(norms, given):
-                    return once
-                X = self._project(once, Q)
-                twice, _ = _cholesky_qr(X, inner(X, X, self.n_threads), self.n_threads)
-                if twice is not None:
-                    return twice
-        if X.shape[1]:
-            X = X / np.maximum(_norms(X), 1e-300)
-            X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
-            X = X[:, np.abs(np.diag(r)) > 1e-10][:, :b]
-        if X.shape[1] < b:
-            X = np.hstack([X, self.rng.standard_normal((self.n, b - X.shape[1])) / np.sqrt(self.n)])
-        for _ in range(3):
-            X = scipy.linalg.qr(self._project(np.array(X, order="F"), Q), mode="economic", check_finite=False)[0]
-        return np.asfortranarray(X)
-
-    def _project(self, X: np.ndarray, Q: np.ndarray) -> np.ndarray:
-        """X without its part along Q (and ones), in place."""
-        if self.centred:
-            without_means(X, self.n_threads, out=X)
-        return _subtract(X, Q, inner(Q, X, self.n_threads), self.n_threads) if Q.shape[1] else X
+        return tall.orthonormal(
+            X, self.Q, self.rng, centred=self.centred, noise=noise, projected=projected, n_threads=self.n_threads
+        )
 
     def append(self, X: np.ndarray, image: np.ndarray) -> None:
         """Add orthonormal columns X, with ``image`` = A X, which is overwritten."""
@@ -148,15 +102,15 @@ class Basis:
         before, self._outside = self._outside, []
         for columns, part in before:
             self._keep(columns, part, X)
-        border = inner(self.Q, image, self.n_threads)
+        border = tall.inner(self.Q, image, self.n_threads)
         self.compression = _bordered(self.compression, border, border[:m].T)
-        self._outside.append((slice(m, m + b), _subtract(image, self.Q, border, self.n_threads)))
+        self._outside.append((slice(m, m + b), tall.subtract(image, self.Q, border, self.n_threads)))
 
     def _keep(self, columns: slice, part: np.ndarray, X: np.ndarray) -> None:
         """What is still outside of the span, with X in it."""
-        size = float(np.vdot(_norms(part), _norms(part)))
-        part = _subtract(part, X, inner(X, part, self.n_threads), self.n_threads)
-        left = float(np.vdot(_norms(part), _norms(part)))
+        size = float(np.vdot(tall.norms(part), tall.norms(part)))
+        part = tall.subtract(part, X, tall.inner(X, part, self.n_threads), self.n_threads)
+        left = float(np.vdot(tall.norms(part), tall.norms(part)))
         # what is left may be no more than the rounding of the images, of which this is a small part where K is nearly I
         images = size + float(np.square(self.compression[:, columns]).sum())
         if left > max(NEGLIGIBLE**2 * size, (4.0 * rounding_factor(self.n) * UNIT) ** 2 * images):
@@ -180,7 +134,7 @@ class Basis:
         """Thick restart: only these Ritz vectors stay."""
         Y = ritz.Y[:, keep]
         gram, outside = Y.T @ self.gram @ Y, self.residuals(Y)
-        self._Q = times(self.Q, Y, self.n_threads)
+        self._Q = tall.times(self.Q, Y, self.n_threads)
         self._gram, self.compression = gram, np.diag(ritz.theta[keep])
         self.size = Y.shape[1]
         self._outside = [(slice(0, self.size), outside)]
@@ -198,7 +152,7 @@ class Basis:
     def _outside_gram(self) -> np.ndarray:
         """At least N'N, of the columns that are kept: x'E x <= ``_rounding`` sum x_i^2 |N_i|^2 for its rounding E."""
         blocks = [part for _, part in self._outside]
-        gram = np.block([[inner(a, b, self.n_threads) for b in blocks] for a in blocks])
+        gram = np.block([[tall.inner(a, b, self.n_threads) for b in blocks] for a in blocks])
         gram.flat[:: len(gram) + 1] *= 1.0 + self._rounding()
         return gram
 
@@ -213,16 +167,22 @@ class Basis:
 
     def vectors(self, Y: np.ndarray) -> np.ndarray:
         """Q Y."""
-        return times(self.Q, Y, self.n_threads)
+        return tall.times(self.Q, Y, self.n_threads)
 
     def residuals(self, Y: np.ndarray) -> np.ndarray:
         """A Q Y - Q T Y: for the coordinates of Ritz vectors, their residuals."""
         total: np.ndarray | None = None
         for columns, part in self._outside:
-            product = times(part, Y[columns], self.n_threads)
+            product = tall.times(part, Y[columns], self.n_threads)
             total = product if total is None else np.add(total, product, out=total)
         assert total is not None
         return total
+
+    def pairs(self, ritz: RitzPairs, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first Ritz vectors, and their images."""
+        Y = ritz.Y[:, :count]
+        V = self.vectors(Y)
+        return V, self.residuals(Y) + V * ritz.theta[:count]
 
     def ritz_block(self, ritz: RitzPairs, product_error: float, size: float) -> RitzBlock:
         """The inner products for a certificate; ``size`` bounds |A|.
@@ -297,66 +257,8 @@ class Space:
         return self.basis.size + self.block > self.columns
 
 
-def _panels(n: int, columns: int) -> list[slice]:
-    """Rows of the tasks of a product with n x ``columns`` multiplications, by these numbers alone."""
-    return parallel.shares(n, n * columns, most=max(4, -(-n // PANEL)))
-
-
-def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """A B, column-major where A is: saves a copy where that is needed."""
-    panels = _panels(len(A), B.size)
-    if len(panels) == 1:
-        return (B.T @ A.T).T
-    out = np.empty((len(A), B.shape[1]), order="F")
-
-    def task(i: int) -> None:
-        np.matmul(B.T, A[panels[i]].T, out=out[panels[i]].T)
-
-    parallel.each(task, len(panels), n_threads=n_threads)
-    return out
-
-
-def inner(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """A' B, the panels' products added along a fixed tree."""
-    panels = _panels(len(A), A.shape[1] * B.shape[1])
-    if len(panels) == 1:
-        return A.T @ B
-    return parallel.tree_reduce(lambda i: A[panels[i]].T @ B[panels[i]], len(panels), np.add, n_threads=n_threads)
-
-
 def symmetric(A: np.ndarray) -> np.ndarray:
     return (A + A.T) / 2
-
-
-def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """X - Q coordinates, in place, a panel of rows at a time."""
-    panels = _panels(len(X), coordinates.size)
-
-    def task(i: int) -> None:
-        rows = panels[i]
-        X[rows] -= (coordinates.T @ Q[rows].T).T
-
-    parallel.each(task, len(panels), n_threads=n_threads)
-    return X
-
-
-def without_means(X: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None) -> np.ndarray:
-    """X less the mean of each column, float64: a new array, column-major, or ``out``."""
-    n, columns = X.shape
-    panels = _panels(n, parallel.A_NUMBER * columns)
-    result = np.empty((n, columns), order="F") if out is None else out
-    if len(panels) == 1:
-        return np.subtract(X, X.mean(axis=0, dtype=np.float64), out=result)
-    sums = parallel.tree_reduce(
-        lambda i: X[panels[i]].sum(axis=0, dtype=np.float64), len(panels), np.add, n_threads=n_threads
-    )
-    mean = sums / n
-
-    def task(i: int) -> None:
-        np.subtract(X[panels[i]], mean, out=result[panels[i]])
-
-    parallel.each(task, len(panels), n_threads=n_threads)
-    return result
 
 
 def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int) -> np.ndarray:
@@ -380,31 +282,3 @@ def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray
     wider[:, m:] = right
     wider[m:, :m] = below
     return wider
-
-
-def _norms(X: np.ndarray) -> np.ndarray:
-    """Of the columns."""
-    return np.sqrt(np.einsum("ij,ij->j", X, X))
-
-
-def _lost(norms: np.ndarray, given: np.ndarray) -> bool:
-    """Whether a projection left less than half of some column: what is left may then lie along the rest by rounding."""
-    return not bool((norms >= 0.5 * _norms(given)).all())
-
-
-def _cholesky_qr(X: np.ndarray, squares: np.ndarray, n_threads: int) -> tuple[np.ndarray | None, float]:
-    """(Orthonormal basis of well-conditioned columns with X'X ``squares``, the spread of their factor), BLAS 3 only;
-    None where they are not, or their squares underflow.
-
-    The spread is the least diagonal entry of the factor of the columns made unit vectors, over the largest: from 1 - s
-    on, the rest of a column of the factor has squares that add up to 2 s at most.
-    """
-    norms = np.sqrt(squares.diagonal())
-    if not norms.min() > TINY:
-        return None, 0.0
-    R, failed = lapack.dpotrf(squares / norms / norms[:, None])
-    diagonal = R.diagonal()
-    spread = 0.0 if failed else float(diagonal.min() / diagonal.max())
-    if not spread >= 1e-5:
-        return None, spread
-    return times(X, lapack.dtrtri(R)[0] / norms[:, None], n_threads), spread

@@ -11,6 +11,8 @@ the largest eigenvalue of P A P, how it was found, and the probability with whic
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..base.rounding import UNIT, factorisation_error, unit_roundoff
@@ -18,10 +20,43 @@ from ..products.factorisation import is_positive_definite
 from .basis import Basis
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
+BELOW = 0.9
+"""Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
+NARROWEST = 0.01
+"""Of the last wanted eigenvalue: a gap is no narrower, and what lies in it must be found, or be proved not to be there.
+Ritz values tell where it is when their residuals are that small."""
+
 
 def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     """The better one of those that trace and norm of the matrix give."""
     return min(trace_bound(ritz, matrix), frobenius_bound(ritz, matrix), key=lambda bound: bound.mu)
+
+
+class Gap(NamedTuple):
+    """Between the first ``columns`` Ritz values and the others, with a ``bound`` inside that the others are to keep.
+
+    ``width``: of the intervals, once it is proved; infinite where there is no gap.
+    """
+
+    columns: int
+    bound: float
+    width: float
+
+
+def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
+    """The gap that leaves intervals the narrowest; ``squares``: of the norms of the residuals of all Ritz vectors."""
+    last = float(theta[c - 1])
+    p = np.arange(min(c + 1, len(theta) - 1), len(theta))  # one more: a gap behind the last bounds its angle
+    p = p[(theta[p] <= (1.0 - NARROWEST) * last) & (p >= c)]
+    if len(p) and last > 0.0:
+        bounds = 0.5 * (last + np.maximum(theta[p], 0.0))
+        # the largest eigenvalue of the rest is that much above its Ritz value, about
+        above = np.minimum(squares[p] / (NARROWEST * last), np.sqrt(np.maximum(squares[p], 0.0)))
+        widths = np.where(theta[p] + above < bounds, 2.0 * np.cumsum(squares)[p - 1] / (last - theta[p]), np.inf)
+        best = int(np.argmin(widths))
+        if widths[best] < np.inf:
+            return Gap(int(p[best]), float(bounds[best]), float(widths[best]))
+    return Gap(0, np.inf, np.inf)
 
 
 def failure_of_attempt(total: float, attempt: int) -> float:

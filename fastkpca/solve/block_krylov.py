@@ -21,25 +21,16 @@ import numpy as np
 
 from ..base.parallel import Progress
 from ..errors import rounded_up
+from ..products.implicit import KernelMatrix
 from .basis import Basis, Space
 from .certificate import Certificate, RitzBlock
+from .certifier import Certifier, Proof, Proofs, relative_width
 from .costs import Expenses, column_limit, default_block_size, widest_block
-from .eigen import Certifier, Judge, Search, grow, relative_width
+from .eigen import Judge, Search, grow
 from .near import near_start
 from .operators import CentredProducts, InFloat32
-from .proofs import (
-    EXPLORING_PASSES,
-    Exploration,
-    Factorisation,
-    Filter,
-    FilteredSearch,
-    Proof,
-    Proofs,
-    RandomStart,
-    Searched,
-    Sums,
-)
-from .task import KernelMatrix, SolverBudget, SolverTarget
+from .proofs import EXPLORING_PASSES, Exploration, Factorisation, RandomStart, Searched, Sums
+from .task import SolverBudget, SolverTarget
 
 DEFAULT_BUDGET = SolverBudget()
 SPARE = 25
@@ -152,8 +143,7 @@ def block_krylov(
         flat = found is None
         if found is not None:
             start, known = found.vectors, found.theta
-            proofs.append(FilteredSearch(matrix.near, start, found.bound, found.failure))
-            proofs.append(Filter(matrix.near, found.top, share - found.failure))
+            proofs += found.proofs
     X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)
@@ -178,7 +168,7 @@ def block_krylov(
         proofs.append(Exploration(share, A.n, budget.passes))
     _prepare_norm(A, searched)
     judge = Certifier(A, space, target, expenses, Proofs(proofs), known)
-    grow(A, space.basis.orthonormal(X), space, judge, expenses)
+    grow(A, X, space, judge, expenses)
     return _result(judge, history)
 
 
@@ -219,7 +209,7 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
     proof = Factorisation()
     if proof.passes_for(A, target.c, space, expenses.budget, wide) <= 3 * EXPLORING_PASSES:
         judge.factorising = proof.seconds(A, target.c + space.block, space, expenses.budget)
-    grow(single, space.basis.orthonormal(X), space, judge, expenses)
+    grow(single, X, space, judge, expenses)
     return judge
 
 
@@ -244,13 +234,13 @@ def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
 
 
 def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> KrylovResult:
-    A, theta, c, Y = judge.A, judge.ritz.theta, judge.c, judge.ritz.Y[:, : judge.c]
+    A, theta, c = judge.A, judge.ritz.theta, judge.c
     assert isinstance(A, CentredProducts)
-    vectors = judge.basis.vectors(Y)
+    vectors, images = judge.basis.pairs(judge.ritz, c)
     return KrylovResult(
         theta=theta[:c].copy(),
         vectors=vectors,
-        images=judge.basis.residuals(Y) + vectors * theta[:c],
+        images=images,
         certificate=judge.certificate,
         block=judge.block,
         seconds=judge.expenses.seconds,

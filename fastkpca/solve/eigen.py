@@ -4,9 +4,9 @@ One loop (`grow`) serves them all: the centred kernel matrix in float32 and in f
 maps. It multiplies a block, appends it to the basis, and asks a judge whether that is enough:
 
 - `Search`, for products in float32: whether one pass in float64 on some of the Ritz vectors is expected to finish.
-- `Certifier`, for products whose error is known: whether the intervals (``certificate``) are narrow enough. Where the
-  vectors have converged, and only a bound on the rest of the spectrum is missing, it takes the cheapest of the proofs
-  in ``proofs``.
+- `certifier.Certifier`, for products whose error is known: whether the intervals (``certificate``) are narrow enough.
+  Where the vectors have converged, and only a bound on the rest of the spectrum is missing, it takes the cheapest of
+  the proofs in ``proofs``.
 - `near.BehindGap`, for products with a coarse matrix: whether a gap shows, behind which a filter is cheap.
 
 What differs comes in from outside: the matrix (``operators``), the first block, and the budget.
@@ -14,24 +14,20 @@ What differs comes in from outside: the matrix (``operators``), the first block,
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..base.rounding import UNIT
 from .basis import RitzPairs, Space
-from .beyond import deterministic_bound
-from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
+from .beyond import BELOW, NARROWEST, deterministic_bound, gap_behind
+from .certificate import ritz_certificate
 from .costs import Expenses, look_seconds, step_seconds
-from .filtered import NARROWEST
 from .operators import Operator
-from .proofs import BELOW, Proofs, gap_behind
 from .task import SolverTarget
 
 GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
-NEAR = 4.0
-"""Times tol: intervals whose predicted width is more are not worth a certificate."""
 GROWN = 1.15
 """Factor by which a basis has grown since the last look, from which on another is due whatever it costs."""
 LOOK = 3
@@ -40,51 +36,61 @@ whose vectors have converged waits for trace or norm to bound the rest."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
-    """Multiply, append, judge, and so on from the next block; ``X`` is orthonormal, and orthogonal to the basis.
+    """Multiply, append, judge, and so on from the next block; the first has what ``X`` spans beyond the basis.
 
     Raises
     ------
     TooDearError
         The next pass would cost more than the budget leaves.
     """
+    X = space.basis.orthonormal(X)
     while True:
         algebra = step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
         expenses.check(expenses.budget.pass_seconds + algebra)
         space.basis.append(X, A.multiply(X))
         expenses.count_pass(search=not A.certain, times=A.share * max(X.shape[1] / space.block, 1.0))
         expenses.seconds += algebra
-        if judge.ends():
+        if judge.ends_after_look():
             return
         X = judge.next_block()
 
 
+@dataclass(eq=False)
 class Judge:
     """Looks at Ritz pairs when the passes since the last look have cost as much, and says what follows.
 
     Attributes
     ----------
+    A, space, target, expenses
+        Of the run.
     ritz : RitzPairs
         At the last look.
     c : int
         Wanted components: of those that were found.
+    history : list of (passes, width over the largest eigenvalue)
+        At each look.
+    looks : int
     """
 
-    ritz: RitzPairs
-    c: int
+    A: Operator
+    space: Space
+    target: SolverTarget
+    expenses: Expenses
+    ritz: RitzPairs = field(init=False)
+    c: int = field(init=False)
+    history: list[tuple[int, float]] = field(init=False, default_factory=list)
+    looks: int = field(init=False, default=0)
     continues = False
     """Whether the last block has to be continued, whatever the Ritz vectors are."""
 
-    def __init__(self, A: Operator, space: Space, target: SolverTarget, expenses: Expenses):
-        self.A, self.space, self.basis = A, space, space.basis
-        self.target, self.expenses = target, expenses
-        self.history: list[tuple[int, float]] = []
-        """(passes, width over the largest eigenvalue) at each look."""
-        self.looks = 0
-        self._spent, self._seen = expenses.seconds, 0
+    def __post_init__(self) -> None:
+        self.basis = self.space.basis
+        self._spent, self._seen = self.expenses.seconds, 0
 
     # when to look --------------------------------------------------------------------------------------------
 
-    def ends(self) -> bool:
+    def ends_after_look(self) -> bool:
+        """Take a look where one is due, and carry out what proofs it calls for: whether nothing is to follow."""
         if not self._look_is_due():
             return False
         self.ritz = self.basis.ritz()
@@ -302,155 +308,6 @@ class Search(Judge):
         R = self.basis.residuals(self.ritz.Y[:, wide])
         V[:, wide] += R / beyond[wide]
         return np.hstack([V, R[:, still[wide]]])
-
-
-class Certifier(Judge):
-    """Whether the intervals are narrow enough; else the cheapest proof that they are, or the next block.
-
-    Attributes
-    ----------
-    block : RitzBlock
-        Inner products at the last look.
-    certificate : Certificate
-        The best one then; ``is_done``: it is narrow enough.
-
-    Parameters
-    ----------
-    searched : ndarray, optional
-        Ritz values of a search, of which the basis holds a few vectors only: to plan by.
-    """
-
-    block: RitzBlock
-    certificate: Certificate
-    is_done = False
-
-    def __init__(
-        self,
-        A: Operator,
-        space: Space,
-        target: SolverTarget,
-        expenses: Expenses,
-        proofs: Proofs,
-        searched: np.ndarray | None = None,
-    ):
-        super().__init__(A, space, target, expenses)
-        self.proofs = proofs
-        self._searched = np.empty(0) if searched is None else searched
-
-    def ends(self) -> bool:
-        self.proofs.appended(self)
-        return super().ends()
-
-    def _is_enough(self) -> bool:
-        theta = self.ritz.theta
-        hope = self.hope()
-        last = self.is_last
-        if self.target.fraction is None and not last and not self.may_suffice(hope):
-            self.history.append((self.expenses.passes, np.inf))
-            return False
-        self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
-        best = self.proofs.certified(self)
-        if not self.done(best) and (last or self.predicted_width(hope) <= 0.5 * self.target.tol):
-            best = self.proofs.proved(self, best, last=last)
-        self.certificate, self.is_done = best, self.done(best)
-        self.history.append((self.expenses.passes, relative_width(best, theta)))
-        if self.is_done or last or self._at_rounding():
-            return True
-        self._check_pace()
-        return False
-
-    @property
-    def is_last(self) -> bool:
-        """No pass can follow."""
-        return self.expenses.over or self.basis.room == 0
-
-    def may_suffice(self, mu: float) -> bool:
-        """Whether intervals may be narrow enough if mu bounds the rest."""
-        return self.predicted_width(mu) <= NEAR * self.target.tol
-
-    def eigenvalues(self) -> np.ndarray:
-        """About the largest ones: Ritz values of the basis, or those of the search where these are larger, as both are
-        lower bounds."""
-        theta, searched = self.ritz.theta, self._searched
-        if len(searched) <= len(theta):
-            searched = np.append(searched, np.full(len(theta) - len(searched), -np.inf))
-        found = searched.copy()
-        found[: len(theta)] = np.maximum(theta, searched[: len(theta)])
-        return found
-
-    def hope(self) -> float:
-        """A bound on the rest as low as the Ritz values suggest."""
-        values, c, m = self.eigenvalues(), self.c, self.basis.size
-        hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
-        hope = max(hope, float(values[m])) if len(values) > m else hope
-        return max(min(hope, BELOW * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
-
-    def _least_rest(self) -> float:
-        """The largest eigenvalue that has not been found is no smaller: the sum of squares of all such over their sum.
-
-        A flat spectrum has many of them, and the Ritz values behind those wanted say nothing of it.
-        """
-        info, theta = self.info(), np.maximum(self.ritz.theta, 0.0)
-        if info.trace is None or info.norm is None:
-            return 0.0
-        trace, square = info.trace[0] - float(theta.sum()), info.norm**2 - float(theta @ theta)
-        # what is more than the square of the sum is rounding
-        return square / trace if trace > info.trace[1] and 0.0 < square <= trace**2 else 0.0
-
-    def info(self) -> MatrixInfo:
-        return self.A.info(self.basis.size)
-
-    def certificate_with(self, outside: Bound) -> Certificate:
-        return ritz_certificate(self.block, self.c, self.info(), outside)
-
-    def certificate_of(self, count: int) -> Certificate:
-        """That of the last look for another number of Ritz values."""
-        found, outside = self.certificate, self.certificate.outside
-        other = ritz_certificate(self.block, count, self.info(), NO_BOUND if outside is None else outside)
-        return replace(other.tightened(found.eigenvalue_bounds[:, 1]), failure_probability=found.failure_probability)
-
-    def done(self, certificate: Certificate) -> bool:
-        theta = self.ritz.theta
-        if self.target.fraction is None:
-            enough = self.c >= self.target.c
-        else:
-            enough = self.count(theta - certificate.rounding) is not None
-        return bool(enough and theta[0] > 0 and certificate.width <= self.target.tol * theta[0])
-
-    def next_block(self) -> np.ndarray:
-        if self.target.fraction is not None and self.looks:
-            self.space.block = max(self.space.block, min(self.c + 8, self.space.widest))
-        if self.looks:
-            semidefinite = self.A.lowest is not None and self.A.lowest >= -UNIT * self.A.size
-            low = float(self.expected_mu(self.ritz.theta)[-1]) <= 0.3 * max(float(self.ritz.theta[self.c - 1]), 0.0)
-            self.A.measures = not (semidefinite and low)
-        if self.space.full:
-            self.proofs.restarted()
-        X = self.proofs.next_block(self)
-        self.continues = self.proofs.is_exploring
-        return super().next_block() if X is None else X
-
-    def _check_pace(self) -> None:
-        """TooDearError where the widths of the last passes fall so slowly that the other method is there sooner."""
-        widths = [width for _, width in self.history[-LOOK - 1 :]]
-        if len(widths) <= LOOK or not np.isfinite(widths).all() or self.proofs.is_exploring:
-            return
-        rate = (widths[-1] / widths[0]) ** (1.0 / LOOK)
-        later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
-        passes = min(max(later, 1.0), self.expenses.budget.passes)
-        self.expenses.check(passes * self.pass_seconds())
-
-    def _at_rounding(self) -> bool:
-        """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""
-        theta, certificate = self.ritz.theta, self.certificate
-        if self.target.fraction is not None and self.count(theta - certificate.rounding) is None:
-            return False  # more components are still to come
-        rounding = 2 * certificate.rounding
-        return rounding > 0.1 * self.target.tol * theta[0] and certificate.width < 2 * rounding
-
-
-def relative_width(certificate: Certificate, theta: np.ndarray) -> float:
-    return float(certificate.width / theta[0]) if theta[0] > 0 else np.inf
 
 
 def by_size(theta: np.ndarray, c: int) -> np.ndarray:

@@ -31,14 +31,16 @@ import numpy as np
 import scipy.special
 
 from ..base.rounding import UNIT, rounding_factor
+from ..base.tall import inner, without_means, without_span
+from ..products.implicit import NearMatrix
 from ..products.near import COLUMNS
-from .basis import inner, times, without_means
+from .basis import Basis, RitzPairs
+from .beyond import NARROWEST
 from .certificate import SAYS_NOTHING
 
 __all__ = [
     "COLUMNS",
     "MOST",
-    "NARROWEST",
     "SLACK",
     "Aim",
     "cheapest_aim",
@@ -47,9 +49,6 @@ __all__ = [
     "filtered_beyond",
 ]
 
-NARROWEST = 0.01
-"""Of the last wanted eigenvalue: a gap is no narrower, and what lies in it must be found, or be proved not to be there.
-Ritz values tell where it is when their residuals are that small."""
 SLACK, MOST = 3.0, 3000
 """Steps of a filter over those that it is predicted to take; and at most."""
 
@@ -116,34 +115,23 @@ def cheapest_aim(
 
 
 def filtered_beyond(
-    multiply: Callable[[np.ndarray], np.ndarray],
-    V: np.ndarray,
-    aim: Aim,
-    low: float,
-    *,
-    size: float,
-    failure: float,
-    rng: np.random.Generator,
-    n_threads: int,
+    near: NearMatrix, basis: Basis, ritz: RitzPairs, aim: Aim, low: float, failure: float
 ) -> tuple[float, np.ndarray, int]:
-    """`filtered` of P B P for P = (I - V V') H; ``multiply``: Z -> B Z, and V (n, p) orthonormal, with means zero.
-
-    ``size``: a bound on |B|.
-    """
+    """`filtered` of P B P for P = (I - V V') H, V the first Ritz vectors, as many as the aim says."""
+    V, threads = basis.vectors(ritz.Y[:, : aim.columns]), basis.n_threads
     rounding = 4.0 * rounding_factor(len(V)) * UNIT
-    inexact = 2.0 * float(np.linalg.norm(inner(V, V, n_threads) - np.eye(V.shape[1])))
+    inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(V.shape[1])))
     inexact += np.sqrt(V.shape[1] + 1.0) * rounding
 
     def project(Z: np.ndarray) -> np.ndarray:
-        Z = without_means(Z, n_threads)
-        return Z - times(V, inner(V, Z, n_threads), n_threads)
+        return without_span(without_means(Z, threads), V, threads)
 
     return filtered(
-        lambda Z: project(multiply(Z)),
-        project(rng.standard_normal((len(V), COLUMNS))),
+        lambda Z: project(near.product.matmat(Z)),
+        project(basis.rng.standard_normal((len(V), COLUMNS))),
         (low, aim.top),
         wanted=aim.wanted,
-        error=(rounding + 2.0 * inexact) * size,
+        error=(rounding + 2.0 * inexact) * near.size,
         failure=failure,
         most_steps=int(SLACK * aim.steps) + 1,
     )

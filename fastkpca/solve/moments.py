@@ -16,10 +16,11 @@ from ..base.room import DEFAULT_MEMORY
 from ..maps.toeplitz import DENSE, Compressed
 from .basis import Basis, Space
 from .certificate import Certificate, cluster_labels, dense_certificate
+from .certifier import Certifier, Proof, Proofs
 from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
-from .eigen import Certifier, grow
+from .eigen import grow
 from .operators import MomentOperator
-from .proofs import Exploration, Proof, Proofs, Sums
+from .proofs import Exploration, Sums
 from .task import SolverBudget, SolverTarget
 
 LARGEST_FORMED = 6000
@@ -121,7 +122,7 @@ def _compressed_pairs(
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
     small, norm = moments.compressed(n_threads), moments.norm
-    if small is None or target.c >= small.size or not small.left_out <= target.tol * norm:
+    if small is None or target.c >= small.size or not small.left_out + 2.0 * small.error <= target.tol * norm:
         return None  # (what is above tol times the norm is above that of the largest eigenvalue)
     if small.size <= DENSE:
         pairs = _pairs_of_formed(small, target.c + 1)
@@ -210,7 +211,7 @@ def leading_pairs(
     if target.probabilistic:
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
-    grow(A, space.basis.orthonormal(X), space, judge, expenses)
+    grow(A, X, space, judge, expenses)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0

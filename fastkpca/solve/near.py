@@ -7,19 +7,24 @@ It ends where a gap shows, behind which a filter (``filtered``) has proved that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from ..base.protocol import Cost
+from ..base.tall import without_means
+from ..products.implicit import KernelMatrix, NearMatrix
 from ..products.rates import RATE
-from .basis import Basis, Space, without_means
+from .basis import Basis, Space
 from .beyond import failure_of_attempt
+from .certifier import Proof
 from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
 from .eigen import GOAL, Judge, grow
 from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
-from .task import KernelMatrix, NearMatrix, SolverBudget, SolverTarget
+from .proofs import Filter, FilteredSearch
+from .task import SolverBudget, SolverTarget
 
 KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
@@ -36,17 +41,13 @@ class NearStart(NamedTuple):
         For the first exact pass.
     theta : ndarray
         All Ritz values.
-    top, bound : float
-        About the largest eigenvalue of the coarse matrix beyond the vectors, and a bound on it.
-    failure : float
-        Probability with which the bound does not hold.
+    proofs : list of Proof
+        That nothing was missed beside them.
     """
 
     vectors: np.ndarray
     theta: np.ndarray
-    top: float
-    bound: float
-    failure: float
+    proofs: list[Proof]
 
 
 class NearOperator(Operator):
@@ -60,32 +61,20 @@ class NearOperator(Operator):
     def multiply(self, X: np.ndarray) -> np.ndarray:
         return without_means(self.near.product.matmat(X), self.n_threads)
 
-    def expected_sums(self) -> tuple[float | None, float | None]:
-        return None, None
-
     def noise(self, theta: np.ndarray) -> float:
         return 1e-12 * float(theta[0])
 
 
+@dataclass(eq=False)
 class BehindGap(Judge):
     """Whether a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
 
-    found: Aim | None = None
+    column_price: float
+    failure: float
+    found: Aim | None = field(init=False, default=None)
     steps = bound = np.inf
     """That the whole takes, as far as was seen; and on what is behind the gap."""
     filters = 0
-
-    def __init__(
-        self,
-        A: NearOperator,
-        space: Space,
-        target: SolverTarget,
-        expenses: Expenses,
-        column_price: float,
-        failure: float,
-    ):
-        super().__init__(A, space, target, expenses)
-        self.column_price, self.failure = column_price, failure
 
     def _is_enough(self) -> bool:
         theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps
@@ -105,16 +94,9 @@ class BehindGap(Judge):
         """
         A, aim, basis = self.A, self.found, self.basis
         assert aim is not None and isinstance(A, NearOperator)
-        self.bound, columns, steps = filtered_beyond(
-            A.near.product.matmat,
-            basis.vectors(self.ritz.Y[:, : aim.columns]),
-            aim,
-            aim.top - aim.wanted,  # what follows needs a coarse matrix that is nearer than that
-            size=A.near.size,
-            failure=failure_of_attempt(self.failure, self.filters),
-            rng=basis.rng,
-            n_threads=A.n_threads,
-        )
+        failure = failure_of_attempt(self.failure, self.filters)
+        low = aim.top - aim.wanted  # what follows needs a coarse matrix that is nearer than that
+        self.bound, columns, steps = filtered_beyond(A.near, basis, self.ritz, aim, low, failure)
         self.filters += 1
         self.expenses.seconds += steps * self.expenses.budget.pass_seconds
         if self.bound <= aim.wanted or self.expenses.over:
@@ -160,7 +142,7 @@ def near_start(
     X: np.ndarray | None = rng.standard_normal((A.n, space.block))
     while X is not None:
         try:
-            grow(A, basis.orthonormal(X), space, judge, spent)
+            grow(A, X, space, judge, spent)
         except TooDearError:
             raise TooDearError(expenses.passes) from None  # passes are those over the kernel values
         X = None if judge.found is None else judge.missed()
@@ -168,6 +150,7 @@ def near_start(
     if judge.found is None:
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
-    top = float(theta[k] + np.sqrt(max(squares[k], 0.0)))
-    failure -= failure_of_attempt(failure, judge.filters - 1)  # that is left to others
-    return NearStart(basis.vectors(judge.ritz.Y[:, :k]), theta, top, judge.bound, failure)
+    top, vectors = float(theta[k] + np.sqrt(max(squares[k], 0.0))), basis.vectors(judge.ritz.Y[:, :k])
+    last = failure_of_attempt(failure, judge.filters - 1)  # that is left to others
+    proofs = [FilteredSearch(near, vectors, judge.bound, failure - last), Filter(near, top, last)]
+    return NearStart(vectors, theta, proofs)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..base.tall import without_means
+from ..products.implicit import KernelMatrix
 from ..products.vectors import with_ones
-from .basis import without_means
 from .certificate import NOTHING_KNOWN, MatrixInfo, product_error
-from .task import KernelMatrix
 
 
 class Operator:
@@ -64,7 +64,7 @@ class Operator:
 
     def expected_sums(self) -> tuple[float | None, float | None]:
         """Trace and norm as far as they are known or estimated, to plan by."""
-        raise NotImplementedError
+        return None, None
 
     @property
     def total(self) -> float | None:
@@ -85,7 +85,7 @@ class CentredProducts(Operator):
         self.matrix = matrix
         self.n, self.n_threads = matrix.n, matrix.n_threads
         self.passes = 0
-        """In float32 and float64."""
+        """In float64: columns of a search are certified by none of those in float32."""
         self.row_means = np.empty(0)
         """Of K; empty until a pass has brought the row sums."""
         self.grand_mean = 0.0
@@ -133,7 +133,6 @@ class CentredProducts(Operator):
         else:
             Y = product.matmat(U)
         del U
-        self.passes += 1
         if first:
             self._set_means(Y[:, -1].astype(np.float64))
             Y = Y[:, :-1]
@@ -238,14 +237,18 @@ class InFloat32(Operator):
 
     def __init__(self, products: CentredProducts):
         self.products, self.n, self.n_threads = products, products.n, products.n_threads
+        self.passes = 0
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
+        self.passes += 1
         return self.products.multiply_in_float32(X, self.measures)
 
     def error(self, columns: int) -> float:
         """Infinite where the values are not kept."""
         sums = self.products.matrix.sums
-        return np.inf if sums is None else float(np.sqrt(columns)) * sums.unit_error + self.products.error(columns)
+        if sums is None:
+            return np.inf
+        return float(np.sqrt(columns)) * sums.unit_error + self.products.error(columns, self.passes)
 
     @property
     def size(self) -> float:

@@ -22,139 +22,35 @@ price is that of the passes until it will do, this means to go on. To add one, w
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from .basis import Space, inner, times
-from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, lanczos_steps
+from ..base.tall import without_span
+from ..products.implicit import NearMatrix
+from .basis import Space
+from .beyond import (
+    BELOW,
+    NARROWEST,
+    deterministic_bound,
+    exploration_bound,
+    failure_of_attempt,
+    gap_behind,
+    lanczos_steps,
+)
 from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
+from .certifier import Certifier, Proof
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
-from .filtered import COLUMNS, MOST, NARROWEST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
+from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts
 from .random_start import GaussianStart, separated
 from .rest import Rest
-from .task import NearMatrix, SolverBudget
+from .task import SolverBudget
 
-Certifier = Any
-"""`eigen.Certifier`, which asks for proofs: its basis, the Ritz pairs of its last look, its target and its costs."""
-
-BELOW = 0.9
-"""Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
-FOLLOWING = 4.0
-"""Times what a run has cost, that a proof may cost when no pass is left."""
+SPACE = 2.0
+"""Columns of a Krylov space for each eigenvector that trace or norm have to be rid of."""
 EXPLORING_PASSES = 8
 """Passes of an exploration, as a rule."""
-UNCERTAIN = 2.0
-"""Times the price of a proof that may fail, that one which is certain may have."""
-
-
-class Proof:
-    """One way to bound what a basis has not found."""
-
-    free = certain = True
-    due = 0.0
-    """Seconds that the run has to have cost, before it is carried out once more: as much again as the last time."""
-
-    def price(self, run: Certifier) -> float:
-        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible, or says at
-        once all that it ever will."""
-        return np.inf
-
-    def certificate(self, run: Certifier) -> Certificate | None:
-        """From what it knows now, or for its price; None where that is nothing."""
-        raise NotImplementedError
-
-    def appended(self, run: Certifier) -> None:
-        """A block of the Krylov space has been appended."""
-
-    def restarted(self) -> None:
-        """Most of the basis has been dropped."""
-
-    def next_block(self, run: Certifier) -> np.ndarray | None:
-        """What is to be multiplied next, where the proof asks for something."""
-        return None
-
-
-class Proofs:
-    """Those that a run may take; ``tried`` counts those that are not free."""
-
-    def __init__(self, proofs: list[Proof]):
-        self.proofs = proofs
-        self.cheapest: Proof | None = None
-        """Of those that are possible, at the last look at which the rest alone was unproved."""
-        self.spoken: dict[Proof, float] = {}
-        """Probabilities with which those that have said something may fail."""
-        self.factorisations = 0
-
-    def certified(self, run: Certifier) -> Certificate:
-        """The first certificate of what is known for free that is certain and narrow enough; else the narrowest."""
-        best = None
-        for proof in self.proofs:
-            if best is not None and best.bound_kind == "guaranteed" and run.done(best):
-                break
-            other = proof.certificate(run) if proof.free else None
-            if other is None:
-                continue
-            self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
-            if best is None or (other.width < best.width and (other.width < 0.5 * best.width or not run.done(best))):
-                best = other
-        assert best is not None
-        return self._jointly(best)
-
-    def _jointly(self, best: Certificate) -> Certificate:
-        """One is chosen by what the others say: any of them may be the one that fails."""
-        return replace(best, failure_probability=sum(self.spoken.values())) if best.failure_probability else best
-
-    def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
-        """The certificate after the cheapest proof, where that is one to be carried out now."""
-        limit = run.expenses.budget.seconds  # what has been spent is spent: a proof is the last of the costs
-        exploring = self.exploration if self.is_exploring else None
-        if exploring is not None and not last and exploring.steps < exploring.expected:
-            return best
-        candidates = [x for x in self.proofs if x.due <= run.expenses.seconds and (exploring is None or not x.free)]
-        priced = sorted((x.price(run) * (1.0 if x.certain else UNCERTAIN), self.proofs.index(x)) for x in candidates)
-        self.cheapest = None
-        for seconds, i in priced:
-            proof = self.proofs[i]
-            too_dear = seconds > (min(limit, FOLLOWING * run.expenses.seconds) if last else limit)
-            if seconds == np.inf or too_dear or (last and proof.free):
-                continue
-            if proof.free:
-                self.cheapest = proof
-                break
-            run.expenses.seconds += seconds
-            if proof.certain:  # one by chance that has failed has found what was missed
-                proof.due = run.expenses.seconds + seconds
-            other = proof.certificate(run)
-            if other is not None:
-                self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
-                best = other if other.width < best.width else best
-            if run.done(best):
-                break
-        return self._jointly(best)
-
-    def appended(self, run: Certifier) -> None:
-        for proof in self.proofs:
-            proof.appended(run)
-
-    def restarted(self) -> None:
-        for proof in self.proofs:
-            proof.restarted()
-
-    @property
-    def exploration(self) -> Exploration | None:
-        return next((x for x in self.proofs if isinstance(x, Exploration)), None)
-
-    @property
-    def is_exploring(self) -> bool:
-        exploration = self.exploration
-        return exploration is not None and exploration.first is not None
-
-    def next_block(self, run: Certifier) -> np.ndarray | None:
-        """What one of them asks for."""
-        return next((X for X in (proof.next_block(run) for proof in self.proofs) if X is not None), None)
 
 
 def sufficient_bound(run: Certifier) -> float:
@@ -167,33 +63,6 @@ def sufficient_bound(run: Certifier) -> float:
         if above > last:
             return above
     return max(min(run.bound_for(0.5 * tol), BELOW * last), 0.0)
-
-
-class Gap(NamedTuple):
-    """Between the first ``columns`` Ritz values and the others, with a ``bound`` inside that the others are to keep.
-
-    ``width``: of the intervals, once it is proved; infinite where there is no gap.
-    """
-
-    columns: int
-    bound: float
-    width: float
-
-
-def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
-    """The gap that leaves intervals the narrowest; ``squares``: of the norms of the residuals of all Ritz vectors."""
-    last = float(theta[c - 1])
-    p = np.arange(min(c + 1, len(theta) - 1), len(theta))  # one more: a gap behind the last bounds its angle
-    p = p[(theta[p] <= (1.0 - NARROWEST) * last) & (p >= c)]
-    if len(p) and last > 0.0:
-        bounds = 0.5 * (last + np.maximum(theta[p], 0.0))
-        # the largest eigenvalue of the rest is that much above its Ritz value, about
-        above = np.minimum(squares[p] / (NARROWEST * last), np.sqrt(np.maximum(squares[p], 0.0)))
-        widths = np.where(theta[p] + above < bounds, 2.0 * np.cumsum(squares)[p - 1] / (last - theta[p]), np.inf)
-        best = int(np.argmin(widths))
-        if widths[best] < np.inf:
-            return Gap(int(p[best]), float(bounds[best]), float(widths[best]))
-    return Gap(0, np.inf, np.inf)
 
 
 class Sums(Proof):
@@ -212,7 +81,7 @@ class Sums(Proof):
         further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        columns = 2.0 * low[0] if len(low) else np.inf
+        columns = SPACE * low[0] if len(low) else np.inf
         (before, above), (size, bound) = self.seen if len(self.seen) > 1 else [(0, np.inf), *self.seen]
         if before < size and above < np.inf and bound > enough:
             needed, fall = bound - enough, (above - bound) / (size - before)
@@ -313,6 +182,9 @@ class Exploration(Proof):
     def restarted(self) -> None:
         self.first = None
 
+    def steps_to_come(self) -> int | None:
+        return None if self.first is None else max(self.expected - self.steps, 0)
+
     @property
     def _failure(self) -> float:
         """Of this attempt, or of the next one."""
@@ -320,21 +192,29 @@ class Exploration(Proof):
 
     def price(self, run: Certifier) -> float:
         """Steps until the largest eigenvalue of the rest, which is guessed, is known well enough."""
-        A, size, wanted, b = run.A, run.basis.size, sufficient_bound(run), run.space.block
-        if self.first is not None or A.lowest is None or not wanted > 0.0:
-            return np.inf
+        steps, kept, _ = self._course(run)
+        columns = kept + 0.5 * steps * run.space.block
+        algebra = step_seconds(run.A.n, columns, run.space.block) + look_seconds(columns)
+        return steps * (run.expenses.budget.pass_seconds + algebra)
+
+    def chosen(self, run: Certifier) -> None:
+        steps, kept, self.wanted = self._course(run)
+        self.expected, self.kept = int(steps), min(kept, run.basis.size)
+
+    def _course(self, run: Certifier) -> tuple[float, int, float]:
+        """(Steps, columns before the random block, bound on the rest that is wanted); infinitely many where it is not
+        possible."""
+        size, wanted = run.basis.size, sufficient_bound(run)
+        if self.first is not None or run.A.lowest is None or not wanted > 0.0:
+            return np.inf, 0, wanted
         hope = run.hope()
         middle = 0.5 * (hope + wanted)
         # behind all columns, or, where these leave too little room, behind the Ritz vectors of large values
         for kept, rest in ((size, hope), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
             steps = self._steps(run, rest, wanted)
             if self._fits(run, kept, steps) and steps <= run.expenses.left:
-                steps = max(steps, EXPLORING_PASSES)
-                self.expected, self.wanted, self.kept = int(steps), wanted, min(kept, size)
-                columns = kept + 0.5 * steps * b
-                algebra = step_seconds(A.n, columns, b) + look_seconds(columns)
-                return steps * (run.expenses.budget.pass_seconds + algebra)
-        return np.inf
+                return max(steps, EXPLORING_PASSES), kept, wanted
+        return np.inf, 0, wanted
 
     def _steps(self, run: Certifier, rest: float, wanted: float) -> float:
         """That show the rest to be no larger than ``wanted``, where it is as large as ``rest``."""
@@ -379,9 +259,8 @@ class FilteredSearch(Proof):
         P x, and (2 e + e^2) |B|."""
         if self.vectors is None:
             return
-        V, Q, threads = self.vectors, run.basis.Q, run.basis.n_threads
-        outside = float(np.linalg.norm(V - times(Q, inner(Q, V, threads), threads)))
-        outside += 4.0 * np.sqrt(V.shape[1]) * rounding_factor(len(V)) * UNIT
+        V = without_span(self.vectors.copy(), run.basis.Q, run.basis.n_threads)
+        outside = float(np.linalg.norm(V)) + 4.0 * np.sqrt(V.shape[1]) * rounding_factor(len(V)) * UNIT
         self.bound, self.vectors = self.bound + (2.0 + outside) * outside * self.near.size, None
 
     def restarted(self) -> None:
@@ -428,20 +307,12 @@ class Filter(Proof):
         return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))
 
     def certificate(self, run: Certifier) -> Certificate | None:
-        basis, aim = run.basis, self._aim(run)
+        aim = self._aim(run)
         if aim is None:
             return None
         distance = self.near.distance()
-        bound, columns, _ = filtered_beyond(
-            self.near.product.matmat,
-            basis.vectors(run.ritz.Y[:, : aim.columns]),
-            aim,
-            -distance,
-            size=self.near.size,
-            failure=failure_of_attempt(self.failure, self.attempts),
-            rng=basis.rng,
-            n_threads=basis.n_threads,
-        )
+        failure = failure_of_attempt(self.failure, self.attempts)
+        bound, columns, _ = filtered_beyond(self.near, run.basis, run.ritz, aim, -distance, failure)
         self.attempts += 1
         if bound > aim.wanted:
             self.found = columns
@@ -496,9 +367,7 @@ class Factorisation(Proof):
         if gap is None:
             return None
         k, wanted = gap
-        Y = run.ritz.Y[:, :k]
-        V = run.basis.vectors(Y)
-        images = run.basis.residuals(Y) + V * run.ritz.theta[:k]
+        V, images = run.basis.pairs(run.ritz, k)
         rest = Rest(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
         if not wanted > rest.error:
             return None

@@ -85,7 +85,7 @@ from .certificate import (
     feature_certificate,
     ritz_certificate,
 )
-from .proofs import Certifier, Proof
+from .certifier import Certifier, Proof
 
 RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 """eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""

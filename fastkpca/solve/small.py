@@ -20,11 +20,11 @@ from ..products.rates import RATE
 from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
 
-SMALL = 700
+HELD_WHOLE = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
 GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
-RESIDUAL = sqrt(SMALL) * UNIT32
+RESIDUAL = sqrt(HELD_WHOLE) * UNIT32
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller (errors of a sum add up as
 the root of its terms)."""
 MOST_PRODUCTS = 64
@@ -52,7 +52,7 @@ _Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def may_be_enough(n: int, c: int) -> bool:
     """Whether products with a matrix of this order may give c eigenvalues faster than LAPACK."""
-    return n <= SMALL and 11 * _block_size(c) <= n
+    return n <= HELD_WHOLE and 11 * _block_size(c) <= n
 
 
 def seconds_of_small(n: int, c: int) -> float:
@@ -184,7 +184,7 @@ def _search(
 @cache
 def _draws() -> np.ndarray:
     """Numbers for the first block of any search: to draw them takes as long as a product."""
-    draws = np.random.default_rng(0).random(SMALL * SMALL // 11, dtype=np.float32) - np.float32(0.5)
+    draws = np.random.default_rng(0).random(HELD_WHOLE * HELD_WHOLE // 11, dtype=np.float32) - np.float32(0.5)
     draws.flags.writeable = False
     return draws
 

@@ -1,15 +1,10 @@
-"""What a solver is given: a target, a budget, a matrix, and a coarse version of it."""
+"""What a solver is given: a target and a budget, beside a matrix (``products.implicit``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-
-from ..base.protocol import Summation
-from ..products.exact import KeptSums
-from ..products.weighted import Entries
 
 
 @dataclass(frozen=True)
@@ -72,65 +67,3 @@ class SolverBudget:
     pass_seconds: float = 0.0
     seconds: float = np.inf
     alternative: str = ""
-
-
-@dataclass(frozen=True)
-class NearMatrix:
-    """A coarse version B of a kernel matrix K, with which products take little time.
-
-    Attributes
-    ----------
-    product : Summation
-    size : float
-        Bound on |B|.
-    distance : callable
-        Returns a bound on |K - B|, once a product with K has been made.
-    seconds : float
-        Predicted, for a product with a few columns.
-    """
-
-    product: Summation
-    size: float
-    distance: Callable[[], float]
-    seconds: float
-
-
-@dataclass(frozen=True)
-class KernelMatrix:
-    """A symmetric kernel matrix K: products with it, and bounds.
-
-    Attributes
-    ----------
-    product : Summation
-        In float64. One that ``gives_norm`` allows the Frobenius bound, which an indefinite kernel needs.
-    search_product : Summation, optional
-        In float32.
-    trace : float, optional
-        tr K.
-    positive_semidefinite : bool
-        Allows the trace bound.
-    entry_error : float
-        Bound on |computed K_ij - K_ij| in float64 (``Kernel.entry_error``; 0: the matrix is what was computed).
-    entries : Entries, optional
-        Allows bounds from the entries of the matrix beyond the basis.
-    n_threads : int
-        Of the products with the basis; the matrix's own know theirs.
-    near : NearMatrix, optional
-        To search with, and to bound the rest by, where few values are not near zero; K is semidefinite then.
-    sums : KeptSums, optional
-        Of the values by which ``search_product`` multiplies, where these are K's, and kept.
-    """
-
-    product: Summation
-    search_product: Summation | None = None
-    trace: float | None = None
-    positive_semidefinite: bool = False
-    entry_error: float = 0.0
-    entries: Entries | None = None
-    n_threads: int = 1
-    near: NearMatrix | None = None
-    sums: KeptSums | None = None
-
-    @property
-    def n(self) -> int:
-        return self.product.shape[0]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..base.differences import central_difference
-from ..base.near import did_you_mean
 from ..base.protocol import API_VERSION, Kernel
 from ..base.rounding import EPS
+from ..base.spelling import did_you_mean
 from ..kernels import CallableKernel, ObjectKernel, contract
 from .cases import (
     NOT_OFFERED,

@@ -51,7 +51,6 @@ ATTACKS = {
     "ranges": Attack(range_cases.decades, 3000, 60, seen=("dense", "krylov", "auto", "features pivots")),
     "products": Attack(product_cases.product, 5000, 120, (150, 8000), seen=("expansion", "grid", "clusters", "exact")),
     "merge": Attack(merge_cases.unions, 2000, 40, (100, 1500)),
-    "weights": Attack(merge_cases.weights, 1000, 15, (80, 1500), answered=2.0),
     "spe": Attack(spe_cases.spe, 2000, 60),
     "spe, weights": Attack(partial(spe_cases.spe, weighted=True), 2000, 30),
     "pre-images": Attack(preimage_cases.preimages, 50, 1),

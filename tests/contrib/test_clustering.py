@@ -75,14 +75,6 @@ def test_a_budget_of_features_says_what_it_misses():
     assert np.ptp(model.cost_bounds) > 0.01 * exact
 
 
-def test_precomputed_matrices():
-    model = kernel_kmeans(K, "precomputed", 4, semidefinite=True)
-    assert difference(model.labels, TRUE[None], np.ones(len(X)), 4)[0] < 0.01
-    np.testing.assert_array_equal(model.predict(K[:9]), model.labels[:9])
-    walk = spectral_clustering(K, "precomputed", 4)
-    assert difference(walk.labels, TRUE[None], np.ones(len(X)), 4)[0] < 0.01
-
-
 def random_walk(K, weights, alpha):
     """(eigenvalues, functions psi, volumes) of the dense random walk."""
     start = weights * (K @ weights) ** -alpha
@@ -180,14 +172,10 @@ def test_vacuous_certificates_say_so():
 
 
 @pytest.mark.parametrize("fit", [kernel_kmeans, spectral_clustering])
-def test_weights_count_rows(fit):
+def test_rows_of_weight_zero_have_a_group_and_no_cost(fit):
+    """Of other weights the attack tries every clustering."""
     counts = np.random.default_rng(6).integers(1, 4, len(X))
-    repeated = fit(np.repeat(X, counts, axis=0), "gaussian", 4, sigma=SIGMA)
     weighted = fit(X, "gaussian", 4, sigma=SIGMA, sample_weight=counts)
-    for name in ("cost_bounds", "least_cost", "sizes"):
-        a, b = (np.sort(np.atleast_1d(getattr(model, name))) for model in (repeated, weighted))
-        np.testing.assert_allclose(a, b, rtol=2e-5)
-    np.testing.assert_allclose(repeated.differing, weighted.differing, rtol=1e-3)
     near = np.vstack([X, X[:1] + 0.1])
     zero = fit(near, "gaussian", 4, sigma=SIGMA, sample_weight=np.append(counts, 0))
     np.testing.assert_allclose(zero.cost_bounds, weighted.cost_bounds, rtol=2e-5)

@@ -110,8 +110,6 @@ CLASSES = [
     (lambda: kernel_pc_logistic(X, Y, regularization=True), TypeError, "regularization is True"),
     (lambda: kernel_perceptron(X, Y, max_epochs=0), ValueError, "max_epochs"),
     (lambda: kernel_perceptron(X, Y, multiclass="ova"), ValueError, "one of 'ovr', 'joint'"),
-    (lambda: kernel_perceptron(X, Y, averaged="x"), TypeError, "averaged is 'x'; give True or False"),
-    (lambda: kernel_perceptron(X, Y, shuffle="x"), TypeError, "shuffle is 'x'; give True or False"),
     (lambda: kernel_perceptron(X, Y, rng="x"), TypeError, "rng is 'x'"),
     (lambda: perceptron_predict(None, X), TypeError, "kernel_perceptron"),
     (lambda: klda(SIX[:4], ["a", "a", "a", "b"]), ValueError, "class 'b' has one row .row 3.*at least 2"),
@@ -257,20 +255,6 @@ def test_rows_that_are_none(name):
                 getattr(model, call)(ROWS[:, :1])
 
 
-@pytest.mark.parametrize("name", FITS)
-@pytest.mark.parametrize("kernel", ["cosine", "gaussian", "linear"])
-def test_rows_of_zeros(name, kernel):
-    """A kernel that is zero, or one, everywhere: a clear error, or finite values."""
-    try:
-        model = FITS[name](np.zeros((40, 2)), HALVES, kernel)
-    except ValueError as error:
-        assert not isinstance(error, np.linalg.LinAlgError)
-        return
-    for call in ("project", "probability", "decision"):
-        if hasattr(model, call):
-            assert np.isfinite(getattr(model, call)(ROWS)).all()
-
-
 @pytest.mark.parametrize("method", ["features", "gram", None])
 @pytest.mark.parametrize("name", FITS)
 def test_a_kernel_that_is_zero(name, method):
@@ -315,24 +299,6 @@ def test_masked_targets():
     for fit, y in ((kernel_pcr, HALVES), (kernel_pls, HALVES), (kernel_ridge, HALVES), (kbda, HALVES == 1)):
         with pytest.raises(ValueError, match="masked"):
             fit(ROWS, np.ma.masked_array(y, HALVES == 1))
-
-
-@pytest.mark.parametrize("name", THROUGH_PRODUCTS)
-@pytest.mark.parametrize("method", ["features", "gram"])
-def test_numbers_out_of_range(name, method):
-    fit = FITS[name]
-    for tol in (0, -1.0, 1.5, np.nan):
-        with pytest.raises(ValueError, match=r"tol is .*; give a number between 0 and 1"):
-            fit(ROWS, HALVES, tol=tol, method=method)
-    with pytest.raises(TypeError, match="tol is"):
-        fit(ROWS, HALVES, tol="x", method=method)
-    with pytest.raises(ValueError, match="max_features is 0"):
-        fit(ROWS, HALVES, max_features=0, method=method)
-    with pytest.raises(TypeError, match="max_features is True"):
-        fit(ROWS, HALVES, max_features=True, method=method)
-    if name != "perceptron":
-        with pytest.raises(ValueError, match="max_iterations is 0"):
-            fit(ROWS, HALVES, max_iterations=0, method=method)
 
 
 @pytest.mark.parametrize("name", ["klda", "kbda", "logistic", "perceptron", "pcr"])

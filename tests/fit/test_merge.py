@@ -159,7 +159,7 @@ def test_what_does_not_fit_together():
         with pytest.raises(ValueError, match=text):
             fk.kpca_merge(first, model)
     with pytest.raises(ValueError, match="model 0 has no moments"):
-        fk.kpca_update(plain, X)
+        fk.kpca_update(pytest.importorskip("fastkpca.sklearn").KernelPCA(2, kernel="poly").fit(X), X)
     with pytest.raises(TypeError, match="model 1 is of type ndarray"):
         fk.kpca_merge(first, X)
     with pytest.raises(ValueError, match=r"X has 3 columns, the model was fitted on 2"):

@@ -240,7 +240,6 @@ def test_a_kernel_of_small_rank_has_nan_and_is_not_chosen(rings):
         ({"y": [0, 1] * 34 + [0, np.nan], "classifier": NearestMean()}, ValueError, "y has no label for row 69"),
         ({"y": ["a", None] * 35, "classifier": NearestMean()}, ValueError, "y has no label for row 1"),
         ({"max_features": 0}, ValueError, "max_features is 0"),
-        ({"standardize": "yes"}, TypeError, "standardize is 'yes'; give True or False"),
         ({"X": iter([[1.0]])}, TypeError, "can be read once"),
         ({"X": [np.eye(3), np.eye(3)].__iter__}, TypeError, "in memory; give a sample"),
         ({"X": np.full((70, 5), np.nan)}, ValueError, "NaN"),

@@ -23,12 +23,6 @@ def standard_scores(X, w):
     return ((X - mean) / scale).astype(float), scale.astype(float)
 
 
-def test_the_variances_of_the_linear_kernel_are_those_of_the_correlation_matrix():
-    X, _ = sample()
-    model = fk.kpca(X[:, :3], "linear", 3, standardize=True)
-    np.testing.assert_allclose(model.latent, np.linalg.eigvalsh(np.corrcoef(X[:, :3].T))[::-1], rtol=1e-10)
-
-
 def test_constant_columns_become_zero():
     X, _ = sample()
     model = fk.kpca(X, "gaussian", 2, standardize=True)
@@ -83,8 +77,6 @@ def test_one_warning_names_the_columns():
 def test_what_it_is_not_for():
     with pytest.raises(ValueError, match="standardize=True scales columns of numbers, and Precomputed"):
         fk.kpca(np.eye(5), "precomputed", 2, standardize=True)
-    with pytest.raises(TypeError, match="standardize is 'yes'; give True or False"):
-        fk.kpca(np.eye(5), standardize="yes")
     X, _ = sample()
     first = fk.kpca(X, "polynomial", 2, degree=2, standardize=True, keep_moments=True)
     assert "standardized columns" in repr(first) and fk.kpca(X[:99], like=first).scale is first.scale
@@ -128,12 +120,6 @@ def test_a_fraction_on_every_route():
         assert fk.kpca(X, "gaussian", 0.9, sigma=0.7, center=False, method=method).n_components == needed
 
 
-def test_pre_images_of_the_gaussian_come_back():
-    X = uncentred(80)
-    model = fk.kpca(X, "gaussian", 60, sigma=1.0, center=False)
-    np.testing.assert_allclose(fk.kpca_preimage(model, model.score), X, atol=0.02)
-
-
 def test_the_limit_of_t2_is_that_of_known_means():
     X = uncentred()
     model = fk.kpca(X, "linear", 2, center=False)
@@ -147,5 +133,3 @@ def test_what_it_says_and_what_contradicts_it():
     assert "not centred" in repr(first) and fk.kpca(X, like=first).center is False
     with pytest.raises(ValueError, match="center=True was asked for, and the model given as like was made with center"):
         fk.kpca(X, like=first, center=True)
-    with pytest.raises(TypeError, match="center is 0; give True or False"):
-        fk.kpca(X, center=0)

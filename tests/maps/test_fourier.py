@@ -88,7 +88,7 @@ def test_a_new_row_anywhere_is_right_and_meets_no_ghost():
         assert m.beyond <= 1e-3
         far = np.abs(new - X.mean(axis=0)).max(axis=1) > m.period.max()
         assert far.any() and (values[far] == 0).all()
-        assert (m.features(new)[far] == 0).all()
+        assert (m.features(new)[far] == 0).all() and (m.residual(new)[far] >= 1.0).all()
 
 
 def test_the_formula_is_that_of_the_features():
@@ -250,6 +250,15 @@ def test_few_rows_are_not_asked_for_more_components_than_they_have(c, monkeypatc
     exact = fk.kpca(X, "gaussian", None, sigma=1.0, method="dense").eigenvalues
     assert model.info["n_features"] > 4000
     intervals.hold(model, exact, 1e-13 * exact[0])
+
+
+def test_many_components_of_a_moment_that_is_formed_for_them():
+    """Of 961 features, which are an operator where fewer components are asked for."""
+    X = np.random.default_rng(0).random((600, 2))
+    model = fk.kpca(X, "gaussian", 245, sigma=0.15, features="fourier", tol=1e-6)
+    exact = fk.kpca(X, "gaussian", 245, sigma=0.15, method="dense").eigenvalues
+    intervals.hold(model, exact, 1e-13 * exact[0], tol=1e-6)
+    assert 600 < model.info["n_features"] < 4 * 245
 
 
 def test_where_more_columns_widen_what_the_traces_prove_the_complement_proves_it():

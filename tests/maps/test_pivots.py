@@ -187,6 +187,19 @@ def test_draws_follow_randomly_pivoted_cholesky():
     assert chi2 < 50  # 19 degrees of freedom: one in 10^4
 
 
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_what_is_left_of_many_rows_is_added_up_by_weight_and_from_all_parts(n_threads):
+    """So many that several tasks share them: the trace after every pivot is that of the Schur complement."""
+    rng = np.random.default_rng(4)
+    X, weights, kernel = rng.standard_normal((60_000, 3)), rng.random(60_000), get_kernel("gaussian", sigma=1.5)
+    candidates = Candidates(X, np.ones(len(X)), weights)
+    found = selected(kernel, candidates, 0.0, 90, np.random.default_rng(0), n_threads=n_threads)
+    L = np.linalg.cholesky(kernel.block(X[found.index], X[found.index]) + 1e-12 * np.eye(90))
+    squares = np.cumsum(scipy.linalg.solve_triangular(L, kernel.block(X[found.index], X), lower=True) ** 2, axis=0)
+    left = [weights.sum(), *((1.0 - squares) @ weights)]
+    np.testing.assert_allclose(found.trace, left, rtol=1e-6)
+
+
 def test_features_are_column_major_and_float32_is_kept():
     rng = np.random.default_rng(6)
     X = rng.standard_normal((100, 3))

@@ -28,29 +28,19 @@ def test_linear_importance_is_the_squared_loading(method):
     np.testing.assert_allclose(np.abs(which.mean_gradients), np.abs(V[:3]), rtol=0, atol=1e-12)
 
 
-def kernels():
-    gaussian, linear, cubic = get_kernel("gaussian", sigma=2.0), get_kernel("linear"), get_kernel("polynomial")
-    laplacian = get_kernel("laplacian", length_scale=3.0)
-    return [
-        linear,
-        gaussian,
-        cubic,
-        get_kernel("tanh", scale=0.1, offset=0.2),
-        laplacian,
-        get_kernel("matern", nu=2.2, length_scale=2.0),
-        get_kernel("rational_quadratic", alpha=0.7, length_scale=2.0),
-        get_kernel("cosine"),
-        gaussian + 0.5 * linear,
-        (gaussian + linear) * laplacian * (2.0 * get_kernel("matern")),
-    ]
-
-
+LAPLACIAN = get_kernel("laplacian", length_scale=3.0)
+NOT_IN_THE_ATTACK = [
+    LAPLACIAN,
+    get_kernel("matern", nu=2.2, length_scale=2.0),
+    get_kernel("cosine"),
+    (get_kernel("gaussian", sigma=2.0) + get_kernel("linear")) * LAPLACIAN * (2.0 * get_kernel("matern")),
+]
 ROUTES = [{"method": "dense"}, {"method": "krylov"}] + [
     {"method": "features", "features": name} for name in ("auto", "pivots", "fourier", "monomial")
 ]
 
 
-@pytest.mark.parametrize("kernel", kernels(), ids=repr)
+@pytest.mark.parametrize("kernel", NOT_IN_THE_ATTACK, ids=repr)
 def test_gradients_are_those_of_the_scores_on_every_route(kernel):
     tried = 0
     for route in ROUTES:

@@ -8,6 +8,7 @@ from spe_cases import check_interval, exact_spe
 
 import fastkpca as fk
 from fastkpca.errors import LimitsWarning
+from fastkpca.kernels import Kernel
 from fastkpca.model.sample_projector import SampleProjector
 
 
@@ -80,6 +81,30 @@ def test_intervals_allow_for_the_errors_of_values_far_out():
     model, new = fk.kpca(X, "gaussian", 1, sigma=1.0, method="dense"), new.reshape(-1, 1)
     exact = exact_spe(model, lambda A, B: exact_matrix("gaussian", {"sigma": 1.0}, A, B)[0], X, new)
     assert not any(excess for _, excess in check_interval(*exact, fk.kpca_spe(model, new, bounds=True)[1]))
+
+
+class FarValuesErr(Kernel):
+    """x y of the first columns; where rows lie far out along the second, off by what is stated, up or down."""
+
+    api_version = 1
+    positive_semidefinite = True
+    far, error = 1e3, 1e-6
+
+    def block(self, X, Y):
+        return X[:, :1] * Y[:, 0] + self.error * (X[:, 1:] - Y[:, 1]) / self.far
+
+    def entry_error(self, data, dtype):
+        return self.error if data.radius >= self.far else 1e-14
+
+
+def test_errors_of_a_new_rows_values_add_up_in_its_score():
+    """All err one way, and 400 of them make more of the score's square than of any value."""
+    X = np.column_stack([np.r_[np.ones(400), 20.0], np.zeros(401)])
+    model = fk.kpca(X, FarValuesErr(), 1, center=False, method="dense")
+    new = np.array([[20.0, FarValuesErr.far], [20.0, -FarValuesErr.far]])  # of no SPE: the one component has all
+    spe, interval = fk.kpca_spe(model, new, bounds=True)
+    assert spe.max() > 10 * FarValuesErr.error
+    assert (interval[:, 0] <= 0.0).all() and interval.max() < 100 * FarValuesErr.error
 
 
 def test_rows_in_the_span_have_none():

@@ -29,10 +29,6 @@ def holed(row, value):
     return rows
 
 
-def spe(diagonal=None):
-    return lambda: fk.kpca_spe(model("precomputed"), K[:10], diagonal=diagonal)
-
-
 def limited(*rows, **options):
     return lambda: fk.kpca_limits(model(), *(rows or (P + 1.0,)), **options)
 
@@ -62,7 +58,6 @@ MONITOR = [
     *((limited(confidence=x), TypeError, "confidence") for x in (True, "high")),
     (limited(t2="empirical", spe="box"), ValueError, "at least 99 rows, and there are 60"),
     (limited(spe="empirical", t2="F", joint=True), ValueError, "at least 199 rows, and there are 60"),
-    (limited(joint="yes"), TypeError, "joint"),
     (limited(t2="normal"), ValueError, "'F', 'chi2'"),
     (lambda: fk.kpca_limits(model("polynomial", **MONOMIAL)), ValueError, "holds no training rows"),
     (lambda: fk.kpca_limits(model("precomputed")), ValueError, "precomputed"),
@@ -73,9 +68,7 @@ MONITOR = [
     (lambda: limits().exceeded(t2=[1.0], spe=[np.nan]), ValueError, "spe contains NaN, which is neither above nor bel"),
     (lambda: model("linear").with_limits(0.99), TypeError, "give what kpca_limits"),
     (lambda: fk.kpca(P[:, :2], "linear", 1).with_limits(limits()), ValueError, "rows of 3 columns, the model of 2"),
-    (spe(), ValueError, "diagonal="),
-    (spe(np.ones(9)), ValueError, r"shape \(9,\)"),
-    (spe(np.r_[np.ones(9), np.nan]), ValueError, "contains NaN or infinity .first at row 9"),
+    (lambda: fk.kpca_spe(model("precomputed"), K[:10]), ValueError, "diagonal="),
 ]
 PREIMAGES = [
     (lambda: fk.kpca_preimage(None, P), TypeError, "give what kpca"),

@@ -115,7 +115,7 @@ def test_axes_of_the_caller_and_saving(points, tmp_path):
     assert b"/FontFile2" in content and b"/Type3" not in content
     with pytest.raises(FileExistsError, match=r"plot.save\(..., overwrite=True\) replaces it"):
         plot.save(ax, tmp_path / "x.png")
-    with pytest.raises(ValueError, match="xyz"):
+    with pytest.raises(ValueError, match="xyz' ends in no format that matplotlib writes"):
         plot.save(ax, tmp_path / "y.xyz")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["x.pdf", "x.png"]
 

@@ -176,7 +176,6 @@ TYPES = [
     (lambda: plot.scores(model(), np.ma.masked_equal(CLASSES, 0)), ValueError, "labels are missing .* row 0"),
     (lambda: plot.scores(model(), label_name=3), TypeError, "label_name is 3; give text"),
     (lambda: plot.monitor(LIMITS, [1.0], x=[np.datetime64("NaT")]), ValueError, "x misses the value of row 0;"),
-    (lambda: plot.save(plot.scree(model()), "never.abc"), ValueError, "no format that matplotlib writes"),
 ]
 
 

@@ -14,6 +14,7 @@ from fastkpca._core import tiles
 from fastkpca.errors import PluginError
 from fastkpca.kernels import Kernel
 from fastkpca.products.exact import ExactSummation, kept_bytes
+from fastkpca.products.weighted import coordinates_for
 from fastkpca.rows.view import Rows
 
 
@@ -77,6 +78,18 @@ def test_square_against_longdouble(name, n, d, keeps):
     assert S.pass_with_norm(U, r + 0.1 * rng.normal(size=n), g).centred_square >= centred * (1 - 1e-12)
     if keeps:
         assert S._kept.nbytes == kept_bytes(kernel, n, d, 8)
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_the_norm_of_weighted_rows_is_added_up_from_all_tiles(n_threads):
+    rng = np.random.default_rng(8)
+    rows = Rows(rng.standard_normal((1300, 2)), weights=rng.uniform(0.1, 3.0, 1300))
+    S = ExactSummation(Cauchy(), rows)
+    K = coordinates_for(Cauchy(), rows, np.ones(1300), 1.0, n_threads).product(S, exact=True)
+    dense, r, g = K.matmat(np.eye(1300)), rng.standard_normal(1300), 0.7
+    found = K.pass_with_norm(np.ones((1300, 2)), r, g)
+    np.testing.assert_allclose(found.centred_square, ((dense - r - r[:, None] + g) ** 2).sum(), rtol=1e-10)
+    np.testing.assert_allclose(found.square, (dense**2).sum(), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,9 +1,10 @@
-"""Sums of a symmetric matrix against exact ones, signs of vectors, and Cholesky in float32 against its bound."""
+"""Sums of a symmetric matrix against exact ones, and Cholesky in float32 against its bound."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from reference import with_eigenvalues
 
 from fastkpca.base.rounding import UNIT32, factorisation_error
 from fastkpca.products import vectors
@@ -25,22 +26,6 @@ def test_sums_of_rows_and_of_squares(n, scale):
         assert abs(sums[i] - exact) <= n * 2.0**-53 * np.abs(K[i]).sum()
     exact = sum(Fraction(x) ** 2 for x in K.ravel())
     assert abs(Fraction(squares) / exact - 1) <= 2 * n * 2.0**-53
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("n", [1, 2, 50, 4096])
-def test_signs_make_the_largest_number_of_each_column_positive(n, order):
-    V = np.asarray(np.random.default_rng(n).standard_normal((n, 7)), order=order)
-    V[:, 3] = 0.0
-    V[(n - 1) // 2, 4], V[-1, 4] = -9.0, 9.0 * (1.0 + 1e-9)  # a tie up to rounding: the first of the two counts
-    V[0, 5] = np.nan
-    signs = vectors.signs(V)
-    assert set(signs) <= {-1.0, 1.0} and signs[3] == 1.0
-    assert signs[4] == (1.0 if n == 1 else -1.0)
-    for j in (0, 1, 2, 6):
-        assert (V[:, j] * signs[j]).max() == np.abs(V[:, j]).max()
-    assert np.array_equal(vectors.signs(V[:, ::-1]), signs[::-1])
-    assert vectors.signs(V[:, :0]).shape == (0,)
 
 
 # Cholesky -----------------------------------------------------------------------------------------------------------
@@ -84,10 +69,7 @@ def test_a_matrix_that_is_not_definite_is_found_out(place):
 def test_smallest_eigenvalue_decides():
     """To the error of the bound: a shift above it is refused, one below it is not."""
     n = 1200
-    rng = np.random.default_rng(3)
-    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    values = np.linspace(1.0, 3.0, n)
-    A = (Q * values) @ Q.T
+    A = with_eigenvalues(np.random.default_rng(3), np.linspace(1.0, 3.0, n))
     margin = factorisation_error(n, UNIT32) * 3.0 + 2.0 * UNIT32 * np.linalg.norm(A)
     assert is_positive_definite((A - (1.0 - margin) * np.eye(n)).astype(np.float32))
     assert not is_positive_definite((A - (1.0 + margin) * np.eye(n)).astype(np.float32))

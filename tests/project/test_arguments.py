@@ -18,7 +18,6 @@ from scipy.sparse.linalg import aslinearoperator
 import fastkpca as fk
 from fastkpca import errors, testing
 from fastkpca.errors import KernelParameterError, UnknownKernelError
-from fastkpca.sklearn import KernelPCA
 from kernels_contrib import klda, storage
 
 RNG = np.random.default_rng(7)
@@ -48,6 +47,8 @@ def right(tmp_path_factory):
     [
         (fuzz_calls.FLAGS - BY_SCIKIT_LEARN, ("no", 1, np.array([True, False])), "{name} is {wrong}; give True"),
         (NUMBERS, (HUGE,), "{name}.*(is|Got) (10000|inf|a number beyond float64|of type int; give one positive)"),
+        ({"tol"}, (-1.0, np.nan, "x"), "tol.*(is|Got|has shape) "),
+        ({"max_features", "max_iterations"}, (0, True), "{name}"),
         ({"ax"}, (3,), "ax is of type int; give axes of matplotlib|and 1 axes; one for each is needed"),
     ],
 )
@@ -157,12 +158,6 @@ def prior(given):
     return lambda: klda.klda_predict(klda.klda(X, Y, "gaussian", sigma=1.5), X, prior=given)
 
 
-def merged(number):
-    """A merge of a sum and an estimator without moments, which stands at this place."""
-    summed, estimator = fk.kpca(X, "polynomial", 2, degree=2, keep_moments=True), KernelPCA(2, kernel="poly").fit(X)
-    return lambda: fk.kpca_merge(*((estimator, summed) if number == 0 else (summed, estimator)))
-
-
 DIAGONAL = r"diagonal .*give k\(x, x\) of each of the 3 rows"
 PRIOR = "prior .*give 3 positive numbers, one for each class"
 OPERATOR = r"of type \w*LinearOperator; give an array"
@@ -179,7 +174,6 @@ OPERATOR = r"of type \w*LinearOperator; give an array"
         (fit("tanh", scale=np.nan), KernelParameterError, "scale"),
         (fit(sigma=[1, [2]]), KernelParameterError, r"sigma is \[1, \[2\]\]; give a number, or a list"),
         (fit(sigma=np.ma.masked_array(np.ones(3), [1, 0, 0])), KernelParameterError, "sigma has masked entries"),
-        (fit(sigma=1.0, gamma=0.5), TypeError, "'sigma' and 'gamma' are two spellings of one parameter"),
         (fit(degree=3), TypeError, "Gaussian has no parameter 'degree'; it takes: sigma, gamma"),
         (fit(rows=np.ones((20, 3))), KernelParameterError, "all rows of X are equal"),
         # names that are misspelled, or those of other libraries
@@ -232,8 +226,6 @@ OPERATOR = r"of type \w*LinearOperator; give an array"
         *((spe(x), ValueError, DIAGONAL) for x in ([1.0, np.nan, 1.0], np.ones(2), [1, [2], 3])),
         *((prior(x), (ValueError, TypeError), PRIOR) for x in ("uniform", [1, 2], [1, 1, 1j], [0, 1, 1], [HUGE, 1, 1])),
         (lambda: fk.save(MODEL, "a\0b"), ValueError, "zero byte"),
-        *((merged(i), ValueError, f"model {i} has no moments") for i in (0, 1)),
-        (lambda: fk.kpca_merge(MODEL, X), TypeError, "model 1 is of type ndarray"),
         *(
             (lambda n=n: fk.kpca_project(MODEL, np.ones((3, n))), ValueError, f"X has {n} .* on 3; give .*{hint}")
             for n, hint in ((1, "; X may be transposed"), (2, "order$"), (4, "order$"))

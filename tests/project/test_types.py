@@ -64,7 +64,6 @@ def test_the_script_runs(tmp_path, monkeypatch):
     [
         "fastkpca._core",
         "kernels_contrib.kernels._radial",
-        "kernels_contrib.kernels._sorted",
     ],
 )
 def test_stubs_say_what_the_compiled_modules_are(module, tmp_path):

@@ -4,12 +4,13 @@ import intervals
 import numpy as np
 import pytest
 from dense_products import DenseProduct, centered
-from reference import gram
+from reference import gram, with_eigenvalues
 
+from fastkpca.products.implicit import KernelMatrix
 from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.costs import basis_bytes
 from fastkpca.solve.operators import CentredProducts
-from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import SolverBudget, SolverTarget
 
 
 def solve(K, c, *, search=False, fraction=None, tol=1e-6, failure=1e-6, max_passes=20, memory_limit=None, **options):
@@ -67,11 +68,8 @@ def test_tolerance(cube, tol, search):
 
 @pytest.mark.parametrize("block", [3, 20])
 def test_multiplicity_above_the_block(block):
-    rng = np.random.default_rng(4)
-    n = 300
-    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
-    K = (Q * np.concatenate([np.ones(8), 0.5 * np.exp(-0.02 * np.arange(n - 9))])) @ Q.T
-    K = (K + K.T) / 2
+    values = np.concatenate([np.ones(8), 0.5 * np.exp(-0.02 * np.arange(291))])
+    K = with_eigenvalues(np.random.default_rng(4), values, centred=True)
     result, _ = solve(K, 8, block_size=block, max_passes=60, tol=1e-6)
     assert not result.message and result.certificate.bound_kind == "guaranteed"
     np.testing.assert_allclose(result.theta, np.ones(8), atol=1e-6)
@@ -139,9 +137,8 @@ class _WrongEntries(DenseProduct):
 @pytest.mark.parametrize(("fall", "tol"), [(0.5, 1e-6), (0.8, 1e-4), (0.9, 1e-2)])
 def test_intervals_hold_where_each_pass_has_other_errors_in_its_entries(seed, fall, tol):
     """Most entries of a pass err the same way: its bound is n e for all of its columns, and that is nearly reached."""
-    n, c, rng = 300, 6, np.random.default_rng(seed)
-    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    K = (Q * fall ** np.arange(n)) @ Q.T
+    n, c = 300, 6
+    K = with_eigenvalues(np.random.default_rng(seed), fall ** np.arange(n))
     reference = np.linalg.eigvalsh(centered(K))[::-1]
     error = 0.02 * tol / n
     product = _WrongEntries(K, error, seed)

@@ -5,18 +5,13 @@ import mpmath
 import numpy as np
 import pytest
 from dense_products import centered
+from reference import with_eigenvalues
 
 from fastkpca.solve import beyond
 from fastkpca.solve import certificate as cert
 from fastkpca.solve.basis import Basis
 
 UNIT = np.finfo(np.float64).eps / 2
-
-
-def random_symmetric(rng, n, values):
-    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    A = (Q * values) @ Q.T
-    return (A + A.T) / 2
 
 
 def ritz(A, V):
@@ -65,7 +60,7 @@ def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
         n, m, D = int(rng.integers(5, 60)), int(rng.integers(1, 5)), int(rng.integers(1, 30))
         X = rng.standard_normal((n, D)) * 10.0 ** rng.uniform(-2, 0, D)
         X -= X.mean(axis=0)
-        E = random_symmetric(rng, n, 10.0 ** rng.uniform(-6, -1) * rng.random(n))
+        E = with_eigenvalues(rng, 10.0 ** rng.uniform(-6, -1) * rng.random(n))
         H = np.eye(n) - 1 / n
         E = H @ E @ H
         A = X @ X.T + E
@@ -84,7 +79,7 @@ def test_the_frobenius_bound_takes_residuals_from_below():
         rng = np.random.default_rng(seed)
         n, b = int(rng.integers(40, 120)), int(rng.integers(2, 30))
         values = 10.0 ** (-rng.uniform(0.2, 2.0) * np.arange(n))
-        A = random_symmetric(rng, n, values)
+        A = with_eigenvalues(rng, values)
         size, basis = float(np.linalg.norm(A)), Basis(n, rng)
         X = basis.orthonormal(rng.standard_normal((n, b)))
         for _ in range(4):
@@ -112,7 +107,7 @@ def test_largest_eigenvalue_bound_is_proved_and_close(n, dtype):
     decay = 10.0 ** -np.arange(n, dtype=float)
     for seed, values in enumerate((decay, np.random.default_rng(n).standard_normal(n), 0.9 * (np.arange(n) < 20))):
         rng = np.random.default_rng([n, seed])
-        S = random_symmetric(rng, n, values)
+        S = with_eigenvalues(rng, values)
         bound = beyond.largest_eigenvalue_bound(S.astype(dtype))
         assert np.max(values) * (1.0 - n * np.finfo(dtype).eps) <= bound <= 1.25 * np.max(values)
     assert beyond.largest_eigenvalue_bound(-np.eye(n, dtype=dtype)) >= 0
@@ -123,7 +118,7 @@ def test_largest_eigenvalue_bound_is_proved_and_close(n, dtype):
 def test_columns_far_from_orthonormal(spread):
     rng = np.random.default_rng(5)
     n, m = 80, 10
-    A = random_symmetric(rng, n, np.exp(-0.3 * np.arange(n)))
+    A = with_eigenvalues(rng, np.exp(-0.3 * np.arange(n)))
     reference = np.linalg.eigvalsh(A)[::-1]
     V = np.linalg.eigh(A)[1][:, ::-1][:, :m] + 1e-4 * rng.standard_normal((n, m))
     V = np.linalg.qr(V)[0] @ (np.eye(m) + spread * rng.uniform(-1, 1, (m, m)))
@@ -151,7 +146,7 @@ def test_columns_not_orthonormal_at_all_prove_nothing_but_the_trace():
 def test_small_residuals_survive_beside_large_ones():
     """A residual of 1e-9 beside one of 1: the interval of the first stays 1e-18 / gap wide, and is still right."""
     n = 60
-    A = random_symmetric(np.random.default_rng(8), n, np.concatenate([[10.0, 3.0], np.linspace(1, 0, n - 2)]))
+    A = with_eigenvalues(np.random.default_rng(8), np.concatenate([[10.0, 3.0], np.linspace(1, 0, n - 2)]))
     values, Q = (x[..., ::-1] for x in np.linalg.eigh(A))
     V, *products = ritz(A, np.linalg.qr(Q[:, :2] + Q[:, [30, 20]] * [1e-9, 0.7])[0])
     known = cert.Bound(true_mu(A, V) + 1e-13, "known")
@@ -166,7 +161,7 @@ def test_rounding_against_mpmath(offset):
     """|K| up to 1e8 times |Kc|: the products' rounding, not the residuals, makes the width; 40 digits decide."""
     rng = np.random.default_rng(11)
     n, m = 14, 4
-    K = random_symmetric(rng, n, np.exp(-np.arange(n, dtype=float))) + offset
+    K = with_eigenvalues(rng, np.exp(-np.arange(n, dtype=float))) + offset
     K = (K + K.T) / 2
     with mpmath.workdps(40):
         M = mpmath.matrix(K.tolist())
@@ -229,7 +224,7 @@ def test_angles_of_ritz_vectors_of_any_quality(attack):
         n = int(rng.integers(5, 20))
         m = int(rng.integers(2, n))
         c = int(rng.integers(1, m + 1))
-        A = random_symmetric(rng, n, 10.0 ** rng.uniform(-3, 0, n))
+        A = with_eigenvalues(rng, 10.0 ** rng.uniform(-3, 0, n))
         vectors = np.linalg.eigh(A)[1][:, ::-1]
         # every vector has its own error: the next eigenvalue may be known badly
         V = np.linalg.qr(vectors[:, :m] + rng.standard_normal((n, m)) * 10.0 ** rng.uniform(-3, 0, m))[0]

@@ -6,11 +6,13 @@ import intervals
 import numpy as np
 import pytest
 from dense_products import DenseProduct
+from reference import with_eigenvalues
 
+from fastkpca.products.implicit import KernelMatrix
 from fastkpca.solve.beyond import exploration_bound, lanczos_failure_epsilon
 from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.random_start import GaussianStart
-from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import SolverBudget, SolverTarget
 
 SPECTRA = {
     "flat": lambda rng, n: 1.0 - 0.3 * np.arange(n) / n,
@@ -126,11 +128,8 @@ def test_nothing_is_said_of_one_step_or_of_zeros():
 
 def test_flat_spectrum_that_a_random_block_proves():
     """Trace and norm of the matrix prove nothing, and no entries are given that could be factorised."""
-    n, rng = 1500, np.random.default_rng(0)
-    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
-    values = np.r_[1.0, 0.9, 0.8, 0.7, 0.4 * (1.0 - 0.2 * np.arange(n - 5) / n)]
-    K = (Q * values) @ Q.T
-    K = (K + K.T) / 2
+    values = np.r_[1.0, 0.9, 0.8, 0.7, 0.4 * (1.0 - 0.2 * np.arange(1495) / 1500)]
+    K = with_eigenvalues(np.random.default_rng(0), values, centred=True)
     product = DenseProduct(K)
     product.gives_norm = False
     matrix = KernelMatrix(product, None, float(np.trace(K)), True)

@@ -1,5 +1,7 @@
 """Bounds from the entries of the matrix beyond some vectors, against LAPACK on that matrix."""
 
+from types import SimpleNamespace
+
 import intervals
 import numpy as np
 import pytest
@@ -7,7 +9,10 @@ from dense_products import centered, entries_of
 
 import fastkpca as fk
 from fastkpca.kernels import get_kernel
+from fastkpca.solve.certifier import Proof, Proofs
+from fastkpca.solve.costs import Expenses
 from fastkpca.solve.rest import Rest
+from fastkpca.solve.task import SolverBudget
 
 
 def flat_matrix(rng, n, *, indefinite=False):
@@ -72,3 +77,26 @@ def test_a_factorisation_makes_flat_spectra_of_few_rows_certain(n, d, kernel, c,
     assert c < 30 or model.info["matrix_passes"] == model.info["search_passes"] + 1
     values = fk.kpca(X, kernel, c, method="dense", **options).eigenvalues
     intervals.hold(model, values, 1e-13 * values[0], tol=options["tol"])
+
+
+@pytest.mark.parametrize(("certain", "apart"), [(True, 2.0), (False, 1.0)])
+def test_a_proof_that_failed_waits_until_the_run_has_cost_as_much_again(certain, apart):
+    """One that is certain; one by chance has found what was missed. Its price, and then as much of other work."""
+    begun = []
+
+    class Failing(Proof):
+        free = False
+
+        def price(self, run):
+            return 1.0 if certain else 0.5  # which counts twice
+
+        def certificate(self, run):
+            begun.append(run.expenses.seconds)
+
+    failing, run = Failing(), SimpleNamespace(expenses=Expenses(SolverBudget(), None), done=lambda _: False)
+    failing.certain = certain
+    proofs, none_yet = Proofs([failing]), SimpleNamespace(failure_probability=0.0)
+    while run.expenses.seconds < 20.0:
+        proofs.proved(run, none_yet, last=False)
+        run.expenses.seconds += 0.125
+    assert len(begun) > 5 and (np.diff(begun) >= apart).all() and (np.diff(begun) <= apart + 0.25).all()

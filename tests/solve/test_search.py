@@ -6,12 +6,13 @@ from dense_products import centered
 
 import fastkpca as fk
 from fastkpca.products.exact import ExactSummation
+from fastkpca.products.implicit import KernelMatrix
 from fastkpca.rows.view import Rows
 from fastkpca.solve.basis import Basis, Space
 from fastkpca.solve.costs import Expenses
 from fastkpca.solve.eigen import Search, grow
 from fastkpca.solve.operators import CentredProducts, InFloat32
-from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import SolverBudget, SolverTarget
 
 KERNELS = {
     "gaussian": fk.get_kernel("gaussian", sigma=2.0),
@@ -32,7 +33,7 @@ def searched(kernel, X, c, tol, *, kept=True):
     space = Space(Basis(len(X), np.random.default_rng(0), centred=True), c + 8, c + 8, 200)
     search = Search(InFloat32(CentredProducts(matrix)), space, SolverTarget(c, tol), Expenses(SolverBudget(), None))
     start = space.basis.rng.standard_normal((len(X), c + 8))
-    grow(search.A, space.basis.orthonormal(start), space, search, search.expenses)
+    grow(search.A, start, space, search, search.expenses)
     return search.proved_ends(), np.linalg.eigvalsh(centered(K))[::-1]
 
 

@@ -19,6 +19,7 @@ import scipy.linalg
 from data import rows
 from exact_kernels import LONG, LONG_UNIT, exact_matrix
 from quiet import quiet
+from reference import with_eigenvalues
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning
@@ -334,7 +335,6 @@ def clustered_matrix(rng, most=400):
     """A semidefinite matrix whose largest eigenvalues are repeated, exactly or nearly."""
     n = int(rng.integers(20, most + 1))
     multiplicity = int(rng.integers(2, 9))
-    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
     tail = 0.9 * np.exp(-rng.uniform(0.01, 0.5) * np.arange(n - 1 - multiplicity))
     values = np.concatenate([np.ones(multiplicity), tail])
     if rng.random() < 0.3:  # a second one
@@ -342,8 +342,7 @@ def clustered_matrix(rng, most=400):
         values[multiplicity : multiplicity + k] = values[multiplicity]
     if rng.random() < 0.5:  # nearly repeated
         values[:multiplicity] -= 10.0 ** rng.uniform(-15, -5) * rng.random(multiplicity)
-    K = (Q * values) @ Q.T + rng.uniform(0, 2) / n
-    return (K + K.T) / 2
+    return with_eigenvalues(rng, values, centred=True) + rng.uniform(0, 2) / n
 
 
 def cluster(rng, asked, method):

@@ -7,10 +7,11 @@ from attack_cases import check_angles, check_eigenvalues, clustered_matrix, gram
 from dense_products import DenseProduct, centered, entries_of
 from reference import center
 
+from fastkpca.products.implicit import KernelMatrix
 from fastkpca.solve.block_krylov import block_krylov
 from fastkpca.solve.certificate import dense_certificate
 from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
-from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import SolverBudget, SolverTarget
 
 
 def checks(result, exact):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import attack_cases as cases
@@ -260,39 +260,3 @@ def unions(rng, asked):
     given = union(rng, asked.largest)
     if not given.exact.is_constant:
         yield from tried(given, f"{type(given.kernel).__name__} {given.features}", merged, rng, given, asked.folder)
-
-
-# Weights ------------------------------------------------------------------------------------------------------------
-
-
-def weighted_problem(rng, largest=1500):
-    """One shard with weights, for every route."""
-    given = union(rng, largest, weighted=False)
-    X = np.vstack([part.astype(np.float64) for part in given.shards])
-    w, text = weights_of(rng, len(X))
-    if rng.random() < 0.2:
-        w = w[::-1].copy()
-    if not np.sum(w, dtype=np.float64) > 1.001:
-        w = w * 2 + 1
-    exact = reference(given.kernel, X, np.asarray(w, dtype=np.float64))
-    return Union([X], [w], given.kernel, given.features, given.c, given.tol, f"{given.name} weights: {text}", exact)
-
-
-def weights(rng, asked):
-    """The attack on weights, by every route; whole ones are copies, which are rows as well."""
-    given = weighted_problem(rng, asked.largest)
-    if given.exact.is_constant:
-        return
-    X, w = given.shards[0], given.weights[0]
-    options = {"tol": given.tol, "memory_limit": "256MB", "n_threads": 1}
-    routes = [{"method": "dense"}, {"method": "krylov"}, {}, {"features": given.features, "method": "features"}]
-    for keywords in routes:
-        label = keywords.get("method", "auto")
-        asked_for = options | keywords
-        yield from tried(given, label, lambda o=asked_for: fk.kpca(X, given.kernel, given.c, sample_weight=w, **o))
-        if np.array_equal(w, np.rint(w)) and w.sum() <= 1000:
-            copied = np.repeat(X, w.astype(np.intp), axis=0)
-            same = replace(given, shards=[copied], weights=[None])
-            yield from tried(
-                same, f"{label}, copies", lambda o=asked_for, Z=copied: fk.kpca(Z, given.kernel, given.c, **o)
-            )

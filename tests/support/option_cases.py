@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from attack_cases import check_eigenvalues, check_trace, spectrum
 from data import ROWS, weights_of
 from exact_kernels import LONG, LONG_UNIT, exact_values
+from reference import with_eigenvalues
 from spe_cases import check_interval, exact_spe
 
 import fastkpca as fk
@@ -346,8 +347,7 @@ def matrix(rng, folder):
     F = rng.standard_normal((n, r)) * 10.0 ** -rng.uniform(0, rng.choice([0.1, 3, 12]), r)
     K = F @ F.T
     if rng.random() < 0.3:
-        q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-        K = (q * np.sort(10.0 ** -rng.uniform(0, 18, n))) @ q.T
+        K = with_eigenvalues(rng, 10.0 ** -rng.uniform(0, 18, n))
     dent = float(rng.choice([0.0, 0.0, 1e-4, 1e-6, 1e-10, 1e-12, 1e-13, 1e-14, 1e-15]))
     v = rng.standard_normal(n) / np.sqrt(n)
     if rng.random() < 0.3:

@@ -52,6 +52,15 @@ def eigh(K):
     return values[::-1], vectors[:, ::-1]
 
 
+def with_eigenvalues(rng, values, *, centred=False):
+    """A symmetric matrix with these eigenvalues; ``centred``: and the eigenvalue zero of a constant vector."""
+    means = int(centred)
+    n = len(values) + means
+    Q = np.linalg.qr(np.hstack([np.ones((n, means)), rng.standard_normal((n, n - means))]))[0][:, means:]
+    K = (Q * values) @ Q.T
+    return (K + K.T) / 2
+
+
 def dense_top(X, c):
     """The largest eigenvalues of the centred matrix of the Gaussian of width one."""
     K = center(np.exp(-0.5 * cdist(X, X, "sqeuclidean")))
@@ -61,8 +70,3 @@ def dense_top(X, c):
 def standardise(X):
     spread = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-
-def median_sigma(X, rows=500):
-    distances = cdist(X[:rows], X[:rows])[np.triu_indices(min(rows, len(X)), 1)]
-    return float(np.median(distances) / np.sqrt(2))

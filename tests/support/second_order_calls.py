@@ -15,7 +15,7 @@ from attack_cases import check_angles
 from loose_cases import outside, probable
 
 import fastkpca as fk
-from fastkpca.fit import features, growth, offers
+from fastkpca.fit import feature_route, growth, offers
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,11 @@ def fitted(given, seed, failure, **more):
     patches = {
         "plain": [],
         "moved": [(offers, "worth_means", lambda _: True)],
-        "pass": [(features, "BUDGET_SHARE", 1e12), (growth, "COUNTS", np.array([10**9]))],
+        "pass": [(feature_route, "BUDGET_SHARE", 1e12), (growth, "COUNTS", np.array([10**9]))],
         "rows": [(growth.Prices, "whole", lambda self, k: 1e18)],
     }.get(given.how, [])
     if given.how in ("rows", "certain", "any"):
-        patches = [*patches, (features, "BUDGET_SHARE", 1e12), (growth, "COUNTS", counts)]
+        patches = [*patches, (feature_route, "BUDGET_SHARE", 1e12), (growth, "COUNTS", counts)]
     with contextlib.ExitStack() as stack:
         for patch in patches:
             stack.enter_context(mock.patch.object(*patch))

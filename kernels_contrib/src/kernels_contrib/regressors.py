@@ -21,7 +21,7 @@ from sklearn import get_config
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from fastkpca.kernels import Kernel
 
@@ -52,6 +52,12 @@ class MedianWidth(KernelEstimator):
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
     """What the parameters of these estimators may be; also None where that is the default."""
+    _passed: ClassVar[dict[str, str]] = {
+        "alpha": "regularization",
+        "max_iter": "max_iterations",
+        **{name: name for name in ("kernel_y", "max_features", "method", "penalty", "regularization", "tol")},
+    }
+    """What these parameters are called by the methods."""
 
     max_features: int | None = None
 
@@ -64,7 +70,9 @@ class MedianWidth(KernelEstimator):
         }
 
     def _options(self) -> dict[str, Any]:
-        return {"max_features": self.max_features, "n_threads": self._n_threads(), "rng": self._seed()}
+        """What the method is called with by name, of the parameters that say how it works."""
+        given = {there: getattr(self, here) for here, there in self._passed.items() if hasattr(self, here)}
+        return given | {"n_threads": self._n_threads(), "rng": self._seed()}
 
     def _number(self, X: Any) -> float | None:
         """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
@@ -73,11 +81,6 @@ class MedianWidth(KernelEstimator):
         X = X.astype(np.float64)  # squares of small integers leave their type
         variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
         return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
-
-    @staticmethod
-    def _weights(X: Any, sample_weight: Any) -> np.ndarray | None:
-        """One for each row, as scikit-learn checks them; None where none are given."""
-        return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
 
     def _checked_rows(self, X: Any, y: Any) -> Any:
         """Rows of a fit, and the parameters, checked; y must be there."""
@@ -197,17 +200,8 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
         self
         """
         X, y = self._targets(X, y)
-        self.model_ = kernel_ridge(
-            X,
-            y,
-            self._kernel_of_fit(X),
-            regularization=self.alpha,
-            sample_weight=self._weights(X, sample_weight),
-            tol=self.tol,
-            method=self.method,
-            max_iterations=self.max_iter,
-            **self._options(),
-        )
+        weights = self._weights(X, sample_weight)
+        self.model_ = kernel_ridge(X, y, self._kernel_of_fit(X), sample_weight=weights, **self._options())
         self.n_iter_ = max(1, self.model_.info["iterations"])
         return self
 
@@ -302,15 +296,8 @@ class KernelPLSRegression(RegressorMixin, Predictor, _Components):
         self
         """
         X, y = self._targets(X, y)
-        self.model_ = kernel_pls(
-            X,
-            y,
-            self._kernel_of_fit(X),
-            self.n_components,
-            sample_weight=self._weights(X, sample_weight),
-            tol=self.tol,
-            **self._options(),
-        )
+        kernel, weights = self._kernel_of_fit(X), self._weights(X, sample_weight)
+        self.model_ = kernel_pls(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.model_.n_components
         return self
 
@@ -376,17 +363,8 @@ class KernelCCA(_Components):
         self
         """
         X, y = self._targets(X, y)
-        self.model_ = kernel_cca(
-            X,
-            y.reshape(len(y), -1),
-            self._kernel_of_fit(X),
-            self.n_components,
-            kernel_y=self.kernel_y,
-            regularization=self.regularization,
-            sample_weight=self._weights(X, sample_weight),
-            tol=self.tol,
-            **self._options(),
-        )
+        y, kernel, weights = y.reshape(len(y), -1), self._kernel_of_fit(X), self._weights(X, sample_weight)
+        self.model_ = kernel_cca(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.n_components
         return self
 

@@ -138,17 +138,7 @@ class KLDA(Projector, _KernelClassifier):
         self
         """
         X, y = self._checked(X, y)
-        self.model_ = klda(
-            X,
-            y,
-            self._kernel_of_fit(X),
-            self.n_components,
-            regularization=self.regularization,
-            penalty=self.penalty,
-            tol=self.tol,
-            method=self.method,
-            **self._options(),
-        )
+        self.model_ = klda(X, y, self._kernel_of_fit(X), self.n_components, **self._options())
         self.classes_ = self.model_.classes
         return self
 
@@ -224,17 +214,8 @@ class KernelLogisticRegression(_KernelClassifier):
         self
         """
         X, y = self._checked(X, y)
-        self.model_ = kernel_logistic(
-            X,
-            y,
-            self._kernel_of_fit(X),
-            regularization=1.0 / self.C,
-            tol=self.tol,
-            method=self.method,
-            max_iterations=self.max_iter,
-            sample_weight=self._weights(X, sample_weight),
-            **self._options(),
-        )
+        options = self._options() | {"regularization": 1.0 / self.C, "sample_weight": self._weights(X, sample_weight)}
+        self.model_ = kernel_logistic(X, y, self._kernel_of_fit(X), **options)
         self.classes_ = self.model_.classes
         self.n_iter_ = int(self.model_.info["iterations"])
         return self
@@ -268,14 +249,8 @@ class _KernelClusterer(ClusterMixin, Predictor):
         kernel = self._kernel_of_fit(X)
         if self._precomputed:  # declared: the plan checks it
             kernel = type(kernel)(semidefinite=True)
-        self.model_ = type(self)._method(
-            X,
-            kernel,
-            self.n_clusters,
-            tol=self.tol,
-            sample_weight=self._weights(X, sample_weight),
-            **self._options(),
-        )
+        weights = self._weights(X, sample_weight)
+        self.model_ = type(self)._method(X, kernel, self.n_clusters, sample_weight=weights, **self._options())
         self.labels_ = self.model_.labels
         return self
 

@@ -1,8 +1,14 @@
 """Products on a line: kernels that are a polynomial times an exponential of the distance, in O(N log N).
 
 Matérn kernels of half-integer order nu = p + 1/2 are exp(-t) sum_m c_m t^m with t = sqrt(2 nu) r / length_scale
-(Rasmussen & Williams 2006, 4.16), and p = 0 is the Laplacian. After a sort, one sweep from each side gives every sum;
-``_sorted`` says how, and why its errors do not grow with the number of points.
+(Rasmussen & Williams 2006, 4.16), and p = 0 is the Laplacian. Of sorted points, the sums over those before each follow
+from p + 1 moments Z_m = sum_j u_j exp(-t_j) t_j^m / m!, which move on by a distance D as
+
+    Z_m <- exp(-D) sum_l D^(m-l) / (m-l)! Z_l:
+
+a triangular system of bands, with positive terms of at most one. Its transpose gives the sums over those after each.
+Runs of about sqrt(N) points have a system each, and the moments at their ends one more: a term passes 2 sqrt(N) steps
+instead of N, and rounding grows as little.
 """
 
 from __future__ import annotations
@@ -10,16 +16,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy  # scipy.linalg is loaded where it is used first
 
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.methods import Rows
-
-from . import _sorted
-
-WIDTH = 0.5
-"""Of a window of points with one anchor, in length scales: exp(WIDTH) is what its terms may grow by."""
 
 
 def half_integer_coefficients(p: int) -> np.ndarray:
@@ -28,22 +30,46 @@ def half_integer_coefficients(p: int) -> np.ndarray:
     return np.array([f(p) / f(2 * p) * f(2 * p - m) / f(p - m) * 2.0**m for m in range(p + 1)])
 
 
-def error_bound(p: int) -> float:
-    """Bound on the rounding of an entry of the product over sum |u|.
+def error_bound(p: int, points: int) -> float:
+    """Bound on the rounding of an entry of the product over sum |u|, for so many targets and sources.
 
-    Write P(t) for the polynomial; P(t) exp(-t) <= 1, so P(t) <= exp(t). A source s after its anchor and a target tau
-    after theirs, D apart, contribute terms of size at most u exp(s - tau - D) P(s + tau + D) <= u exp(2 s) <= e u,
-    and where the anchors are D > 0 apart at most e^(1/2) times exp(1) k(D - 1). Forming and adding them costs
-    (3 p + 12) roundings; exp(s), exp(-tau) and positions two each; sums within a window are made in doubled precision.
-    Every move to another window costs (p + 6) more, of terms that have decayed: the j-th is at least (j - 1) / 2
-    away, and sum_j k((j - 1) / 2 - 1) over t = j / 2 is at most 8 + 4 p (that sum is about 2 int k dt = 2 (1 + c_1 +
-    2 c_2 + ...) <= 2 (1 + p)). The scale and the distances it multiplies: 2 u t |k'(t)| <= 1.5 u.
+    What a source adds is a sum of positive terms, at most k <= 1 in all, so that relative errors of the steps add up.
+    A step has one of (3 p + 5) u: of exp and of the powers in its factors, of its products and sums. A term passes a
+    run of points, at most all runs and one step more, and is added to those of at most two runs. The scale and the
+    distances that it multiplies: 4 u t |k'(t)| <= 3 u. Sums with c_m, of both directions, and less u itself: p + 6.
     """
-    return math.exp(1.5) * ((3 * p + 24) + (p + 6) * (8 + 4 * p)) * UNIT
+    runs = math.isqrt(points) + 2
+    return ((2 * runs + 2) * (3 * p + 5) + 2 * runs + p + 9) * UNIT
+
+
+def _terms(steps: np.ndarray, p: int) -> list[np.ndarray]:
+    """exp(-t) t^m / m! for m up to p."""
+    steps = np.minimum(steps, 1000.0)  # where all are zero
+    terms = [np.exp(-steps)]
+    for m in range(1, p + 1):
+        terms.append(terms[-1] * steps / m)
+    return terms
+
+
+def _system(steps: np.ndarray, p: int) -> np.ndarray:
+    """The bands below a diagonal of ones, of moments in the order of points: ``steps`` lead from each to the next."""
+    bands = np.zeros((2 * p + 2, len(steps) * (p + 1)), order="F")
+    for m, term in enumerate(_terms(steps, p)):
+        for low in range(p + 1 - m):
+            bands[p + 1 + m, low :: p + 1] = -term
+    return bands
+
+
+def _solved(bands: np.ndarray, moments: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """Moments (k, ..., p + 1) of all points from those that each adds, for k columns."""
+    solve, result = scipy.linalg.blas.dtbsv, moments.copy().reshape(len(moments), -1)
+    for column in result:
+        column[:] = solve(len(bands) - 1, bands, column, lower=1, diag=1, trans=transposed, overwrite_x=1)
+    return result.reshape(moments.shape)
 
 
 class LineSummation(Summation):
-    """K U on a line by two sweeps over sorted points.
+    """K U on a line by sums over sorted points, from both sides.
 
     Parameters
     ----------
@@ -59,87 +85,82 @@ class LineSummation(Summation):
         self.symmetric = Y is None
         self.n_threads = n_threads
         self.shape = (len(X), len(X if Y is None else Y))
-        self.error_bound = error_bound(len(coefficients) - 1)
-        self._scale, self._C = scale, np.ascontiguousarray(coefficients)
-        x = X.all()[:, 0]
-        y = x if Y is None else Y.all()[:, 0]
-        self._x_order = np.argsort(x, kind="stable")
-        self._y_order = self._x_order if Y is None else np.argsort(y, kind="stable")
-        xs = np.ascontiguousarray(x[self._x_order])
-        ys = xs if Y is None else np.ascontiguousarray(y[self._y_order])
-        width = WIDTH / scale
-        if Y is None:
-            self._anchors, number = _sorted.windows(xs, width)
-            self._x = self._y = self._side(xs, number)
-        else:
-            merged = np.concatenate([xs, ys])
-            order = np.argsort(merged, kind="stable")
-            self._anchors, number = _sorted.windows(merged[order], width)
-            windows = np.empty_like(number)
-            windows[order] = number
-            self._x = self._side(xs, windows[: len(xs)].copy())
-            self._y = self._side(ys, windows[len(xs) :].copy())
-
-    def _side(self, points: np.ndarray, window: np.ndarray) -> tuple[np.ndarray, ...]:
-        at = (points - self._anchors[window]) * self._scale
-        grow = np.exp(at)
-        return points, window, at, grow, 1.0 / grow
+        self._C, p = coefficients, len(coefficients) - 1
+        points = np.concatenate([rows.all()[:, 0] for rows in (X, Y) if rows is not None])
+        n, run = len(points), math.isqrt(len(points))
+        self.error_bound = error_bound(p, n)
+        order = np.argsort(points, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(n)
+        self._x, self._y = place[: len(X)], place if Y is None else place[len(X) :]
+        # in runs of one length: the last is filled up with points that are neither target nor source
+        x = points[np.append(order, np.full(-n % run, order[-1]))].reshape(-1, run)
+        self._bands = _system(scale * np.diff(x, append=np.inf).ravel(), p)
+        self._end_bands = _system(scale * np.diff(x[:, -1], append=np.inf), p)
+        # from the end of a run to each point of the next
+        onward = _terms(scale * (x[1:] - x[:-1, -1:]), p)
+        self._onward = [(low, m, term) for m, term in enumerate(onward) for low in range(p + 1 - m)]
+        self._shape = (*x.shape, p + 1)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
-        return self._multiply(U, self._x, self._y, self._x_order, self._y_order)
+        return self._multiply(U, self._x, self._y)
 
     def rmatmat(self, U: np.ndarray) -> np.ndarray:
-        return self._multiply(U, self._y, self._x, self._y_order, self._x_order)
+        return self._multiply(U, self._y, self._x)
 
-    def _multiply(self, U: np.ndarray, targets: tuple, sources: tuple, out_order: np.ndarray, in_order: np.ndarray):
-        V = np.empty((len(out_order), U.shape[1]))
-        xs, x_window, x_at, x_grow, x_decay = targets
-        ys, y_window, y_at, y_grow, y_decay = sources
-        parts = parallel.columns(U.shape[1], parallel.A_NUMBER * float(U.size) * len(self._C))
-        far = math.exp(WIDTH)
+    def _multiply(self, U: np.ndarray, targets: np.ndarray, sources: np.ndarray) -> np.ndarray:
+        V = np.empty((len(targets), U.shape[1]))
+        size = math.prod(self._shape)
+        parts = parallel.columns(U.shape[1], parallel.A_NUMBER * float(size) * U.shape[1])
 
-        def task(i: int) -> tuple[slice, np.ndarray]:
-            part, backward = parts[i // 2], bool(i % 2)
-            columns = np.ascontiguousarray(U[in_order, part])
-            out = np.empty((len(xs), columns.shape[1]))
-            if backward:  # measured from the end of the window
-                forms = (WIDTH - x_at, x_grow / far), (WIDTH - y_at, y_decay * far)
-            else:
-                forms = (x_at, x_decay), (y_at, y_grow)
-            x_side, y_side = (xs, *forms[0], x_window), (ys, *forms[1], y_window)
-            _sorted.sweep(self._C, self._scale, self._anchors, *x_side, *y_side, backward, columns, out)
-            return part, out
+        def task(i: int) -> None:
+            columns = U[:, parts[i]].T
+            u = np.zeros((len(columns), size // len(self._C)))
+            u[:, sources] = columns
+            V[:, parts[i]] = (self._before(u) + self._after(u) - u)[:, targets].T
 
-        before = V[:, :0]
-        for i, (part, out) in enumerate(parallel.run(task, 2 * len(parts), n_threads=self.n_threads)):
-            if i % 2:
-                V[out_order, part] = before + out
-            else:
-                before = out
+        parallel.each(task, len(parts), n_threads=self.n_threads)
         return V
+
+    def _before(self, u: np.ndarray) -> np.ndarray:
+        """Sums over the sources at or before each point, itself among them; a row for each column of the product."""
+        moments = np.zeros((len(u), *self._shape))
+        moments[..., 0] = u.reshape(moments.shape[:-1])
+        moments = _solved(self._bands, moments)
+        of_ends = _solved(self._end_bands, moments[:, :, -1])[:, :-1, None]
+        for low, m, term in self._onward:
+            moments[:, 1:, :, low + m] += term * of_ends[..., low]
+        return (moments @ self._C).reshape(u.shape)
+
+    def _after(self, u: np.ndarray) -> np.ndarray:
+        """Those over the sources at or after it: each step of ``_before`` transposed, from the last to the first."""
+        moments = np.multiply.outer(u, self._C).reshape(len(u), *self._shape)
+        of_ends = np.zeros_like(moments[:, :, -1])
+        for low, m, term in self._onward:
+            of_ends[:, :-1, low] += np.einsum("ij,kij->ki", term, moments[:, 1:, :, low + m])
+        moments[:, :, -1] += _solved(self._end_bands, of_ends, transposed=True)
+        return _solved(self._bands, moments, transposed=True)[..., 0].reshape(u.shape)
 
 
 def line_offers(p: int, scale: float, data_x: Summary, data_y: Summary, tol: float | None) -> list[Offer]:
-    """The sweep over sorted points, where rows are single numbers and the error asked for is above rounding."""
-    if data_x.n_features != 1 or p >= _sorted.TERMS:
-        return []
-    bound = error_bound(p)
-    if tol is not None and bound > tol:
-        return []
+    """Sums over sorted points, where rows are single numbers and the error asked for is above rounding."""
+    points = data_x.n_samples + (0 if data_x is data_y else data_y.n_samples)
+    bound = error_bound(p, points)
     extent = max(float(data.box[1, 0] - data.box[0, 0]) for data in (data_x, data_y))
-    if not 1e-290 < 1.0 / scale < 1e290 or not math.isfinite(extent * scale):
+    known = 1e-290 < 1.0 / scale < 1e290 and math.isfinite(extent * scale)
+    if data_x.n_features != 1 or not known or (tol is not None and bound > tol):
         return []
     C = half_integer_coefficients(p)
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
         return LineSummation(scale, C, X, Y)
 
-    points = 1.0 + data_y.n_samples / data_x.n_samples
+    share = points / data_x.n_samples
     cost = Cost(
-        row_flops=points * (150.0 + 100.0 * p),
-        column_flops=points * (40.0 + 40.0 * p),
-        setup_flops=700.0 * (data_x.n_samples + data_y.n_samples),
-        memory=100.0 * (data_x.n_samples + data_y.n_samples),
+        row_flops=share * (150.0 + 100.0 * p),
+        column_flops=share * (40.0 + 60.0 * p),
+        setup_flops=700.0 * points,
+        memory=(16.0 * (p + 1) ** 2 + 40.0 * (p + 3)) * points,
         residual=bound,
     )
     return [Offer("sorted", cost, build)]

@@ -9,8 +9,8 @@ A kernel that is a mixture of Gaussians (``mixture``) is split in two by their w
   exp(-x^2 / (2 s)) along a coordinate is at most (q - 1)!! s^(-q/2) (its Fourier transform is positive, so zero is
   where it is largest), which bounds the error of each of the 2 d interpolations; earlier ones enlarge it by at most
   their Lebesgue constants.
-- k - wide is a sparse matrix of the pairs up to a distance beyond which it is negligible: there it is at most the
-  narrow Gaussians' sum and the quadrature's error. Nothing is lost where rows coincide.
+- k - wide is a sparse matrix of the pairs up to a distance beyond which it is negligible: it is the narrow Gaussians'
+  sum, up to the quadrature's error.
 
 Where to split, the order q and the step follow from a cost model; an error bound is a sum of the above and of rounding.
 """
@@ -23,7 +23,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 from scipy import fft, sparse
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
@@ -55,10 +54,9 @@ PER_GRID_POINT = 22.0
 class Plan(NamedTuple):
     """How a kernel is split on given boxes; what ``SplitSummation`` carries out."""
 
-    weights: np.ndarray
-    widths: np.ndarray
+    mixture: Mixture
+    wide: int
     cut: float
-    terms: int
     order: int
     step: float
     low: np.ndarray
@@ -124,7 +122,9 @@ def _places(mixture: Mixture, tol: float) -> list[_Split]:
         middle = 0.5 * (low + high)
         negligible = rest(middle) <= budgets
         low, high = np.where(negligible, low, middle), np.where(negligible, middle, high)
-    near = [_Split(p, float(cut), float(dropped)) for p, (cut, dropped) in enumerate(zip(high, rest(high)))]
+    # and rounding of the others: t exp(-t) <= 1 / e bounds that of exponents; a sum of positive terms
+    missed = rest(high) + (16.0 + len(weights)) * UNIT
+    near = [_Split(p, float(cut), float(part)) for p, (cut, part) in enumerate(zip(high, missed))]
     return [*near, _Split(last, 0.0, float(sums[last]))]
 
 
@@ -147,8 +147,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
         pairs = boxes.near_pairs(place.cut)
         making, near = PER_NEW_PAIR / RUN * pairs, PER_WEIGHT * pairs
         if place.wide == 0 and making + near < least:
-            w, s = mixture.weights[:0], mixture.widths[:0]
-            best = Plan(w, s, place.cut, 0, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
+            best = Plan(mixture, 0, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
             least = making + near
         with np.errstate(over="ignore"):  # of widths far below the extent
             for order in ORDERS if place.wide and making + near < least else ():
@@ -204,31 +203,9 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
     # and of positions on the grid, where exp(-x^2 / (2 s)) has slopes of at most 0.61 / sqrt(s)
     rounding += 6.0 * UNIT * float(boxes.extent.sum()) * float(w @ s**-0.5)
     error = mixture.error + place.dropped + factor * step**q + rounding
-    terms, missed = _wide_terms(w, s, place.cut, 0.01 * tol) if place.cut > 0.0 else (0, 0.0)
-    error += missed
     if error > tol:
         return None
-    return Plan(w, s, place.cut, terms, q, step, boxes.low, points, padded, error, 0.0, flops)
-
-
-def _wide_terms(w: np.ndarray, s: np.ndarray, cut: float, tol: float) -> tuple[int, float]:
-    """How many terms ``_wide_series`` needs, and its error: of Chebyshev interpolation on n points, at most the n-th
-    derivative over n! 2^(n - 1) times half the interval to the n, and of rounding."""
-    ratio = cut * cut / (8.0 * s)
-    n, left = 1, 2.0 * w * ratio
-    while tol < left.sum() < math.inf:
-        n += 1
-        left = left * ratio / n
-    return n, float(left.sum()) + (8.0 * n + 32.0) * UNIT
-
-
-def _wide_series(w: np.ndarray, s: np.ndarray, cut: float, terms: int) -> Chebyshev:
-    """The wide Gaussians' sum, of a squared distance up to that of the cut."""
-
-    def values(squares: np.ndarray) -> np.ndarray:
-        return np.asarray(w @ np.exp(-squares / (2.0 * s[:, None])))
-
-    return Chebyshev.interpolate(values, terms - 1, domain=[0.0, cut * cut])
+    return Plan(mixture, place.wide, place.cut, q, step, boxes.low, points, padded, error, 0.0, flops)
 
 
 class SplitSummation(Summation):
@@ -299,9 +276,14 @@ class SplitSummation(Summation):
         plan, tree = self.plan, cKDTree(x)
         other = tree if y is x else cKDTree(y)
         pairs = tree.sparse_distance_matrix(other, plan.cut, output_type="ndarray")
-        values = profile(pairs["v"])
-        if len(plan.weights):
-            values -= _wide_series(plan.weights, plan.widths, plan.cut, plan.terms)(pairs["v"] ** 2)
+        w, s, wide = plan.mixture.weights, plan.mixture.widths, plan.wide
+        # by the fewer Gaussians: of small alpha few are narrow, of small nu few are wide
+        few, sign = (slice(0, wide), -1.0) if 2 * wide < len(w) else (slice(wide, None), 1.0)
+        values = profile(pairs["v"]) if sign < 0.0 else np.zeros(len(pairs))
+        squares = pairs["v"] ** 2
+        with np.errstate(over="ignore"):  # of distances far beyond a width
+            for weight, width in zip(w[few], s[few]):
+                values += sign * weight * np.exp(squares * (-0.5 / width))
         return sparse.csr_array((values, (pairs["i"].astype(np.int32), pairs["j"].astype(np.int32))), shape=self.shape)
 
     # the grid
@@ -312,10 +294,11 @@ class SplitSummation(Summation):
         Even along each axis, so a cosine transform of one half (an octant, in three dimensions) holds all of it.
         """
         plan = self.plan
-        factors: list[Any] = [plan.weights, [0]]
+        weights, widths = plan.mixture.weights[: plan.wide], plan.mixture.widths[: plan.wide]
+        factors: list[Any] = [weights, [0]]
         for axis, size in enumerate(plan.padded, 1):
             distance = np.arange(size // 2 + 1) * plan.step
-            factors += [np.exp(-(distance**2) / (2.0 * plan.widths[:, None])), [0, axis]]
+            factors += [np.exp(-(distance**2) / (2.0 * widths[:, None])), [0, axis]]
         values = np.einsum(*factors, list(range(1, len(plan.padded) + 1)), optimize=True)
         values = fft.dctn(values, type=1, overwrite_x=True)
         for axis, size in enumerate(plan.padded[:-1]):

@@ -32,7 +32,7 @@ from ..methods.functions import new_rows, within_range
 from ..methods.options import accuracy, regularization_strength
 from ..methods.products import DRAFT_ROWS, need_semidefinite
 from .contrast import FEW, Setting, some_numbers
-from .descent import Curvature, descend, random_rotation, turn_pairs
+from .descent import descend, random_rotation, turn_pairs
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
 
@@ -196,17 +196,14 @@ def _best_start(
             "tell dependence from correlation; give a shorter length scale, a nonlinear kernel, or a smaller tol"
         )
     share = 0.5  # of tol: each start has a map of its own
-    corners = rough.name == "kcca" and c > 2
     starts: list[tuple[float, np.ndarray]] = []
     for i in range(n_starts):
         W = turn_pairs(search, np.eye(c) if i == 0 else random_rotation(generator, c))
         value = math.nan
-        if n_starts > 1 or corners:
+        if n_starts > 1:
             # tails are longest where the sources are: a map of these components, so that starts can be compared
             target = rough.contrast(few, some_numbers(few @ W.T, generator), share)
-            if corners:  # they hold a descent from far away; kgv has none
-                W, _, _ = descend(target.named("kgv"), W, max_iter)
-            W, value, _ = descend(target, W, max_iter)
+            W, value, *_ = descend(target, W, max_iter)
         starts.append((value, W))
         best = sorted(value for value, _ in starts)
         # the same minimum, as far as maps that miss so much over kappa can tell
@@ -220,23 +217,21 @@ def _from_start(
     Z: np.ndarray, W: np.ndarray, setting: Setting, max_iter: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, float, dict[str, Any]]:
     """Descent on all rows from a start, with a map that misses at most ``tol`` at the end."""
-    n, curvature = len(Z), Curvature()
+    n, units = len(Z), None
     if n > 3 * DRAFT_ROWS:
         part = Z[np.sort(generator.choice(n, DRAFT_ROWS, replace=False))]
-        W, _, _ = descend(setting.contrast(part, some_numbers(part @ W.T, generator)), W, max_iter, curvature)
-    numbers = some_numbers(Z @ W.T, generator)
+        W, _, units, _ = descend(setting.contrast(part, some_numbers(part @ W.T, generator)), W, max_iter)
     iterations = evaluations = 0
-    for attempt in range(4):
-        # the components turn a little after this, and the rows are more than these numbers: half of tol
+    for attempt in range(3):
+        numbers = (Z @ W.T).ravel() if attempt else some_numbers(Z @ W.T, generator)
+        # the components turn a little after this, and the rows are more than some numbers: half of tol
         target = setting.contrast(Z, numbers, 0.5)
-        W, value, reached = descend(target, W, max_iter, curvature)
+        W, value, units, reached = descend(target, W, max_iter, units)
         iterations += reached["iterations"]
         evaluations += reached["evaluations"]
-        residual, worst = target.residual(W)
+        residual = target.residual(W)
         if residual <= setting.tol:
             break
-        # what this map serves worst joins the numbers that the next one is made from; in the end all do
-        numbers = np.concatenate([worst, numbers[len(worst) :]]) if attempt < 2 else (Z @ W.T).ravel()
     reached |= {"iterations": iterations, "evaluations": evaluations}
     return W, value, {"n_features": target.map.n_features, "residual": residual} | reached
 

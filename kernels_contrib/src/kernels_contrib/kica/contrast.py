@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -103,10 +103,6 @@ class Contrast:
             )
         self._tile = parallel.tile_rows(width)
 
-    def named(self, name: str) -> Contrast:
-        """The other contrast of the same rows."""
-        return Contrast(self.Z, self.map, replace(self.setting, name=name))
-
     def _tiles(self, W: np.ndarray, task: Callable[[np.ndarray, np.ndarray], Any]) -> Iterator[Any]:
         """task(rows of Z, their components (c, n)) of each tile, in order."""
 
@@ -152,22 +148,11 @@ class Contrast:
 
         return sum(self._tiles(W, part), np.zeros((c, c))) * (2.0 / self.n)
 
-    def residual(self, W: np.ndarray) -> tuple[float, np.ndarray]:
-        """Residual trace over trace at W, and the numbers that contribute most to it."""
-
-        def part(_: Any, Y: np.ndarray) -> tuple:
-            missed, whole = self.map.residual(Y)
-            order = np.argsort(-missed.ravel(), kind="stable")[: FEW // 32]
-            return float(missed.sum()), float(whole.sum()), np.stack([missed.ravel()[order], Y.ravel()[order]])
-
-        missed = trace = 0.0
-        worst = np.zeros((2, 0))
-        for tile_missed, tile_trace, tile_worst in self._tiles(W, part):
-            missed += tile_missed
-            trace += tile_trace
-            worst = np.concatenate([worst, tile_worst], axis=1)
-            worst = worst[:, np.argsort(-worst[0], kind="stable")[: FEW // 32]]
-        return missed / trace, worst[1]
+    def residual(self, W: np.ndarray) -> float:
+        """Residual trace over trace at W."""
+        parts = self._tiles(W, lambda _, Y: self.map.residual(Y).reshape(2, -1).sum(axis=1))
+        missed, whole = sum(parts, np.zeros(2))
+        return float(missed / whole)
 
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The generalised variance of two components y (2, N), turned by each angle."""

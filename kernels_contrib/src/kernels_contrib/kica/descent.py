@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 
 from .contrast import Contrast
 
@@ -41,107 +42,49 @@ def turn_pairs(target: Contrast, W: np.ndarray) -> np.ndarray:
     return W
 
 
-class Curvature:
-    """An estimate of the inverse Hessian in the entries of A above the diagonal (BFGS); outlives a descent, because
-    the next one is on more rows of the same mixture."""
-
-    def __init__(self) -> None:
-        self.inverse: np.ndarray | None = None
-
-    def direction(self, gradient: np.ndarray) -> np.ndarray:
-        """Downhill; without a past there is no scale, and the longest turn is a twentieth of a right angle."""
-        if self.inverse is None:
-            return -gradient * (0.08 / max(float(np.abs(gradient).max()), 1e-300))
-        return -(self.inverse @ gradient)
-
-    def learn(self, s: np.ndarray, y: np.ndarray) -> None:
-        product = float(s @ y)
-        if not product > 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            return
-        if self.inverse is None:
-            self.inverse = np.eye(len(s)) * (product / float(y @ y))
-        image = self.inverse @ y
-        self.inverse += np.outer(s, s) * ((1.0 + float(y @ image) / product) / product)
-        self.inverse -= (np.outer(image, s) + np.outer(s, image)) / product
-
-
-class _Point(NamedTuple):
-    """A rotation, the contrast there, and its slopes along the entries of A above the diagonal."""
-
-    W: np.ndarray
-    value: float
-    slope: np.ndarray
-
-
-def _point(target: Contrast, W: np.ndarray, value: float, state: tuple) -> _Point:
-    relative = target.gradient(W, state) @ W.T
-    return _Point(W, value, (relative - relative.T)[np.triu_indices(target.c, 1)])
-
-
 def descend(
-    target: Contrast, W: np.ndarray, max_iter: int, curvature: Curvature | None = None
-) -> tuple[np.ndarray, float, dict[str, Any]]:
-    """Quasi-Newton descent along geodesics W <- exp(A) W of the rotations, A skew-symmetric.
+    target: Contrast, W: np.ndarray, max_iter: int, units: np.ndarray | None = None
+) -> tuple[np.ndarray, float, np.ndarray, dict[str, Any]]:
+    """BFGS over exp(A) W, A skew-symmetric: (the rotation, its contrast, the units for a descent nearby, what it took).
 
-    A's entries above the diagonal are the coordinates, about the current W each time; changes of the gradient are
-    carried along as they are.
+    A's entries above the diagonal are ``units`` times the coordinates y. A first step is at most one long: units of a
+    twentieth of a right angle where nothing is known, and else the root of the inverse Hessian that a descent found, so
+    that the next, on more rows of the same mixture, begins with it.
     """
-    fine = 3e-3 / math.sqrt(target.n)  # radians: far below the statistical error
-    curvature = Curvature() if curvature is None else curvature
-    here = _point(target, W, *target.value(W))
-    evaluations, iterations, small_gains, converged = 1, 0, 0, False
-    while iterations < max_iter and not converged:
-        known = curvature.inverse is not None
-        direction = curvature.direction(here.slope)
-        downhill = float(direction @ here.slope) < 0.0
-        if not downhill and known and here.slope.any():
-            curvature.inverse = None
-            continue
-        if not downhill or (known and float(np.abs(direction).max()) < fine):
-            converged = True
-            break
-        step, there, tried = _line_search(target, here, direction)
-        evaluations += tried
-        if there is None:
-            converged = True  # not even a tiny step: at the resolution of the values, or at a corner
-            break
-        iterations += 1
-        curvature.learn(step * direction, there.slope - here.slope)
-        small_gains = small_gains + 1 if here.value - there.value <= 1e-7 * here.value else 0
-        converged = small_gains == 3
-        here = there
-    u, _, v = np.linalg.svd(here.W)  # rounding of many products
+    c, fine = target.c, 3e-3 / math.sqrt(target.n)  # radians: far below the statistical error
+    upper, end = np.triu_indices(c, 1), np.zeros(c * (c - 1) // 2)
+    # with units that are known, a slope in them is a step of Newton's
+    least = 0.0 if units is None else fine / float(np.linalg.norm(units, 2))
+    units = 0.08 * np.eye(len(end)) if units is None else units
+    values: list[float] = []
+
+    def turn(y: np.ndarray) -> np.ndarray:
+        A = np.zeros((c, c))
+        A[upper] = units @ y
+        return A - A.T
+
+    def cost(y: np.ndarray) -> tuple[float, np.ndarray]:
+        A = turn(y)
+        V = scipy.linalg.expm(A) @ W
+        value, state = target.value(V)
+        slope = scipy.linalg.expm_frechet(A.T, target.gradient(V, state) @ W.T, compute_expm=False)
+        return value, units.T @ (slope - slope.T)[upper]
+
+    def near(intermediate_result: Any) -> None:
+        nonlocal end
+        step, end = np.abs(units @ (intermediate_result.x - end)).max(), intermediate_result.x.copy()
+        values.append(intermediate_result.fun)
+        if step < fine or (len(values) > 3 and values[-4] - values[-1] <= 3e-7 * values[-1]):
+            raise StopIteration
+
+    options = {"maxiter": max_iter, "gtol": least, "ftol": 0.0}
+    found = scipy.optimize.minimize(cost, end, jac=True, method="L-BFGS-B", callback=near, options=options)
+    lengths, axes = np.linalg.eigh(found.hess_inv.todense())
     info = {
-        "iterations": iterations,
-        "evaluations": evaluations,
-        "gradient": float(np.abs(here.slope).max()),
-        "converged": converged,
+        "iterations": found.nit,
+        "evaluations": found.nfev,
+        "gradient": float(np.abs(np.linalg.solve(units.T, found.jac)).max()),
+        "converged": found.nit < max_iter or found.status != 1,
     }
-    return u @ v, here.value, info
-
-
-def _line_search(target: Contrast, here: _Point, direction: np.ndarray) -> tuple[float, _Point | None, int]:
-    """(step, the point there or None, evaluations): asks for decrease and for a flatter slope, brackets by halving
-    (Lewis & Overton 2013).
-
-    That makes BFGS work on ``kcca`` too, which has corners where several pairs of components are equally correlated.
-    """
-    descent, longest = float(direction @ here.slope), float(np.abs(direction).max())
-    step, low, high, there, tried = min(1.0, 0.4 / longest), 0.0, math.inf, None, 0
-    for _ in range(15):
-        tried += 1
-        A = np.zeros((target.c, target.c))
-        A[np.triu_indices(target.c, 1)] = step * direction
-        W = scipy.linalg.expm(A - A.T) @ here.W
-        value, state = target.value(W)
-        if value > here.value + 1e-4 * step * descent:
-            high = step
-            # the minimum of the parabola through what is known, within the bracket
-            share = -0.5 * step * descent / max(value - here.value - step * descent, 1e-300)
-            step = low + (high - low) * (min(0.5, max(0.1, share)) if low == 0.0 else 0.5)
-            continue
-        there, low = _point(target, W, value, state), step
-        if float(there.slope @ direction) >= 0.9 * descent or step * longest > 0.3:
-            break
-        step = 2.0 * low if math.isinf(high) else 0.5 * (low + high)
-    return low, there, tried
+    learned = units @ (axes * np.sqrt(np.maximum(lengths, np.finfo(float).tiny)))
+    return scipy.linalg.expm(turn(found.x)) @ W, float(found.fun), learned, info

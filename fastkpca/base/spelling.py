@@ -13,7 +13,7 @@ def did_you_mean(name: str, known: Iterable[str], limit: int = 3, cutoff: float 
     return f"did you mean {' or '.join(repr(by_lower[x]) for x in near)}?" if near else ""
 
 
-def with_near(text: str, name: str, known: Iterable[str]) -> str:
+def with_suggestion(text: str, name: str, known: Iterable[str]) -> str:
     """The text of an error, and behind it what may have been meant."""
     near = did_you_mean(name, known)
     return f"{text} ({near})" if near else text

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.choosing import refined
@@ -100,15 +99,26 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     target = problem.target
     free = target.tol_is_required and not target.forced and target.c is not None and instead < np.inf
     instead = instead if free else np.inf
-    with parallel.blas_threads():
-        feature_map = way.offer.build(problem.data.sample)
-        D = feature_map.n_features  # of heavy tails it may have far more than predicted
-        if D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
-            raise TooDearError
-        found = _last_pass(feature_map, problem, way, instead)
+    feature_map = way.offer.build(problem.data.sample)
+    D = feature_map.n_features  # of heavy tails it may have far more than predicted
+    if D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
+        raise TooDearError
+    found = _last_pass(feature_map, problem, way, instead)
     if free and found.misses(target):
         raise TooDearError
-    solution = _components(found, problem)
+    solution = components(
+        found.moments,
+        found.leading,
+        target,
+        problem.kernel,
+        n_samples=problem.data.n_samples,
+        rank=problem.rank,
+        left_out=found.left_out,
+        data=problem.data,
+        scores=_scores(found, problem),
+        narrowed=found.narrowed,
+        n_threads=problem.budget.n_threads,
+    )
     if free and _rounded(found, solution):
         raise TooDearError
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
@@ -134,24 +144,6 @@ def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instea
 def _pass_seconds(problem: Problem, D: int) -> float:
     """About: to choose so many features, to form and add them up, and to score them."""
     return 3.0 * problem.data.n_samples * float(D) ** 2 / RATE.squares
-
-
-def _components(found: _Pass, problem: Problem) -> Solution:
-    """Components and their certificate from the pass."""
-    with parallel.blas_threads():
-        return components(
-            found.moments,
-            found.leading,
-            problem.target,
-            problem.kernel,
-            n_samples=problem.data.n_samples,
-            rank=problem.rank,
-            left_out=found.left_out,
-            data=problem.data,
-            scores=_scores(found, problem),
-            narrowed=found.narrowed,
-            n_threads=problem.budget.n_threads,
-        )
 
 
 def _rounded(found: _Pass, solution: Solution) -> bool:

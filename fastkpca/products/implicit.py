@@ -1,0 +1,148 @@
+"""The kernel matrix of rows as a solver takes it: never formed, but multiplied by, with what else is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..base.protocol import Kernel, Offer, Summation
+from ..rows.view import Rows
+from .exact import ExactSummation, KeptSums
+from .near import NearSummation, WithSums, distance_bound, norm_bound
+from .operators import GramOperator
+from .weighted import Coordinates, Entries, coordinates_for
+
+
+class Products(NamedTuple):
+    """What a run multiplies by.
+
+    Attributes
+    ----------
+    double : Summation
+        In float64.
+    single : ExactSummation or None
+        In float32, for the search, where the range of float32 allows it.
+    values : ExactSummation or None
+        ``double``, where it keeps the kernel values.
+    near : NearSummation or None
+        The values that are not near zero; ``double`` is `WithSums` then.
+    """
+
+    double: Summation
+    single: ExactSummation | None = None
+    values: ExactSummation | None = None
+    near: NearSummation | None = None
+
+    def with_near(self, offer: Offer, rows: Rows, n_threads: int) -> Products:
+        """With the coarse matrix of an offer to search by."""
+        weights = np.ones(rows.n_samples) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
+        near = offer.build(rows)
+        near.n_threads = n_threads
+        return Products(WithSums(self.double, weights), near=near)
+
+
+@dataclass(frozen=True)
+class NearMatrix:
+    """A coarse version B of a kernel matrix K, with which products take little time.
+
+    Attributes
+    ----------
+    product : Summation
+    size : float
+        Bound on |B|.
+    distance : callable
+        Returns a bound on |K - B|, once a product with K has been made.
+    seconds : float
+        Predicted, for a product with a few columns.
+    """
+
+    product: Summation
+    size: float
+    distance: Callable[[], float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class KernelMatrix:
+    """A symmetric kernel matrix K: products with it, and bounds.
+
+    Attributes
+    ----------
+    product : Summation
+        In float64. One that ``gives_norm`` allows the Frobenius bound, which an indefinite kernel needs.
+    search_product : Summation, optional
+        In float32.
+    trace : float, optional
+        tr K.
+    positive_semidefinite : bool
+        Allows the trace bound.
+    entry_error : float
+        Bound on |computed K_ij - K_ij| in float64 (``Kernel.entry_error``; 0: the matrix is what was computed).
+    entries : Entries, optional
+        Allows bounds from the entries of the matrix beyond the basis.
+    n_threads : int
+        Of the products with the basis; the matrix's own know theirs.
+    near : NearMatrix, optional
+        To search with, and to bound the rest by, where few values are not near zero; K is semidefinite then.
+    sums : KeptSums, optional
+        Of the values by which ``search_product`` multiplies, where these are K's, and kept.
+    """
+
+    product: Summation
+    search_product: Summation | None = None
+    trace: float | None = None
+    positive_semidefinite: bool = False
+    entry_error: float = 0.0
+    entries: Entries | None = None
+    n_threads: int = 1
+    near: NearMatrix | None = None
+    sums: KeptSums | None = None
+
+    @property
+    def n(self) -> int:
+        return self.product.shape[0]
+
+
+def kernel_matrix(
+    kernel: Kernel, rows: Rows, products: Products, largest: float, entry_error: float, n_threads: int, *, center: bool
+) -> tuple[KernelMatrix, Entries]:
+    """What the solver works on, and its entries.
+
+    ``largest``: about the size of the largest entry of K; ``entry_error``: bound on |computed K_ij - K_ij|.
+    """
+    diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
+    coordinates = coordinates_for(kernel, rows, diagonal, largest, n_threads, center=center)
+    entries = Entries(kernel, rows, diagonal, coordinates, n_threads, products.values)
+    single = products.single
+    search = None if single is None else coordinates.search_product(single)
+    matrix = KernelMatrix(
+        product=coordinates.product(products.double),
+        search_product=search,
+        sums=None if single is None or search is not single else single.sums,
+        trace=coordinates.trace(diagonal),
+        positive_semidefinite=kernel.positive_semidefinite,
+        # entries err by e, and the weighted matrix by sum w times that in norm
+        entry_error=entry_error * (coordinates.count / rows.n_samples),
+        entries=entries,
+        n_threads=n_threads,
+        near=_near_matrix(products, coordinates, entry_error),
+    )
+    return matrix, entries
+
+
+def _near_matrix(products: Products, coordinates: Coordinates, entry_error: float) -> NearMatrix | None:
+    near, product = products.near, products.double
+    if near is None:
+        return None
+    assert isinstance(product, WithSums)
+    error = (product.error_bound + entry_error) * coordinates.count
+    own = near.matmat(product.weights[:, None])[:, 0]
+    return NearMatrix(
+        coordinates.search_product(near),
+        norm_bound(own),
+        lambda: distance_bound(own, product.sums, error),
+        near.seconds,
+    )

@@ -1,0 +1,270 @@
+"""The judge of products whose error is known: whether intervals are narrow enough, and what proof makes them so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..base.rounding import UNIT
+from .beyond import BELOW
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
+from .eigen import LOOK, Judge
+
+NEAR = 4.0
+"""Times tol: intervals whose predicted width is more are not worth a certificate."""
+LAST_PROOF = 4.0
+"""Times what a run has cost, that a proof may cost when no pass is left."""
+UNCERTAIN = 2.0
+"""Times the price of a proof that may fail, that one which is certain may have."""
+
+
+@dataclass(eq=False)
+class Certifier(Judge):
+    """Whether the intervals are narrow enough; else the cheapest proof that they are, or the next block.
+
+    Attributes
+    ----------
+    proofs : Proofs
+    searched : ndarray
+        Ritz values of a search, of which the basis holds a few vectors only: to plan by.
+    block : RitzBlock
+        Inner products at the last look.
+    certificate : Certificate
+        The best one then; ``is_done``: it is narrow enough.
+    """
+
+    block: RitzBlock = field(init=False)
+    certificate: Certificate = field(init=False)
+    proofs: Proofs
+    searched: np.ndarray = field(default_factory=lambda: np.empty(0))
+    is_done = False
+
+    def ends_after_look(self) -> bool:
+        self.proofs.appended(self)
+        return super().ends_after_look()
+
+    def _is_enough(self) -> bool:
+        theta = self.ritz.theta
+        hope = self.hope()
+        last = self.is_last
+        if self.target.fraction is None and not last and not self.may_suffice(hope):
+            self.history.append((self.expenses.passes, np.inf))
+            return False
+        self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
+        best = self.proofs.certified(self)
+        if not self.done(best) and (last or self.predicted_width(hope) <= 0.5 * self.target.tol):
+            best = self.proofs.proved(self, best, last=last)
+        self.certificate, self.is_done = best, self.done(best)
+        self.history.append((self.expenses.passes, relative_width(best, theta)))
+        if self.is_done or last or self._at_rounding():
+            return True
+        self._check_pace()
+        return False
+
+    @property
+    def is_last(self) -> bool:
+        """No pass can follow."""
+        return self.expenses.over or self.basis.room == 0
+
+    def may_suffice(self, mu: float) -> bool:
+        """Whether intervals may be narrow enough if mu bounds the rest."""
+        return self.predicted_width(mu) <= NEAR * self.target.tol
+
+    def eigenvalues(self) -> np.ndarray:
+        """About the largest ones: Ritz values of the basis, or those of the search where these are larger, as both are
+        lower bounds."""
+        theta, searched = self.ritz.theta, self.searched
+        if len(searched) <= len(theta):
+            searched = np.append(searched, np.full(len(theta) - len(searched), -np.inf))
+        found = searched.copy()
+        found[: len(theta)] = np.maximum(theta, searched[: len(theta)])
+        return found
+
+    def hope(self) -> float:
+        """A bound on the rest as low as the Ritz values suggest."""
+        values, c, m = self.eigenvalues(), self.c, self.basis.size
+        hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
+        hope = max(hope, float(values[m])) if len(values) > m else hope
+        return max(min(hope, BELOW * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
+
+    def _least_rest(self) -> float:
+        """The largest eigenvalue that has not been found is no smaller: the sum of squares of all such over their sum.
+
+        A flat spectrum has many of them, and the Ritz values behind those wanted say nothing of it.
+        """
+        info, theta = self.info(), np.maximum(self.ritz.theta, 0.0)
+        if info.trace is None or info.norm is None:
+            return 0.0
+        trace, square = info.trace[0] - float(theta.sum()), info.norm**2 - float(theta @ theta)
+        # what is more than the square of the sum is rounding
+        return square / trace if trace > info.trace[1] and 0.0 < square <= trace**2 else 0.0
+
+    def info(self) -> MatrixInfo:
+        return self.A.info(self.basis.size)
+
+    def certificate_with(self, outside: Bound) -> Certificate:
+        return ritz_certificate(self.block, self.c, self.info(), outside)
+
+    def certificate_of(self, count: int) -> Certificate:
+        """That of the last look for another number of Ritz values."""
+        found, outside = self.certificate, self.certificate.outside
+        other = ritz_certificate(self.block, count, self.info(), NO_BOUND if outside is None else outside)
+        return replace(other.tightened(found.eigenvalue_bounds[:, 1]), failure_probability=found.failure_probability)
+
+    def done(self, certificate: Certificate) -> bool:
+        theta = self.ritz.theta
+        if self.target.fraction is None:
+            enough = self.c >= self.target.c
+        else:
+            enough = self.count(theta - certificate.rounding) is not None
+        return bool(enough and theta[0] > 0 and certificate.width <= self.target.tol * theta[0])
+
+    def next_block(self) -> np.ndarray:
+        if self.target.fraction is not None and self.looks:
+            self.space.block = max(self.space.block, min(self.c + 8, self.space.widest))
+        if self.looks:
+            semidefinite = self.A.lowest is not None and self.A.lowest >= -UNIT * self.A.size
+            low = float(self.expected_mu(self.ritz.theta)[-1]) <= 0.3 * max(float(self.ritz.theta[self.c - 1]), 0.0)
+            self.A.measures = not (semidefinite and low)
+        if self.space.full:
+            self.proofs.restarted()
+        X = self.proofs.next_block(self)
+        self.continues = self.proofs.is_exploring
+        return super().next_block() if X is None else X
+
+    def _check_pace(self) -> None:
+        """TooDearError where the widths of the last passes fall so slowly that the other method is there sooner."""
+        widths = [width for _, width in self.history[-LOOK - 1 :]]
+        if len(widths) <= LOOK or not np.isfinite(widths).all() or self.proofs.is_exploring:
+            return
+        rate = (widths[-1] / widths[0]) ** (1.0 / LOOK)
+        later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
+        passes = min(max(later, 1.0), self.expenses.budget.passes)
+        self.expenses.check(passes * self.pass_seconds())
+
+    def _at_rounding(self) -> bool:
+        """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""
+        theta, certificate = self.ritz.theta, self.certificate
+        if self.target.fraction is not None and self.count(theta - certificate.rounding) is None:
+            return False  # more components are still to come
+        rounding = 2 * certificate.rounding
+        return rounding > 0.1 * self.target.tol * theta[0] and certificate.width < 2 * rounding
+
+
+class Proof:
+    """One way to bound what a basis has not found."""
+
+    free = certain = True
+    due = 0.0
+    """Seconds that the run has to have cost, before it is carried out once more: as much again as the last time."""
+
+    def price(self, run: Certifier) -> float:
+        """Seconds until it makes the intervals narrow, as expected; infinite where it is not possible, or says at
+        once all that it ever will."""
+        return np.inf
+
+    def chosen(self, run: Certifier) -> None:
+        """It is the cheapest: passes are made until it will do."""
+
+    def certificate(self, run: Certifier) -> Certificate | None:
+        """From what it knows now, or for its price; None where that is nothing."""
+        raise NotImplementedError
+
+    def steps_to_come(self) -> int | None:
+        """Blocks until it is expected to say enough, while it explores, so that each continues the last; else None."""
+        return None
+
+    def appended(self, run: Certifier) -> None:
+        """A block of the Krylov space has been appended."""
+
+    def restarted(self) -> None:
+        """Most of the basis has been dropped."""
+
+    def next_block(self, run: Certifier) -> np.ndarray | None:
+        """What is to be multiplied next, where the proof asks for something."""
+        return None
+
+
+class Proofs:
+    """Those that a run may take; ``tried`` counts those that are not free."""
+
+    def __init__(self, proofs: list[Proof]):
+        self.proofs = proofs
+        self.cheapest: Proof | None = None
+        """Of those that are possible, at the last look at which the rest alone was unproved."""
+        self.spoken: dict[Proof, float] = {}
+        """Probabilities with which those that have said something may fail."""
+        self.factorisations = 0
+
+    def certified(self, run: Certifier) -> Certificate:
+        """The first certificate of what is known for free that is certain and narrow enough; else the narrowest."""
+        best = None
+        for proof in self.proofs:
+            if best is not None and best.bound_kind == "guaranteed" and run.done(best):
+                break
+            other = proof.certificate(run) if proof.free else None
+            if other is None:
+                continue
+            self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
+            if best is None or (other.width < best.width and (other.width < 0.5 * best.width or not run.done(best))):
+                best = other
+        assert best is not None
+        return self._jointly(best)
+
+    def _jointly(self, best: Certificate) -> Certificate:
+        """One is chosen by what the others say: any of them may be the one that fails."""
+        return replace(best, failure_probability=sum(self.spoken.values())) if best.failure_probability else best
+
+    def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
+        """The certificate after the cheapest proof, where that is one to be carried out now."""
+        limit = run.expenses.budget.seconds  # what has been spent is spent: a proof is the last of the costs
+        steps = self.steps_to_come()
+        if steps and not last:
+            return best
+        candidates = [x for x in self.proofs if x.due <= run.expenses.seconds and (steps is None or not x.free)]
+        priced = sorted((x.price(run) * (1.0 if x.certain else UNCERTAIN), self.proofs.index(x)) for x in candidates)
+        self.cheapest = None
+        for seconds, i in priced:
+            proof = self.proofs[i]
+            too_dear = seconds > (min(limit, LAST_PROOF * run.expenses.seconds) if last else limit)
+            if seconds == np.inf or too_dear or (last and proof.free):
+                continue
+            if proof.free:
+                self.cheapest = proof
+                proof.chosen(run)
+                break
+            run.expenses.seconds += seconds
+            if proof.certain:  # one by chance that has failed has found what was missed
+                proof.due = run.expenses.seconds + seconds
+            other = proof.certificate(run)
+            if other is not None:
+                self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
+                best = other if other.width < best.width else best
+            if run.done(best):
+                break
+        return self._jointly(best)
+
+    def appended(self, run: Certifier) -> None:
+        for proof in self.proofs:
+            proof.appended(run)
+
+    def restarted(self) -> None:
+        for proof in self.proofs:
+            proof.restarted()
+
+    def steps_to_come(self) -> int | None:
+        """Of one that explores, if any."""
+        return next((n for n in (proof.steps_to_come() for proof in self.proofs) if n is not None), None)
+
+    @property
+    def is_exploring(self) -> bool:
+        return self.steps_to_come() is not None
+
+    def next_block(self, run: Certifier) -> np.ndarray | None:
+        """What one of them asks for."""
+        return next((X for X in (proof.next_block(run) for proof in self.proofs) if X is not None), None)
+
+
+def relative_width(certificate: Certificate, theta: np.ndarray) -> float:
+    return float(certificate.width / theta[0]) if theta[0] > 0 else np.inf

@@ -158,8 +158,13 @@ def kpca_update(
             moments, left_out = feature_moments(feature_map, rows, n_threads=threads, progress=report), None
     assert model._moments is not None
     total = feature_map.new_moments().merge(model._moments).merge(moments)
-    more = replace(model, projector=replace(feature_projector(model), map=feature_map), dtype=float_type(rows.dtype))
-    more.info["radius"] = max(data.radius, float(model.info.get("radius", 0.0)))
+    radius = max(data.radius, float(model.info.get("radius", 0.0)))
+    more = replace(
+        model,
+        projector=replace(feature_projector(model), map=feature_map),
+        dtype=float_type(rows.dtype),
+        info=model.info | {"radius": radius},
+    )
     weighted = rows.weights is not None or model.weight_sum is not None
     return _solved(
         [model, more],

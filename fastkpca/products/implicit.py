@@ -115,7 +115,7 @@ def kernel_matrix(
     """
     diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
     coordinates = coordinates_for(kernel, rows, diagonal, largest, n_threads, center=center)
-    entries = Entries(kernel, rows, diagonal, coordinates, n_threads, products.values)
+    entries = Entries(kernel, rows, coordinates, n_threads, products.values)
     single = products.single
     search = None if single is None else coordinates.search_product(single)
     matrix = KernelMatrix(

@@ -31,7 +31,6 @@ class Entries:
 
     Attributes
     ----------
-    diagonal : ndarray (n,)
     coordinates : Coordinates
         Of a solver that works on this matrix.
     n_threads : int
@@ -46,7 +45,6 @@ class Entries:
         self,
         kernel: Kernel,
         rows: Rows,
-        diagonal: np.ndarray,
         coordinates: Coordinates,
         n_threads: int = 1,
         kept: ExactSummation | None = None,
@@ -55,12 +53,11 @@ class Entries:
         self.coordinates, self.n_threads = coordinates, n_threads if kernel.thread_safe else 1
         w = rows.weights
         self._root = None if w is None else np.sqrt(np.asarray(w, dtype=np.float64))
-        self.diagonal = diagonal if w is None else diagonal * np.asarray(w, dtype=np.float64)
 
     @property
     def bands(self) -> list[tuple[slice, slice]]:
         """Pairs of ranges of rows, which cover the diagonal and what is above it."""
-        n = len(self.diagonal)
+        n = self._rows.n_samples
         return upper_tiles(n, band_rows(n, 1)) if self._kept is None else self._kept.bands
 
     def block(self, number: int) -> np.ndarray:

@@ -171,7 +171,7 @@ def test_they_keep_their_bound(attack, kind, products, d):
         elif products == "sorted" and case % 4 == 3:
             name = "laplacian"
         else:
-            orders = [0.5, 1.5, 2.5, 3.5, 7.5] if products == "sorted" else [*ORDERS, 50.0]
+            orders = [0.5, 1.5, 2.5, 3.5, 7.5, 20.5] if products == "sorted" else [*ORDERS, 50.0]
             name, options["nu"] = "matern", float(rng.choice(orders))
         built.append(error_over_bound(rng, name, X, Y if case % 2 else None, options))
     built = [ratio for ratio in built if ratio is not None]

@@ -301,10 +301,10 @@ def test_masked_targets():
             fit(ROWS, np.ma.masked_array(y, HALVES == 1))
 
 
-@pytest.mark.parametrize("name", ["klda", "kbda", "logistic", "perceptron", "pcr"])
+@pytest.mark.parametrize("name", ["klda", "kbda", "logistic", "perceptron", "pcr", "kica"])
 def test_threads_of_a_prediction(name):
     model = FITS[name](ROWS, HALVES)
-    call = model.project if name in ("klda", "kbda") else model.predict
+    call = model.project if name in ("klda", "kbda", "kica") else model.predict
     for wrong, error in ((0, ValueError), (-1, ValueError), ("x", TypeError), (1.5, TypeError)):
         with pytest.raises(error, match="n_threads is"):
             call(ROWS, n_threads=wrong)

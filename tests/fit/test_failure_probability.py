@@ -6,6 +6,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
+from fastkpca.fit.target import Target
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
 X = np.random.default_rng(0).standard_normal((1500, 6))
@@ -106,3 +107,9 @@ def test_another_seed_draws_other_random_columns():
     first, again, other = (fitted("moments", rng=seed).eigenvalue_bounds for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert (first != other).all()
+
+
+def test_shares_of_the_probability_add_up_to_no_more():
+    target = Target(c=1, tol=1e-3, failure_probability=1e-6)
+    shares = [target.failure_of_samples, target.failure_of_rows, target.failure_of_moments]
+    assert sum(shares) + target.failure_beside_features <= 1e-6 * (1.0 + 1e-12)

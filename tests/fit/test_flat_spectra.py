@@ -88,14 +88,16 @@ def test_what_a_warning_advises_helps():
         intervals.meet(other, dense)
 
 
-def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
-    """Vectors that have converged, and a norm of the rest that falls by a few percent a pass: the end is far."""
+def test_errors_of_entries_count_for_passes_in_float64_alone():
+    """Those of the search would leave intervals above tol, and LAPACK would follow."""
     X = load_digits().data
     X = X[:, X.std(axis=0) > 0]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = fk.kpca(X, "gaussian", 5, sigma=3.5, tol=1e-9)
-    assert fk.plan(X, "gaussian", 5, sigma=3.5, tol=1e-9).method == "krylov"
-    assert model.info["method"] == "dense" and model.info["krylov_tried"] <= 20
+    assert model.info["search_passes"] > 1 and model.info["method"] == "krylov"
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-9 * model.eigenvalues[0]
+    dense = fk.kpca(X, "gaussian", 5, sigma=3.5, tol=1e-9, method="dense")
+    intervals.meet(model, dense)
 
 
 def test_a_run_that_hardly_gets_there_is_priced_as_one_that_is_left_for_lapack():

@@ -54,6 +54,19 @@ def test_draws_follow_the_residual(weighted):
         assert (np.abs(found - expected) <= 5 * np.sqrt(expected) + 5).all()
 
 
+def test_what_draws_say_of_the_vectors_has_no_bias():
+    rng = np.random.default_rng(0)
+    B, V = rng.standard_normal((2, 30, 3))
+    R, found = B @ B.T, []
+    r = R.diagonal()
+    for _ in range(4000):
+        index, counts = np.unique(rng.choice(30, 3, p=r / r.sum()), return_counts=True)
+        scale = np.sqrt(counts / r[index])
+        drawn = scale[:, None] * R[np.ix_(index, index)] * scale
+        found.append(ScaledSample(drawn, 3, 0.0, index, scale, r.sum()).moved(V[index]))
+    assert (np.abs(np.mean(found, axis=0) - V.T @ R @ V) <= np.std(found, axis=0) / 15).all()
+
+
 @pytest.mark.parametrize("sigma, d", [(0.5, 3), (2.0, 3), (20.0, 3), (1.0, 10)])
 def test_error_of_the_scaled_residuals_is_bounded(sigma, d):
     pivots, X = np.split(rows_of(700, d), [60])  # what is left of a pivot is rounding, and its share of no use

@@ -102,6 +102,9 @@ def test_rows_farther_out_than_a_map_knows_of():
         fk.kpca(X * 3, like=first, keep_moments=True)
     first.projector.map._inner.anywhere = True  # as its author would say
     assert fk.kpca(X * 3, like=first, keep_moments=True).n_samples == N
+    radius = first.info["radius"]
+    assert fk.kpca_update(first, X * 3).info["radius"] > 2.0 * radius
+    assert first.info["radius"] == radius
 
 
 def test_where_the_expansion_of_a_gaussian_underflows():

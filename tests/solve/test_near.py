@@ -43,6 +43,7 @@ def test_coarse_matrix_leaves_out_no_more_than_it_says(kind, d):
         assert np.linalg.norm(root[:, None] * B * root, 2) <= norm
         assert distance <= ((K - B) @ weights).max() + 1e-10 * weights.sum()
     assert left_out
+    assert distance_bound(np.zeros(4), np.full(4, 1.9), 0.1) >= 2.0  # the norm of ones / 2, whose sums err
 
 
 @pytest.mark.parametrize("largest", [0.8, 1.02, 1.2, 3.0, 1e4])

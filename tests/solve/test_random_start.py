@@ -115,6 +115,7 @@ def test_an_exploration_fails_as_rarely_as_it_says():
     assert np.isinf(exploration_bound(1.0, steps=0, lowest=0.0, **asked).mu)
     # of five starts; and an indefinite matrix: the bound is relative to the whole spread
     eps = lanczos_failure_epsilon(n, k, 1, p)
+    assert 1.648 * np.sqrt(n) * np.exp(-np.sqrt(eps) * (2 * k - 1)) <= p * (1.0 + 1e-9)  # as the theorem has it
     assert lanczos_failure_epsilon(n, k, 5, p) < eps
     indefinite = exploration_bound(1.0, steps=k, lowest=-2.0, **asked).mu
     assert indefinite == pytest.approx((1 + 2.0 * eps) / (1 - eps))

@@ -44,4 +44,4 @@ def entries_of(K, coordinates=None, weights=None):
 
     rows = Rows(np.arange(len(K), dtype=float)[:, None], weights=weights)
     coordinates = Coordinates(len(K)) if coordinates is None else coordinates
-    return Entries(SimpleNamespace(thread_safe=True, block=block), rows, np.diag(K).copy(), coordinates)
+    return Entries(SimpleNamespace(thread_safe=True, block=block), rows, coordinates)

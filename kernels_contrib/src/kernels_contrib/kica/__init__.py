@@ -80,6 +80,7 @@ class KICAModel(Projection):
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
+        parallel.resolve_threads(n_threads)
         rows = new_rows(X, len(self.mean), "kica")
         return within_range(lambda: rows.shifted(self.mean).all() @ self.unmixing.T)
 

@@ -21,7 +21,6 @@ from fastkpca.methods import conjugate_gradients
 from ..limits import FARTHEST
 
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-Function = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 LARGEST = float(np.sqrt(FARTHEST))
 """Of kernel values and of the penalty, and of what they are divided by: their products stay within float64."""
@@ -126,98 +125,91 @@ def fit_logit(
             break
         f, cost, p = better
         iterations += 1
-    return Logit(f[0], f[2], p, problem.likelihood(f), gradient, iterations, problem.lifts)
+    coefficients, _, intercept = problem.parts(f)
+    return Logit(coefficients, intercept, p, problem.likelihood(f)[0], gradient, iterations, problem.lifts)
 
 
 class _Problem:
-    """Cost, slope and Newton's steps. A function is (coefficients, values at the rows, intercept)."""
+    """Cost, slope and Newton's steps. A function is an array: coefficients, values at the rows, and the intercept."""
 
     def __init__(self, target: np.ndarray, strength: float, lift: Lift, plain: bool, sample_weight: np.ndarray | None):
         self.target, self.strength, self.plain = target, strength, plain
         self.weights = (np.ones(len(target)) if sample_weight is None else sample_weight)[:, None]
         self._lift, self.lifts = lift, 0
 
-    def lift(self, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def lift(self, R: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        """The function of these coefficients at the rows, and an intercept."""
         self.lifts += 1
-        return self._lift(R)
+        return np.vstack([*self._lift(R), intercept])
 
-    def inner(self, f: Function, g: Function) -> float:
+    def parts(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        end = len(f) - len(self.target) - 1
+        return f[:end], f[end:-1], f[-1]
+
+    def inner(self, f: np.ndarray, g: np.ndarray) -> float:
         # the intercept is an ordinary coordinate; without penalty it is scaled to weigh as a row does
-        return float(np.sum(f[0] * (g[0] if self.plain else g[1])) + f[2] @ g[2])
+        coefficients, (own, values, intercept) = self.parts(f)[0], self.parts(g)
+        return float(np.sum(coefficients * (own if self.plain else values)) + f[-1] @ intercept)
 
-    def start(self) -> Function:
+    def start(self) -> np.ndarray:
         """Zero, with the intercept that gives each class its share."""
-        weights, values = self.lift(np.zeros_like(self.target))
         share = np.clip(np.sum(self.weights * self.target, axis=0) / self.weights.sum(), 1e-12, None)
         logs = np.log(share)
         intercept = np.log(share / (1.0 - share)) if len(share) == 1 else logs - logs.mean()
-        return np.zeros_like(weights), np.zeros_like(values), intercept
+        return self.lift(np.zeros_like(self.target), intercept)
 
-    def likelihood(self, f: Function) -> float:
-        return self._likelihood(f)[0]
-
-    def _likelihood(self, f: Function) -> tuple[float, np.ndarray]:
+    def likelihood(self, f: np.ndarray) -> tuple[float, np.ndarray]:
         """(its logarithm, probabilities at the rows)."""
-        logits = f[1] + f[2]
+        logits = self.parts(f)[1] + f[-1]
         p, normaliser = _probability(logits)
         return float(np.sum(self.weights * self.target * logits) - self.weights[:, 0] @ normaliser), p
 
-    def cost(self, f: Function) -> tuple[float, np.ndarray]:
+    def cost(self, f: np.ndarray) -> tuple[float, np.ndarray]:
         """(what is minimised, probabilities at the rows)."""
-        likelihood, p = self._likelihood(f)
-        return -likelihood + 0.5 * self.strength * (self.inner(f, f) - float(f[2] @ f[2])), p
+        likelihood, p = self.likelihood(f)
+        return -likelihood + 0.5 * self.strength * (self.inner(f, f) - float(f[-1] @ f[-1])), p
 
-    def slope(self, f: Function, p: np.ndarray) -> Function:
+    def slope(self, f: np.ndarray, p: np.ndarray) -> np.ndarray:
         R = self.weights * (p - self.target)
-        weights, values, sums = self._with_penalty(R, f)
+        slope = self._with_penalty(R, f)
         # of an intercept that is right, the rounding: it would be all that a kernel near zero has to show
-        return weights, values, np.where(np.abs(sums) > 8 * EPS * np.abs(R).sum(axis=0), sums, 0.0)
+        slope[-1] = np.where(np.abs(slope[-1]) > 8 * EPS * np.abs(R).sum(axis=0), slope[-1], 0.0)
+        return slope
 
-    def _with_penalty(self, R: np.ndarray, f: Function) -> Function:
+    def _with_penalty(self, R: np.ndarray, f: np.ndarray) -> np.ndarray:
         """lift(R) + strength f, and the intercept's sum of R."""
         k = R.shape[1]
         if k > 1:
             # no change of all classes alike changes anything: what rounding leaves there has no curvature to divide by
             R = R - (R @ np.full(k, 1.0 / k))[:, None]
-        weights, values = self.lift(R)
         sums = R.sum(axis=0)
-        return (
-            weights + self.strength * f[0],
-            values + self.strength * f[1],
-            sums - sums.mean() if k > 1 else sums,
-        )
+        result = self.lift(R, sums - sums.mean() if k > 1 else sums)
+        result[:-1] += self.strength * f[:-1]
+        return result
 
-    def newton_step(self, p: np.ndarray, slope: Function, accuracy: float) -> Function:
+    def newton_step(self, p: np.ndarray, slope: np.ndarray, accuracy: float) -> np.ndarray:
         """Hessian step = -slope by conjugate gradients, until the residual is ``accuracy`` of it."""
-        shapes = [part.shape for part in slope]
-        ends = np.cumsum([part.size for part in slope])[:-1]
 
-        def parts(column: np.ndarray) -> Function:
-            pieces = [x.reshape(shape) for x, shape in zip(np.split(column[:, 0], ends), shapes)]
-            return pieces[0], pieces[1], pieces[2]
-
-        def column(f: Function) -> np.ndarray:
-            return np.concatenate([part.ravel() for part in f])[:, None]
-
-        def hessian(V: np.ndarray) -> np.ndarray:
-            f = parts(V)
-            return column(self._with_penalty(self.weights * _curvature(p, f[1] + f[2]), f))
+        def hessian(column: np.ndarray) -> np.ndarray:
+            f = column.reshape(slope.shape)
+            curved = self.weights * _curvature(p, self.parts(f)[1] + f[-1])
+            return self._with_penalty(curved, f).reshape(-1, 1)
 
         def products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-            return np.array([self.inner(parts(A), parts(B))])
+            return np.array([self.inner(A.reshape(slope.shape), B.reshape(slope.shape))])
 
-        target = -column(slope)
+        target = -slope.reshape(-1, 1)
         goal = accuracy * np.sqrt(products(target, target))
         step = conjugate_gradients(hessian, target, goal=goal, most_steps=500, inner=products).solution
-        return parts(step if step.any() else target)
+        return (step if step.any() else target).reshape(slope.shape)
 
     def shortened(
-        self, f: Function, step: Function, cost: float, descent: float
-    ) -> tuple[Function, float, np.ndarray] | None:
+        self, f: np.ndarray, step: np.ndarray, cost: float, descent: float
+    ) -> tuple[np.ndarray, float, np.ndarray] | None:
         """(f + length step, its cost, its probabilities), halved until the cost falls enough; or None."""
         length = 1.0
         for _ in range(40):
-            trial = (f[0] + length * step[0], f[1] + length * step[1], f[2] + length * step[2])
+            trial = f + length * step
             new, p = self.cost(trial)
             if new <= cost + 1e-4 * length * descent or (length == 1.0 and abs(new - cost) <= 1e-14 * abs(cost)):
                 return trial, new, p

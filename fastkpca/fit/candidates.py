@@ -348,9 +348,9 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
     share = min(look.share(1), look.first)
-    allowed = PRODUCT_SHARE * target.tol * share * float(kernel.diagonal(data.sample).mean())
+    allowed = PRODUCT_SHARE * target.tol * share * look.mean
     # computed kernel values err in exact products, too
-    allowed = max(allowed, 2.0 * (kernel.entry_error(data, np.dtype(np.float64)) or 0.0))
+    allowed = max(allowed, 2.0 * problem.entry_error)
     ways = products_for(
         kernel,
         data,

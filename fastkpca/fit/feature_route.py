@@ -33,9 +33,10 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .growth import State, Step, prices_of
+from .growth import State, Step, cheapest_map, prices_of
 from .look import LADDER, MOVES
-from .narrowing import MORE_VECTORS, Narrowed, Vectors, narrowed, passed, takes_pass, vectors_of
+from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, passed, takes_pass, vectors_of
+from .offers import PivotOffer
 from .problem import Problem
 from .solution import Solution
 from .target import Target
@@ -256,6 +257,8 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
         return found
     found = _first_bound(found, problem, rounds, most_draws)
+    if target.tol_is_required and found.misses(target):
+        limit = min(instead, _worth(found, _state(found, problem, most_draws, rounds), problem, way, rounds))
     for attempt in range(1, ROUNDS + target.given_landmarks):
         if not found.misses(target):
             break
@@ -278,6 +281,37 @@ def _seconds_of_more(found: _Pass, problem: Problem, way: Candidate, rounds: int
     D = found.moments.map.n_features
     may = isinstance(found.moments.map, PivotMap) and not problem.target.given_map and D < way.room.features
     return _pass_seconds(problem, 3 * D // 2) if may and rounds < ROUNDS else np.inf
+
+
+def _worth(found: _Pass, state: State, problem: Problem, way: Candidate, rounds: int) -> float:
+    """Seconds that narrower intervals of this map may cost: no more than a round with more pivots, and what its
+    intervals will need. What is left falls from now on as the plan's look at a few rows told."""
+    seconds, D = _seconds_of_more(found, problem, way, rounds), state.features
+    probe = way.offer.probe if isinstance(way.offer, PivotOffer) else None
+    if not seconds < np.inf or probe is None or not probe.beside:
+        return MOVES * seconds
+    ranks = np.minimum([_most_pivots(D), 3 * D // 2, D], way.room.features)
+    left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
+    fields = (x[:-1].tolist() for x in (ranks, left / left[-1], largest / largest[-1]))
+    states = (
+        replace(
+            state,
+            features=m,
+            trace=t * state.trace,
+            share=x * state.share,
+            moved=t * x * state.moved,
+            known=np.inf,
+            passed=False,
+        )
+        for m, t, x in zip(*fields)
+    )
+    step = cheapest_map(states, prices_of(problem), problem.target.tol * largest_of(found.leading[0]), np.inf)
+    return np.inf if step is None else step.seconds
+
+
+def _most_pivots(D: int) -> int:
+    """To which so many may grow in one round: where they go is known from what they leave."""
+    return 2 * D + 100
 
 
 def _may_narrow(found: _Pass, problem: Problem) -> bool:
@@ -313,12 +347,14 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     assert found.residual is not None
     known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem)
     c = min(c, known.axes.shape[1])
-    if step.rows >= problem.rows.n_samples:
+    before = found.narrowed
+    if before is not None and before.block is not None:
+        better = bounded_again(before, known, sums)
+    elif step.rows >= problem.rows.n_samples:
         better = passed(known, c, sums, problem, step.seconds)
     else:
         better = narrowed(known, c, step.rows, failure, sums, problem)
-    before = found.width
-    return replace(found, vectors=known, narrowed=better if better.width < before else found.narrowed)
+    return replace(found, vectors=known, narrowed=better if better.width < found.width else before)
 
 
 def _wanted(found: _Pass, problem: Problem) -> int:
@@ -344,6 +380,7 @@ def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> Stat
         most_draws=most_draws if problem.target.may_use_sampled_bound else 0,
         failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, ROUNDS * rounds + 1),
         known=found.left_out.mu,
+        passed=found.narrowed is not None and found.narrowed.block is not None,
     )
 
 
@@ -424,7 +461,7 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, *, last: bool) 
         feature_map,
         problem.rows,
         tol=share * wanted / trace,
-        max_features=min(way.room.features, 2 * feature_map.n_features + 100),
+        max_features=min(way.room.features, _most_pivots(feature_map.n_features)),
         rng=problem.rng,
         seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
         n_threads=problem.budget.n_threads,

@@ -7,6 +7,7 @@ trace. From these follow the width of the intervals and the price in seconds of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -104,6 +105,8 @@ class State:
         Of a bound.
     known : float
         A bound on |R| that is known already.
+    passed : bool
+        There was a pass over the kernel values already.
     """
 
     features: int
@@ -116,6 +119,7 @@ class State:
     most_draws: int
     failure: float
     known: float = np.inf
+    passed: bool = False
 
     def norm(self, draws: np.ndarray) -> np.ndarray:
         """About the bounds on |R| that so many draws give; 0: what is known."""
@@ -156,11 +160,29 @@ class State:
             widths.append(expected_width_of_pass(theta, self.beyond, norm, size, largest))
             widths.append(expected_width(theta, self.beyond, norm, size, error))
             k = len(self.theta)
-            later += [np.full(1, prices.whole(k)), prices.rows(counts, k, self.c)]
+            later += [np.full(1, 0.0 if self.passed else prices.whole(k)), prices.rows(counts, k, self.c)]
             rows += [np.full(1, n), counts]
         seconds, width = seconds + np.concatenate(later), np.hstack(widths)
-        width[0, 0] = np.inf  # neither draws nor rows: what is known already
+        width[0, : None if self.passed else 1] = np.inf  # what is known already: by no draws, and rows or none
         return _Steps(seconds, width, draws, np.concatenate(rows), self.features)
+
+
+def cheapest_map(states: Iterable[State], prices: Prices, width: float, most_seconds: float) -> Step | None:
+    """The cheapest of maps that are yet to be made, the largest first, and of what makes their intervals that narrow.
+
+    None where all take ``most_seconds`` or more, or get nowhere.
+    """
+    best = None
+    for state in states:
+        before = prices.map(state.features, len(state.theta))
+        if before >= most_seconds:
+            continue
+        step = state.cheapest(prices, width, before)
+        if step is None:
+            break  # fewer features leave more
+        if step.seconds < most_seconds:
+            best, most_seconds = step, step.seconds
+    return best
 
 
 class _Steps(NamedTuple):

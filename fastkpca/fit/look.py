@@ -15,6 +15,7 @@ from ..base.protocol import Kernel, Summary
 from ..base.rounding import UNIT
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
+from ..rows.summary import spread_rows
 
 
 class Size(NamedTuple):
@@ -53,6 +54,8 @@ class Look:
         Of all rows.
     beside : float
         What all other rows of the look leave of one, the mean over tr K / n; infinite where that is not known.
+    mean : float
+        Of k(x, x), of the rows whose eigenvalues are found.
     """
 
     shares: np.ndarray
@@ -61,6 +64,7 @@ class Look:
     below: float = 0.0
     n_samples: int = 1
     beside: float = inf
+    mean: float = 1.0
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
@@ -168,6 +172,7 @@ def look_at(
     """Some hundred rows of the sample, as many as this ``level`` of the ladder has; half of the time is for the
     ``shares``."""
     size = LADDER[level]
+    few = spread_rows(data.sample, size.rows)
 
     def probe() -> RankProbe | None:
         if not (kernel.positive_semidefinite and size.pivots):
@@ -186,16 +191,15 @@ def look_at(
     def spectrum() -> tuple[np.ndarray, float]:
         if not shares:
             return np.zeros(0), inf
-        K = _matrix(kernel, data, size.rows)
+        K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
         return _shares(K), _left_beside(K) if kernel.positive_semidefinite and not size.pivots else inf
 
     of_pivots, (of_rows, left) = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
     if kernel.positive_semidefinite and not size.pivots:
-        of_pivots = _probe_of_spectrum(
-            np.maximum(of_rows, 0.0), min(size.rows, len(data.sample)), float(data.n_samples)
-        )
+        of_pivots = _probe_of_spectrum(np.maximum(of_rows, 0.0), len(few), float(data.n_samples))
     below = 0.0 if kernel.positive_semidefinite else float(np.linalg.norm(np.minimum(of_rows, 0.0)))
-    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, left)
+    mean = float(kernel.diagonal(few).mean())
+    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, left, mean)
 
 
 def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:
@@ -203,12 +207,6 @@ def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> Ran
     left = np.append(1.0, np.cumsum(shares[::-1])[::-1][1:])
     few = int(np.count_nonzero(left > 1e-12)) + 1
     return RankProbe(left[: min(few, n_rows // 2 + 1)], n_rows, exhausted=few <= n_rows // 2, n_samples=n_samples)
-
-
-def _matrix(kernel: Kernel, data: Summary, count: int) -> np.ndarray:
-    """The Gram matrix of so many rows of the sample."""
-    X = data.sample[np.linspace(0, len(data.sample) - 1, min(count, len(data.sample))).astype(np.intp)]
-    return np.ascontiguousarray(kernel.block(X, X), dtype=np.float64)
 
 
 def _shares(K: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from ..products.implicit import Products, kernel_matrix
 from ..rows.view import Rows
 from ..solve import second_order
 from ..solve.block_krylov import block_krylov
-from ..solve.certificate import FeatureSums
+from ..solve.certificate import Certificate, FeatureSums, RitzBlock
 from ..solve.moments import entry_defect, kernel_trace
 from ..solve.second_order import Leading, OfMap, SecondOrder
 from ..solve.task import SolverBudget, SolverTarget
@@ -72,12 +72,15 @@ class Narrowed:
         Of all rows, times the roots of their weights.
     rows : int
         Drawn.
+    block : RitzBlock or None
+        Of a pass over all rows: what another bound on the rest gives other intervals by.
     """
 
     found: SecondOrder
     axes: np.ndarray
     scores: np.ndarray
     rows: int
+    block: RitzBlock | None = None
 
     @property
     def width(self) -> float:
@@ -175,11 +178,23 @@ def passed(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_sec
         # of vectors whose weights are taken off, and put on again in the solver's coordinates
         proofs=[OfMap(known.leading(c, sums, 8.0 * UNIT))],
     )
-    theta, certificate = reached.theta, reached.certificate
     turn = np.linalg.solve(known.gram, start.T @ reached.vectors)
-    found = SecondOrder(np.clip(theta, *certificate.eigenvalue_bounds.T), turn, certificate, gained=True)
-    turn = turn * np.sqrt(np.maximum(theta, 0.0))
-    return Narrowed(found, known.axes @ turn, known.vectors @ turn, len(known.vectors))
+    found = SecondOrder(_within(reached.theta, reached.certificate), turn, reached.certificate, gained=True)
+    turn = turn * np.sqrt(np.maximum(reached.theta, 0.0))
+    return Narrowed(found, known.axes @ turn, known.vectors @ turn, len(known.vectors), reached.block)
+
+
+def bounded_again(before: Narrowed, known: Vectors, sums: FeatureSums) -> Narrowed:
+    """What a pass has found, by another bound on what the map leaves out."""
+    assert before.block is not None
+    c = len(before.found.eigenvalues)
+    certificate = second_order.certificate_of_pass(known.leading(c, sums, 8.0 * UNIT), before.block, c)
+    found = replace(before.found, eigenvalues=_within(before.block.theta[:c], certificate), certificate=certificate)
+    return replace(before, found=found)
+
+
+def _within(theta: np.ndarray, certificate: Certificate) -> np.ndarray:
+    return np.clip(theta, *certificate.eigenvalue_bounds.T)
 
 
 def _roots(rows: Rows) -> np.ndarray | None:

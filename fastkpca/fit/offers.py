@@ -12,10 +12,11 @@ from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
 from ..maps.choosing import SAMPLE_ROWS, candidates_for, may_be_means, pivot_map
 from ..maps.draws import DRAWS
 from ..maps.pivots import pivots_rounding
+from ..maps.probe import RankProbe
 from ..products.rates import RATE, pivots_cost, value_seconds
 from ..rows.view import Rows
 from ..solve.sampled import bound_flops, draws_worth
-from .growth import MOVED, State, prices_of
+from .growth import MOVED, State, cheapest_map, prices_of
 from .look import Look
 from .narrowing import MORE_VECTORS, takes_pass
 from .problem import Problem
@@ -39,9 +40,10 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class PivotOffer(Offer):
-    """``rows``: of what the pivots leave out, that are expected to be drawn."""
+    """``rows``: of what the pivots leave out, that are expected to be drawn; ``probe``: what others will leave."""
 
     rows: int = 0
+    probe: RankProbe | None = None
 
 
 def offers_of_maps(
@@ -65,14 +67,15 @@ def offers_of_maps(
     it is not worth asking the kernel for more is enough.
     """
     most = largest if most is None else most
-    pivots: list[Offer] = []
+    pivots: list[PivotOffer] = []
     if look.probe is not None and name in ("auto", "pivots"):
         cost = _pivots_cost(kernel, data, look, residual, count)
         # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
         largest = min(largest, 2 * cost.n_features + 1000)
         if cost.n_features <= most:
             most = most if count is None else count.rank
-            pivots = [pivot_offer(kernel, data, rows, cost, residual, most, n_threads, counted=count)]
+            made = pivot_offer(kernel, data, rows, cost, residual, most, n_threads, counted=count)
+            pivots = [replace(made, probe=look.probe)]
     offers: list[Offer] = []
     if name != "pivots" and 0.0 < residual < 1.0:
         for offer in kernel.feature_maps(data, residual, largest):
@@ -104,8 +107,8 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
     assert look.probe is not None
     rank = min(look.probe.rank(residual), float(data.n_samples))
     cost = pivots_cost(rank, flops, residual, candidates=SAMPLE_ROWS)
-    size, error = float(kernel.diagonal(data.sample).mean()), kernel.entry_error(data, np.dtype(np.float64))
-    return replace(cost, rounding=pivots_rounding(cost.n_features, (error or 0.0) / max(size, 1e-300)))
+    error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
+    return replace(cost, rounding=pivots_rounding(cost.n_features, error / max(look.mean, 1e-300)))
 
 
 def pivot_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
@@ -152,19 +155,11 @@ def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds:
     fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
     left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))
+    fields = (x[::-1].tolist() for x in (ranks, left, largest))
+    states = (State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure) for m, t, x in zip(*fields))
     enough = int(min(probe.rank(residual), n))
-    best, found = min(prices.map(enough, k), most_seconds), None
-    for m, t, x in zip(ranks[::-1].tolist(), left[::-1].tolist(), largest[::-1].tolist()):
-        before = prices.map(m, k)
-        if before >= best:
-            continue
-        state = State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure)
-        step = state.cheapest(prices, target.tol * look.first, before)
-        if step is None:
-            break  # fewer pivots leave more
-        if step.seconds < best:
-            best, found = step.seconds, Counted(m, step.draws, step.rows)
-    return found
+    step = cheapest_map(states, prices, target.tol * look.first, min(prices.map(enough, k), most_seconds))
+    return None if step is None else Counted(step.features, step.draws, step.rows)
 
 
 def counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
@@ -185,7 +180,7 @@ def pivot_offer(
     n_threads: int = 1,
     *,
     counted: Counted | None = None,
-) -> Offer:
+) -> PivotOffer:
     """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
 
     def build(sample: np.ndarray) -> FeatureMap:

@@ -28,7 +28,7 @@ from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
 from ..rows.columns import check_columns, check_names, column_names, warn_of_ranges
 from ..rows.convert import as_rows, check_enough, different, landmark_rows
-from ..rows.summary import summarize_for
+from ..rows.summary import spread_rows, summarize_for
 from ..rows.values import check_weights
 from ..rows.view import Rows
 from . import footprint
@@ -170,8 +170,7 @@ class Problem:
 
     def some_rows(self, count: int) -> np.ndarray:
         """At most ``count`` rows of the sample, spread over it."""
-        sample = self.data.sample
-        return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
+        return spread_rows(self.data.sample, count)
 
     @cached_property
     def largest_value(self) -> float:

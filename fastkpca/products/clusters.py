@@ -17,6 +17,7 @@ from .._core import tiles
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
+from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from .exact import MOST_WORK
 from .near import LOOKED_AT
@@ -201,8 +202,8 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     """
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     same, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
-    few = data_x.sample[:: max(1, len(data_x.sample) // LOOKED_AT)]
-    distances = scipy.spatial.distance.cdist(few, data_y.sample[:: max(1, len(data_y.sample) // 512)])
+    few = (spread_rows(data.sample, LOOKED_AT) for data in (data_x, data_y))
+    distances = scipy.spatial.distance.cdist(*few)
     if not tol < 1.0 or float(np.mean(distances <= reach)) > WORTH:
         return None
     sides = [

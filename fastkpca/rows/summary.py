@@ -123,6 +123,11 @@ def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) ->
     return rows.reduce(Pass("radius", task, step, join), n_threads=n_threads)
 
 
+def spread_rows(sample: np.ndarray, count: int) -> np.ndarray:
+    """At most ``count`` rows of a sample, spread over it."""
+    return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
+
+
 def _early_sample(rows: Rows, reference: np.ndarray | None, randomness: Randomness) -> np.ndarray:
     """Numbers of the sample where it can be drawn before the rows are read: passes over those of a cluster are dear."""
     if rows.distributed and rows.weights is None and reference is None:

@@ -5,9 +5,10 @@ with several columns each, and the whole Krylov space is kept.
 
 1. *Search*, where products in float32 are offered, from the first block that the caller gives, or a random one: only
    the subspace is taken from it.
-2. *Passes in float64*, first on the best Ritz vectors of the search together with their residuals, so that the pass
-   both confirms the vectors and extends the space. Where nothing was searched they begin with that first block; where
-   the spectrum is flat, or there is no other start, with a wide random block, from which `RandomStart` has a bound.
+2. *Passes in float64*, first on the best Ritz vectors of the search, a step further along their residuals; where that
+   will not do, the residuals come along, so that the pass both confirms the vectors and extends the space. Where
+   nothing was searched they begin with that first block; where the spectrum is flat, or there is no other start, with
+   a wide random block, from which `RandomStart` has a bound.
 
 Of a narrow kernel the search is on a coarse matrix of the few values that are not near zero (``near``).
 """
@@ -23,7 +24,7 @@ from ..base.parallel import Progress
 from ..errors import rounded_up
 from ..products.implicit import KernelMatrix
 from .basis import Basis, Space
-from .certificate import Certificate
+from .certificate import Certificate, RitzBlock
 from .certifier import Certifier, Proof, Proofs, relative_width
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import Judge, Search, grow
@@ -50,6 +51,8 @@ class KrylovResult:
     images : ndarray (n, c)
         Kc times the vectors, as the exact passes computed it.
     certificate : Certificate
+    block : RitzBlock
+        Inner products of all Ritz vectors, and of their residuals.
     seconds : float
         What the run has cost, as predicted.
     passes, search_passes : int
@@ -74,6 +77,7 @@ class KrylovResult:
     vectors: np.ndarray
     images: np.ndarray
     certificate: Certificate
+    block: RitzBlock
     seconds: float
     passes: int
     search_passes: int
@@ -203,8 +207,9 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
     judge = Search(single, space, target, expenses)
     # a run from a random block takes some times the passes of an exploration, in blocks that are wider
     wide = _random_block(space, target, expenses.budget.passes)
-    passes = Factorisation().passes_for(A, target.c, space, expenses.budget, wide)
-    judge.factorises = passes <= 3 * EXPLORING_PASSES
+    proof = Factorisation()
+    if proof.passes_for(A, target.c, space, expenses.budget, wide) <= 3 * EXPLORING_PASSES:
+        judge.factorising = proof.seconds(A, target.c + space.block, space, expenses.budget)
     grow(single, X, space, judge, expenses)
     return judge
 
@@ -238,6 +243,7 @@ def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> Krylov
         vectors=vectors,
         images=images,
         certificate=judge.certificate,
+        block=judge.block,
         seconds=judge.expenses.seconds,
         passes=judge.expenses.passes,
         search_passes=judge.expenses.search_passes,

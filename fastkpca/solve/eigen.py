@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..base.rounding import UNIT
 from .basis import RitzPairs, Space
 from .beyond import BELOW, NARROWEST, deterministic_bound, gap_behind
 from .certificate import ritz_certificate
@@ -140,12 +141,11 @@ class Judge:
         theta = self.ritz.theta
         if self.is_short or not theta[0] > 0.0:
             return np.inf
-        return float(self._predicted_widths(mu).max() / theta[0])
+        return float(self._predicted_widths(mu, self.ritz.squares[: self.c]).max() / theta[0])
 
-    def _predicted_widths(self, mu: float) -> np.ndarray:
+    def _predicted_widths(self, mu: float, squares: np.ndarray) -> np.ndarray:
         """Of all intervals: [[theta, r], [r, mu]] has its largest eigenvalue that much above theta."""
-        c = self.c
-        squares, half = np.maximum(self.ritz.squares[:c], 0.0), 0.5 * (self.ritz.theta[:c] - mu)
+        squares, half = np.maximum(squares, 0.0), 0.5 * (self.ritz.theta[: self.c] - mu)
         root = np.hypot(half, np.sqrt(squares))
         return np.where(half > 0.0, squares / np.where(half > 0.0, half + root, 1.0), root - half)
 
@@ -187,12 +187,14 @@ class Judge:
 class Search(Judge):
     """Whether a pass in float64 on some Ritz vectors, and the next directions, is expected to finish.
 
-    ``factorises``: a factorisation will prove what trace and norm do not, for less than a random block would.
+    ``factorising``: seconds of the factorisation that will prove what trace and norm do not, where that is less than a
+    random block takes.
     """
 
     flat = False
     """The spectrum falls so slowly that float32 is of no use."""
-    factorises = False
+    factorising = np.inf
+    """Seconds of one; infinite where none will follow."""
     rate = 1.0
     """By which a pass narrows."""
     extra = 0
@@ -206,15 +208,15 @@ class Search(Judge):
         if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2:
             return True
         goal = max(GOAL * self.target.tol, 100.0 * noise**2)
-        if self.looks == LOOK:
-            self.factorises = self.factorises and self._converges_in_time()
-        if self.looks == LOOK and not self.factorises and self._looks_flat():
+        if self.looks == LOOK and not self._converges_in_time():
+            self.factorising = np.inf
+        if self.looks == LOOK and not self.factorising < np.inf and self._looks_flat():
             self.flat = True
             return True
         if self.count(theta) is None:
             self.A.measures = True
             return False
-        after = max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
+        after = self._after() if len(theta) > c else 0.0
         width = self.predicted_width(min(after, 0.999 * float(theta[c - 1])))
         before, rate = min(self.history[-1][1], 1.0) if self.history else 1.0, self.rate
         self.rate = min(width / before if self.history else (after / float(theta[c - 1])) ** 2, 1.0)
@@ -226,21 +228,30 @@ class Search(Judge):
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
-        if self.factorises and unproved:
-            return gap_behind(theta, self.ritz.squares, c).width <= goal * theta[0]
-        if self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
+        if self.factorising < np.inf and unproved:
+            if gap_behind(theta, self.ritz.squares, c).width > goal * theta[0]:
+                return False
+            # a norm that is not known comes with the pass in float64, for nothing
+            if self.factorising <= LOOK * self.pass_seconds() or self.A.expected_sums()[1] is None:
+                return True
+        elif self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
             return False
         # a few more columns may lower the bound on the rest as well
         self.extra += 1
         return self.extra >= LOOK or not self._rest_falls(1)
 
+    def _after(self) -> float:
+        """About the largest eigenvalue behind a block."""
+        theta = self.ritz.theta
+        return max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0)
+
     def _rest_falls(self, blocks: int) -> bool:
         """Whether trace or norm do not bound the rest well now, but are expected to after so many blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
-        enough = self.low * float(theta[c - 1])
+        enough = max(self.low * float(theta[c - 1]), self.bound_for(GOAL * self.target.tol))
         if float(self.expected_mu(theta)[-1]) <= enough:
             return False
-        more = np.full(blocks * b, max(float(theta[min(len(theta), b) - 1]), 0.0))
+        more = np.full(blocks * b, self._after())
         return float(self.expected_mu(np.concatenate([theta, more]))[-1]) <= enough
 
     def _converges_in_time(self) -> bool:
@@ -269,10 +280,11 @@ class Search(Judge):
         return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
 
     def columns(self, upper: np.ndarray) -> np.ndarray:
-        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, and the residuals of those
-        wanted ones that have not converged.
+        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, those wanted that have not
+        converged a step further, and the residuals of those for which that will not do.
 
-        ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p].
+        ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p]. The
+        step v + r / (theta - s) costs no column; what lies in [0, 2 s] is (theta - s) / s times smaller after it.
         """
         theta, c, tol = self.ritz.theta, self.c, self.target.tol
         least = min(c + 2, len(theta))
@@ -286,10 +298,16 @@ class Search(Judge):
         keep = order[: least + low[0]] if len(low) else order[: max(least, min(limit, self.space.block))]
         V = self.basis.vectors(self.ritz.Y[:, keep])
         bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
-        wide = np.flatnonzero(self._predicted_widths(bound) > GOAL * tol * theta[0])
+        squares, goal = self.ritz.squares[:c], GOAL * tol * theta[0]
+        wide = np.flatnonzero(self._predicted_widths(bound, squares) > goal)
         if not len(wide) or self.basis.room == 0:
             return V
-        return np.hstack([V, self.basis.residuals(self.ritz.Y[:, wide])])
+        middle = 0.5 * self._after()
+        beyond = np.maximum(theta[:c] - middle, max(middle, UNIT * float(theta[0])))
+        still = self._predicted_widths(bound, squares * (middle / beyond) ** 2) > goal
+        R = self.basis.residuals(self.ritz.Y[:, wide])
+        V[:, wide] += R / beyond[wide]
+        return np.hstack([V, R[:, still[wide]]])
 
 
 def by_size(theta: np.ndarray, c: int) -> np.ndarray:

@@ -340,7 +340,7 @@ class Factorisation(Proof):
         moving = theta[c:][squares[c:] > (NARROWEST * theta[c - 1]) ** 2]
         return (len(theta), wanted) if wanted > max(run.hope(), moving.max(initial=0.0)) else None
 
-    def _seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
+    def seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
         """Of one beyond so many columns; infinite where it does not fit."""
         spare = np.inf if budget.memory is None else budget.memory - basis_bytes(A.n, space.basis.size, space.block)
         if A.matrix.entries is None or rest_bytes(A.n, columns) > spare:
@@ -352,14 +352,14 @@ class Factorisation(Proof):
         columns = c + EXPLORING_PASSES * block
         product = budget.pass_seconds * block / space.block
         each = product + step_seconds(A.n, columns, block) + look_seconds(columns)
-        return self._seconds(A, c + space.block, space, budget) / each
+        return self.seconds(A, c + space.block, space, budget) / each
 
     def price(self, run: Certifier) -> float:
         A = run.A
         if not isinstance(A, CentredProducts) or run.is_short:
             return np.inf
         gap = self._gap(run)
-        return np.inf if gap is None else self._seconds(A, gap[0], run.space, run.expenses.budget)
+        return np.inf if gap is None else self.seconds(A, gap[0], run.space, run.expenses.budget)
 
     def certificate(self, run: Certifier) -> Certificate | None:
         A, gap = run.A, self._gap(run)

@@ -79,6 +79,7 @@ from .certificate import (
     Bound,
     Certificate,
     FeatureSums,
+    RitzBlock,
     angle_bounds,
     cluster_labels,
     feature_certificate,
@@ -228,13 +229,16 @@ class OfMap(Proof):
         self.leading = leading
 
     def certificate(self, run: Certifier) -> Certificate:
-        """Where intervals of both orders overlap. In float32 the ``product_error`` has that of float32 entries."""
-        leading, ritz = self.leading, run.block
-        found = ritz_certificate(ritz, len(ritz.theta), outside=outside_leading(leading))
-        if ritz.errors is None:
-            return leading.first.first(run.c)
-        error = found.rounding + ritz.errors.residual
-        return _certificate(leading, ritz.theta, ritz.residual_gram, found.eigenvalue_bounds, run.c, error, 0.0)
+        return certificate_of_pass(self.leading, run.block, run.c)
+
+
+def certificate_of_pass(leading: Leading, ritz: RitzBlock, c: int) -> Certificate:
+    """Where intervals of both orders overlap. In float32 the ``product_error`` has that of float32 entries."""
+    found = ritz_certificate(ritz, len(ritz.theta), outside=outside_leading(leading))
+    if ritz.errors is None:
+        return leading.first.first(c)
+    error = found.rounding + ritz.errors.residual
+    return _certificate(leading, ritz.theta, ritz.residual_gram, found.eigenvalue_bounds, c, error, 0.0)
 
 
 def known_certificate(leading: Leading, c: int, A: np.ndarray, error: float = 0.0) -> SecondOrder:

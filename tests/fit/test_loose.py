@@ -1,5 +1,7 @@
 """A loose tolerance: what a map leaves out is bounded by a sample of the rows, and by intervals of second order."""
 
+from dataclasses import replace
+
 import intervals
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from reference import eigh, long_gaussian
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
+from fastkpca.fit import feature_route
+from fastkpca.fit.narrowing import bounded_again, passed
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.draws import scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
@@ -272,6 +276,31 @@ def test_a_tolerance_is_met_by_a_pass_or_by_rows():
         model = fk.kpca(X, "gaussian", 5, tol=tol, method="features")
         assert "residual_rows" in model.info
         intervals.hold(model, cases.reference(cases.Call(X, 5, {}), model)[0], tol=tol)
+
+
+def test_a_better_bound_needs_no_second_pass(monkeypatch):
+    """What a pass has found is kept: by another bound on the rest it gives the intervals of another pass."""
+    given = []
+    monkeypatch.setattr(feature_route, "passed", lambda *a: given.append((passed(*a), *a[:4])) or given[-1][0])
+    fk.kpca(rows_of(900, 12), "gaussian", 5, tol=1e-3, method="features")
+    before, known, c, sums, problem = given[-1]
+    for times in (0.3, 1.0):
+        less = replace(sums, residual=replace(sums.left_out, mu=times * sums.left_out.mu))
+        again, anew = bounded_again(before, known, less), passed(known, c, less, problem)
+        for found in (again.found, anew.found):
+            assert (found.eigenvalues >= found.certificate.eigenvalue_bounds[:, 0]).all()
+        np.testing.assert_allclose(
+            again.found.certificate.eigenvalue_bounds, anew.found.certificate.eigenvalue_bounds, rtol=1e-12
+        )
+        assert (again.width < before.width) == (times < 1.0)
+
+
+def test_no_pivots_are_added_where_a_pass_is_cheaper():
+    X = rows_of(4000, 6)
+    model = fk.kpca(X, "laplacian", 3, tol=1e-2)
+    assert model.info["residual_rows"] == len(X)
+    assert model.info["n_features"] == fk.plan(X, "laplacian", 3, tol=1e-2).chosen.n_features
+    intervals.hold(model, cases.reference(cases.Call(X, 3, {}), model)[0], tol=1e-2)
 
 
 def test_a_tolerance_is_met_for_certain():

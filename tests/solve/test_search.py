@@ -59,3 +59,25 @@ def test_values_that_are_not_kept_prove_nothing():
     """Row means of float32, and kernel values whose error is not known."""
     upper, _ = searched(KERNELS["gaussian"], np.random.default_rng(0).standard_normal((300, 4)), 5, 1e-6, kept=False)
     assert np.isinf(upper).all()
+
+
+def test_a_step_further_costs_no_column():
+    """One look after a good start: residuals of the wanted vectors are needed only for a smaller tol."""
+    X = np.random.default_rng(0).standard_normal((900, 3))
+    kernel = KERNELS["gaussian"]
+    product = ExactSummation(kernel, Rows(X), keeps=True)
+    K = centered(kernel.block(X, X))
+    vectors = np.linalg.eigh(K)[1]
+    start = vectors[:, ::-1][:, :20] + 1e-3 / np.sqrt(len(X)) * np.random.default_rng(1).standard_normal((len(X), 20))
+    columns = []
+    for tol in (1e-6, 1e-11):
+        matrix = KernelMatrix(product, product.in_float32(), float(np.trace(K)), True)
+        space = Space(Basis(len(X), np.random.default_rng(0), centred=True), 20, 20, 200)
+        search = Search(InFloat32(CentredProducts(matrix)), space, SolverTarget(3, tol), Expenses(SolverBudget(), None))
+        grow(search.A, space.basis.orthonormal(start - start.mean(axis=0)), space, search, search.expenses)
+        V = search.columns(np.full(space.basis.size, np.inf))
+        columns.append(V.shape[1])
+        V = V[:, :3] / np.linalg.norm(V[:, :3], axis=0)
+        squares = np.square(K @ V - V * np.einsum("ij,ij->j", V, K @ V)).sum(axis=0)
+        assert (squares <= 1e-2 * search.ritz.squares[:3]).all()
+    assert columns == [5, 8]

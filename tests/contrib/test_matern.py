@@ -228,3 +228,12 @@ def test_own_products_are_called_by_gram_and_by_kpca(d, tol, name):
     model = fastkpca.kpca(X, "matern", 3, nu=1.5, length_scale=0.5, tol=tol, products=name)
     assert model.info["products"] == name
     assert intervals.width(model) <= tol
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
+def test_passes_that_run_out_are_not_made_again_by_other_products():
+    """Their intervals were twelve times as wide, and both runs may fail with the whole probability."""
+    X = np.random.default_rng(1).standard_normal((3000, 1))
+    model = fastkpca.kpca(X, "laplacian", 10, length_scale=0.01, tol=1e-4, max_passes=6, method="krylov")
+    assert model.info["products"] == "sorted" and "krylov_tried" not in model.info
+    assert model.failure_probability <= 1e-6 and intervals.width(model) < 1.0

@@ -1,6 +1,7 @@
 """Matérn and its relatives: values against many digits, and products of their own that keep their bounds."""
 
 import math
+import tracemalloc
 
 import intervals
 import mpmath
@@ -189,6 +190,20 @@ def test_errors_on_a_line_do_not_grow_with_the_points(nu):
         some = np.array([0, 1, n // 2, n - 1])
         exact = exact_matrix("matern", {"nu": nu, "length_scale": length_scale}, x[some, None], x[:, None])[0] @ u
         assert np.abs((K @ u)[some] - exact).max() <= 2e-14
+
+
+@pytest.mark.parametrize("p", [0, 3, 20])
+def test_moments_on_a_line_take_the_memory_that_is_stated(p):
+    X, U = np.random.default_rng(p).random((20_000, 1)), np.ones((20_000, 24))
+    rows, data = look(X, True)
+    [offer] = contrib_line.line_offers(p, 3.0, data, data, None)
+    K = offer.build(rows)
+    K.n_threads = 4
+    tracemalloc.start()
+    K.matmat(U)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= U.nbytes + 24 * offer.cost.column_memory
 
 
 @pytest.mark.parametrize("a", [0.1, 0.5, 1.5, 2.2, 7.3, 30.0, 50.0])

@@ -161,6 +161,7 @@ def line_offers(p: int, scale: float, data_x: Summary, data_y: Summary, tol: flo
         column_flops=share * (40.0 + 60.0 * p),
         setup_flops=700.0 * points,
         memory=(16.0 * (p + 1) ** 2 + 40.0 * (p + 3)) * points,
+        column_memory=(16.0 * (p + 1) + 24.0) * points,
         residual=bound,
     )
     return [Offer("sorted", cost, build)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -418,8 +419,8 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
         return seconds * (1.0 if expected.proved else UNPROVED)
 
     most = most_passes(problem, in_memory=in_memory is not None)
-    expected = min(_expected(problem, look, block, most, norm=exact), key=seconds_of)
-    seconds = seconds_of(expected)
+    runs = [(seconds_of(x), x) for x in _expected(problem, look, block, most, norm=exact)]
+    seconds, expected = min(runs, key=itemgetter(0))
     memory += min(extra, values)
     searching = np.inf if near is None or in_memory is not None else near_seconds(near.cost, n, k)
     beside = memory - values + (0.0 if near is None else near.cost.memory)

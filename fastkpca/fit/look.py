@@ -52,10 +52,10 @@ class Look:
         Root of the sum of squares of the negative eigenvalues, over tr K.
     n_samples : int
         Of all rows.
-    beside : float
-        What all other rows of the look leave of one, the mean over tr K / n; infinite where that is not known.
     mean : float
         Of k(x, x), of the rows whose eigenvalues are found.
+    values : ndarray or None
+        Kernel values of these rows, of a semidefinite kernel, where no pivots were looked at.
     """
 
     shares: np.ndarray
@@ -63,12 +63,17 @@ class Look:
     level: int = 0
     below: float = 0.0
     n_samples: int = 1
-    beside: float = inf
     mean: float = 1.0
+    values: np.ndarray | None = None
 
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
+
+    @cached_property
+    def beside(self) -> float:
+        """What all other rows of the look leave of one, the mean over tr K / n; infinite where that is not known."""
+        return inf if self.values is None else _left_beside(self.values)
 
     @cached_property
     def first(self) -> float:
@@ -188,18 +193,18 @@ def look_at(
             n_threads=n_threads,
         )
 
-    def spectrum() -> tuple[np.ndarray, float]:
+    def spectrum() -> tuple[np.ndarray, np.ndarray | None]:
         if not shares:
-            return np.zeros(0), inf
+            return np.zeros(0), None
         K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
-        return _shares(K), _left_beside(K) if kernel.positive_semidefinite and not size.pivots else inf
+        return _shares(K), K if kernel.positive_semidefinite and not size.pivots else None
 
-    of_pivots, (of_rows, left) = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
+    of_pivots, (of_rows, values) = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
     if kernel.positive_semidefinite and not size.pivots:
         of_pivots = _probe_of_spectrum(np.maximum(of_rows, 0.0), len(few), float(data.n_samples))
     below = 0.0 if kernel.positive_semidefinite else float(np.linalg.norm(np.minimum(of_rows, 0.0)))
     mean = float(kernel.diagonal(few).mean())
-    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, left, mean)
+    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, mean, values)
 
 
 def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:

@@ -125,8 +125,8 @@ def _marked(candidates: list[Candidate], look: Look) -> list[Candidate]:
     if not any(guessed):
         return candidates
     best = _best_seconds([x for x, y in zip(candidates, guessed) if not y])
-    few = [x.offer is not None and look.beside <= MOVES * x.offer.cost.residual for x in candidates]
-    sure = [z and MOVES * x.seconds <= best for x, z in zip(candidates, few)]
+    cheap = [x.offer is not None and MOVES * x.seconds <= best for x in candidates]
+    sure = [z and look.beside <= MOVES * x.offer.cost.residual for x, z in zip(candidates, cheap)]
     return [replace(x, guessed=True) if y and not z else x for x, y, z in zip(candidates, guessed, sure)]
 
 

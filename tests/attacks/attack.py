@@ -90,6 +90,9 @@ def main():
         __doc__, only=[""], share=1.0, cases=0, seed=0, first=0, minutes=np.inf, failure=0.05, largest=0
     )
     deadline, broken = time.perf_counter() + 60 * asked.minutes, 0
+    for word in asked.only:
+        if not any(word in name for name in ATTACKS):
+            raise SystemExit(f"no attack has {word!r} in its name; there are {', '.join(ATTACKS)}")
     print(f"numpy {np.__version__}; seeds: [crc32(name), {asked.seed}, case]")
     with tempfile.TemporaryDirectory(prefix="fastkpca-attack-") as folder:
         for name, attack in ATTACKS.items():

@@ -14,6 +14,7 @@ from ..maps.draws import DRAWS
 from ..maps.pivots import pivots_rounding
 from ..maps.probe import RankProbe
 from ..products.rates import RATE, pivots_cost, value_seconds
+from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from ..solve.sampled import bound_flops, draws_worth
 from .growth import MOVED, State, cheapest_map, prices_of
@@ -188,8 +189,7 @@ def pivot_offer(
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None
         if counted is not None and not more:
-            few = min(len(sample), candidates_for(cost.n_features, data.n_samples))
-            sample = sample[np.linspace(0, len(sample) - 1, few).astype(np.intp)]
+            sample = spread_rows(sample, candidates_for(cost.n_features, data.n_samples))
         return pivot_map(
             kernel,
             rows if more else sample,

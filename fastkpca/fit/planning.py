@@ -29,6 +29,9 @@ from .problem import Problem
 
 LONG, MUCH_SHORTER = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
+FURTHER = 2.0
+"""Times ``LOOKING``, where a guessed price is below the best even if a look raises it by ``MOVES``, and the run by as
+much again: such fits took up to seven times as long as needed (``random_set.py``)."""
 FEW = 10
 """Components of the easier task where all are asked for."""
 
@@ -67,7 +70,7 @@ def _priced(problem: Problem) -> list[Candidate]:
         spent += further_seconds(kernel, data, look, beside=beside)
         best = _best_seconds([x for x in candidates if not x.guessed])
         far_below = MOVES**2 * _best_seconds([x for x in candidates if x.guessed]) <= best
-        worth = spent <= LOOKING * (2.0 if far_below else 1.0) * best
+        worth = spent <= LOOKING * (FURTHER if far_below else 1.0) * best
         if not (worth and spent < np.inf and _may_change(problem, candidates, look)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:

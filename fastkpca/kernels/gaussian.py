@@ -21,6 +21,7 @@ from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
 from ..products.near import near_offer
+from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from .kernel import Kernel
 from .parameters import length, positive_number, resolved
@@ -29,13 +30,6 @@ FEW_ROWS = 512
 """Of the sample, for the median distance and for the choice of a centre."""
 BALL_STEPS = 64
 """Of the search for a small ball: its radius is then within an eighth of the smallest one."""
-
-
-def _few(sample: np.ndarray) -> np.ndarray:
-    """At most so many rows, spread evenly over the (seeded, random) sample."""
-    if len(sample) <= FEW_ROWS:
-        return sample
-    return sample[np.linspace(0, len(sample) - 1, FEW_ROWS).astype(np.intp)]
 
 
 def median_distance(sample: np.ndarray) -> float:
@@ -48,7 +42,7 @@ def median_distance(sample: np.ndarray) -> float:
     KernelParameterError
         All rows are equal, so no length scale exists.
     """
-    squares = scipy.spatial.distance.pdist(_few(sample), "sqeuclidean")
+    squares = scipy.spatial.distance.pdist(spread_rows(sample, FEW_ROWS), "sqeuclidean")
     median = _median(squares) if squares.size else 0.0
     if median == 0.0 and squares.any():
         median = _median(squares[squares > 0])
@@ -160,7 +154,7 @@ class Gaussian(Kernel):
         sigma, d = self._sigma, data.n_features
         if max_features <= d:
             return []
-        few = _few(data.sample)
+        few = spread_rows(data.sample, FEW_ROWS)
         best: tuple[int, np.ndarray] | None = None
         largest_order = _largest_order(d, max_features)
         for center in _centers(data, few):

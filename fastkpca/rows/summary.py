@@ -124,8 +124,8 @@ def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) ->
 
 
 def spread_rows(sample: np.ndarray, count: int) -> np.ndarray:
-    """At most ``count`` rows of a sample, spread over it."""
-    return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
+    """At most ``count`` rows of a sample (seeded, random), spread evenly over it."""
+    return sample if len(sample) <= count else sample[np.linspace(0, len(sample) - 1, count).astype(np.intp)]
 
 
 def _early_sample(rows: Rows, reference: np.ndarray | None, randomness: Randomness) -> np.ndarray:

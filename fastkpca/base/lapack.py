@@ -16,8 +16,8 @@ QUICK = 500
 """Order of a matrix whose eigenproblem takes 50 ms at most, by LAPACK on one thread: it needs no thread of its own, and
 many such can be solved."""
 REDUCED = 16
-"""Columns that LAPACK reduces to tridiagonal form before the others hear of it, in place of its own 32: less time for 50
-to 2500 rows, on one thread (``small.py``)."""
+"""Columns that LAPACK reduces to tridiagonal form before the others hear of it, in place of its own 32: less time for
+50 to 2500 rows, on one thread (``small.py``)."""
 
 
 def takes_all(n: int, c: int) -> bool:

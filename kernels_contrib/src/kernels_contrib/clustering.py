@@ -28,10 +28,12 @@ from .methods.products import (
     DRAFT_ROWS,
     Products,
     entry_error,
+    for_lengths,
     need_semidefinite,
     products_for,
     quick_gram,
     second_moment,
+    some_features,
     training_rows,
 )
 
@@ -238,6 +240,7 @@ def kernel_kmeans(
     options = FitOptions(
         kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng
     )
+    options = for_lengths(options, n, "kernel_kmeans")
     products = _products(X, options, budget=tol is None and max_features is not None)
     need_semidefinite(products.kernel, "kernel_kmeans")
     Phi = None if products.features is None else products.held_features()
@@ -273,7 +276,7 @@ def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
     """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` whatever that misses."""
     given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
     if budget and options.method != "gram":
-        features = fk.features(X, options.kernel, max_features=options.max_features, **given)
+        features = some_features(X, options.kernel, max_features=options.max_features, **given)
         return Products(X, features.kernel, features=features, n_threads=options.n_threads)
     if options.method != "features":
         gram = quick_gram(X, options.kernel, **given)

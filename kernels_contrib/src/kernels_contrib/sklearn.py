@@ -247,8 +247,6 @@ class _KernelClusterer(ClusterMixin, Predictor):
         """
         X = self._checked_rows(X, ())
         kernel = self._kernel_of_fit(X)
-        if self._precomputed:  # declared: the plan checks it
-            kernel = type(kernel)(semidefinite=True)
         weights = self._weights(X, sample_weight)
         self.model_ = type(self)._method(X, kernel, self.n_clusters, sample_weight=weights, **self._options())
         self.labels_ = self.model_.labels

@@ -191,13 +191,13 @@ def _below_zero(K: Any, largest: float) -> float:
         return t + factorisation_error(m, UNIT) * diagonal
     raise ValueError(
         f"the precomputed matrix{'' if m == n else f' of {m} of the rows'} is not positive semidefinite: it has an "
-        f"eigenvalue below {-t:.2g}, which is more than rounding of its entries. Its semidefinite part is "
-        "w, V = np.linalg.eigh(K); K = (V * np.maximum(w, 0)) @ V.T" + _OF_DISTANCES
+        f"eigenvalue below {-t:.2g}, which is more than rounding of its entries; take its semidefinite part, "
+        f"w, V = np.linalg.eigh(K{'.toarray()' * sp.issparse(K)}); K = (V * np.maximum(w, 0)) @ V.T{_OF_DISTANCES}"
     )
 
 
 _OF_DISTANCES = (
-    "; of distances D a kernel matrix is np.exp(-((D / np.median(D)) ** 2)), which is one for Euclidean distances"
+    "; of distances D take K = np.exp(-((D / np.median(D)) ** 2)), which is semidefinite where they are Euclidean"
 )
 
 

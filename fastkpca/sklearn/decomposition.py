@@ -658,6 +658,8 @@ def _symmetric(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
             f"Kernel matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix; with "
             "kernel='precomputed' fit takes the kernel matrix of the training rows in place of X"
         )
+    if K.dtype.kind != "f":  # differences of truth values, or of whole numbers without signs, are none
+        K = K.astype(np.float64)
     size = float(np.abs(K).max(initial=0.0))
     eps = 2.0 * unit_roundoff(_float_type(K))
     if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):

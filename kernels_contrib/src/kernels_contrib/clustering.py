@@ -15,7 +15,7 @@ import numpy as np
 
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
-from fastkpca.errors import ComponentsWarning
+from fastkpca.errors import CertificateWarning, ComponentsWarning
 from fastkpca.methods import Randomness, check_count
 
 from .methods import stored
@@ -350,6 +350,8 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
     """From kernel PCA; the cost between groups by a product whose error is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComponentsWarning)
+        if products.kernel.by_number:  # of a matrix that is rounded: the bounds on the cost have it
+            warnings.simplefilter("ignore", CertificateWarning)
         model = fk.kpca(
             products.X,
             products.kernel.unbound(),

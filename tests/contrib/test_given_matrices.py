@@ -1,0 +1,514 @@
+"""Every door that takes a kernel takes the matrix of one: doors times matrices, against dense references.
+
+The doors are found by introspection, so that a new one has to say here what it needs of a matrix: "products" (any that
+is symmetric), "lengths" (positive semidefinite up to rounding), "similarities" (no negative entries); or that it takes
+none. The same table is in docs/methods.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+import kernels_contrib.sklearn
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+import sklearn.kernel_approximation
+from kernels_contrib.diffusion import neighbor_graph
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import kneighbors_graph
+
+import fastkpca as fk
+import fastkpca.sklearn
+from fastkpca.errors import CertificateWarning, ComponentsWarning, DistancesWarning
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::fastkpca.errors.ComponentsWarning"),
+    pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning"),  # arrays after a frame
+]
+
+N, NEW = 48, 7
+RNG = np.random.default_rng(0)
+GROUP = np.arange(N) % 3
+X = RNG.standard_normal((N, 3)) + 3.0 * np.eye(3)[GROUP]
+Z = RNG.standard_normal((NEW, 3)) + 1.0
+LABELS, T = GROUP > 0, np.sin(X[:, 0]) + 0.1 * X[:, 1]
+VIEW = X[:, :1] ** 2
+H = np.eye(N) - 1.0 / N
+
+
+def gaussian(A, B):
+    return np.exp(-((A[:, None] - B) ** 2).sum(-1) / 8.0)
+
+
+def distances(A, B):
+    return np.sqrt(((A[:, None] - B) ** 2).sum(-1))
+
+
+K, K_NEW, L = gaussian(X, X), gaussian(Z, X), gaussian(VIEW, VIEW)
+COUNTS, COUNTS_NEW = ((np.abs(np.rint(A)) + 1).astype(int) for A in (X, Z))
+NOISE = 1e-16 * RNG.standard_normal((N, N))
+NEAREST = kneighbors_graph(X, 8, include_self=True)
+WEIGHTS = np.triu(RNG.random((N, N)) < 0.3, 1) * RNG.random((N, N))
+
+# Matrices: (as it is given, the matrix between new and training rows, what is wrong with it: "" nothing) ---------------
+MATRICES = {
+    "dense": (K, K_NEW, ""),
+    "Fortran": (np.asfortranarray(K), np.asfortranarray(K_NEW), ""),
+    "strided": (np.repeat(K, 2, axis=1)[:, ::2], np.repeat(K_NEW, 2, axis=1)[:, ::2], ""),
+    "read-only": (np.frombuffer(K.tobytes()).reshape(N, N), K_NEW, ""),
+    "nested lists": (K.tolist(), K_NEW.tolist(), ""),
+    "float32": (K.astype(np.float32), K_NEW.astype(np.float32), ""),
+    "float32 kept as float64": (K.astype(np.float32).astype(float), K_NEW.astype(np.float32).astype(float), ""),
+    "six decimals": (K.round(6), K_NEW.round(6), ""),
+    "three decimals": (K.round(3), K_NEW.round(3), ""),
+    "whole numbers": (COUNTS @ COUNTS.T, COUNTS_NEW @ COUNTS.T, ""),
+    "asymmetric by rounding": (K + NOISE, K_NEW, ""),
+    "data frame": (pd.DataFrame(K), pd.DataFrame(K_NEW), ""),
+    "named data frame": (
+        pd.DataFrame(K, columns=[f"r{i}" for i in range(N)]),
+        pd.DataFrame(K_NEW, columns=[f"r{i}" for i in range(N)]),
+        "",
+    ),
+    **{
+        f"{form.__name__}": (form(np.where(K > 0.05, K, 0.0) + 2.0 * np.eye(N)), form(K_NEW * (K_NEW > 0.05)), "")
+        for form in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix, sp.coo_array, sp.coo_matrix)
+    },
+    "neighbours, symmetrised": ((NEAREST + NEAREST.T) / 2, neighbor_graph(Z, 8, X), "indefinite"),
+    "neighbours": (NEAREST, neighbor_graph(Z, 8, X), "asymmetric"),
+    "adjacency": (WEIGHTS + WEIGHTS.T, RNG.random((NEW, N)), "indefinite"),
+    "truth values": ((WEIGHTS + WEIGHTS.T > 0) | np.eye(N, dtype=bool), RNG.random((NEW, N)), "indefinite"),
+    "indefinite": (K + 0.3 * (WEIGHTS + WEIGHTS.T), K_NEW, "indefinite"),
+    "negative values": (np.tanh(X @ X.T - 1.0), np.tanh(Z @ X.T - 1.0), "negative"),
+    "distances": (distances(X, X), distances(Z, X), "distances"),
+    "squared distances": (distances(X, X) ** 2, distances(Z, X) ** 2, "distances"),
+    "asymmetric": (K + np.eye(N, k=1), K_NEW, "asymmetric"),
+    "NaN": (np.where(np.eye(N, k=3) + np.eye(N, k=-3) > 0, np.nan, K), K_NEW, "NaN"),
+    "NaN in a frame": (pd.DataFrame(np.where(np.eye(N) > 0, np.nan, K)), K_NEW, "NaN"),
+    "infinity": (np.where(np.eye(N) > 0, np.inf, K), K_NEW, "NaN"),
+    "not square": (K[:, :-1], K_NEW, "shape"),
+    "one dimension": (K[0], K_NEW, "shape"),
+    "words": (np.where(np.eye(N) > 0, "one", K.astype(str)), K_NEW, "words"),
+}
+WRONG = {
+    "asymmetric": r"is not symmetric: .* use \(K \+ K.T\) / 2",
+    "NaN": "contains NaN|contains infinity",
+    "shape": r"must be square|square matrix|1D array|has shape \(48,\)|two dimensions|and Y = K\[|of training rows",
+    "words": "number|str|float|real",
+}
+
+
+# References ----------------------------------------------------------------------------------------------------------
+
+
+def dense(M):
+    return np.asarray(M.toarray() if sp.issparse(M) else M, dtype=np.float64)
+
+
+def leading(A, c):
+    values, vectors = np.linalg.eigh((A + A.T) / 2)
+    return values[: -c - 1 : -1], vectors[:, : -c - 1 : -1]
+
+
+def close(found, expected, tol=1e-6):
+    scale = max(float(np.abs(expected).max()), 1e-12)
+    np.testing.assert_allclose(found, expected, atol=tol * scale, rtol=0)
+
+
+def within(bounds, values, slack=1e-9):
+    values = np.asarray(values)
+    slack = slack * max(1.0, float(np.abs(values).max()))
+    assert (bounds[..., 0] <= values + slack).all() and (values <= bounds[..., 1] + slack).all(), (bounds, values)
+
+
+def components(M, new, c):
+    """Scores of the training and the new rows, but for their signs."""
+    values, vectors = leading(H @ M @ H, c)
+    centred = new - new.mean(axis=1, keepdims=True) - M.mean(axis=0) + M.mean()
+    return vectors * np.sqrt(values), centred @ vectors / np.sqrt(values)
+
+
+def of_kpca(M, new, model, project):
+    values, _ = leading(H @ M @ H, 2)
+    within(model.eigenvalue_bounds, values)
+    close(np.abs(project(new)), np.abs(components(M, dense(new), 2)[1]), 1e-4)
+
+
+def cluster_cost(M, labels):
+    E = np.eye(labels.max() + 1)[labels]
+    return np.trace(M) - np.trace(E.T @ M @ E / E.sum(axis=0))
+
+
+def of_kmeans(M, new, model, predict):
+    labels = model.labels
+    within(model.cost_bounds, cluster_cost(M, labels))
+    assert model.least_cost <= np.trace(H @ M @ H) - leading(H @ M @ H, 2)[0].sum() + 1e-9 * np.trace(M)
+    E = np.eye(3)[labels]
+    means = E / E.sum(axis=0)
+    far = np.einsum("ij,ij->j", means, M @ means) - 2.0 * dense(new) @ means
+    chosen, found = np.sort(far, axis=1), far[np.arange(NEW), predict(new)]
+    close(found, chosen[:, 0], 1e-6)
+
+
+def of_walk(M, model):
+    roots = np.sqrt(M.sum(axis=1))
+    within(model.eigenvalue_bounds, leading(M / np.outer(roots, roots), len(model.eigenvalues))[0])
+
+
+def of_spectral(M, new, model, predict):
+    of_walk(M, model)
+    E = np.eye(3)[model.labels]
+    volumes = E.T @ M.sum(axis=1)
+    within(model.cost_bounds, 3 - np.sum(np.diag(E.T @ M @ E) / volumes))
+    assert np.asarray(predict(new)).shape == (NEW,)
+    assert (predict(M) == model.labels).mean() > 0.9
+
+
+def of_diffusion(M, new, model, project):
+    densities = M.sum(axis=1)
+    of_walk(M / np.outer(densities, densities), model)
+    close(project(M), model.coordinates, 1e-5)
+
+
+def of_logistic(M, new, predict):
+    """f(x) = sum_j (label_j - probability_j) k(x_j, x) + intercept, the probabilities those of scikit-learn."""
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    features = vectors * np.sqrt(np.maximum(values, 0.0))
+    reference = LogisticRegression(C=1.0, tol=1e-12, max_iter=100000).fit(features, LABELS)
+    coefficients = LABELS - reference.predict_proba(features)[:, 1]
+    close(predict(new)[:, 1], expit(dense(new) @ coefficients + reference.intercept_), 1e-4)
+
+
+def of_ridge(M, new, predict):
+    close(predict(new), dense(new) @ np.linalg.solve(M + 0.5 * np.eye(N), T), 1e-3)
+
+
+def of_pls(M, new, predict):
+    """The first component: t = H M H y."""
+    C, y = H @ M @ H, T - T.mean()
+    t = C @ y
+    centred = dense(new) - dense(new).mean(axis=1, keepdims=True) - M.mean(axis=0) + M.mean()
+    close(predict(new), T.mean() + (centred @ y) * (t @ y) / (t @ t), 1e-4)
+
+
+def of_discriminant(M, new, model, project):
+    """Two classes: (N + mu I)^-1 (m_1 - m_0), N the scatter within."""
+    mu = 1e-3 * (np.mean(np.diag(M)) or 1.0) ** 2
+    within_ = sum(M[:, LABELS == g] @ (np.eye(n) - 1 / n) @ M[LABELS == g] for g in (0, 1) if (n := (LABELS == g).sum()))
+    difference = M[:, LABELS].mean(axis=1) - M[:, ~LABELS].mean(axis=1)
+    direction = np.linalg.solve(within_ + mu * np.eye(N), difference)
+    centred = (dense(new) - M.mean(axis=0)) @ direction
+    found = project(new)[:, 0]
+    close(found / np.abs(found).max(), centred / np.abs(centred).max(), 1e-3)
+
+
+def of_hsic(M, test):
+    assert abs(test.statistic[0] - np.trace(M @ H @ L @ H) / N**2) <= test.error[0] + 1e-12
+
+
+def of_mmd(M, test):
+    s = np.where(np.arange(N) < 20, 1 / 20, -1 / 28)
+    assert abs(test.statistic[0] - s @ M @ s) <= test.error[0] + 1e-12
+
+
+def of_cca(M, new, model, project):
+    C, D = H @ M @ H, H @ L @ H
+    parts = [np.linalg.solve(A + 1e-2 * np.trace(A) * np.eye(N), A) for A in (C, D)]
+    largest = np.sqrt(np.linalg.eigvals(parts[0] @ parts[1]).real.max())
+    within(model.correlation_bounds[:1], [largest], 1e-5)
+    assert np.isfinite(project(new)).all()
+
+
+def of_nystroem(M, new, estimator):
+    reference = sklearn.kernel_approximation.Nystroem(kernel="precomputed", n_components=N, random_state=0).fit(M)
+    found = estimator.transform(new) @ estimator.transform(dense(new)).T
+    expected = reference.transform(dense(new)) @ reference.transform(dense(new)).T
+    if np.linalg.cond(M) < 1e8:
+        close(found, expected, 1e-4)
+    close(estimator.transform(dense(new)), estimator.transform(new), 1e-4)
+
+
+# Doors: what each needs of a matrix, and a call that holds its result against a reference -------------------------------
+
+
+def method(name):
+    return fk.get_method(name)
+
+
+def estimator(cls, *fit, **parameters):
+    """An estimator fitted on the matrix: fit(M) and the checks that follow."""
+    return lambda M: cls(kernel="precomputed", **parameters).fit(M, *fit)
+
+
+def door(need, check):
+    return need, check
+
+
+def gram_door(M, new):
+    U = np.random.default_rng(1).standard_normal((N, 2))
+    close(fk.gram(M, "precomputed") @ U, dense(M) @ U, 1e-6)
+
+
+def kpca_door(M, new):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)  # of float32
+        model = fk.kpca(M, "precomputed", 2)
+    of_kpca(dense(M), new, model, lambda rows: fk.kpca_project(model, rows))
+
+
+def plan_door(M, new):
+    assert fk.plan(M, "precomputed", 2).method
+
+
+def kpca_estimator(M, new):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        found = fastkpca.sklearn.KernelPCA(2, kernel="precomputed").fit(M)
+    A = (dense(M) + dense(M).T) / 2
+    within(found.eigenvalue_bounds_, leading(H @ A @ H, 2)[0], 1e-6)
+    if np.array_equal(A, dense(M)):
+        close(np.abs(found.transform(new)), np.abs(components(A, dense(new), 2)[1]), 1e-3)
+
+
+def pcr_door(M, new):
+    model = method("kernel_pcr")(M, T, "precomputed", 2)
+    train, other = components(dense(M), dense(new), 2)
+    expected = T.mean() + other @ np.linalg.lstsq(train, T - T.mean(), rcond=None)[0]
+    close(model.predict(new), expected, 1e-3)
+
+
+def pc_logistic_door(M, new):
+    model = method("kernel_pc_logistic")(M, LABELS, "precomputed", 2, regularization=1.0)
+    train, other = components(dense(M), dense(new), 2)
+    unit = train.std(axis=0, ddof=1)
+    reference = LogisticRegression(C=1.0, tol=1e-12, max_iter=10000).fit(train / unit, LABELS)
+    close(model.probability(new), reference.predict_proba(other / unit), 3e-3)
+
+
+def perceptron_door(M, new):
+    model = method("kernel_perceptron")(M, LABELS, "precomputed", max_epochs=3)
+    A, y, alpha = dense(M), np.where(LABELS, 1.0, -1.0), np.zeros(N)
+    for _ in range(3):
+        for i in range(N):
+            if y[i] * (A[i] @ alpha) <= 0:
+                alpha[i] += y[i]
+    if "float32" not in str(M.dtype if hasattr(M, "dtype") else ""):
+        np.testing.assert_array_equal(model.predict(dense(new)), dense(new) @ alpha > 0)
+    assert len(model.predict(new)) == NEW
+
+
+def fisherfaces_door(M, new):
+    model = method("kernel_fisherfaces")(M, LABELS, "precomputed", components=3, tol=1e-3)
+    train, other = components(dense(M), dense(new), 3)
+    scatter = sum(np.cov(train[LABELS == g].T, bias=True) * np.sum(LABELS == g) for g in (0, 1))
+    direction = np.linalg.solve(scatter, train[LABELS].mean(axis=0) - train[~LABELS].mean(axis=0))
+    found, expected = model.project(new)[:, 0], other @ direction
+    close(found / np.abs(found).max(), expected / np.abs(expected).max(), 1e-2)
+
+
+def kbda_door(M, new):
+    model = method("kbda")(M, LABELS, "precomputed", 1)
+    A = dense(M)
+    mu = 1e-3 * (np.mean(np.diag(A)) or 1.0) ** 2
+    origin = A[:, LABELS].mean(axis=1, keepdims=True)
+    held, spread = A[:, LABELS] - origin, A[:, ~LABELS] - origin
+    values = scipy.linalg.eigh(spread @ spread.T, held @ held.T + mu * np.eye(N), eigvals_only=True)
+    close(model.quotients[:1], values[-1:], 1e-3)
+    assert np.isfinite(model.project(new)).all()
+
+
+def fitted(name, *arguments, **options):
+    return lambda M: method(name)(M, *arguments[:1], "precomputed", *arguments[1:], **options)
+
+
+def kmeans_door(M, new):
+    model = method("kernel_kmeans")(M, "precomputed", 3)
+    of_kmeans(dense(M), new, model, model.predict)
+
+
+def spectral_door(M, new):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        model = method("spectral_clustering")(M, "precomputed", 3)
+    of_spectral(dense(M), new, model, model.predict)
+
+
+def diffusion_door(M, new):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        model = method("diffusion_map")(M, "precomputed", 2)
+    of_diffusion(dense(M), new, model, model.project)
+
+
+def logistic_door(M, new):
+    of_logistic(dense(M), new, method("kernel_logistic")(M, LABELS, "precomputed").probability)
+
+
+def klda_door(M, new):
+    model = method("klda")(M, LABELS, "precomputed")
+    of_discriminant(dense(M), new, model, model.project)
+
+
+def cca_door(M, new):
+    model = method("kernel_cca")(M, L, "precomputed")
+    of_cca(dense(M), new, model, model.x.project)
+
+
+def mmd_door(M, new):
+    given = M.tocsr() if sp.issparse(M) else np.asarray(M) if isinstance(M, list) else M
+    parts = (given.iloc[:20], given.iloc[20:]) if isinstance(given, pd.DataFrame) else (given[:20], given[20:])
+    of_mmd(dense(M), method("mmd_test")(*parts, "precomputed", permutations=19))
+
+
+def of_estimator(cls, check, *fit, **parameters):
+    def call(M, new):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CertificateWarning)
+            found = cls(kernel="precomputed", **parameters).fit(M, *fit)
+        check(dense(M), new, found)
+
+    return call
+
+
+ours = kernels_contrib.sklearn
+DOORS = {
+    "kpca": ("products", kpca_door),
+    "gram": ("products", gram_door),
+    "plan": ("products", plan_door),
+    "diffusion_map": ("similarities", diffusion_door),
+    "hsic_test": ("lengths", lambda M, new: of_hsic(dense(M), method("hsic_test")(M, L, "precomputed", permutations=9))),
+    "kbda": ("products", kbda_door),
+    "kernel_cca": ("lengths", cca_door),
+    "kernel_fisherfaces": ("products", fisherfaces_door),
+    "kernel_kmeans": ("lengths", kmeans_door),
+    "kernel_logistic": ("lengths", logistic_door),
+    "kernel_pc_logistic": ("products", pc_logistic_door),
+    "kernel_pcr": ("products", pcr_door),
+    "kernel_perceptron": ("products", perceptron_door),
+    "kernel_pls": (
+        "lengths", lambda M, new: of_pls(dense(M), new, method("kernel_pls")(M, T, "precomputed", 1).predict)
+    ),
+    "kernel_ridge": (
+        "lengths",
+        lambda M, new: of_ridge(
+            dense(M), new, method("kernel_ridge")(M, T, "precomputed", regularization=0.5).predict
+        ),
+    ),
+    "klda": ("products", klda_door),
+    "mmd_test": ("lengths", mmd_door),
+    "spectral_clustering": ("similarities", spectral_door),
+    "KernelPCA": ("products", kpca_estimator),
+    "Nystroem": ("products", of_estimator(fastkpca.sklearn.Nystroem, of_nystroem, n_components=N)),
+    "KLDA": (
+        "products",
+        of_estimator(ours.KLDA, lambda M, new, e: of_discriminant(M, new, e.model_, e.transform), LABELS),
+    ),
+    "KernelCCA": (
+        "lengths",
+        of_estimator(
+            ours.KernelCCA, lambda M, new, e: of_cca(M, new, e.model_, e.transform), VIEW,
+            kernel_y=fk.get_kernel("gaussian", sigma=2.0),
+        ),
+    ),
+    "KernelKMeans": (
+        "lengths", of_estimator(ours.KernelKMeans, lambda M, new, e: of_kmeans(M, new, e.model_, e.predict), n_clusters=3)
+    ),
+    "KernelLogisticRegression": (
+        "lengths",
+        of_estimator(ours.KernelLogisticRegression, lambda M, new, e: of_logistic(M, new, e.predict_proba), LABELS),
+    ),
+    "KernelPLSRegression": (
+        "lengths",
+        of_estimator(ours.KernelPLSRegression, lambda M, new, e: of_pls(M, new, e.predict), T, n_components=1),
+    ),
+    "KernelRidge": (
+        "lengths", of_estimator(ours.KernelRidge, lambda M, new, e: of_ridge(M, new, e.predict), T, alpha=0.5)
+    ),
+    "SpectralClustering": (
+        "similarities",
+        of_estimator(
+            ours.SpectralClustering, lambda M, new, e: of_spectral(M, new, e.model_, e.predict), n_clusters=3
+        ),
+    ),
+}
+CLOSED = {
+    "features": lambda: fk.features(K, "precomputed"),
+    "kica": lambda: method("kica")(K, "precomputed"),
+    "KernelPCANovelty": lambda: fastkpca.sklearn.KernelPCANovelty(kernel="precomputed").fit(K),
+}
+
+
+def found_doors():
+    takes_kernel = {
+        name for name in fk.__all__
+        if inspect.isfunction(f := getattr(fk, name)) and {"X", "kernel"} <= set(inspect.signature(f).parameters)
+    }
+    estimators = {
+        name for module in (fastkpca.sklearn, kernels_contrib.sklearn) for name in module.__all__
+        if hasattr(cls := getattr(module, name), "fit") and "kernel" in inspect.signature(cls).parameters
+    }
+    return takes_kernel | {entry.name for entry in fk.list_methods()} | estimators
+
+
+def test_every_door_is_here():
+    assert found_doors() == {*DOORS, *CLOSED}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_doors_that_take_no_matrix_say_so(name):
+    with pytest.raises(ValueError, match="use gram|give it the rows|a precomputed matrix does not hold"):
+        CLOSED[name]()
+
+
+def expected(need, wrong, name):
+    """How a call of a door ends: "works", "warns", or the text of the error."""
+    if wrong in ("NaN", "shape", "words"):
+        return WRONG[wrong]
+    if wrong == "asymmetric":
+        return "works" if name == "KernelPCA" else WRONG[wrong]  # as scikit-learn: its symmetric part
+    if need == "lengths" and wrong:
+        return "is not positive semidefinite.*take its semidefinite part"
+    if need == "similarities" and wrong == "negative":
+        return "negative values"
+    return "warns" if wrong == "distances" else "works"
+
+
+@pytest.mark.parametrize("given", MATRICES)
+@pytest.mark.parametrize("name", DOORS)
+def test_each_door_takes_each_matrix_or_says_why_not(name, given):
+    (need, call), (M, new, wrong) = DOORS[name], MATRICES[given]
+    ends = expected(need, wrong, name)
+    if ends == "works":
+        call(M, new)
+    elif ends == "warns":
+        with pytest.warns(DistancesWarning, match="zero diagonal"):
+            try:
+                call(M, new)
+            except (ValueError, AssertionError):  # its values mean little
+                pass
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DistancesWarning)
+            with pytest.raises((ValueError, TypeError), match=ends) as error:
+                call(M, new)
+        advised = follow(str(error.value), M)
+        if advised is not None:
+            call(advised, new)
+
+
+def follow(text, M):
+    """The matrix that an error advises, made as it says; None where it does not."""
+    names = {"np": np, "K": M, "D": M}
+    if "use (K + K.T) / 2" in text:
+        names["K"] = eval("(K + K.T) / 2", names)
+        return None if np.linalg.eigvalsh(dense(names["K"]))[0] < -0.01 else names["K"]
+    if "semidefinite part, " in text:
+        exec(re.search(r"semidefinite part, (.*?); of distances", text)[1], names)
+        return names["K"]
+    return None

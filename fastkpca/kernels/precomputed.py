@@ -176,7 +176,7 @@ def _below_zero(K: Any, largest: float) -> float:
     m = len(index)
     A = np.asarray(_dense(K) if m == n else _submatrix(K, index, index), dtype=np.float64)
     t, most = 4.0 * m * UNIT * largest, 2.0 * np.sqrt(m) * COARSEST_ROUNDING * largest
-    while True:
+    while largest > 0.0:
         B = 0.5 * A
         B += B.T.copy()
         B.flat[:: m + 1] += t
@@ -189,6 +189,8 @@ def _below_zero(K: Any, largest: float) -> float:
             t = min(4.0 * t, most)
             continue
         return t + factorisation_error(m, UNIT) * diagonal
+    if not largest > 0.0:
+        return 0.0
     raise ValueError(
         f"the precomputed matrix{'' if m == n else f' of {m} of the rows'} is not positive semidefinite: it has an "
         f"eigenvalue below {-t:.2g}, which is more than rounding of its entries; take its semidefinite part, "

@@ -241,15 +241,6 @@ def method(name):
     return fk.get_method(name)
 
 
-def estimator(cls, *fit, **parameters):
-    """An estimator fitted on the matrix: fit(M) and the checks that follow."""
-    return lambda M: cls(kernel="precomputed", **parameters).fit(M, *fit)
-
-
-def door(need, check):
-    return need, check
-
-
 def gram_door(M, new):
     U = np.random.default_rng(1).standard_normal((N, 2))
     close(fk.gram(M, "precomputed") @ U, dense(M) @ U, 1e-6)
@@ -321,10 +312,6 @@ def kbda_door(M, new):
     values = scipy.linalg.eigh(spread @ spread.T, held @ held.T + mu * np.eye(N), eigvals_only=True)
     close(model.quotients[:1], values[-1:], 1e-3)
     assert np.isfinite(model.project(new)).all()
-
-
-def fitted(name, *arguments, **options):
-    return lambda M: method(name)(M, *arguments[:1], "precomputed", *arguments[1:], **options)
 
 
 def kmeans_door(M, new):
@@ -512,3 +499,92 @@ def follow(text, M):
         exec(re.search(r"semidefinite part, (.*?); of distances", text)[1], names)
         return names["K"]
     return None
+
+
+def test_the_advice_for_distances_works():
+    D = MATRICES["distances"][0]
+    with pytest.warns(DistancesWarning) as warned:
+        fk.gram(D, "precomputed")
+    for text in (str(warned[0].message), _error(lambda: method("kernel_kmeans")(D, "precomputed", 3))):
+        made = eval(re.search(r"take K = (.*?), which is semidefinite", text)[1], {"np": np, "D": D})
+        kmeans_door(made, K_NEW)
+
+
+def _error(call):
+    with warnings.catch_warnings(), pytest.raises(ValueError) as error:
+        warnings.simplefilter("ignore", DistancesWarning)
+        call()
+    return str(error.value)
+
+
+def test_what_a_matrix_does_not_hold_is_given_beside_it():
+    pca = fastkpca.sklearn.KernelPCA(2, kernel="precomputed").fit(K)
+    names = {"fastkpca": fk, "estimator": pca, "X": K_NEW, "d": np.ones(NEW), "Z": pca.transform(K_NEW), "rows": X}
+    advice = re.search(r"-fastkpca.kpca_spe\(.*?\)", _error(lambda: pca.score_samples(K_NEW)))[0]
+    close(eval(advice, names), -fk.kpca_spe(fk.kpca(X, c=2, sigma=2.0), Z), 1e-6)
+    with pytest.raises(AttributeError) as error:
+        pca.inverse_transform(pca.transform(K_NEW))
+    advice = re.search(r"fastkpca.kpca_preimage\(.*?\)", str(error.value))[0]
+    assert eval(advice, names).shape == (NEW, 3)
+
+
+# New rows: the matrix between them and the training rows ----------------------------------------------------------------
+
+
+def fitted(name):
+    """What a door makes of the dense matrix: a model, or a fitted estimator."""
+    for module in (fastkpca.sklearn, kernels_contrib.sklearn):
+        if name in module.__all__:
+            made = getattr(module, name)(kernel="precomputed")
+            return made.set_params(**{"n_components": 20} if name == "Nystroem" else {}).fit(K, LABELS)
+    if name == "kpca":
+        return fk.kpca(K, "precomputed", 2)
+    call, first = method(name), {"y": LABELS, "positive": LABELS, "t": T, "Y": L}
+    second = list(inspect.signature(call).parameters)[1]
+    model = call(K, *([first[second]] if second in first else []), "precomputed")
+    return model.x if name == "kernel_cca" else model
+
+
+def answering(name):
+    """The methods of the result of a door that take new rows."""
+    result = fitted(name)
+    if name == "kpca":
+        return {"kpca_project": lambda rows: fk.kpca_project(result, rows)}
+    calls = {x: getattr(result, x) for x in dir(result) if not x.startswith(("_", "fit", "partial", "set_", "get_"))}
+    calls = {x: call for x, call in calls.items() if inspect.ismethod(call) and "X" in inspect.signature(call).parameters}
+    return {x: call for x, call in calls.items() if x not in ("score", "score_samples", "error", "kpca", "inverse_transform", "coordinates_of")}
+
+
+WITHOUT_NEW_ROWS = {"gram", "plan", "hsic_test", "mmd_test"}
+FORMS = (sp.csr_array, sp.coo_matrix, pd.DataFrame, np.asfortranarray, lambda A: A.tolist(), lambda A: A.astype(np.float32))
+BAD = {
+    "too few columns": K_NEW[:, :-1],
+    "transposed": K_NEW.T,
+    "NaN": np.where(np.arange(N) == 3, np.nan, K_NEW),
+    "sparse NaN": sp.csr_array(np.where(np.arange(N) == 3, np.nan, K_NEW)),
+    "one row": K_NEW[0],
+    "no rows": K_NEW[:0],
+    "words": np.full((2, N), "one"),
+}
+REFUSED = (
+    "one column for each of the 48 training rows|is expecting 48 features|contains NaN|[Ee]xpected 2D array|two dimensions|"
+    "no rows|0 sample|number|[cC]onvert|real"
+)
+
+
+@pytest.mark.parametrize("name", sorted(set(DOORS) - WITHOUT_NEW_ROWS))
+def test_new_rows_are_the_matrix_between_them_and_the_training_rows(name):
+    calls = answering(name)
+    assert calls
+    for call in calls.values():
+        expected = call(K_NEW)
+        assert len(expected) == NEW
+        for form in FORMS:
+            found = call(form(K_NEW))
+            if expected.dtype.kind == "f":
+                np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+            else:
+                assert (found == expected).mean() > 0.8  # one on the border may change with float32
+        for bad in BAD.values():
+            with pytest.raises((ValueError, TypeError), match=REFUSED):
+                call(bad)

@@ -19,6 +19,8 @@ MOST_PROVED = 8192
 """Rows up to which a matrix that is declared semidefinite is proved to be; of a larger one, so many of its rows."""
 COARSEST_ROUNDING = 1e-3
 """Error of an entry, over the largest one, up to which a negative eigenvalue counts as rounding."""
+LOOKED_AT = 512
+"""Rows whose own matrix says where to look for the lowest eigenvalue."""
 TRIANGLE_ROWS = 48
 """Rows of which a matrix with a zero diagonal is tried for the triangle inequality."""
 
@@ -168,29 +170,34 @@ def _below_zero(K: Any, largest: float) -> float:
     """A proved bound on how far below zero an eigenvalue of (K + K') / 2 lies; ValueError where that is no rounding.
 
     A Cholesky factorisation of A + t I that ends proves A >= -t up to its backward error (``factorisation_error``).
-    Entries that are rounded by e move eigenvalues by about 2 sqrt(n) e. A factorisation with too small a t fails soon:
-    at the first pivot that rounding has made negative.
+    Entries that are rounded by e move eigenvalues by about 2 sqrt(n) e.
     """
+    if not largest > 0.0:
+        return 0.0
     n = K.shape[0]
     index = _evenly(n, MOST_PROVED)
     m = len(index)
-    A = np.asarray(_dense(K) if m == n else _submatrix(K, index, index), dtype=np.float64)
+    A = np.array(_dense(K) if m == n else _submatrix(K, index, index), dtype=np.float64)
+    A += A.T.copy()
+    A *= 0.5
     t, most = 4.0 * m * UNIT * largest, 2.0 * np.sqrt(m) * COARSEST_ROUNDING * largest
-    while largest > 0.0:
-        B = 0.5 * A
-        B += B.T.copy()
+    lowest = None
+    while True:
+        B = A.copy()
         B.flat[:: m + 1] += t
         diagonal = float(np.abs(B.diagonal()).max())
         try:
             scipy.linalg.cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+            return t + factorisation_error(m, UNIT) * diagonal
         except np.linalg.LinAlgError:
-            if t >= most:
+            if lowest is None:  # that of a part is no lower (interlacing), and grows with the root of its size
+                part = _evenly(m, LOOKED_AT)
+                lowest = float(scipy.linalg.eigvalsh(A[np.ix_(part, part)], subset_by_index=[0, 0])[0])
+                t = max(t, -0.5 * lowest * np.sqrt(m / len(part)))
+            if t >= most or -lowest > most:
                 break
-            t = min(4.0 * t, most)
-            continue
-        return t + factorisation_error(m, UNIT) * diagonal
-    if not largest > 0.0:
-        return 0.0
+            t = min(2.0 * t, most)
+    t = max(t, -lowest)
     raise ValueError(
         f"the precomputed matrix{'' if m == n else f' of {m} of the rows'} is not positive semidefinite: it has an "
         f"eigenvalue below {-t:.2g}, which is more than rounding of its entries; take its semidefinite part, "

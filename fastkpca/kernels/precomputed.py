@@ -47,8 +47,8 @@ class Precomputed(Kernel):
     values, components and intervals are then those of (K + K') / 2.
 
     Entries that are rounded, to single precision or to a few decimals, make small eigenvalues negative. Of a matrix
-    that is declared semidefinite the intervals are then wider, by how far below zero these lie at most. Beyond what
-    rounding to about three digits does, 2 sqrt(N) / 1000 times the largest entry, the matrix is refused.
+    that is declared semidefinite intervals that rest on its trace are then wider, by N times what bounds these. Beyond
+    what rounding to about three digits does, 2 sqrt(N) / 1000 times the largest entry, the matrix is refused.
     """
 
     api_version = 1
@@ -64,8 +64,6 @@ class Precomputed(Kernel):
     """|K_ij| at most, of a square matrix."""
     mixed: bool = False
     """Whether the two halves differ, so that values are those of (K + K') / 2."""
-    below_zero: float = 0.0
-    """Of a matrix that is declared semidefinite: it is that with this added to its diagonal."""
 
     def check(self) -> None:
         self.__dict__["semidefinite"] = check_flag(self.semidefinite, "semidefinite")
@@ -137,8 +135,7 @@ class Precomputed(Kernel):
         kind = self.matrix.dtype.kind
         held = self.largest <= 2.0**53 if kind in "iu" else np.can_cast(self.matrix.dtype, np.float64)
         exact = held and np.dtype(dtype) == np.float64 and not self.mixed
-        # intervals hold for the matrix as it is, and for the nearest semidefinite one
-        return self.below_zero + (0.0 if exact else 4.0 * unit_roundoff(dtype) * self.largest)
+        return 0.0 if exact else 4.0 * unit_roundoff(dtype) * self.largest
 
     def value_bound(self, data: Summary) -> float | None:
         return self.largest

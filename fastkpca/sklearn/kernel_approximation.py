@@ -305,15 +305,15 @@ class Nystroem(KernelTransformer):
             A kernel that does not declare itself positive semidefinite, and what ``fastkpca.kpca`` refuses.
         """
         check_is_fitted(self, "normalization_")
-        if self._precomputed:
-            raise ValueError(
-                "a precomputed matrix holds no rows that could be landmarks; fastkpca.kpca(K, 'precomputed', c) has "
-                "intervals without"
-            )
         if self._map is None:
             raise ValueError(
                 f"{self._kernel_!r} does not declare itself positive semidefinite, so its eigenvalues may lie anywhere "
                 "beside those of the features; fastkpca.kpca without landmarks has intervals for such kernels"
+            )
+        if self._precomputed:
+            raise ValueError(
+                "a precomputed matrix holds no rows that could be landmarks; fastkpca.kpca(K, 'precomputed', c) has "
+                "intervals without"
             )
         landmarks = self.components_.toarray() if sp.issparse(self.components_) else self.components_
         given: dict[str, Any] = {

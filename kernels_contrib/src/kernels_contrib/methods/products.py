@@ -30,6 +30,7 @@ DRAFT_ROWS = 8192
 descent, or whether exact products are quick."""
 MAX_PROVED_ROWS = 8192
 """Rows up to which the kernel of a matrix proves that it is semidefinite."""
+USE_PRODUCTS = "leave out method='features' and max_features for products with K"
 PRODUCT_TOL = 1e-10
 """Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
 seldom less than a thousandth of the number of rows."""
@@ -73,9 +74,7 @@ def some_features(X: Any, kernel: Any, **options: Any) -> Any:
     try:
         return fk.features(X, kernel, **options)
     except ValueError as error:
-        raise ValueError(
-            str(error).replace("use gram()", "leave out method='features' and max_features for products with K")
-        ) from error
+        raise ValueError(str(error).replace("use gram()", USE_PRODUCTS)) from error
 
 
 def training_rows(X: Any, purpose: str) -> Any:

@@ -19,7 +19,7 @@ from fastkpca.methods import as_rows, check_rng
 from .functions import SampleFunction
 from .options import FitOptions
 from .permutation import need_rows
-from .products import Products, for_lengths, is_matrix, need_semidefinite, products_for, training_rows
+from .products import USE_PRODUCTS, Products, for_lengths, is_matrix, need_semidefinite, products_for, training_rows
 
 
 def two_views(X: Any, Y: Any, kernel_y: Any, options: FitOptions, purpose: str) -> list[Products]:
@@ -48,7 +48,7 @@ def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> P
         features = fk.features(X, kernel, tol=options.tol, max_features=options.max_features, features="pivots")
         return replace(view, features=features)
     except ValueError as error:
-        raise ValueError(f"{purpose}, view {name}: {error}".replace(", or use gram()", "")) from error
+        raise ValueError(f"{purpose}, view {name}: {error}".replace(f", or {USE_PRODUCTS}", "")) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def _of_matrix(X: Any, options: FitOptions, purpose: str) -> MatrixView:
     K = training_rows(X, purpose)
     options = for_lengths(options, K.shape[0], purpose)
     gram = fk.gram(K, options.kernel, n_threads=options.n_threads)
-    A, n, t, trace = np.asarray(gram), gram.shape[0], gram.error_bound, gram.trace()
+    A, n, t, trace = np.asarray(gram), gram.shape[0], gram.error_bound + gram.kernel.below_zero, gram.trace()
     A.flat[:: n + 1] += t
     factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(A, lower=1, tol=max(options.tol * trace / n, 2.0 * t))
     if rank > options.max_features:

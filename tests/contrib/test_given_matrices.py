@@ -453,6 +453,24 @@ def test_doors_that_take_no_matrix_say_so(name):
         CLOSED[name]()
 
 
+def test_the_page_says_so():
+    """docs/methods.md, where there is one: the tables of what each door needs, and of what becomes of a matrix."""
+    page = Path(__file__).parents[2] / "docs" / "methods.md"
+    if not page.exists():
+        pytest.skip("no documentation here")
+    section = page.read_text(encoding="utf-8").split("## A matrix in the place of rows")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+    needs = {row[0]: set(re.findall(r"`(\w+)`", row[2])) for row in rows if row[0] in ("products", "lengths", "similarities")}
+    assert needs == {need: {name for name in DOORS if DOORS[name][0] == need} for need in needs}
+    assert set(re.findall(r"`(\w+)`", next(row[2] for row in rows if row[0] == "rows"))) == set(CLOSED)
+    kinds = {"semidefinite": "", "indefinite": "indefinite", "with negative": "negative", "distances": "distances"}
+    words = {"works": "taken", "warns": "taken, with a `DistancesWarning`"}
+    for start, wrong in [*kinds.items(), ("not symmetric", "shape")]:
+        cells = next(row[1:] for row in rows if row[0].startswith(start))
+        for need, cell in zip(rows[next(i for i, row in enumerate(rows) if row[0] == "matrix")][1:], cells):
+            assert cell == words.get(expected(need, wrong, "kpca"), "refused"), (start, need)
+
+
 def expected(need, wrong, name):
     """How a call of a door ends: "works", "warns", or the text of the error."""
     if wrong in ("NaN", "shape", "words"):

@@ -222,8 +222,8 @@ def _warn_of_distances(K: Any, largest: float) -> None:
     root = np.sqrt(part)
     if (root[:, None, :] <= (root[:, :, None] + root[None, :, :]) * (1.0 + 1e-6)).all():
         warn_caller(
-            "the precomputed matrix has a zero diagonal, and its entries are like distances: a kernel matrix is largest "
-            "where rows are alike" + _OF_DISTANCES,
+            "the precomputed matrix has a zero diagonal, and its entries are like distances: a kernel matrix is "
+            "largest where rows are alike" + _OF_DISTANCES,
             DistancesWarning,
         )
 

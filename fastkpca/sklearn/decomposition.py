@@ -402,8 +402,8 @@ class KernelPCA(KernelTransformer):
             raise ValueError("score_samples needs components, and the rows of fit have no variance")
         if self._precomputed:
             raise ValueError(
-                "score_samples needs k(x, x) of each row, which the matrix between new and training rows does not hold; "
-                "-fastkpca.kpca_spe(estimator.model_, X, diagonal=d) takes these values d"
+                "score_samples needs k(x, x) of each row, which the matrix between new and training rows does not "
+                "hold; -fastkpca.kpca_spe(estimator.model_, X, diagonal=d) takes these values d"
             )
         return -kpca_spe(self.model_, X, n_threads=self._n_threads())
 

@@ -68,7 +68,9 @@ def test_of_many_rows_some_are_checked(monkeypatch):
     monkeypatch.setattr(precomputed, "MOST_PROVED", 50)
     fk.kpca(gaussian_matrix(), "precomputed", 2, semidefinite=True)
     D = np.random.default_rng(0).standard_normal((400, 2))
-    with pytest.raises(ValueError, match="matrix of 50 of the rows is not positive semidefinite: it has an eigenvalue below"):
+    with pytest.raises(
+        ValueError, match="matrix of 50 of the rows is not positive semidefinite: it has an eigenvalue below"
+    ):
         fk.kpca(np.abs(D @ D.T) ** 0.5 * np.sign(D @ D.T) - np.eye(400), "precomputed", 2, semidefinite=True)
 
 

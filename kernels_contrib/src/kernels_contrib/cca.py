@@ -197,9 +197,7 @@ def kernel_cca(
         null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, error, same))
     return CCAModel(
         correlations=found,
-        correlation_bounds=np.sqrt(
-            np.clip(np.column_stack([found**2 - below, found**2 + missed]), 0.0, 1.0)
-        ),
+        correlation_bounds=np.sqrt(np.clip(np.column_stack([found**2 - below, found**2 + missed]), 0.0, 1.0)),
         x=x.side(left[:, :c]),
         y=y.side(right[:c].T),
         null=null,

@@ -142,14 +142,17 @@ def mmd_test(
 def _check_matrix(X: Any, Y: Any, method: str, n_kernels: int) -> None:
     """Raise ValueError where X and Y are not the rows of one kernel matrix, or something else takes part."""
     if n_kernels > 1:
-        raise ValueError("a precomputed matrix is not tested together with other kernels; give kernel='precomputed' alone")
+        raise ValueError(
+            "a precomputed matrix is not tested together with other kernels; give kernel='precomputed' alone"
+        )
     if method == "features":
         raise ValueError("method='features' needs rows, and X and Y are those of a matrix; take method='gram'")
     n, m = (as_rows(part, name=name, purpose="mmd_test") for part, name in ((X, "X"), (Y, "Y")))
     if not n.n_features == m.n_features == len(n) + len(m):
         raise ValueError(
-            f"X and Y have the shapes {(len(n), n.n_features)} and {(len(m), m.n_features)}; with kernel='precomputed' "
-            f"give X = K[:{len(n)}] and Y = K[{len(n)}:] of the matrix K of all {len(n) + len(m)} rows, those of X first"
+            f"X and Y have the shapes {(len(n), n.n_features)} and {(len(m), m.n_features)}; with kernel="
+            f"'precomputed' give X = K[:{len(n)}] and Y = K[{len(n)}:] of the matrix K of all {len(n) + len(m)} "
+            "rows, those of X first"
         )
 
 

@@ -29,10 +29,7 @@ from .cca import kernel_cca
 from .pls import kernel_pls
 from .ridge import kernel_ridge
 
-
-PASSED_BY_NAME = (
-    "affinity", "kernel_y", "max_features", "method", "n_neighbors", "penalty", "regularization", "tol"
-)
+PASSED_BY_NAME = ("affinity", "kernel_y", "max_features", "method", "n_neighbors", "penalty", "regularization", "tol")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -290,7 +290,9 @@ def _setting(
     if kernel == Gaussian():
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
     if is_matrix(kernel):
-        raise ValueError("kica compares single numbers of the rows by its kernel, so it takes no matrix; give it the rows")
+        raise ValueError(
+            "kica compares single numbers of the rows by its kernel, so it takes no matrix; give it the rows"
+        )
     need_semidefinite(kernel, "kica")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
     if not LEAST_REGULARIZATION <= kappa <= 1.0 / LEAST_REGULARIZATION:

@@ -161,7 +161,7 @@ class Products:
         coefficients = np.ascontiguousarray(coefficients[used])
         return SampleFunction(kernel=kernel, X=_kept(self.X[used]), coefficients=coefficients, constant=constant)
 
-    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> FeatureFunction:
+    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> KernelFunction:
         """f(x) = weights' phi(x) - constant."""
         features = self.features
         weights = np.ascontiguousarray(weights)

@@ -225,6 +225,7 @@ class Projector(KernelTransformer, MedianWidth):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
 
         Returns
         -------

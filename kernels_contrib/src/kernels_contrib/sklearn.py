@@ -54,6 +54,7 @@ class _KernelClassifier(ClassifierMixin, Predictor):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
 
         Returns
         -------

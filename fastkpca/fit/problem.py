@@ -165,8 +165,14 @@ class Problem:
 
     @cached_property
     def entry_error(self) -> float:
-        """Bound on the error of a kernel value in float64, as far as the kernel states one."""
+        """Bound on the error of a kernel value in float64, as far as the kernel states one, from those of a kernel that
+        is as semidefinite as it says."""
         return entry_error_of(self.kernel, self.data)
+
+    @cached_property
+    def value_error(self) -> float:
+        """The same from the values of the kernel as it is, for what does not need it to be semidefinite."""
+        return self.entry_error - self.kernel.below_zero
 
     def some_rows(self, count: int) -> np.ndarray:
         """At most ``count`` rows of the sample, spread over it."""
@@ -349,8 +355,8 @@ def _method(ask: Ask) -> str:
 
 
 def entry_error_of(kernel: Kernel, data: Summary) -> float:
-    """Bound on the error of a kernel value in float64; 0 where the kernel states none."""
-    return kernel.entry_error(data, np.dtype(np.float64)) or 0.0
+    """Bound on the error of a kernel value in float64, and on what is below zero; 0 where the kernel states none."""
+    return (kernel.entry_error(data, np.dtype(np.float64)) or 0.0) + kernel.below_zero
 
 
 def _kernel(ask: Ask) -> Kernel:

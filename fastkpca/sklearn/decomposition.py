@@ -400,6 +400,11 @@ class KernelPCA(KernelTransformer):
         X = self._validated(X, reset=False)
         if self.model_ is None:
             raise ValueError("score_samples needs components, and the rows of fit have no variance")
+        if self._precomputed:
+            raise ValueError(
+                "score_samples needs k(x, x) of each row, which the matrix between new and training rows does not "
+                "hold; -fastkpca.kpca_spe(estimator.model_, X, diagonal=d) takes these values d"
+            )
         return -kpca_spe(self.model_, X, n_threads=self._n_threads())
 
     @property
@@ -427,6 +432,11 @@ class KernelPCA(KernelTransformer):
         ----------
         Bakir, Weston, Schoelkopf, Learning to find pre-images, NIPS 16 (2004).
         """
+        if self._precomputed:
+            raise NotFittedError(
+                "a precomputed matrix holds no rows to learn inverse_transform from; fastkpca.kpca_preimage(estimator, "
+                "Z, train=rows) learns it from rows that you give"
+            )
         if "n_samples_seen_" in vars(self):
             raise NotFittedError(
                 "partial_fit keeps no rows to learn inverse_transform from; fastkpca.kpca_preimage(estimator, Z, "
@@ -658,6 +668,8 @@ def _symmetric(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
             f"Kernel matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix; with "
             "kernel='precomputed' fit takes the kernel matrix of the training rows in place of X"
         )
+    if K.dtype.kind != "f":  # differences of truth values, or of whole numbers without signs, are none
+        K = K.astype(np.float64)
     size = float(np.abs(K).max(initial=0.0))
     eps = 2.0 * unit_roundoff(_float_type(K))
     if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):

@@ -266,7 +266,7 @@ class Nystroem(KernelTransformer):
         check_is_fitted(self, "normalization_")
         X = self._validated(X, reset=False)
         threads = parallel.threads_for(self._kernel_, self._n_threads())
-        if self._map is not None:
+        if self._map is not None and not self._precomputed:
             rows = as_rows(X).shifted(self._shift)
             features = FeatureOperator(self._kernel_, self._map, rows, threads) @ self._rotation
         elif self._precomputed:
@@ -309,6 +309,11 @@ class Nystroem(KernelTransformer):
             raise ValueError(
                 f"{self._kernel_!r} does not declare itself positive semidefinite, so its eigenvalues may lie anywhere "
                 "beside those of the features; fastkpca.kpca without landmarks has intervals for such kernels"
+            )
+        if self._precomputed:
+            raise ValueError(
+                "a precomputed matrix holds no rows that could be landmarks; fastkpca.kpca(K, 'precomputed', c) has "
+                "intervals without"
             )
         landmarks = self.components_.toarray() if sp.issparse(self.components_) else self.components_
         given: dict[str, Any] = {

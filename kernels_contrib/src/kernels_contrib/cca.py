@@ -123,7 +123,8 @@ def kernel_cca(
     Parameters
     ----------
     X, Y : array_like (N, d), (N, e)
-        Two views of the same rows; also on disk or Dask collections.
+        Two views of the same rows; also on disk or Dask collections. A view whose kernel is "precomputed" is its Gram
+        matrix (N, N), and new rows of it are the matrix (m, N) between them and these.
     kernel : str, Kernel, object with ``block``, or callable
         Of X, positive semidefinite.
     c : int
@@ -186,16 +187,17 @@ def kernel_cca(
     crossed = second[: sizes[0], sizes[0] :]
     left, found, right = scipy.linalg.svd(y.solve(x.solve(crossed).T).T)
     found = found[:c]
-    missed = share.max() * sum(side.view.features.residual_trace / side.penalty for side in (x, y))
+    missed = share.max() * sum(side.view.missed / side.penalty for side in (x, y))
+    below = share.max() * sum(side.view.below / side.penalty for side in (x, y))
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
         A, B = (side.solve((np.asarray(side.view.features) - side.mean).T).T for side in (x, y))
         values, same = over_permutations(lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng)
-        error = np.full(len(values), missed / 2 + 64 * EPS * len(second) / strength)
+        error = np.full(len(values), missed / 2 + below + 64 * EPS * len(second) / strength)
         null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, error, same))
     return CCAModel(
         correlations=found,
-        correlation_bounds=np.column_stack([found, np.minimum(np.sqrt(found**2 + missed), 1.0)]),
+        correlation_bounds=np.sqrt(np.clip(np.column_stack([found**2 - below, found**2 + missed]), 0.0, 1.0)),
         x=x.side(left[:, :c]),
         y=y.side(right[:c].T),
         null=null,

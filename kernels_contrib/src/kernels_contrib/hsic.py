@@ -52,7 +52,8 @@ def hsic_test(
     Parameters
     ----------
     X, Y : array_like (N, d), (N, e)
-        Two views of the same rows; also on disk or Dask collections, while the features of both fit into memory.
+        Two views of the same rows; also on disk or Dask collections, while the features of both fit into memory. A view
+        whose kernel is "precomputed" is its Gram matrix (N, N).
     kernel, kernel_y : str, Kernel, object with ``block``, or callable
         Of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
     unbiased : bool
@@ -95,7 +96,7 @@ def hsic_test(
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
     x, y = two_views(X, Y, kernel_y, options, "hsic_test")
     A, B = np.asarray(x.features), np.asarray(y.features)
-    n, missed_y = len(A), y.features.residual_trace
+    n, missed_y = len(A), y.missed
     weights = row_weights(sample_weight, n)
     if sample_weight is not None and unbiased:
         raise ValueError("the unbiased HSIC is that of equal weights; leave out sample_weight, or take unbiased=False")
@@ -119,13 +120,14 @@ def hsic_test(
         return value, float(k @ l[order])
 
     (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng))
-    missed_x = x.features.residual_trace * share.max() ** 2
+    missed_x, below_x = x.missed * share.max() ** 2, x.below * share.max() ** 2
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
     half = (of_x * missed_y + of_y * missed_x + missed_x * missed_y) / 2
     rounding = 4 * EPS * (n + A.shape[1] + B.shape[1]) * np.sum(share**2 * k) * l.sum()
-    values, error = values + half, half + rounding
+    below = of_x * y.below + of_y * below_x + (below_x + missed_x) * (y.below + missed_y)
+    values, error = values + half, half + rounding + below
     if unbiased:
-        missed = x.features.residual_trace, missed_y
+        missed = x.missed + x.below, missed_y + y.below
         values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed)
     return test_of(
         values[:, None],

@@ -36,7 +36,7 @@ from fastkpca.methods import (
 from .limits import HELD
 from .methods.options import FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
-from .methods.products import DRAFT_ROWS, need_semidefinite, products_for, quick_gram
+from .methods.products import DRAFT_ROWS, for_lengths, is_matrix, need_semidefinite, products_for, quick_gram
 
 __all__ = ["PermutationTest", "mmd_test"]
 
@@ -61,7 +61,9 @@ def mmd_test(
     Parameters
     ----------
     X, Y : array_like (n, d), (m, d)
-        The groups; also rows on disk and Dask collections, of which means of features are taken.
+        The groups; also rows on disk and Dask collections, of which means of features are taken. For
+        ``kernel="precomputed"`` the rows (n, n + m) and (m, n + m) of the Gram matrix K of both: ``K[:n]`` and
+        ``K[n:]``.
     kernel : str, Kernel, object with ``block``, or callable, or a list of these
         Positive semidefinite. Several kernels, as one of several widths, are tested together.
     unbiased : bool
@@ -105,15 +107,18 @@ def mmd_test(
     unbiased = check_flag(unbiased, "unbiased")
     permutations = check_count(permutations, "permutations")
     options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads)
+    several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+    if not several:
+        raise ValueError("kernel is an empty list; give at least one")
+    of_matrix = any(map(is_matrix, several))
+    if of_matrix:
+        _check_matrix(X, Y, method, len(several))
     groups = _groups(X, Y)
     weights = _weights(sample_weight, groups)
     held = all(group.in_memory for group in groups) and sum(map(_bytes, groups)) <= HELD
     if not held and method == "gram":
         raise ValueError("method='gram' needs both groups in memory; leave it out, or load a sample of the rows")
-    form = _Products if held and method != "features" else _Means
-    several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
-    if not several:
-        raise ValueError("kernel is an empty list; give at least one")
+    form = _Products if of_matrix or (held and method != "features") else _Means
     forms = [form(groups, weights, replace(options, kernel=one)) for one in several]
     labels = np.arange(len(weights)) < groups[0].n_samples
     found, changed = [], []
@@ -132,6 +137,23 @@ def mmd_test(
         n_samples=len(labels),
         info=forms[0].info | {"rows_of_x": groups[0].n_samples},
     )
+
+
+def _check_matrix(X: Any, Y: Any, method: str, n_kernels: int) -> None:
+    """Raise ValueError where X and Y are not the rows of one kernel matrix, or something else takes part."""
+    if n_kernels > 1:
+        raise ValueError(
+            "a precomputed matrix is not tested together with other kernels; give kernel='precomputed' alone"
+        )
+    if method == "features":
+        raise ValueError("method='features' needs rows, and X and Y are those of a matrix; take method='gram'")
+    n, m = (as_rows(part, name=name, purpose="mmd_test") for part, name in ((X, "X"), (Y, "Y")))
+    if not n.n_features == m.n_features == len(n) + len(m):
+        raise ValueError(
+            f"X and Y have the shapes {(len(n), n.n_features)} and {(len(m), m.n_features)}; with kernel="
+            f"'precomputed' give X = K[:{len(n)}] and Y = K[{len(n)}:] of the matrix K of all {len(n) + len(m)} "
+            "rows, those of X first"
+        )
 
 
 def _groups(X: Any, Y: Any) -> list[Rows]:
@@ -198,7 +220,8 @@ class _Products:
     bytes_of_label = 24  # the label, s, K s, and what numpy makes on the way
 
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
-        parts = [group.source for group in groups]
+        parts = [group.source if group.in_memory else group.source[0 : len(group)] for group in groups]
+        options = for_lengths(options, len(weights), "mmd_test")
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
         gram = quick_gram(Z, options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters)
         self.kernel = gram.kernel

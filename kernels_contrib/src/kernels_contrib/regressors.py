@@ -29,6 +29,8 @@ from .cca import kernel_cca
 from .pls import kernel_pls
 from .ridge import kernel_ridge
 
+PASSED_BY_NAME = ("affinity", "kernel_y", "max_features", "method", "n_neighbors", "penalty", "regularization", "tol")
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MedianWidth(KernelEstimator):
@@ -38,6 +40,7 @@ class MedianWidth(KernelEstimator):
     """
 
     _constraints: ClassVar[dict[str, list[Any]]] = KernelEstimator._parameter_constraints | {
+        "affinity": [StrOptions({"kernel", "nearest_neighbors"})],
         "C": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})],
@@ -47,6 +50,7 @@ class MedianWidth(KernelEstimator):
         "method": [StrOptions({"auto", "features", "gram"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "penalty": [StrOptions({"coefficients", "norm"})],
         "regularization": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
@@ -55,7 +59,7 @@ class MedianWidth(KernelEstimator):
     _passed: ClassVar[dict[str, str]] = {
         "alpha": "regularization",
         "max_iter": "max_iterations",
-        **{name: name for name in ("kernel_y", "max_features", "method", "penalty", "regularization", "tol")},
+        **{name: name for name in PASSED_BY_NAME},
     }
     """What these parameters are called by the methods."""
 
@@ -221,6 +225,7 @@ class Projector(KernelTransformer, MedianWidth):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
 
         Returns
         -------

@@ -30,7 +30,7 @@ from ..methods import stored
 from ..methods.base import Projection, project
 from ..methods.functions import new_rows, within_range
 from ..methods.options import accuracy, regularization_strength
-from ..methods.products import DRAFT_ROWS, need_semidefinite
+from ..methods.products import DRAFT_ROWS, is_matrix, need_semidefinite
 from .contrast import FEW, Setting, some_numbers
 from .descent import descend, random_rotation, turn_pairs
 
@@ -289,6 +289,10 @@ def _setting(
     """Kernel, kappa and tol; the paper's for n rows where they are not given."""
     if kernel == Gaussian():
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
+    if is_matrix(kernel):
+        raise ValueError(
+            "kica compares single numbers of the rows by its kernel, so it takes no matrix; give it the rows"
+        )
     need_semidefinite(kernel, "kica")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
     if not LEAST_REGULARIZATION <= kappa <= 1.0 / LEAST_REGULARIZATION:

@@ -38,7 +38,7 @@ from . import stored
 from .base import KernelMethod, Projection
 from .functions import KernelFunction, function
 from .options import FitOptions, regularization_strength
-from .products import Products, class_moments, products_for, small_features
+from .products import Products, class_moments, for_lengths, products_for, small_features
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -217,6 +217,8 @@ def fit_directions(
 ) -> tuple[dict[str, Any], FittedDirections]:
     """The fields of a ``DirectionsModel``, through features or products, and what else was found."""
     max_iterations = check_count(max_iterations, "max_iterations")
+    if penalty == "norm":
+        options = for_lengths(options, X.shape[0], "penalty='norm'")
     products = products_for(X, options)
     mu = _check_penalty(regularization, penalty, products)
     problem = Penalised(products, mu, penalty, options.tol, max_iterations)

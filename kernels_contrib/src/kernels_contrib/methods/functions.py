@@ -97,7 +97,9 @@ class SampleFunction(KernelFunction):
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         if self.kernel.by_number:  # X is the matrix between new and training rows
-            return new_rows(X, len(self.coefficients)).all() @ self.coefficients - self.constant
+            n = len(self.coefficients)
+            kernel, rows = self.kernel.bind(X, range(n))
+            return kernel.block(rows, np.arange(float(n))[:, None]) @ self.coefficients - self.constant
         rows = new_rows(X, self.X.shape[1]).source
         return fk.gram(rows, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
 

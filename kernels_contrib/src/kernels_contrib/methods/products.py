@@ -28,6 +28,9 @@ MAX_FEATURES = 2048
 DRAFT_ROWS = 8192
 """Rows that a choice is made on where all of them show later what came of it: a map, the start of k-means or of a
 descent, or whether exact products are quick."""
+MAX_PROVED_ROWS = 8192
+"""Rows up to which the kernel of a matrix proves that it is semidefinite."""
+USE_PRODUCTS = "leave out method='features' and max_features for products with K"
 PRODUCT_TOL = 1e-10
 """Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
 seldom less than a thousandth of the number of rows."""
@@ -38,9 +41,40 @@ def need_semidefinite(kernel: Kernel, purpose: str) -> None:
     if not kernel.positive_semidefinite:
         raise ValueError(
             f"{kernel!r} is not positive semidefinite, and {purpose} measures lengths in the space of such a kernel; "
-            "take another one (a kernel of your own says that it is with positive_semidefinite = True, a matrix "
-            "with semidefinite=True)"
+            "take another one (a kernel of your own says that it is with positive_semidefinite = True)"
         )
+
+
+def is_matrix(kernel: Any) -> bool:
+    """Whether a kernel, as a user gives it, is that of a matrix in place of rows."""
+    if isinstance(kernel, str):
+        return kernel.rpartition(":")[2] == "precomputed"
+    return isinstance(kernel, Kernel) and "semidefinite" in kernel.parameters
+
+
+def for_lengths(options: FitOptions, n_samples: int, purpose: str) -> FitOptions:
+    """The options of a method that measures lengths: a matrix is declared semidefinite, so that the kernel checks it.
+
+    The kernel proves that of so many rows only; of more the user has to declare it.
+    """
+    if not is_matrix(options.kernel):
+        return options
+    matrix = fk.get_kernel(options.kernel, **options.parameters)
+    if n_samples > MAX_PROVED_ROWS and not matrix.positive_semidefinite:
+        raise ValueError(
+            f"{purpose} needs a positive semidefinite matrix, and of {n_samples} rows that is not proved; declare it, "
+            f"semidefinite=True, and it is checked on {MAX_PROVED_ROWS} of them (an estimator takes "
+            "kernel_params={'semidefinite': True})"
+        )
+    return replace(options, kernel=fk.get_kernel("precomputed", semidefinite=True), parameters={})
+
+
+def some_features(X: Any, kernel: Any, **options: Any) -> Any:
+    """``fastkpca.features``, whose advice is that of a method."""
+    try:
+        return fk.features(X, kernel, **options)
+    except ValueError as error:
+        raise ValueError(str(error).replace("use gram()", USE_PRODUCTS)) from error
 
 
 def training_rows(X: Any, purpose: str) -> Any:
@@ -73,8 +107,18 @@ class Products:
         return {
             "method": "features",
             "n_features": self.features.shape[1],
-            "residual_trace": self.features.residual_trace,
+            "residual_trace": self.missed,
         }
+
+    @property
+    def missed(self) -> float:
+        """Trace of what the features miss of K, which is semidefinite."""
+        return float(self.features.residual_trace)
+
+    @property
+    def below(self) -> float:
+        """Trace of a part of K that is negative, and that the features do not have."""
+        return 0.0
 
     def mean_diagonal(self) -> float:
         """tr K / N."""
@@ -117,7 +161,7 @@ class Products:
         coefficients = np.ascontiguousarray(coefficients[used])
         return SampleFunction(kernel=kernel, X=_kept(self.X[used]), coefficients=coefficients, constant=constant)
 
-    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> FeatureFunction:
+    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> KernelFunction:
         """f(x) = weights' phi(x) - constant."""
         features = self.features
         weights = np.ascontiguousarray(weights)
@@ -133,7 +177,7 @@ def _kept(rows: Any) -> Any:
 
 def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) -> Any:
     """``fastkpca.features`` with a map for D x D matrices: one that is large but has structure gives way to pivots."""
-    features = fk.features(X, kernel, max_features=max_features, **options)
+    features = some_features(X, kernel, max_features=max_features, **options)
     if features.shape[1] > max_features:
         features = fk.features(X, kernel, max_features=max_features, **(options | {"features": "pivots"}))
     return features
@@ -186,9 +230,8 @@ def regression_on(
     targets, weights = real_targets(t, X.shape[0]), row_weights(sample_weight, X.shape[0])
     if options.method == "auto" and options.max_features is None:  # as many as rows would cost more than products do
         options = replace(options, max_features=max(1, min(MAX_FEATURES, X.shape[0] // 8)))
-    products = products_for(X, options)
-    if not products.kernel.by_number:
-        need_semidefinite(products.kernel, purpose)
+    products = products_for(X, for_lengths(options, X.shape[0], purpose))
+    need_semidefinite(products.kernel, purpose)
     return products, targets, weights
 
 

@@ -22,12 +22,13 @@ from .products import Products, need_semidefinite, products_for
 
 def two_views(X: Any, Y: Any, kernel_y: Any, options: FitOptions, purpose: str) -> list[Products]:
     """The views X and Y, with as many rows, through the smallest maps that miss no more than ``tol`` of the trace."""
-    n, m = (len(as_rows(view, name=name, purpose=purpose)) for name, view in (("X", X), ("Y", Y)))
+    views = [as_rows(view, name=name, purpose=purpose) for name, view in (("X", X), ("Y", Y))]
+    n, m = map(len, views)
     if n != m:
         raise ValueError(f"X has {n} rows, Y has {m}; {purpose} needs two views of the same rows, in the same order")
     need_rows(n, purpose)
     kernels = (options.kernel, options.kernel if kernel_y is None else kernel_y)
-    return [_view(*named, options, purpose) for named in zip(("X", "Y"), (X, Y), kernels)]
+    return [_view(*named, options, purpose) for named in zip(("X", "Y"), views, kernels)]
 
 
 def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> Products:

@@ -97,15 +97,13 @@ def as_rows(
 
 
 def bind_rows(kernel: Kernel, X: Any, *train: Any) -> tuple[Any, Any]:
-    """``kernel.bind`` for what may be ``Rows``: where their values are points, the rows keep the names of their columns."""
+    """``kernel.bind`` for what may be ``Rows``: these keep the names of their columns, unless they are a matrix."""
     given = X.source if isinstance(X, Rows) else X
     bound, taken = kernel.bind(given, *train)
     return bound, X if taken is given else taken
 
 
-def _read(
-    X: Any, blocks: _Blocks, *, name: str, at_least: int, purpose: str, memory: float, missing: bool
-) -> Rows:
+def _read(X: Any, blocks: _Blocks, *, name: str, at_least: int, purpose: str, memory: float, missing: bool) -> Rows:
     source: Any
     if sp.issparse(X):
         source = as_csr(X, name) if X.ndim == 2 else X
@@ -329,7 +327,8 @@ def _check_missing(rows: Rows, labels: list, name: str, purpose: str) -> None:
 def _refuse_nested(source: Any, name: str) -> None:
     """Refuse a cell array or a struct as scipy.io.loadmat returns it: arrays, and no rows."""
     first = "0, 0" if source.ndim == 2 else "()"
-    if fields := source.dtype.names:
+    fields = source.dtype.names
+    if fields and source.dtype[0].kind == "O":
         inner = f"{name}[{fields[0]!r}][{first}]"
     elif source.dtype.kind == "O" and source.size and isinstance(source.flat[0], np.ndarray):
         inner = f"{name}[{first}]"
@@ -348,8 +347,8 @@ def _check_dtype(dtype: np.dtype, name: str, sparse: bool) -> None:
         "m": "holds durations (timedelta64); turn them into numbers first, as in X / np.timedelta64(1, 's')",
         "U": "holds strings; convert them with X.astype(float), or encode them as numbers",
         "S": "holds byte strings; convert them with X.astype(float), or encode them as numbers",
-        "V": f"is a structured array (fields {dtype.names}); numpy.lib.recfunctions.structured_to_unstructured makes "
-        "columns of its fields",
+        "V": f"is a structured array (fields {dtype.names}) of two dimensions; give one of its fields, as "
+        f"X[{(dtype.names or ('',))[0]!r}]",
     }
     text = need.get(dtype.kind, f"has the type {dtype}; kpca needs real numbers")
     raise TypeError(f"{name} {text.replace('X', name)}")

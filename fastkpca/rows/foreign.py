@@ -57,9 +57,14 @@ def is_structured(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is not None
 
 
+def is_labelled(X: Any) -> bool:
+    """An array of xarray's."""
+    return hasattr(type(X), "dims") and hasattr(type(X), "coords") and not hasattr(type(X), "data_vars")
+
+
 def is_lazy(X: Any) -> bool:
     """A query of polars that has not run."""
-    return hasattr(X, "collect_schema") and not hasattr(X, "to_numpy")
+    return hasattr(type(X), "collect_schema") and not hasattr(type(X), "to_numpy")
 
 
 def is_iterator(X: Any) -> bool:
@@ -110,8 +115,9 @@ def named_columns(X: Any) -> Named | None:
         found, written = X.dtype.names, _STRUCTURED
     elif is_arrow(X):
         found, written = X.schema.names, _ARROW
-    elif hasattr(X, "dims") and hasattr(X, "coords"):
-        found, written = (X.coords[X.dims[1]].values.tolist() if len(X.dims) == 2 and X.dims[1] in X.coords else ()), _XARRAY
+    elif is_labelled(X):
+        labels = X.coords.get(X.dims[1]) if len(X.dims) == 2 else None
+        found, written = None if labels is None else labels.values.tolist(), _XARRAY
     else:
         found, written = None if is_lazy(X) else getattr(X, "columns", None), ()
     try:
@@ -131,18 +137,18 @@ def plain(X: Any, name: str) -> Any:
     """
     if is_lazy(X):
         raise TypeError(f"{name} is a LazyFrame of polars, which holds no rows yet; give {name}.collect()")
-    if hasattr(X, "data_vars") and hasattr(X, "to_dataarray"):
+    if hasattr(type(X), "to_dataarray"):
         raise TypeError(
             f"{name} is a Dataset of xarray; give one array, a variable of it, or {name}.to_dataarray('column')"
             ".transpose(..., 'column') where each variable is a column"
         )
-    if hasattr(X, "_fieldnames"):
+    if type(X).__name__ == "mat_struct":
         raise TypeError(f"{name} is a struct of MATLAB; give one of its fields, as {name}.{X._fieldnames[0]}")
-    if hasattr(X, "dims") and hasattr(X, "coords"):
+    if is_labelled(X):
         return X.data
     if is_structured(X):
         return _from_records(X, name)
-    if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):
+    if hasattr(type(X), "__dlpack__") and not hasattr(type(X), "__array__"):
         try:
             return np.from_dlpack(X)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -150,7 +156,7 @@ def plain(X: Any, name: str) -> Any:
                 f"{name}, of type {type(X).__name__}, cannot be read through DLPack: {error}; copy it to an array of "
                 "numpy"
             ) from error
-    if hasattr(X, "infer_objects") and any(str(dtype) == "object" for dtype in getattr(X, "dtypes", ())):
+    if is_frame(X) and hasattr(type(X), "infer_objects") and any(str(dtype) == "object" for dtype in X.dtypes):
         return X.infer_objects()  # floats among objects are floats
     return X
 
@@ -164,8 +170,8 @@ def _from_records(X: np.ndarray, name: str) -> np.ndarray:
         numeric = [field for field in fields if field not in others]
         advice = f"take {name}[{numeric}]" if numeric else "give an array of numbers"
         raise TypeError(
-            f"{name} is a structured array, and the field {others[0]!r} of type {X.dtype[others[0]]} is no number a row; "
-            f"{advice}"
+            f"{name} is a structured array, and its field {others[0]!r} of type {X.dtype[others[0]]} does not hold one "
+            f"number a row; {advice}"
         )
     values = structured_to_unstructured(X)
     if values.dtype.kind == "f":

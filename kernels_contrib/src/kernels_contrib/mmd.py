@@ -205,7 +205,9 @@ class _Products:
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         parts = [group.source for group in groups]
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        gram = quick_gram(_named(Z, groups), options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters)
+        gram = quick_gram(
+            _named(Z, groups), options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters
+        )
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()

@@ -29,7 +29,7 @@ from .errors import AccuracyWarning
 from .methods import stored
 from .methods.base import KernelMethod, Regressor
 from .methods.discriminant import preconditioner
-from .methods.functions import KernelFunction, RowsFunction, SampleFunction, function
+from .methods.functions import RowsFunction, SampleFunction, function
 from .methods.options import FitOptions, accuracy, regularization_strength
 from .methods.products import Products, regression_on
 

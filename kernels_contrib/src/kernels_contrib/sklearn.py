@@ -249,8 +249,8 @@ class _KernelClusterer(ClusterMixin, Predictor):
         kernel = self._kernel_of_fit(X)
         if self._precomputed:  # declared: the plan checks it
             kernel = type(kernel)(semidefinite=True)
-        weights = self._weights(X, sample_weight)
-        self.model_ = type(self)._method(self._named(X), kernel, self.n_clusters, sample_weight=weights, **self._options())
+        options = self._options() | {"sample_weight": self._weights(X, sample_weight)}
+        self.model_ = type(self)._method(self._named(X), kernel, self.n_clusters, **options)
         self.labels_ = self.model_.labels
         return self
 

@@ -345,7 +345,13 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _model(
-    X: np.ndarray, mean: np.ndarray, unmixing: np.ndarray, mixing: np.ndarray, value: float, kernel: Any, info: dict,
+    X: np.ndarray,
+    mean: np.ndarray,
+    unmixing: np.ndarray,
+    mixing: np.ndarray,
+    value: float,
+    kernel: Any,
+    info: dict,
     names: tuple[str, ...] | None,
 ) -> KICAModel:
     # the share of the variance of X, each column in its own unit: sources have unit variance

@@ -118,7 +118,8 @@ class SampleFunction(RowsFunction):
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         if self.kernel.by_number:  # X is the matrix between new and training rows
             return self.rows(X).all() @ self.coefficients - self.constant
-        return fk.gram(self.rows(X).source, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
+        K = fk.gram(self.rows(X).source, self.kernel, self.X, n_threads=n_threads)
+        return K @ self.coefficients - self.constant
 
     def trial_row(self) -> np.ndarray:
         return np.zeros((1, len(self.coefficients))) if self.kernel.by_number else self.X[:1]

@@ -408,7 +408,7 @@ def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows) -> np.ndarray:
         if len(wrong):
             raise ValueError(f"landmarks has row number {wrong[0]}, and X has rows 0 to {rows.n_samples - 1}")
         return rows.take(given.astype(np.intp))
-    if given.ndim == 1 or kernel.by_number:
+    if (given.ndim == 1 and given.dtype.names is None) or kernel.by_number:
         raise ValueError("landmarks must be whole numbers of rows of X (at least one), or an array of rows (m, d)")
     other = as_rows(landmarks, name="landmarks")
     check_columns_of(other, rows, name="landmarks")

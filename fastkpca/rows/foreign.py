@@ -260,6 +260,41 @@ def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
     return values if values.dtype.kind in "fiub" else values.astype(dtype)
 
 
+def like_given(values: np.ndarray, X: Any) -> Any:
+    """Rows in the columns of X as X is: in a frame of pandas or polars, or a labelled array of xarray's, with its names
+    and its index; the array itself for anything else.
+
+    Floats keep their type, columns that are equal to those of X are those of X, and others are float64.
+    """
+    if is_labelled(X):
+        return X.copy(data=values)
+    if not is_frame(X) or is_dask(X) or not (hasattr(X, "iloc") or hasattr(X, "with_columns")):
+        return values
+    frame = X.copy() if hasattr(X, "copy") else X
+    for j, dtype in enumerate(X.dtypes):
+        old = X.iloc[:, j] if hasattr(X, "iloc") else X.to_series(j)
+        if np.array_equal(np.asarray(old), values[:, j]):
+            continue
+        if hasattr(X, "iloc"):
+            wide = "Float64" if hasattr(dtype, "na_value") else np.float64
+            kept = dtype if getattr(dtype, "kind", "O") == "f" else wide
+            frame.isetitem(j, type(old)(values[:, j], index=X.index).astype(kept))
+        else:
+            new = type(old)(old.name, values[:, j])
+            frame = frame.with_columns(new.cast(dtype) if dtype.is_float() else new)
+    return frame
+
+
+def frame_of(values: np.ndarray, scores: Any, names: tuple[str, ...] | None) -> Any:
+    """Rows that scores stand for: in a frame with the index of the scores, where these are a frame of pandas or polars
+    and the names of the columns are known; else the array."""
+    if not is_frame(scores) or is_dask(scores) or names is None:
+        return values
+    if hasattr(scores, "iloc"):
+        return type(scores)(values, index=scores.index, columns=list(names))
+    return type(scores)(values, schema=list(names)) if hasattr(scores, "with_columns") else values
+
+
 def _check_whole(column: np.ndarray, name: str, label: str, start: int) -> None:
     """Whole numbers that become float64 beside other columns, or nulls, must be such as it holds."""
     beyond = np.abs(column.astype(np.float64)) > EXACT

@@ -94,7 +94,7 @@ class Hdf5(_Datasets):
         def look(path: str, data: Any) -> None:
             of_matlab = matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)
             if isinstance(data, h5py.Dataset) and not of_matlab:
-                datasets[path] = _Transposed(data) if matlab else data
+                datasets[path.replace("/", ".") if matlab else path] = _Transposed(data) if matlab else data
 
         with data_file_errors(name, "is not a readable HDF5 file"):
             self._file = h5py.File(path, "r")

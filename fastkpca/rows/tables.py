@@ -244,6 +244,7 @@ def _from_archive(archive: _Archive, var: str | None, selection: ColumnSelection
         tables = [n for n, shape in shapes.items() if len(shape) == 2]
         if not archive.has_vectors:  # in MATLAB: one row or column is a table where there is no other
             tables = [n for n in tables if min(shapes[n]) > 1] or tables
+            tables = [n for n in tables if "." not in n] or tables  # those in structs
         if not tables:
             raise DataFileError(f"{name} holds no table of rows and columns; it has {described(list(shapes))}")
         if len(tables) > 1:

@@ -127,6 +127,11 @@ def _refuse_var(name: str, var: str | None, kind: str) -> None:
 def _from_array(X: Any, selection: ColumnSelection) -> Table:
     """A table from an array or source. Nothing is copied where a range of columns is taken, or of a source."""
     name = selection.file
+    if X.dtype.names:
+        raise DataFileError(
+            f"{name}: the array has the fields {listed(X.dtype.names)}; save its columns as an array of numbers, "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)"
+        )
     if X.ndim != 2:
         raise DataFileError(f"{name}: the array has shape {tuple(X.shape)}; rows and columns are needed (2 dimensions)")
     if X.shape[0] == 0 or X.shape[1] == 0:

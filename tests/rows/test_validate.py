@@ -169,10 +169,6 @@ class Refuses:
         raise RuntimeError("lives on another device")
 
 
-def with_object_column(value):
-    return pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series([value, value], dtype=object)})
-
-
 def masked():
     X = np.ma.array(DENSE.copy())
     X[4, 2] = np.ma.masked

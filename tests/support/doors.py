@@ -49,6 +49,7 @@ GIVEN: dict[str, Any] = {
 """Values of parameters that are needed, by name, or functions of the model that make them; and of a few more."""
 
 
+ABSTRACT = {"KernelEstimator", "KernelTransformer"}
 NO_DOORS = {"in_units_of_rows"}
 """Methods whose rows are not the user's: they are in the coordinates of the model."""
 
@@ -88,7 +89,11 @@ def takes_rows(function: Any) -> dict[str, str]:
         shape = re.search(r"array[-_]like.*\((?!c,)\w+, (d|e|n_features)\)", said.get(name, ""), re.DOTALL)
         if shape:
             found[name] = shape[1]
-        elif name in ("X", "landmarks", "train") and name not in said and "Rows" not in str(inspect.signature(function).parameters[name].annotation):
+        elif (
+            name in ("X", "landmarks", "train")
+            and name not in said
+            and "Rows" not in str(inspect.signature(function).parameters[name].annotation)
+        ):
             found[name] = "d"
     return found
 
@@ -149,7 +154,7 @@ def results() -> tuple[tuple[str, Any], ...]:
     return tuple(found)
 
 
-def _methods(result: Any) -> Iterator[tuple[str, Any]]:
+def methods_of(result: Any) -> Iterator[tuple[str, Any]]:
     for name, method in inspect.getmembers(type(result), inspect.isfunction):
         if not name.startswith("_") and "self" in inspect.signature(method).parameters:
             yield name, getattr(result, name)
@@ -160,7 +165,7 @@ def _fitted(kinds: str) -> list[tuple[str, Any]]:
     return [(of, x) for of, x in results() if any(re.search(rf"\b{c.__name__}\b", kinds) for c in type(x).__mro__[:-1])]
 
 
-def _of_functions() -> Iterator[Door]:
+def of_functions() -> Iterator[Door]:
     for name, function in functions():
         rows, said = takes_rows(function), documented(function)
         models = [x for x in inspect.signature(function).parameters if _fitted(said.get(x, "").partition("\n")[0])]
@@ -182,11 +187,11 @@ def _of_functions() -> Iterator[Door]:
             yield from _open(doors, name)
 
 
-def _of_results() -> Iterator[Door]:
+def of_results() -> Iterator[Door]:
     for of, result in results():
         names = getattr(result, "feature_names", None)
         frame = VIEW if names == tuple(VIEW) else FRAME
-        for name, method in _methods(result):
+        for name, method in methods_of(result):
             if name in NO_DOORS:
                 continue
             for argument in takes_rows(method):
@@ -197,24 +202,32 @@ def _of_results() -> Iterator[Door]:
                 yield from _open([Door(f"{of}: {type(result).__name__}.{name}({argument}=)", call, frame)], name)
 
 
-def _of_estimators() -> Iterator[Door]:
+def fitted(cls: Any) -> Any:
+    """An estimator of this class that knows ``FRAME``."""
+    wanted = {"n_components": 1, "n_clusters": 2, "kernel": "rbf", "gamma": 0.1}
+    asked = {name: x for name, x in wanted.items() if name in inspect.signature(cls).parameters}
+    return cls(**asked).fit(FRAME, GIVEN["y"])
+
+
+def of_estimators() -> Iterator[Door]:
     for module in (estimators, contrib_estimators):
         for name in module.__all__:
             cls = getattr(module, name)
-            if not hasattr(cls, "fit") or not inspect.isclass(cls) or name in ("KernelEstimator", "KernelTransformer"):
+            if name in ABSTRACT or not hasattr(cls, "fit"):
                 continue
-            parameters = inspect.signature(cls).parameters
-            wanted = {"n_components": 1, "n_clusters": 2, "kernel": "rbf", "gamma": 0.1}
-            asked = {k: v for k, v in wanted.items() if k in parameters}
-            y = None if "Ignored" in (documented(cls.fit).get("y") or "gnored") else GIVEN["y"]
-            estimator = cls(**asked).fit(FRAME, y if "y" in inspect.signature(cls.fit).parameters else None)
+            estimator = fitted(cls)
             for method_name, method in inspect.getmembers(cls, inspect.isfunction):
-                if method_name.startswith(("_", "fit", "set_", "get_")) or "X" not in inspect.signature(method).parameters:
+                if (
+                    method_name.startswith(("_", "fit", "set_", "get_"))
+                    or "X" not in inspect.signature(method).parameters
+                ):
                     continue
 
                 def call(given: Any, estimator=estimator, method_name=method_name) -> Any:
                     method = getattr(estimator, method_name)
-                    more = {k: v for k, v in {"y": GIVEN["y"], "c": 1}.items() if k in inspect.signature(method).parameters}
+                    more = {
+                        k: v for k, v in {"y": GIVEN["y"], "c": 1}.items() if k in inspect.signature(method).parameters
+                    }
                     return method(given, **more)
 
                 yield from _open([Door(f"{name}.{method_name}", call, FRAME, of_scikit_learn=True)], name)
@@ -233,14 +246,14 @@ def _open(doors: list[Door], name: str) -> Iterator[Door]:
         else:
             yield door
     assert len(errors) < len(doors), (
-        f"the walk cannot call {name} with the right rows ({'; '.join(errors)}); add to GIVEN in tests/support/doors.py what its "
-        "parameters need, by their names"
+        f"the walk cannot call {name} with the right rows ({'; '.join(errors)}); "
+        "add to GIVEN in tests/support/doors.py what its parameters need, by their names"
     )
 
 
 @cache
 def doors() -> tuple[Door, ...]:
-    return (*_of_functions(), *_of_results(), *_of_estimators())
+    return (*of_functions(), *of_results(), *of_estimators())
 
 
 # How frames differ -------------------------------------------------------------------------------------------------
@@ -256,7 +269,10 @@ def refused(frame: pd.DataFrame) -> dict[str, tuple[Any, str]]:
     swapped = frame[[*rest, first]]
     return {
         "another order": (swapped, "in another order"),
-        "other names": (frame.set_axis([f"x{i}" for i in range(frame.shape[1])], axis=1), "lacks .* and has .* besides"),
+        "other names": (
+            frame.set_axis([f"x{i}" for i in range(frame.shape[1])], axis=1),
+            "lacks .* and has .* besides",
+        ),
         "a column is missing": (frame[rest], f"lacks '{first}'"),
         "a column more": (frame.assign(more=1.0), "has 'more' besides"),
         "a name twice": (frame.set_axis([rest[0], *rest], axis=1), f"lacks '{first}'"),

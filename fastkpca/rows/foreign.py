@@ -109,6 +109,7 @@ def named_columns(X: Any) -> Named | None:
     """Names of the columns of a data frame, an Arrow table, a structured array or a labelled array of xarray's, where
     all of them are strings; else None."""
     found: Any
+    written: tuple[str, ...]
     if isinstance(X, Rows):
         return X.named
     if is_structured(X):

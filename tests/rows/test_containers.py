@@ -223,6 +223,20 @@ def test_fields_of_structs_by_name(tmp_path, capsys, monkeypatch):
     assert "no array of real numbers called 'data.word'; it has data.X" in capsys.readouterr().err
 
 
+def test_columns_of_another_name_that_the_command_line_is_given(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_parquet("fit.parquet")
+    FRAME.rename(columns={"a": "z"})[["c", "z", "b"]].to_parquet("new.parquet")
+    assert main(["fit", "fit.parquet", "-c", "2", "-o", "m.kpca"]) == 0
+    capsys.readouterr()
+    assert main(["project", "m.kpca", "new.parquet", "--columns", "z,b,c"]) == 0
+    out, said = capsys.readouterr()
+    assert "'z' is taken for 'a'" in said
+    scores = np.array([line.split(",") for line in out.split()[1:]], dtype=float)
+    np.testing.assert_allclose(scores, fk.kpca_project(fk.load("m.kpca"), FRAME))
+
+
 def test_truth_values_in_text_and_records_in_npy(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = FRAME.assign(good=X[:, 0] > 0)

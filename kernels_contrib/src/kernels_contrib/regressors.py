@@ -363,7 +363,7 @@ class KernelCCA(_Components):
         -------
         self
         """
-        named = as_rows(y, name="y").named if np.ndim(y) == 2 else None
+        named = as_rows(y, name="y").named if hasattr(y, "columns") else None
         X, y = self._targets(X, y)
         kernel, weights = self._kernel_of_fit(X), self._weights(X, sample_weight)
         y = Rows(y.reshape(len(y), -1), named=named)

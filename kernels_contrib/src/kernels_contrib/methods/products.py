@@ -19,7 +19,7 @@ from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from ..limits import HELD
-from .functions import FeatureFunction, KernelFunction, SampleFunction
+from .functions import FeatureFunction, RowsFunction, SampleFunction
 from .labels import real_targets
 from .options import FitOptions, row_weights
 
@@ -104,7 +104,7 @@ class Products:
         Phi = None if self.features is None else self.held_features()
         return self.matmat if Phi is None else lambda U: Phi @ (Phi.T @ U)
 
-    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> KernelFunction:
+    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> RowsFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant, with K as it is multiplied by."""
         if self.features is None:
             return self.function(coefficients, constant)

@@ -134,7 +134,7 @@ class Parquet:
         return [(i, types[i][1]) for i in columns if not types[i][2]]
 
     def rows(self, columns: list[int]) -> Callable[[], Iterator[Any]]:
-        """Blocks of rows, from the first on each time that it is called; whoever takes the columns knows their names."""
+        """Blocks of rows, from the first on each time that it is called, without names: the caller maps those."""
         names = [self.names[i] for i in columns]
         return lambda: (from_arrow(batch, self.name) for batch in arrow_batches(self._dataset, names))
 

@@ -49,6 +49,7 @@ from ..model.result import KPCAModel, leading, widest_interval
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
+from ..rows.foreign import frame_of, named_columns
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
@@ -408,7 +409,7 @@ class KernelPCA(KernelTransformer):
         return -kpca_spe(self.model_, X, n_threads=self._n_threads())
 
     @property
-    def inverse_transform(self) -> Callable[[Any], np.ndarray]:
+    def inverse_transform(self) -> Callable[[Any], Any]:
         """Rows whose scores are about X: kernel ridge regression of the training rows on their scores.
 
         As in scikit-learn, the mean that centring took away does not come back: for the linear kernel take
@@ -420,7 +421,9 @@ class KernelPCA(KernelTransformer):
 
         Returns
         -------
-        ndarray of shape (n_rows, n_features)
+        ndarray of shape (n_rows, n_features), or data frame
+            Of a frame, as ``set_output`` makes ``transform`` return, a frame with its index, where the columns of
+            ``fit`` had names.
 
         Raises
         ------
@@ -449,10 +452,14 @@ class KernelPCA(KernelTransformer):
             )
         return self._inverse_transform
 
-    def _inverse_transform(self, X: Any) -> np.ndarray:
+    def _inverse_transform(self, X: Any) -> Any:
         check_is_fitted(self, "X_transformed_fit_")
+        given, own = named_columns(X), tuple(self.get_feature_names_out())
+        if given is not None and given.names != own and sorted(given.names) == sorted(own):
+            take = given.taken.format("X", "estimator.get_feature_names_out()")
+            raise ValueError(f"X has the columns that transform returns in another order; take {take}")
         K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
-        return np.asarray(K @ self.dual_coef_)
+        return frame_of(np.asarray(K @ self.dual_coef_), X, self._names)
 
     @property
     def eigenvectors_(self) -> np.ndarray:

@@ -36,7 +36,7 @@ from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
-from ..rows.convert import as_csr, as_rows, landmark_rows
+from ..rows.convert import as_csr, as_rows, bind_rows, landmark_rows
 from ..rows.summary import summarize_for
 from ..rows.values import check_weights
 from ..rows.view import Rows
@@ -323,7 +323,7 @@ class Nystroem(KernelTransformer):
             "standardize": False,
         }
         X = self._validated(X, reset=False)
-        return kpca(X, self._kernel_, c, landmarks=landmarks, **(given | options))
+        return kpca(self._named(X), self._kernel_, c, landmarks=landmarks, **(given | options))
 
     # The parameters
 
@@ -357,7 +357,7 @@ class Nystroem(KernelTransformer):
             given = {name: others[name] if x is None else x for name, x in given.items()}
         gamma = 1.0 if self.kernel == "chi2" else 1.0 / X.shape[1]
         kernel = self._kernel_of_estimator(X, given, gamma, keywords)
-        kernel, points = guarded(kernel).bind(X)
+        kernel, points = bind_rows(guarded(kernel), self._named(X))
         threads = parallel.threads_for(kernel, self._n_threads())
         rows = as_rows(points).weighted(weights)
         rows, data = summarize_for(kernel, rows, centred=False, randomness=Randomness(rng), n_threads=threads)

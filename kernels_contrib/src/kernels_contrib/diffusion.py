@@ -34,7 +34,16 @@ import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
-from fastkpca.methods import Randomness, as_float, as_rows, check_choice, check_columns, check_count, check_finite
+from fastkpca.methods import (
+    Randomness,
+    Rows,
+    as_float,
+    as_rows,
+    check_choice,
+    check_columns_of,
+    check_count,
+    check_finite,
+)
 
 from .clustering import Grouping, group_count
 from .methods import stored
@@ -283,9 +292,10 @@ def neighbor_graph(X: Any, n_neighbors: int = 10, train: Any = None) -> sp.csr_a
         What ``assign`` takes for new rows X after ``spectral_clustering(train, affinity="nearest_neighbors")``. Of the
         training rows A, that clusters the similarities (A + A') / 2.
     """
-    points = _points(X, "X")
-    others = points if train is None else _points(train, "train")
-    check_columns(others.shape[1], points.shape[1], others="train has")
+    rows = as_rows(X, name="X", purpose="neighbor_graph")
+    known = rows if train is None else as_rows(train, name="train", purpose="neighbor_graph")
+    check_columns_of(known, rows, name="train")
+    points, others = _points(rows, "X"), _points(known, "train")
     n_neighbors = check_count(n_neighbors, "n_neighbors")
     if n_neighbors > len(others):
         raise ValueError(f"n_neighbors is {n_neighbors}; there are {len(others)} rows to choose from")
@@ -294,8 +304,7 @@ def neighbor_graph(X: Any, n_neighbors: int = 10, train: Any = None) -> sp.csr_a
     return sp.csr_array((np.ones(index.size), index.ravel(), starts), shape=(len(points), len(others)))
 
 
-def _points(X: Any, name: str) -> np.ndarray:
-    rows = as_rows(X, name=name, purpose="neighbor_graph")
+def _points(rows: Rows, name: str) -> np.ndarray:
     check_finite(rows, name=name, purpose="neighbor_graph")
     return np.asarray(rows.shifted(np.zeros(rows.n_features)).all(), dtype=np.float64)
 

@@ -25,7 +25,7 @@ from fastkpca.base.rounding import EPS
 from fastkpca.methods import (
     Rows,
     as_rows,
-    check_columns,
+    check_columns_of,
     check_count,
     check_finite,
     check_flag,
@@ -161,9 +161,14 @@ def _groups(X: Any, Y: Any) -> list[Rows]:
     for rows, name in ((X, "X"), (Y, "Y")):
         groups.append(as_rows(rows, name=name, at_least=2, purpose="mmd_test"))
         check_finite(groups[-1], name=name, purpose="mmd_test")
-    check_columns(groups[0].n_features, groups[1].n_features, name="Y", others="X has")
+    check_columns_of(groups[1], groups[0], name="Y")
     need_rows(sum(map(len, groups)), "mmd_test", "X with Y")
     return groups
+
+
+def _named(rows: Any, groups: list[Rows]) -> Rows:
+    """Rows of both groups, whose columns have the names that those of one group have."""
+    return Rows(rows, named=groups[0].named or groups[1].named)
 
 
 def _weights(given: Any, groups: list[Rows]) -> np.ndarray:
@@ -223,7 +228,9 @@ class _Products:
         parts = [group.source if group.in_memory else group.source[0 : len(group)] for group in groups]
         options = for_lengths(options, len(weights), "mmd_test")
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        gram = quick_gram(Z, options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters)
+        gram = quick_gram(
+            _named(Z, groups), options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters
+        )
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()
@@ -256,7 +263,7 @@ class _Means:
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         some = np.random.default_rng(0)
         chosen = [np.sort(some.choice(len(group), min(DRAFT_ROWS, len(group)), replace=False)) for group in groups]
-        sample = np.concatenate([group.loaded().take(rows) for group, rows in zip(groups, chosen)])
+        sample = _named(np.concatenate([group.loaded().take(rows) for group, rows in zip(groups, chosen)]), groups)
         self.kernel = fk.gram(sample, options.kernel, products="exact", **options.parameters).kernel
         need_semidefinite(self.kernel, "mmd_test")
         options = replace(options, kernel=self.kernel.unbound(), parameters={}, method="features")

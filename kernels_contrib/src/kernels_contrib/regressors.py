@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from fastkpca.kernels import Kernel
+from fastkpca.methods import Rows, as_rows
 
 from .cca import kernel_cca
 from .pls import kernel_pls
@@ -205,7 +206,7 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
         """
         X, y = self._targets(X, y)
         weights = self._weights(X, sample_weight)
-        self.model_ = kernel_ridge(X, y, self._kernel_of_fit(X), sample_weight=weights, **self._options())
+        self.model_ = kernel_ridge(self._named(X), y, self._kernel_of_fit(X), sample_weight=weights, **self._options())
         self.n_iter_ = max(1, self.model_.info["iterations"])
         return self
 
@@ -302,7 +303,7 @@ class KernelPLSRegression(RegressorMixin, Predictor, _Components):
         """
         X, y = self._targets(X, y)
         kernel, weights = self._kernel_of_fit(X), self._weights(X, sample_weight)
-        self.model_ = kernel_pls(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
+        self.model_ = kernel_pls(self._named(X), y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.model_.n_components
         return self
 
@@ -367,9 +368,11 @@ class KernelCCA(_Components):
         -------
         self
         """
+        named = as_rows(y, name="y").named if hasattr(y, "columns") else None
         X, y = self._targets(X, y)
-        y, kernel, weights = y.reshape(len(y), -1), self._kernel_of_fit(X), self._weights(X, sample_weight)
-        self.model_ = kernel_cca(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
+        kernel, weights = self._kernel_of_fit(X), self._weights(X, sample_weight)
+        y = Rows(y.reshape(len(y), -1), named=named)
+        self.model_ = kernel_cca(self._named(X), y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.n_components
         return self
 

@@ -139,7 +139,7 @@ class KLDA(Projector, _KernelClassifier):
         self
         """
         X, y = self._checked(X, y)
-        self.model_ = klda(X, y, self._kernel_of_fit(X), self.n_components, **self._options())
+        self.model_ = klda(self._named(X), y, self._kernel_of_fit(X), self.n_components, **self._options())
         self.classes_ = self.model_.classes
         return self
 
@@ -216,7 +216,7 @@ class KernelLogisticRegression(_KernelClassifier):
         """
         X, y = self._checked(X, y)
         options = self._options() | {"regularization": 1.0 / self.C, "sample_weight": self._weights(X, sample_weight)}
-        self.model_ = kernel_logistic(X, y, self._kernel_of_fit(X), **options)
+        self.model_ = kernel_logistic(self._named(X), y, self._kernel_of_fit(X), **options)
         self.classes_ = self.model_.classes
         self.n_iter_ = int(self.model_.info["iterations"])
         return self
@@ -248,8 +248,8 @@ class _KernelClusterer(ClusterMixin, Predictor):
         """
         X = self._checked_rows(X, ())
         kernel = self._kernel_of_fit(X)
-        weights = self._weights(X, sample_weight)
-        self.model_ = type(self)._method(X, kernel, self.n_clusters, sample_weight=weights, **self._options())
+        options = self._options() | {"sample_weight": self._weights(X, sample_weight)}
+        self.model_ = type(self)._method(self._named(X), kernel, self.n_clusters, **options)
         self.labels_ = self.model_.labels
         return self
 

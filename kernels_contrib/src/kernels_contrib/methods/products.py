@@ -19,7 +19,7 @@ from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from ..limits import HELD
-from .functions import FeatureFunction, KernelFunction, SampleFunction
+from .functions import FeatureFunction, KernelFunction, RowsFunction, SampleFunction
 from .labels import real_targets
 from .options import FitOptions, row_weights
 
@@ -77,19 +77,18 @@ def some_features(X: Any, kernel: Any, **options: Any) -> Any:
         raise ValueError(str(error).replace("use gram()", USE_PRODUCTS)) from error
 
 
-def training_rows(X: Any, purpose: str) -> Any:
-    """The rows to fit on, as an array or CSR matrix; what their values must be is checked where they are read."""
+def training_rows(X: Any, purpose: str) -> Rows:
+    """The rows to fit on, in memory, with the names of their columns; what their values must be is checked where they
+    are read."""
     rows = as_rows(X, purpose=purpose)
-    return (
-        rows.source if isinstance(rows.source, np.ndarray) or sp.issparse(rows.source) else rows.source[0 : len(rows)]
-    )
+    return rows if rows.in_memory else Rows(rows.source[0 : len(rows)], named=rows.named)
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
     """K of the rows X: ``features`` (with K = Phi Phi' up to ``residual``) or ``gram`` is there, not both."""
 
-    X: Any
+    X: Rows
     kernel: Kernel
     features: Any = None
     gram: Any = None
@@ -98,6 +97,11 @@ class Products:
     @property
     def n_samples(self) -> int:
         return (self.gram if self.features is None else self.features).shape[0]
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns of X; of a matrix they would be rows."""
+        return None if self.kernel.by_number else self.X.names
 
     @property
     def info(self) -> dict[str, Any]:
@@ -132,7 +136,7 @@ class Products:
 
     def feature_rows(self, index: np.ndarray) -> Rows:
         """Rows of these numbers as the feature map takes them."""
-        return Rows(self.X[index], self.features.shift)
+        return Rows(self.X.source[index], self.features.shift)
 
     def held_features(self) -> np.ndarray | None:
         """Phi as a matrix, where it fits."""
@@ -144,7 +148,7 @@ class Products:
         Phi = None if self.features is None else self.held_features()
         return self.matmat if Phi is None else lambda U: Phi @ (Phi.T @ U)
 
-    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> KernelFunction:
+    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> RowsFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant, with K as it is multiplied by."""
         if self.features is None:
             return self.function(coefficients, constant)
@@ -159,13 +163,16 @@ class Products:
         if len(used) == 0:
             used = np.zeros(1, dtype=np.intp)
         coefficients = np.ascontiguousarray(coefficients[used])
-        return SampleFunction(kernel=kernel, X=_kept(self.X[used]), coefficients=coefficients, constant=constant)
+        X = _kept(self.X.source[used])
+        return SampleFunction(kernel=kernel, X=X, coefficients=coefficients, constant=constant, names=self.names)
 
     def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> KernelFunction:
         """f(x) = weights' phi(x) - constant."""
         features = self.features
         weights = np.ascontiguousarray(weights)
-        return FeatureFunction(map=features.map, shift=features.shift, weights=weights, constant=constant)
+        return FeatureFunction(
+            map=features.map, shift=features.shift, weights=weights, constant=constant, names=self.names
+        )
 
 
 def _kept(rows: Any) -> Any:
@@ -209,6 +216,7 @@ def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any)
 
 def products_for(X: Any, options: FitOptions) -> Products:
     """K of the rows X: through features where a map is small enough, or as ``options.method`` asks."""
+    X = as_rows(X)
     given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
     if options.method != "gram":
         most = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features

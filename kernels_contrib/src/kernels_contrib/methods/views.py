@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 import fastkpca as fk
-from fastkpca.methods import as_rows, check_rng
+from fastkpca.methods import Rows, as_rows, check_rng
 
 from .functions import SampleFunction
 from .options import FitOptions
@@ -24,12 +24,13 @@ from .products import USE_PRODUCTS, Products, for_lengths, is_matrix, need_semid
 
 def two_views(X: Any, Y: Any, kernel_y: Any, options: FitOptions, purpose: str) -> list[Products]:
     """The views X and Y, with as many rows, through the smallest maps that miss no more than ``tol`` of the trace."""
-    n, m = (len(as_rows(view, name=name, purpose=purpose)) for name, view in (("X", X), ("Y", Y)))
+    views = [as_rows(view, name=name, purpose=purpose) for name, view in (("X", X), ("Y", Y))]
+    n, m = map(len, views)
     if n != m:
         raise ValueError(f"X has {n} rows, Y has {m}; {purpose} needs two views of the same rows, in the same order")
     need_rows(n, purpose)
     kernels = (options.kernel, options.kernel if kernel_y is None else kernel_y)
-    return [_view(*named, options, purpose) for named in zip(("X", "Y"), (X, Y), kernels)]
+    return [_view(*named, options, purpose) for named in zip(("X", "Y"), views, kernels)]
 
 
 def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> Products:
@@ -95,7 +96,7 @@ def _of_matrix(X: Any, options: FitOptions, purpose: str) -> MatrixView:
     Phi[pivots] = factor
     coefficients[pivots[:rank]] = scipy.linalg.solve_triangular(factor[:rank], np.eye(rank), lower=True, trans="T")
     return MatrixView(
-        Phi,
+        Rows(Phi),
         gram.kernel.unbound(),
         features=fk.features(Phi, "linear", features="monomial"),
         n_threads=options.n_threads,

@@ -51,6 +51,7 @@ from .model.contributions import kpca_contributions
 from .model.fill import kpca_fill
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
+from .model.monitor import kpca_monitor
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
 from .model.preimage import kpca_denoise, kpca_preimage
 from .model.project import kpca_project
@@ -88,6 +89,7 @@ __all__ = [
     "kpca_importance",
     "kpca_limits",
     "kpca_merge",
+    "kpca_monitor",
     "kpca_preimage",
     "kpca_project",
     "kpca_select",

@@ -17,7 +17,7 @@ from typing import Any
 from .arguments import parser_of_all
 from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
 from .fit import run_fit, run_plan, summary
-from .inputs import columns_of_the_file, read_new_rows, rereadable_input
+from .inputs import columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
 from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
 
@@ -62,10 +62,13 @@ def _project(options: argparse.Namespace) -> None:
 
     with progress_bars(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
-        table, _ = read_new_rows(model, options, progress)
+        table = read_new_rows(model, options, progress)
         place = scorefiles.score_place(beside(options.output or "-"))
         with columns_of_the_file(table, model.n_features):
-            scores = fk.kpca_project(model, table.X, out=place, progress=progress)
+            X = fk.kpca_fill(model, table.X, progress=progress) if options.fill_missing else table.X
+            scores = fk.kpca_project(model, X, out=place, progress=progress)
+        if options.fill_missing and not options.quiet:
+            note_of_filled(table, model.feature_names)
     assert write_scores is not None
     every = scorefiles.among_all(scores, table.kept, beside(options.output or "-"))
     write_scores(every, options.force, row_names(table, options))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import os
 import re
 import shutil
@@ -51,8 +50,8 @@ def read_table(
     return table
 
 
-def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
-    """(the table of rows that a model is used on; with ``--fill-missing`` how many values it has filled in each)."""
+def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any:
+    """The table of rows that a model is used on."""
     from ..rows.columns import listed
 
     table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
@@ -62,30 +61,23 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> tup
         say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
     elif names is not None and of_model is None and not options.quiet:
         say("note", f"the model has no names of columns: those of {file} are taken in their order: {listed(names)}")
-    return _filled(table, model, options, progress) if options.fill_missing else (table, None)
+    return table
 
 
-def _filled(table: Any, model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
-    """(the table, whose gaps the model has filled; how many values that were in each row)."""
+def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
+    """Say how many missing values of the table the model fills, and in which columns."""
     import numpy as np
-
-    import fastkpca as fk
 
     from ..rows.columns import listed
     from ..rows.convert import as_rows
 
     gaps = np.isnan(as_rows(table.X).all())
-    of_rows, of_columns = gaps.sum(axis=1), gaps.sum(axis=0)
-    if not gaps.any():
-        return table, of_rows
-    with columns_of_the_file(table, model.n_features):
-        X = fk.kpca_fill(model, table.X, progress=progress)
-    if not options.quiet:
-        names = model.feature_names or [f"column {j + 1}" for j in table.places]
+    of_rows, of_columns = gaps.any(axis=1), gaps.sum(axis=0)
+    if of_rows.any():
+        names = names or [f"column {j + 1}" for j in table.places]
         where = listed([f"{names[j]} ({of_columns[j]})" for j in np.flatnonzero(of_columns)], 8)
-        text = f"{gaps.sum()} missing values in {np.count_nonzero(of_rows)} of {len(X)} rows are filled by the model"
+        text = f"{gaps.sum()} missing values in {np.count_nonzero(of_rows)} of {len(gaps)} rows are filled by the model"
         say("note", f"{text}: {where}")
-    return dataclasses.replace(table, X=X), of_rows
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import dataclasses
 import inspect
 import io
 import sys
@@ -13,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from .console import Refused, progress_bars, say
-from .inputs import columns_of_the_file, read_new_rows, read_table
+from .inputs import columns_of_the_file, note_of_filled, read_new_rows, read_table
 from .outputs import check_outputs, check_picture, row_names
 
 _ALARM = 3  # the exit code where rows are beyond a limit
-_OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
 
 
 def run_monitor(options: argparse.Namespace) -> int:
@@ -33,23 +33,33 @@ def run_monitor(options: argparse.Namespace) -> int:
     with progress_bars(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
         limits = _limits(model, options, progress)
-        table, gaps = read_new_rows(model, options, progress)
+        table = read_new_rows(model, options, progress)
+        if model.feature_names is None:
+            model = dataclasses.replace(model, feature_names=tuple(f"column {j + 1}" for j in table.places))
+        name, labels = _labels(table, options)
         with columns_of_the_file(table, model.n_features):
-            t2 = fk.kpca_t2(model, table.X, progress=progress)
-            spe = fk.kpca_spe(model, table.X, progress=progress)
-        alarms = np.flatnonzero(limits.exceeded(t2=t2, spe=spe))
-        report = _report(model.with_limits(limits), table, options, (t2, spe, gaps), alarms, progress)
-    name, labels = _labels(table, options)
+            found = fk.kpca_monitor(
+                model,
+                table.X,
+                limits=limits,
+                labels=labels,
+                label_name=name,
+                fill_missing=options.fill_missing,
+                progress=progress,
+            )
+        if options.fill_missing and not options.quiet:
+            note_of_filled(table, model.feature_names)
+        report = "" if options.quiet else found.summary(options.alarms, progress=progress)
     if options.plot is not None:
-        plot.save(plot.monitor(limits, t2, spe, x=labels, x_label=name), options.plot, overwrite=options.force)
-    _write(options, table, np.column_stack([t2, spe]), gaps, limits)
+        plot.save(plot.monitor(limits, found.t2, found.spe, x=labels, x_label=name), options.plot, overwrite=options.force)
+    _write(options, table, found)
     if not options.quiet:
         stream = sys.stderr if options.output == "-" else sys.stdout
         print(report, file=stream)
         for what, path in (("rows written to", options.output), ("chart written to", options.plot)):
             if path not in (None, "-"):
                 print(f"{what:<18}{path}", file=stream)
-    return _ALARM if len(alarms) else 0
+    return _ALARM if len(found.alarms) else 0
 
 
 def calibrated(model: Any, X: Any, confidence: float) -> Any:
@@ -104,69 +114,18 @@ def _labels(table: Any, options: argparse.Namespace) -> tuple[str, np.ndarray]:
     return name, np.asarray(every) if table.kept is None else np.asarray(every)[table.kept]
 
 
-def _report(model: Any, table: Any, options: argparse.Namespace, found: Any, alarms: np.ndarray, progress: Any) -> str:
-    """Limits, how many rows are beyond one, and the first of these with the columns behind them.
-
-    ``found``: T^2, SPE, and how many values were filled, of each row.
-    """
-    t2, spe, gaps = found
-    n, limits = len(t2), model.limits
-    lines = [f"{'limits':<18}{limits}", f"{'rows':<18}{n}", f"{'alarms':<18}{len(alarms)} ({len(alarms) / n:.2%})"]
-    name, labels = _labels(table, options)
-    first = alarms[: options.alarms]
-    if len(first):
-        marked = np.zeros(n, dtype=bool) if gaps is None else gaps > 0
-        names = [f"{label}{'*' * bool(marked[i])}" for i, label in zip(first, labels[first].tolist())]
-        width = max(len(name), *map(len, names))
-        head = f"{name:>{width}}  {'T2':>10}  {'SPE':>10}  {'beyond':<6}  "
-        lines += ["", head + "columns: how much of the statistic each alone takes off (its value -> the best one)"]
-        behind = _behind(model, table, first, spe[first] > limits.spe, progress)
-        for i, text, columns in zip(first, names, behind):
-            beyond = "+".join(["T2"] * bool(t2[i] > limits.t2) + ["SPE"] * bool(spe[i] > limits.spe))
-            lines.append(f"{text:>{width}}  {t2[i]:>10.4g}  {spe[i]:>10.4g}  {beyond:<6}  {columns}")
-        if marked[first].any():
-            lines.append(f"* with missing values, which the model filled: {_OF_FILLED}")
-    if len(alarms) > len(first):
-        lines.append(f"and {len(alarms) - len(first)} more; --alarms {len(alarms)} shows them, -o FILE.csv writes all")
-    return "\n".join(lines)
-
-
-def _behind(model: Any, table: Any, index: np.ndarray, by_spe: np.ndarray, progress: Any) -> list[str]:
-    """The columns that contribute most to each of these rows: to its SPE where that is beyond, else to T^2."""
-    import fastkpca as fk
-
-    from ..model.contributions import foremost
-    from ..rows.convert import as_rows
-
-    rows = as_rows(table.X)
-    X = rows.shifted(np.zeros(rows.n_features)).take(index)
-    texts = [""] * len(index)
-    for statistic, chosen in (("spe", np.flatnonzero(by_spe)), ("t2", np.flatnonzero(~by_spe))):
-        if not len(chosen):
-            continue
-        found = fk.kpca_contributions(model, X[chosen], statistic=statistic, progress=progress)
-        names = found.names if model.feature_names else [f"column {j + 1}" for j in table.places]
-        for row, i in enumerate(chosen):
-            share = found.contributions[row] / max(float(found.of_rows[row]), np.finfo(float).tiny)
-            largest = [j for j in foremost(found, row) if round(100 * share[j])]
-            parts = [f"{names[j]} {share[j]:.0%} ({X[i, j]:.4g} -> {found.values[row, j]:.4g})" for j in largest]
-            texts[i] = ", ".join(parts) or "no column alone takes anything off"
-    return texts
-
-
-def _write(options: argparse.Namespace, table: Any, values: np.ndarray, gaps: Any, limits: Any) -> None:
-    """T^2, SPE and what is beyond of every row of the file, as csv; empty fields for rows that were left out. ``gaps``:
-    how many values were filled, of each row; or None."""
+def _write(options: argparse.Namespace, table: Any, found: Any) -> None:
+    """T^2, SPE and what is beyond of every row of the file, as csv; empty fields for rows that were left out."""
     if options.output is None:
         return
     from ..base.atomic import atomic
 
-    named = row_names(table, options)
-    kept = np.ones(len(values), dtype=bool) if table.kept is None else table.kept
+    named, gaps = row_names(table, options), found.filled
+    kept = np.ones(len(found.t2), dtype=bool) if table.kept is None else table.kept
     name, every = named or ("row", np.arange(1, len(kept) + 1))
     head = [name, "T2", "SPE", "T2 beyond", "SPE beyond", *["filled"] * (gaps is not None)]
-    beyond = (values > [limits.t2, limits.spe]).astype(int)
-    columns = [*values.T.tolist(), *beyond.T.tolist(), *([] if gaps is None else [gaps.tolist()])]
+    beyond = found.beyond.astype(int).T.tolist()
+    columns = [found.t2.tolist(), found.spe.tolist(), *beyond, *([] if gaps is None else [gaps.tolist()])]
     rows = zip(*columns)
     text = io.StringIO()
     write: Any = csv.writer(text, lineterminator="\n")

@@ -1,0 +1,236 @@
+"""New rows under the control limits of a model: T^2, SPE, alarms, and the columns behind each alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..base import parallel
+from ..base.checks import check_flag, is_number
+from ..rows.convert import as_rows
+from ..rows.foreign import column_names
+from .contributions import Contributions, foremost, kpca_contributions
+from .fill import kpca_fill
+from .limits import Limits
+from .novelty import kpca_limits, squared_errors, t_squared
+from .projector import finite
+from .result import KPCAModel, check_model
+from .rows import new_rows
+
+OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Monitored:
+    """New rows under the control limits of a model.
+
+    Attributes
+    ----------
+    model : KPCAModel
+        The model, with the limits that were used.
+    t2, spe : ndarray (m,)
+        Of each row.
+    labels : ndarray (m,)
+        What the rows are called: times, names, or their numbers.
+    label_name : str
+        What ``labels`` are, as in "time".
+    filled : ndarray (m,) or None
+        Number of missing values that the model filled, of each row; None where it was not asked to fill.
+    """
+
+    model: KPCAModel
+    t2: np.ndarray
+    spe: np.ndarray
+    labels: np.ndarray
+    label_name: str
+    filled: np.ndarray | None
+    _X: Any
+
+    @property
+    def limits(self) -> Limits:
+        """The control limits."""
+        assert self.model.limits is not None
+        return self.model.limits
+
+    @property
+    def beyond(self) -> np.ndarray:
+        """True where T^2 (column 0) or SPE (column 1) is beyond its limit, shape (m, 2)."""
+        return np.column_stack([self.t2, self.spe]) > [self.limits.t2, self.limits.spe]
+
+    @property
+    def alarms(self) -> np.ndarray:
+        """Numbers of the rows beyond a limit, from 0."""
+        return np.flatnonzero(self.beyond.any(axis=1))
+
+    def contributions(
+        self, rows: Any = None, *, progress: bool | Callable[[str, int, int], None] = False
+    ) -> Contributions:
+        """Contributions of the columns to the SPE of each row that is beyond its limit, to the T^2 of the others.
+
+        ``rows``: their numbers; all alarms by default. ``statistic`` of the result is "spe or t2" where rows of both
+        kinds are among them. It costs 43 SPE for each row and column.
+        """
+        index = self.alarms if rows is None else np.asarray(rows, dtype=np.intp).reshape(-1)
+        source = as_rows(self._X)
+        X = source.shifted(np.zeros(source.n_features)).take(index)
+        by_spe = self.spe[index] > self.limits.spe
+        kinds = [("spe", np.flatnonzero(by_spe)), ("t2", np.flatnonzero(~by_spe))]
+        parts = [
+            kpca_contributions(self.model, X[chosen], statistic=statistic, progress=progress)
+            for statistic, chosen in kinds
+            if len(chosen)
+        ]
+        if not parts:
+            none = np.zeros((0, self.model.n_features))
+            return Contributions(none, none, none, "spe", np.zeros(0), self.model.feature_names)
+        order = np.argsort(np.concatenate([chosen for _, chosen in kinds]))
+        arrays: dict[str, Any] = {
+            name: np.concatenate([vars(part)[name] for part in parts])[order]
+            for name in ("contributions", "values", "of_rows")
+        }
+        arrays["given"] = X  # not shifted and back
+        return replace(parts[0], statistic=" or ".join(part.statistic for part in parts), **arrays)
+
+    def summary(self, n_alarms: int = 20, *, progress: bool | Callable[[str, int, int], None] = False) -> str:
+        """Limits, how many rows are beyond one, and the first ``n_alarms`` of these with the columns behind them."""
+        n, alarms = len(self.t2), self.alarms
+        lines = [f"{'limits':<18}{self.limits}", f"{'rows':<18}{n}"]
+        lines.append(f"{'alarms':<18}{len(alarms)} ({len(alarms) / n:.2%})")
+        first = alarms[:n_alarms]
+        if len(first):
+            marked = np.zeros(n, dtype=bool) if self.filled is None else self.filled > 0
+            names = [f"{label}{'*' * bool(marked[i])}" for i, label in zip(first, self.labels[first].tolist())]
+            width = max(len(self.label_name), *map(len, names))
+            head = f"{self.label_name:>{width}}  {'T2':>10}  {'SPE':>10}  {'beyond':<6}  "
+            lines += ["", head + "columns: how much of the statistic each alone takes off (its value -> the best one)"]
+            found = self.contributions(first, progress=progress)
+            for row, (i, text) in enumerate(zip(first, names)):
+                values = f"{self.t2[i]:>10.4g}  {self.spe[i]:>10.4g}  {self.beyond_what(i):<6}"
+                columns = ", ".join(columns_behind(found, row)) or "no column alone takes anything off"
+                lines.append(f"{text:>{width}}  {values}  {columns}")
+            if marked[first].any():
+                lines.append(f"* with missing values, which the model filled: {OF_FILLED}")
+        if len(alarms) > len(first):
+            more = len(alarms) - len(first)
+            lines.append(f"and {more} more; --alarms {len(alarms)} shows them, -o FILE.csv writes all")
+        return "\n".join(lines)
+
+    def beyond_what(self, row: int) -> str:
+        """ "T2", "SPE", "T2+SPE" or "": which limits the row is beyond."""
+        return "+".join(name for name, is_beyond in zip(("T2", "SPE"), self.beyond[row]) if is_beyond)
+
+    def __repr__(self) -> str:
+        return f"<Monitored: {len(self.alarms)} of {len(self.t2)} rows beyond the limits ({self.limits})>"
+
+
+def columns_behind(found: Contributions, row: int) -> list[str]:
+    """The first columns behind a row, each with the fraction that it takes off, its value and the best one."""
+    share = found.contributions[row] / max(float(found.of_rows[row]), np.finfo(float).tiny)
+    return [
+        f"{found.names[j]} {share[j]:.0%} ({found.given[row, j]:.4g} -> {found.values[row, j]:.4g})"
+        for j in foremost(found, row)
+        if round(100 * share[j])
+    ]
+
+
+def kpca_monitor(
+    model: KPCAModel,
+    X: Any,
+    *,
+    limits: Limits | float | None = None,
+    labels: Any = None,
+    label_name: str = "row",
+    fill_missing: bool = False,
+    diagonal: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Monitored:
+    """New rows under the control limits of a model: which are beyond them, and which columns are behind that.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    X : array_like (m, d)
+        As for ``kpca_project``.
+    limits : Limits or float, optional
+        Of ``kpca_limits``; or the fraction of normal rows below both limits, which are then made of what the model
+        keeps. By default the limits that the model keeps (``model.with_limits``).
+    labels : array_like (m,), optional
+        What the rows are called: times, numbers or names. By default the index of a data frame that has another than
+        0, 1, ..., or else the numbers of the rows, from 0.
+    label_name : str
+        What ``labels`` are, as in "time".
+    fill_missing : bool
+        Whether the model fills missing values (NaN), as by ``kpca_fill``. Otherwise they are an error.
+    diagonal : array_like (m,), optional
+        As for ``kpca_spe``.
+    n_threads : int, optional
+    progress : bool or callable
+
+    Returns
+    -------
+    Monitored
+
+    Raises
+    ------
+    ValueError, TypeError
+        The model keeps no limits and none are given; the numbers of labels and rows differ; or as ``kpca_spe`` and
+        ``kpca_fill``.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> t = np.random.default_rng(0).uniform(-1, 1, (700, 1))
+    >>> X = np.hstack([t, t**2, -t, 2 * t]) + 0.02 * np.random.default_rng(1).standard_normal((700, 4))
+    >>> model = fk.kpca(X[:400], "gaussian", 5, sigma=4.0)
+    >>> model = model.with_limits(fk.kpca_limits(model, X[400:], joint=True))
+    >>> found = fk.kpca_monitor(model, [[0.5, 0.25, -0.5, 1.0], [0.5, 0.25, 0.9, 1.0]])
+    >>> found.alarms.tolist(), found.contributions().largest.tolist()
+    ([1], [2])
+    """
+    model = _with_limits(check_model(model), limits)
+    label_name, labels = _index_of(X, label_name) if labels is None else (label_name, labels)
+    filled = None
+    if check_flag(fill_missing, "fill_missing"):
+        filled = np.isnan(as_rows(X, missing=True).all()).sum(axis=1)
+        if filled.any():
+            X = kpca_fill(model, X, n_threads=n_threads, progress=progress)
+    given = new_rows(model, X, purpose="kpca_monitor")
+    errors = squared_errors(model, given, diagonal, n_threads, progress)
+    t2 = finite(t_squared(model, errors.scores), "T^2", given.dtype)
+    labels = np.arange(len(t2)) if labels is None else np.asarray(labels)
+    if labels.dtype.kind == "M":  # finer ones become whole numbers in a list
+        labels = labels.astype("datetime64[us]")
+    if labels.shape != t2.shape:
+        raise ValueError(f"labels have shape {labels.shape}; give one for each of the {len(t2)} rows")
+    return Monitored(model, t2, finite(errors.spe, "SPE", given.dtype), labels, label_name, filled, X)
+
+
+def _with_limits(model: KPCAModel, limits: Any) -> KPCAModel:
+    """The model with the limits that are meant."""
+    if is_number(limits):
+        if model.limits is None or model.limits.calibration is None:
+            raise ValueError(
+                f"limits is {limits}, and the model keeps nothing to make limits of; give what kpca_limits(model, X, "
+                "joint=True) returns for rows of normal operation"
+            )
+        limits = kpca_limits(model, confidence=float(limits), joint=True)
+    if limits is not None:
+        return model.with_limits(limits)
+    if model.limits is None:
+        raise ValueError(
+            "the model keeps no limits; give limits=kpca_limits(model, X, joint=True) of rows of normal operation, or "
+            "a model that keeps them (model.with_limits)"
+        )
+    return model
+
+
+def _index_of(X: Any, name: str) -> tuple[str, np.ndarray | None]:
+    """(what they are, what the rows are called) by the index of a data frame that is not just 0, 1, ...; else None."""
+    index: Any = getattr(X, "index", None)
+    if column_names(X) is None or not hasattr(index, "to_numpy") or type(index).__name__ == "RangeIndex":
+        return name, None
+    return str(index.name or name), index.to_numpy()

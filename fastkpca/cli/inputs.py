@@ -74,7 +74,7 @@ def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
     gaps = np.isnan(as_rows(table.X).all())
     of_rows, of_columns = gaps.any(axis=1), gaps.sum(axis=0)
     if of_rows.any():
-        names = names or [f"column {j + 1}" for j in table.places]
+        names = list(names or []) or [f"column {j + 1}" for j in table.places]
         where = listed([f"{names[j]} ({of_columns[j]})" for j in np.flatnonzero(of_columns)], 8)
         text = f"{gaps.sum()} missing values in {np.count_nonzero(of_rows)} of {len(gaps)} rows are filled by the model"
         say("note", f"{text}: {where}")

@@ -51,7 +51,9 @@ def run_monitor(options: argparse.Namespace) -> int:
             note_of_filled(table, model.feature_names)
         report = "" if options.quiet else found.summary(options.alarms, progress=progress)
     if options.plot is not None:
-        plot.save(plot.monitor(limits, found.t2, found.spe, x=labels, x_label=name), options.plot, overwrite=options.force)
+        plot.save(
+            plot.monitor(limits, found.t2, found.spe, x=labels, x_label=name), options.plot, overwrite=options.force
+        )
     _write(options, table, found)
     if not options.quiet:
         stream = sys.stderr if options.output == "-" else sys.stdout

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..base import parallel
 from ..base.checks import check_flag, is_number
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names

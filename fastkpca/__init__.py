@@ -41,6 +41,7 @@ from importlib import metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base.methods import get_method, list_methods
+from .fit.baseline import kpca_baseline
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
@@ -83,6 +84,7 @@ __all__ = [
     "get_method",
     "gram",
     "kpca",
+    "kpca_baseline",
     "kpca_contributions",
     "kpca_denoise",
     "kpca_fill",

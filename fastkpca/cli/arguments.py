@@ -287,7 +287,8 @@ KERNEL_PARAMETERS = (
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     kernel = fit.add_argument_group("kernel")
-    kernel.add_argument("--kernel", default="gaussian", help="its name (gaussian); 'fastkpca kernels' lists them")
+    text = "its name (gaussian; with --limits linear or gaussian, whichever finds more simulated faults);"
+    kernel.add_argument("--kernel", help=f"{text} 'fastkpca kernels' lists them")
     for name, kind, text in KERNEL_PARAMETERS:
         kernel.add_argument(f"--{name}", type=kind, metavar="NUMBER", help=text)
     kernel.add_argument(

@@ -9,10 +9,12 @@ import time
 import warnings
 from typing import Any
 
+import numpy as np
+
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import columns_of_the_file, read_table
-from .monitor import calibrated, note_of_ceiling
+from .monitor import calibrated, warn_of_ceiling
 from .outputs import beside, check_outputs, check_picture, row_names, score_writer
 
 
@@ -38,17 +40,20 @@ def run_fit(options: argparse.Namespace) -> None:
         held = None
         if options.limits is not None:
             table, held = _held_back(table, options)
-        settings["c"] = _components(table, options)
-        start = time.perf_counter()
+        start, choice = time.perf_counter(), None
+        if held is None:
+            settings["c"] = _components(table, options)
+        else:
+            choice = _chosen(table, settings, options)
         with warnings.catch_warnings():
             if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
                 warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
             model = _fitted(table, settings, options.scores or options.plot or mat, progress)
-            if held is not None:
+            if choice is not None:
+                model = choice.kept_by(model)
                 with columns_of_the_file(held):
                     model = model.with_limits(calibrated(model, held.X, options.limits))
-                if not options.quiet:
-                    note_of_ceiling(model)
+                warn_of_ceiling(model)
         seconds = time.perf_counter() - start
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
@@ -74,24 +79,44 @@ def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_pyth
     for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
         if path not in (None, "-"):
             print(f"{what + ' written to':<18}{path}", file=report)
-    plugin = _distribution(options.kernel) if for_python else None
+    plugin = _distribution(options.kernel or "gaussian") if for_python else None
     if plugin is not None:
         line = f"fastkpca project {options.output} FILE --plugins {plugin}"
         print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
 
 
+def _chosen(table: Any, settings: dict[str, Any], options: argparse.Namespace) -> Any:
+    """The choice by simulated faults of what the options leave open, with its kernel and c in the settings."""
+    import fastkpca as fk
+
+    from ..fit import baseline
+
+    kernel = settings["kernel"]
+    if kernel is not None or _kernel_parameters(options):
+        kernel = fk.get_kernel(kernel or "gaussian", **_kernel_parameters(options))
+        if table.names:
+            kernel = kernel.numbered(tuple(table.names))
+    if "standardize" not in settings and not options.quiet:
+        say("note", "each column is standardized (--no-standardize leaves them as they are)")
+    settings.setdefault("standardize", True)
+    c, rng = vars(options).get("components"), np.random.default_rng(options.seed)
+    with columns_of_the_file(table):
+        choice = baseline.choose(table.X, kernel, c, options.limits, rng, settings["standardize"])
+    for name in _kernel_parameters(options):
+        del settings[name]
+    settings.update(kernel=choice.kernel, c=choice.c)
+    return choice
+
+
 def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096."""
-    import numpy as np
-
+    from ..fit.baseline import held_back
     from ..rows import tables
-    from ..rows.summary import SAMPLE_ROWS
 
     n = table.n_rows
     if n < 3:
         raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
-    held = np.zeros(n, dtype=bool)
-    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, SAMPLE_ROWS)]] = True
+    held = held_back(n, np.random.default_rng(options.seed))
     if not options.quiet:
         say(
             "note",
@@ -117,7 +142,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     import fastkpca as fk
 
     parameters = _kernel_parameters(options)
-    fk.get_kernel(options.kernel, **parameters)
+    fk.get_kernel(options.kernel or "gaussian", **parameters)
     given = vars(options)
     settings = {
         name: given[name]

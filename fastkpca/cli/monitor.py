@@ -37,6 +37,7 @@ def run_monitor(options: argparse.Namespace) -> int:
         if model.feature_names is None:
             model = dataclasses.replace(model, feature_names=tuple(f"column {j + 1}" for j in table.places))
         name, labels = _labels(table, options)
+        warn_of_ceiling(model.with_limits(limits))
         with columns_of_the_file(table, model.n_features):
             found = fk.kpca_monitor(
                 model,
@@ -71,16 +72,16 @@ def calibrated(model: Any, X: Any, confidence: float) -> Any:
     return fk.kpca_limits(model, X, confidence=confidence, joint=True)
 
 
-def note_of_ceiling(model: Any) -> None:
+def warn_of_ceiling(model: Any) -> None:
     """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
     from ..model.novelty import NEAR_CEILING, share_of_ceiling
 
-    sigma, share = model.kernel.fixed_point_width(), share_of_ceiling(model, model.limits.spe)
+    share = share_of_ceiling(model, model.limits.spe)
     if share > NEAR_CEILING:
         say(
-            "note",
-            f"with this sigma SPE has a ceiling, and its limit is {share:.0%} of that: faults hardly show. A larger "
-            f"sigma sees more: try --sigma {4 * sigma:.3g}, four times this one",
+            "warning",
+            f"with this sigma SPE has a ceiling, and its limit is {share:.0%} of that: faults hardly show. Fit without "
+            "--sigma, --kernel and -c: 'fastkpca fit --limits' then chooses what finds most simulated faults",
         )
 
 

@@ -20,7 +20,7 @@ from ..rows.summary import sample_index
 from ..rows.view import Rows
 from .limits import QUANTILES, Limits, OrderStatistic
 from .projector import NewRows, SquaredErrors, finite, scores_of
-from .result import KPCAModel, check_model
+from .result import KPCAModel, check_model, of_spe
 from .rows import new_rows, training_rows
 
 NEAR_CEILING = 0.5
@@ -290,12 +290,19 @@ def t_squared(model: KPCAModel, z: np.ndarray) -> np.ndarray:
 def squared_errors(
     model: KPCAModel, given: NewRows, diagonal: Any, n_threads: int | None, progress: Any, bounds: bool = False
 ) -> SquaredErrors:
-    """Scores and SPE of these rows; ValueError where an SPE is not finite."""
+    """Scores and SPE of these rows; ValueError where an SPE is not finite. With ``bounds`` the scores are those of the
+    components that SPE leaves out, and without it the interval has no width."""
     values = _diagonal(given, diagonal)
+    b = model.n_components if model.spe_components is None else model.spe_components
+    if bounds:
+        model = of_spe(model)
     threads = parallel.threads_for(given.kernel, n_threads)
     quiet = np.errstate(over="ignore", invalid="ignore")  # what overflows is refused below
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
         errors = model.projector.squared_errors(model, given, values, threads, report, bounds)
+        if not bounds and b < model.n_components:  # the same number, without another pass over the rows
+            beyond = np.sum(errors.scores[:, b:] ** 2, axis=1)
+            errors = errors._replace(spe=errors.spe + beyond, interval=errors.interval + beyond[:, None])
     finite(errors.spe, "SPE")
     return errors
 
@@ -406,5 +413,5 @@ def share_of_ceiling(model: KPCAModel, limit: float) -> float:
     any: its image has length 1, and is at right angles to mean and components. 0 for other kernels."""
     if model.kernel.fixed_point_width() is None:
         return 0.0
-    along, square = model.projector.of_the_mean()
+    along, square = of_spe(model).projector.of_the_mean()
     return limit / (1.0 + square - float(along @ along))

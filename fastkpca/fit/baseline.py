@@ -38,8 +38,10 @@ RATES = np.array([1.0, 0.5, 2.0, 4.0])
 """Over the rate of false alarms that is asked for: the mean over these changes less from draw to draw than the first."""
 SIZES = 0.5, 5.0
 """Of simulated shifts, in standard deviations of a column: from hardly to easily seen."""
-AS_GOOD = 0.02
+AS_GOOD = 0.03
 """Difference in the fraction of faults found up to which the simpler model is taken."""
+RIDGE = 1e-6
+"""Of a matrix of correlations, so that columns that are sums of others leave it an inverse."""
 
 
 class Choice(NamedTuple):
@@ -121,15 +123,17 @@ def kpca_baseline(
     the other columns; or the row moves as far along a random direction. The criterion is the fraction of these faults
     beyond a limit, averaged over 0.5, 1, 2 and 4 times the rate of false alarms that is asked for.
 
-    Of candidates within a standard error, or two points in a hundred, the linear kernel is taken first, with SPE of as
-    many components as have more variance than those of the same columns, each shuffled by itself (Horn's parallel
-    analysis). SPE is then the distance from what columns share, in which each column counts alike; T^2 of all
-    components is the Mahalanobis distance, in which a column counts the more, the better the others tell it. Faults of
-    a noisy column show in the first, those of a quiet one in the second.
+    Of candidates within a standard error, or three points in a hundred, the linear kernel is taken first, with SPE of
+    as many components as the columns share factors: so many eigenvalues of their correlations, each column in units of
+    what the others do not tell of it (Guttman), are larger than those of the same columns, each shuffled by itself
+    (Horn). SPE is then the distance from what columns share, in which each column counts alike; T^2 of all components
+    is the Mahalanobis distance, in which a column counts the more, the better the others tell it. Faults of a noisy
+    column show in the first, those of a quiet one in the second.
 
     The rows that are held back have no part in the choice, so that the rate of false alarms is kept.
 
-    Horn, A rationale and test for the number of factors in factor analysis, Psychometrika 1965.
+    Guttman, Some necessary conditions for common-factor analysis, Psychometrika 1954; Horn, A rationale and test for
+    the number of factors in factor analysis, Psychometrika 1965.
 
     Examples
     --------
@@ -198,7 +202,7 @@ def choose(
     apart = score - score[best]
     near = -apart.mean(axis=1) <= np.maximum(AS_GOOD, apart.std(axis=1) / np.sqrt(apart.shape[1]))
     linear = np.array([candidates[j].is_linear for j, *_ in keys])
-    shared = _shared(few, standardize, rng)
+    shared = _shared(few, rng)
     simple = near & linear
     by_shared = simple & (np.array([b for *_, b in keys]) == shared)
     chosen = by_shared if by_shared.any() else simple if simple.any() else near
@@ -208,7 +212,8 @@ def choose(
     kernel = candidates[j]
     numbers = f"T2 of {of_t2} components, SPE beyond {of_spe}" if of_spe < of_t2 else f"{of_t2} components"
     name = f"{kernel!r}" if not kernel.is_linear else "linear kernel"
-    text = f"{name}, {numbers}: finds {rate:.0%} of simulated faults at {100 * (1 - confidence):.3g} % false alarms"
+    text = f"{name}, {numbers}: finds {100 * rate:.0f} % of simulated faults at {100 * (1 - confidence):.3g} %"
+    text += " false alarms"
     return Choice(kernel, of_t2 if c is None else c, of_spe if c is None else None, text)
 
 
@@ -255,7 +260,7 @@ def _p_values(
     whole = kernel.is_linear and last >= train.shape[1]  # which leaves no SPE
     numbers = [k for k in NUMBERS if k < last] + [last] if c is None else [last]
     ranks = [
-        [(_from_top(a[:, k], a[:, k]), _from_top(a[:, k], b[:, k]) + 1) for k in range(last + 1)]
+        {k: (_from_top(a[:, k], a[:, k]), _from_top(a[:, k], b[:, k]) + 1) for k in numbers}
         for a, b in zip(of_test, of_faults)
     ]
     for of_t2 in numbers:
@@ -281,12 +286,18 @@ def _from_top(values: np.ndarray, of: np.ndarray) -> np.ndarray:
     return np.asarray(len(values) - np.searchsorted(np.sort(values), of, side="left"))
 
 
-def _shared(rows: np.ndarray, standardize: bool, rng: np.random.Generator) -> int:
-    """The number of linear components with more variance than those of columns that have nothing in common; 1 at
-    least."""
-    linear, d = get_kernel("linear"), rows.shape[1]
+def _shared(rows: np.ndarray, rng: np.random.Generator) -> int:
+    """The number of factors that the columns share; 1 at least.
+
+    These are the eigenvalues, larger than any of columns that are shuffled each by itself, of the correlations of
+    columns that are measured in units of what the others do not tell of them.
+    """
+    rows = rows[:, rows.std(axis=0) > 0]
+
+    def eigenvalues(X: np.ndarray) -> np.ndarray:
+        R = np.atleast_2d(np.corrcoef(X.T)) + RIDGE * np.eye(X.shape[1])
+        unit = np.sqrt(np.diagonal(np.linalg.inv(R)))
+        return np.linalg.eigvalsh(R * unit * unit[:, None])
+
     alone = np.column_stack([rng.permutation(column) for column in rows.T])
-    ours, theirs = (_quiet(x, linear, min(d, len(rows) - 1), standardize).latent for x in (rows, alone))
-    k = min(len(ours), len(theirs))
-    more = ours[:k] > theirs[:k]
-    return max(1, k if more.all() else int(np.argmin(more)))
+    return max(1, int(np.sum(eigenvalues(rows) > eigenvalues(alone)[-1])))

@@ -178,11 +178,12 @@ def choose(
     n, d = rows.n_samples, rows.n_features
     few = rows.shifted(np.zeros(d)).take(np.sort(rng.choice(n, min(n, MOST_ROWS), replace=False)))
     few = few[rng.permutation(len(few))]
-    if len(few) < FEWEST_ROWS or (kernel is not None and not kernel.takes_points):
-        what = "too few" if len(few) < FEWEST_ROWS else "no rows of coordinates"
-        text = f"{n} rows, {what} to choose by simulated faults"
+    varies = len(few) >= FEWEST_ROWS and len(np.unique(few, axis=0)) >= FEWEST_ROWS
+    if not varies or not (kernel is None or kernel.takes_points):
+        what = "too few that differ" if not varies else "not of coordinates"
         number = max(1, min(d, len(few) // 4)) if c is None else c
-        return Choice(get_kernel("linear") if kernel is None else kernel, number, None, text)
+        kernel = get_kernel("linear") if kernel is None else kernel
+        return Choice(kernel, number, None, f"{n} rows, {what}, to choose by simulated faults: {kernel!r}")
     candidates = _candidates(kernel, few, c, standardize)
     found: dict[tuple[int, int, int], list[np.ndarray]] = {}
     halvings = int(np.clip(np.ceil(MOST_ROWS / 2 / len(few)), 1, 5))

@@ -50,6 +50,7 @@ from .fit.select import kpca_select
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.contributions import kpca_contributions
 from .model.fill import kpca_fill
+from .model.health import kpca_health
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
 from .model.monitor import kpca_monitor
@@ -88,6 +89,7 @@ __all__ = [
     "kpca_contributions",
     "kpca_denoise",
     "kpca_fill",
+    "kpca_health",
     "kpca_importance",
     "kpca_limits",
     "kpca_merge",

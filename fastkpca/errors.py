@@ -17,6 +17,7 @@ __all__ = [
     "ComponentsWarning",
     "DataChangedError",
     "DataFileError",
+    "HealthWarning",
     "KernelContractError",
     "KernelParameterError",
     "LimitsWarning",
@@ -141,6 +142,11 @@ class ComponentsWarning(UserWarning):
     """Fewer components than asked for carry variance, so fewer are returned."""
 
 
+class HealthWarning(UserWarning):
+    """Columns, or the times of the rows, say more about a sensor or a file than about the process; the text names
+    them."""
+
+
 class LimitsWarning(UserWarning):
     """Control limits are exceeded more often than asked for; the text says why, and what rows would help."""
 
@@ -153,7 +159,7 @@ class PreimageWarning(UserWarning):
     """Some pre-images are not where an iteration ends, but the best that was found; the text says what would help."""
 
 
-class ScalesWarning(UserWarning):
+class ScalesWarning(HealthWarning):
     """Columns have wildly different ranges, so that some hardly count; the text names them and says what helps."""
 
 

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..errors import ScalesWarning
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
-from .inputs import columns_of_the_file, read_table
-from .monitor import calibrated, warn_of_ceiling
-from .outputs import beside, check_outputs, check_picture, row_names, score_writer
+from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
+from .monitor import HEALTH, calibrated, warn_of_ceiling
+from .outputs import beside, check_outputs, check_picture, command_line, row_names, score_writer
 
 
-def run_fit(options: argparse.Namespace) -> None:
+def run_fit(options: argparse.Namespace) -> int:
     from .. import plot
     from ..rows import scorefiles
 
     if options.output == "-":
         raise Refused("a model is written into a file; give -o NAME.kpca")
-    check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
+    check_outputs([options.output, options.scores, options.plot, options.report], [options.file], options.force)
     write_scores = score_writer(options.scores, options)
     check_picture(options.plot)
     if options.limits is not None and options.output is None:
         raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
+    if options.report is not None:
+        plot.require_charts()
     settings = _settings(options)
 
     import fastkpca as fk
@@ -36,7 +41,11 @@ def run_fit(options: argparse.Namespace) -> None:
     # MATLAB's variables include the scores
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column)
+        table = raw_table(options, progress, options.label_column)
+        kernel = fk.get_kernel(options.kernel or "gaussian", **_kernel_parameters(options))
+        scaled = options.limits is not None or options.standardize is not None or kernel.scales_columns or not kernel.takes_points
+        findings, facts = health_of(table, options, scaled=scaled)
+        table = cleaned(table, options)
         held = None
         if options.limits is not None:
             table, held = _held_back(table, options)
@@ -48,13 +57,19 @@ def run_fit(options: argparse.Namespace) -> None:
         with warnings.catch_warnings():
             if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
                 warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
-            model = _fitted(table, settings, options.scores or options.plot or mat, progress)
+            if any(finding.kind == "scales" for finding in findings):
+                warnings.simplefilter("ignore", ScalesWarning)
+            model = _fitted(table, settings, options.scores or options.plot or options.report or mat, progress)
             if choice is not None:
                 model = choice.kept_by(model)
                 with columns_of_the_file(held):
-                    model = model.with_limits(calibrated(model, held.X, options.limits))
+                    limits = calibrated(model, held.X, options.limits)
+                # of all rows in their order: those held back are every third or fewer
+                model = model.with_limits(dataclasses.replace(limits, runs=facts.run.astype(float)))
                 warn_of_ceiling(model)
         seconds = time.perf_counter() - start
+        if options.health:
+            model.info["health"] = "\n".join(options.health)
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
@@ -68,15 +83,24 @@ def run_fit(options: argparse.Namespace) -> None:
             named = options.label_column or ""
             drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
             plot.save(drawn, options.plot, overwrite=options.force)
+        if options.report is not None:
+            title = f"{Path(options.output or options.file).name}, {datetime.date.today()}"
+            plot.report(model, options.report, title=title, command=command_line(options), overwrite=options.force)
     if not options.quiet:
         _report(model, seconds, options, for_python=options.output is not None and mat is None)
+    return HEALTH if options.limits is not None and options.health else 0
 
 
 def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_python: bool) -> None:
     """The summary, what was written where, and how new rows are projected where that takes a plugin."""
     report = sys.stderr if options.scores == "-" else sys.stdout
     print(summary(model, seconds), file=report)
-    for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
+    for what, path in (
+        ("model", options.output),
+        ("scores", options.scores),
+        ("plot", options.plot),
+        ("report", options.report),
+    ):
         if path not in (None, "-"):
             print(f"{what + ' written to':<18}{path}", file=report)
     plugin = _distribution(options.kernel or "gaussian") if for_python else None

@@ -25,11 +25,22 @@ def read_table(
     like: Sequence[str] | None = None,
     needs: int = 1,
 ) -> Any:
+    """The rows of a file that are used: all, or those without missing values."""
+    return cleaned(raw_table(options, progress, label_column, like, needs), options)
+
+
+def raw_table(
+    options: argparse.Namespace,
+    progress: Any,
+    label_column: str | None = None,
+    like: Sequence[str] | None = None,
+    needs: int = 1,
+) -> Any:
+    """All rows of a file, with NaN for missing values where they may be missing."""
     from ..rows import tables
 
     progress(f"reading {options.file}", 0, 0)
-    name = "standard input" if options.file == "-" else options.file
-    table = tables.read(
+    return tables.read(
         options.path,
         var=options.var,
         columns=options.columns,
@@ -40,21 +51,49 @@ def read_table(
         needs=needs,
         id_column=options.id,
         decimal=options.decimal,
-        called=name,
+        called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
     )
+
+
+def cleaned(table: Any, options: argparse.Namespace) -> Any:
+    """The table without the rows that ``--drop-missing`` or ``--fill-missing`` leave out; says its notes."""
+    from ..rows import tables
+
     if options.drop_missing or options.fill_missing:
-        table = tables.without_missing(table, name, empty=options.fill_missing)
+        table = tables.without_missing(table, file_name(options.file), empty=options.fill_missing)
     for note in table.notes if not options.quiet else ():
         say("note", note)
     return table
 
 
+def file_name(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def plain_names(table: Any) -> list[str]:
+    """What the columns are called: by the file, or by their numbers in it."""
+    return [(table.names[i] if table.names else "") or f"column {j + 1}" for i, j in enumerate(table.places)]
+
+
+def health_of(table: Any, options: argparse.Namespace, model: Any = None, *, scaled: bool = True) -> tuple[Any, Any]:
+    """(findings about the rows of a table, which are said whatever is quiet; facts of its columns)."""
+    from ..model.health import Facts, findings_of, warn_of
+    from ..rows.convert import as_rows
+
+    facts = Facts(as_rows(table.X, missing=True))
+    limits = None if model is None else model.limits
+    named = (plain_names(table), table.identifiers, options.id or "row")
+    findings = findings_of(facts, *named, limits=limits, scaled=scaled)
+    warn_of(findings)
+    return findings, facts
+
+
 def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any:
-    """The table of rows that a model is used on."""
+    """The table of rows that a model is used on, as ``raw_table``."""
     from ..rows.columns import listed
 
-    table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
+    table = raw_table(options, progress, like=model.feature_names, needs=model.n_features)
     file, names, of_model = options.file, table.names, model.feature_names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:
@@ -74,8 +113,8 @@ def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
     gaps = np.isnan(as_rows(table.X).all())
     of_rows, of_columns = gaps.any(axis=1), gaps.sum(axis=0)
     if of_rows.any():
-        names = list(names or []) or [f"column {j + 1}" for j in table.places]
-        where = listed([f"{names[j]} ({of_columns[j]})" for j in np.flatnonzero(of_columns)], 8)
+        called = list(names or plain_names(table))
+        where = listed([f"{called[j]} ({of_columns[j]})" for j in np.flatnonzero(of_columns)], 8)
         text = f"{gaps.sum()} missing values in {np.count_nonzero(of_rows)} of {len(gaps)} rows are filled by the model"
         say("note", f"{text}: {where}")
 

@@ -4,65 +4,150 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import dataclasses
+import datetime
 import inspect
-import io
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import monitored
 from .console import Refused, progress_bars, say
-from .inputs import columns_of_the_file, note_of_filled, read_new_rows, read_table
-from .outputs import check_outputs, check_picture, row_names
+from .inputs import (
+    cleaned,
+    columns_of_the_file,
+    file_name,
+    health_of,
+    note_of_filled,
+    plain_names,
+    read_new_rows,
+    read_table,
+    rereadable_input,
+)
+from .outputs import check_outputs, check_picture, command_line
 
-_ALARM = 3  # the exit code where rows are beyond a limit
+_ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
+"""Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
 
 
 def run_monitor(options: argparse.Namespace) -> int:
-    check_outputs([options.output, options.plot], [options.file, options.model, options.normal or "-"], options.force)
+    outputs = {name: getattr(options, name) for name in ("output", "plot", "contributions", "report")}
+    check_outputs([*outputs.values()], [*options.files, options.model, options.normal or "-"], options.force)
+    check_outputs([options.append], [*options.files, options.model, *filter(None, outputs.values())], True)
     check_picture(options.plot)
-    if not (options.output or ".csv").lower().endswith((".csv", "-")):
-        raise Refused(f"T2 and SPE of the rows are written as .csv, which {options.output!r} does not end with")
+    for path in (options.output, options.append, options.contributions):
+        if not (path or ".csv").lower().endswith((".csv", "-") if path == options.output else ".csv"):
+            raise Refused(f"T2 and SPE of the rows are written as .csv, which {path!r} does not end with")
+    if options.json and options.output == "-":
+        raise Refused("--json and -o - both want standard output; give -o a file")
+    if options.since is not None and options.id is None:
+        raise Refused("--since needs the times of the rows; give --id COLUMN, the column that holds them")
 
     import fastkpca as fk
 
     from .. import plot
 
-    with progress_bars(not options.quiet) as progress:
+    if options.report is not None:
+        plot.require_charts()
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(progress_bars(not options.quiet))
         model = fk.load(options.model, plugins=options.plugins)
-        limits = _limits(model, options, progress)
-        table = read_new_rows(model, options, progress)
-        if model.feature_names is None:
-            model = dataclasses.replace(model, feature_names=tuple(f"column {j + 1}" for j in table.places))
-        name, labels = _labels(table, options)
-        warn_of_ceiling(model.with_limits(limits))
+        model = model.with_limits(_limits(model, options, progress))
+        warn_of_ceiling(model)
+        raw = _read(model, options, progress, stack)
+        if raw is None:
+            return monitored.nothing_new(options)
+        model = dataclasses.replace(model, feature_names=model.feature_names or tuple(plain_names(raw)))
+        health, _ = health_of(raw, options, model)
+        table = cleaned(raw, options)
+        every = np.asarray(raw.identifiers)
+        kept = np.ones(len(every), dtype=bool) if table.kept is None else table.kept
         with columns_of_the_file(table, model.n_features):
             found = fk.kpca_monitor(
                 model,
                 table.X,
-                limits=limits,
-                labels=labels,
-                label_name=name,
+                labels=every[kept],
+                label_name=_label_name(options),
                 fill_missing=options.fill_missing,
+                health=health,
                 progress=progress,
             )
         if options.fill_missing and not options.quiet:
             note_of_filled(table, model.feature_names)
-        report = "" if options.quiet else found.summary(options.alarms, progress=progress)
+        code = (_ASKED_ALARM if options.fail_on_alarm else _ALARM) if len(found.alarms) else 0
+        code = code or (HEALTH if options.health else 0)
+        title = f"{Path(options.model).name}, {datetime.date.today()}: {', '.join(map(file_name, options.files))}"
+        text = ""
+        if options.json:
+            text = monitored.as_json(found, options, code, progress)
+        elif not options.quiet:
+            text = found.summary(options.alarms, progress=progress)
+        if options.contributions is not None:
+            monitored.write_contributions(found, options, progress)
+        if options.report is not None:
+            command = command_line(options)
+            plot.report(found, options.report, title=title, command=command, overwrite=options.force)
     if options.plot is not None:
-        plot.save(
-            plot.monitor(limits, found.t2, found.spe, x=labels, x_label=name), options.plot, overwrite=options.force
-        )
-    _write(options, table, found)
-    if not options.quiet:
-        stream = sys.stderr if options.output == "-" else sys.stdout
-        print(report, file=stream)
-        for what, path in (("rows written to", options.output), ("chart written to", options.plot)):
+        charts = plot.monitor(found.limits, found.t2, found.spe, x=found.labels, x_label=found.label_name, title=title)
+        plot.save(charts, options.plot, overwrite=options.force)
+    monitored.write_rows(found, every, kept, options)
+    if text:
+        print(text, file=sys.stderr if options.output == "-" else sys.stdout)
+    if text and not options.json:
+        written = [("rows written to", options.output), ("rows added to", options.append)]
+        written += [("chart written to", options.plot), ("contributions to", options.contributions)]
+        for what, path in [*written, ("report written to", options.report)]:
             if path not in (None, "-"):
-                print(f"{what:<18}{path}", file=stream)
-    return _ALARM if len(found.alarms) else 0
+                print(f"{what:<18}{path}", file=sys.stderr if options.output == "-" else sys.stdout)
+    return code
+
+
+def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:
+    """The rows of all files that are later than ``--since``, all of them named; None where there are none."""
+    from ..rows import tables
+
+    parts = []
+    for file in options.files:
+        one = argparse.Namespace(**vars(options) | {"file": file})
+        stack.enter_context(rereadable_input(one))
+        table = read_new_rows(model, one, progress)
+        if table.identifiers is None:
+            numbers = range(1, table.n_rows + 1)
+            several = len(options.files) > 1
+            table.identifiers = (
+                np.array([f"{file}:{i}" for i in numbers], dtype=object) if several else np.array(numbers)
+            )
+        if options.since is not None:
+            table = _later(table, options, file_name(file))
+        parts += [] if table is None else [table]
+    options.file = " ".join(options.files)
+    return tables.joined(parts) if parts else None
+
+
+def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
+    """The rows of a table that are later than ``--since``; None where none is."""
+    from ..rows import tables
+    from ..rows.times import as_times
+
+    times = as_times(np.asarray(table.identifiers))
+    if times is None:
+        first = str(table.identifiers[0])
+        raise Refused(
+            f"--since needs times, and column {options.id} of {name} does not hold times only (first: {first!r}), "
+            "which are as 2026-03-01 06:00 or 01.03.2026 06:00"
+        )
+    later = times > options.since
+    if not later.any():
+        return None
+    chosen, lines = np.flatnonzero(later), table.lines
+    table = dataclasses.replace(tables.only(table, later, name), kept=None, identifiers=table.identifiers[chosen])
+    return table if lines is None else dataclasses.replace(table, lines=lambda rows: lines(chosen[rows]))
+
+
+def _label_name(options: argparse.Namespace) -> str:
+    return "row" if options.id is None else "id" if options.id.isdigit() else options.id
 
 
 def calibrated(model: Any, X: Any, confidence: float) -> Any:
@@ -108,35 +193,3 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     if model.limits.calibration is None:
         raise Refused(f"{options.model} keeps limits alone, and not what they were made from; leave out --limits")
     return calibrated(model, None, options.limits)
-
-
-def _labels(table: Any, options: argparse.Namespace) -> tuple[str, np.ndarray]:
-    """(name, values): what the rows of the table are called, their numbers in the file by default."""
-    named = row_names(table, options)
-    name, every = named or ("row", np.arange(1, (table.n_rows if table.kept is None else len(table.kept)) + 1))
-    return name, np.asarray(every) if table.kept is None else np.asarray(every)[table.kept]
-
-
-def _write(options: argparse.Namespace, table: Any, found: Any) -> None:
-    """T^2, SPE and what is beyond of every row of the file, as csv; empty fields for rows that were left out."""
-    if options.output is None:
-        return
-    from ..base.atomic import atomic
-
-    named, gaps = row_names(table, options), found.filled
-    kept = np.ones(len(found.t2), dtype=bool) if table.kept is None else table.kept
-    name, every = named or ("row", np.arange(1, len(kept) + 1))
-    head = [name, "T2", "SPE", "T2 beyond", "SPE beyond", *["filled"] * (gaps is not None)]
-    beyond = found.beyond.astype(int).T.tolist()
-    columns = [found.t2.tolist(), found.spe.tolist(), *beyond, *([] if gaps is None else [gaps.tolist()])]
-    rows = zip(*columns)
-    text = io.StringIO()
-    write: Any = csv.writer(text, lineterminator="\n")
-    write.writerow(head)
-    for label, is_kept in zip(np.asarray(every).tolist(), kept):
-        write.writerow([label, *(next(rows) if is_kept else [""] * (len(head) - 1))])
-    if options.output == "-":
-        sys.stdout.write(text.getvalue())
-        return
-    with atomic(options.output, overwrite=options.force) as file, contextlib.closing(text):
-        file.write(text.getvalue().encode())

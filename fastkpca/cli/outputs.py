@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -37,6 +38,11 @@ def check_picture(path: str | None) -> None:
         if Path(path).suffix.lower() not in PICTURES:
             raise Refused(f"plots are written as {', '.join(PICTURES)}, which {path!r} does not end with")
         plot.require_matplotlib()
+
+
+def command_line(options: argparse.Namespace) -> str:
+    """The command as it was typed."""
+    return shlex.join(["fastkpca", *options.arguments])
 
 
 def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:

@@ -40,6 +40,8 @@ class Limits:
     quantiles : ndarray (17, d) or None
         Of each column of (at most 4096 of) the calibration rows, from the smallest value to the largest: the range in
         which ``kpca_contributions`` moves it. None where rows are not coordinates.
+    runs : ndarray (d,) or None
+        Rows of the longest run of equal values of each column in the calibration rows, in their order.
     """
 
     t2: float
@@ -52,6 +54,7 @@ class Limits:
     of_training: bool = False
     calibration: np.ndarray | None = field(default=None, compare=False, repr=False)
     quantiles: np.ndarray | None = field(default=None, compare=False, repr=False)
+    runs: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         both = "both" if self.joint else "each"
@@ -68,7 +71,7 @@ class Limits:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
         parts = {x.name: vars(self)[x.name] for x in fields(self)}
-        arrays = {name: parts.pop(name) for name in ("calibration", "quantiles")}
+        arrays = {name: parts.pop(name) for name in ("calibration", "quantiles", "runs")}
         return parts, {name: array for name, array in arrays.items() if array is not None}
 
     def exceeded(self, *, t2: Any = None, spe: Any = None) -> np.ndarray:
@@ -108,6 +111,7 @@ def read_limits(record: Record, d: int) -> Limits | None:
         of_training=found.flag("of_training"),
         calibration=found.array_or_none("calibration", (m, 3)),
         quantiles=found.array_or_none("quantiles", (QUANTILES, d)),
+        runs=found.array_or_none("runs", (d,), least=0.0),
     )
     found.refuse_the_rest()
     if limits.calibration is not None and not limits.calibration[:, 2].min() >= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from .contributions import Contributions, foremost, kpca_contributions
 from .fill import kpca_fill
+from .health import Finding, kpca_health, warn_of
 from .limits import Limits
+from .notebook import Reported
 from .novelty import kpca_limits, squared_errors, t_squared
 from .projector import finite
 from .result import KPCAModel, check_model
@@ -23,7 +25,7 @@ OF_FILLED = "SPE is the least that values there could give, T2 that of the fille
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Monitored:
+class Monitored(Reported):
     """New rows under the control limits of a model.
 
     Attributes
@@ -38,6 +40,8 @@ class Monitored:
         What ``labels`` are, as in "time".
     filled : ndarray (m,) or None
         Number of missing values that the model filled, of each row; None where it was not asked to fill.
+    health : tuple of Finding
+        What is wrong with columns, or with the times of the rows: dead and stuck sensors, clocks, gaps.
     """
 
     model: KPCAModel
@@ -46,6 +50,7 @@ class Monitored:
     labels: np.ndarray
     label_name: str
     filled: np.ndarray | None
+    health: tuple[Finding, ...]
     _X: Any
 
     @property
@@ -117,6 +122,10 @@ class Monitored:
             lines.append(f"and {more} more; --alarms {len(alarms)} shows them, -o FILE.csv writes all")
         return "\n".join(lines)
 
+    def explained_by(self, row: int) -> str:
+        """The statistic, "spe" or "t2", that the contributions of this row are to."""
+        return "spe" if self.beyond[row, 1] else "t2"
+
     def beyond_what(self, row: int) -> str:
         """ "T2", "SPE", "T2+SPE" or "": which limits the row is beyond."""
         return "+".join(name for name, is_beyond in zip(("T2", "SPE"), self.beyond[row]) if is_beyond)
@@ -144,6 +153,7 @@ def kpca_monitor(
     label_name: str = "row",
     fill_missing: bool = False,
     diagonal: Any = None,
+    health: Sequence[Finding] | None = None,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Monitored:
@@ -166,12 +176,19 @@ def kpca_monitor(
         Whether the model fills missing values (NaN), as by ``kpca_fill``. Otherwise they are an error.
     diagonal : array_like (m,), optional
         As for ``kpca_spe``.
+    health : sequence of Finding, optional
+        What ``kpca_health`` found in these rows, where that was asked already; by default it is asked here.
     n_threads : int, optional
     progress : bool or callable
 
     Returns
     -------
     Monitored
+
+    Warns
+    -----
+    HealthWarning
+        Columns, or the times of the rows, say more about a sensor or a file than about the process.
 
     Raises
     ------
@@ -192,6 +209,13 @@ def kpca_monitor(
     """
     model = _with_limits(check_model(model), limits)
     label_name, labels = _index_of(X, label_name) if labels is None else (label_name, labels)
+    if labels is not None:
+        labels = np.asarray(labels)
+        if labels.dtype.kind == "M":  # finer ones become whole numbers in a list
+            labels = labels.astype("datetime64[us]")
+    if health is None:
+        health = kpca_health(X, model=model, labels=labels, label_name=label_name) if model.kernel.takes_points else ()
+        warn_of(health)
     filled = None
     if check_flag(fill_missing, "fill_missing"):
         filled = np.isnan(as_rows(X, missing=True).all()).sum(axis=1)
@@ -200,12 +224,11 @@ def kpca_monitor(
     given = new_rows(model, X, purpose="kpca_monitor")
     errors = squared_errors(model, given, diagonal, n_threads, progress)
     t2 = finite(t_squared(model, errors.scores), "T^2", given.dtype)
-    labels = np.arange(len(t2)) if labels is None else np.asarray(labels)
-    if labels.dtype.kind == "M":  # finer ones become whole numbers in a list
-        labels = labels.astype("datetime64[us]")
+    labels = np.arange(len(t2)) if labels is None else labels
     if labels.shape != t2.shape:
         raise ValueError(f"labels have shape {labels.shape}; give one for each of the {len(t2)} rows")
-    return Monitored(model, t2, finite(errors.spe, "SPE", given.dtype), labels, label_name, filled, X)
+    spe = finite(errors.spe, "SPE", given.dtype)
+    return Monitored(model, t2, spe, labels, label_name, filled, tuple(health), X)
 
 
 def _with_limits(model: KPCAModel, limits: Any) -> KPCAModel:

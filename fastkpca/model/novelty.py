@@ -18,6 +18,7 @@ from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
 from ..rows.summary import sample_index
 from ..rows.view import Rows
+from .health import Facts
 from .limits import QUANTILES, Limits, OrderStatistic
 from .projector import NewRows, SquaredErrors, finite, scores_of
 from .result import KPCAModel, check_model, of_spe
@@ -249,9 +250,9 @@ def kpca_limits(
     confidence = check_share(confidence, "confidence")
     kept = model.limits if X is None else None
     if kept is None or kept.calibration is None:
-        values, of_training, quantiles = _calibrated(model, X, diagonal, n_threads, progress)
+        values, of_training, quantiles, runs = _calibrated(model, X, diagonal, n_threads, progress)
     else:
-        values, of_training, quantiles = kept.calibration, kept.of_training, kept.quantiles
+        values, of_training, quantiles, runs = kept.calibration, kept.of_training, kept.quantiles, kept.runs
     squares, errors, weights = values.T
     order = OrderStatistic(weights, confidence, joint)
     if joint and {t2, spe} <= {"auto", "empirical"}:
@@ -275,7 +276,7 @@ def kpca_limits(
         )
     if "largest" in (t2, spe):
         order.warn()
-    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(errors), joint, of_training, values, quantiles)
+    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(errors), joint, of_training, values, quantiles, runs)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -309,18 +310,20 @@ def squared_errors(
 
 def _calibrated(
     model: KPCAModel, X: Any, diagonal: Any, n_threads: int | None, progress: Any
-) -> tuple[np.ndarray, bool, np.ndarray | None]:
-    """(T^2, SPE and weight (m, 3) of calibration rows; whether the model was made of them; quantiles of columns)."""
+) -> tuple[np.ndarray, bool, np.ndarray | None, np.ndarray | None]:
+    """(T^2, SPE and weight (m, 3) of calibration rows; whether the model was made of them; quantiles of columns, and
+    their longest runs)."""
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
     scores, errors, _ = squared_errors(model, given, diagonal, n_threads, progress)
     weights = given.rows.tile_weights(0, len(errors))
     weights = np.ones(len(errors)) if weights is None else weights
     values = np.column_stack([finite(t_squared(model, scores), "T^2"), errors, weights])
-    quantiles = None
+    quantiles = runs = None
     if model.kernel.takes_points:
+        runs = Facts(given.rows).run.astype(np.float64)
         few = given.rows.take(_some(given.rows))
         quantiles = model.in_units_of_rows(np.quantile(few, np.linspace(0.0, 1.0, QUANTILES), axis=0))
-    return values, X is None or _holds(model, given.rows), quantiles
+    return values, X is None or _holds(model, given.rows), quantiles, runs
 
 
 def _some(rows: Rows) -> np.ndarray:

@@ -20,7 +20,7 @@ from ..kernels import Kernel, guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import reading
 from .limits import Limits, read_limits
-from .notebook import html_table
+from .notebook import Reported, html_table
 from .plan import Plan
 from .reading import Projector
 
@@ -86,7 +86,7 @@ ARRAYS = (*SPECTRUM, "shift", "scale")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KPCAModel:
+class KPCAModel(Reported):
     """A fitted kernel PCA. Unpacks as ``coeff, score, latent, tsquared, explained = model``.
 
     Attributes

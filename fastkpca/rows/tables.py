@@ -198,6 +198,16 @@ def only(table: Table, chosen: np.ndarray, name: str) -> Table:
     )
 
 
+def joined(parts: Sequence[Table]) -> Table:
+    """The rows of several tables of the same columns, all of whose rows are named, in memory; one as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    X = np.concatenate([as_rows(part.X, missing=True).all() for part in parts])
+    notes = [note for part in parts for note in part.notes]
+    identifiers = np.concatenate([np.asarray(part.identifiers, dtype=object) for part in parts])
+    return Table(X, parts[0].names, None, notes, identifiers, n_rows=len(X), places=parts[0].places)
+
+
 def _collected(rows: Rows, chosen: np.ndarray, name: str) -> Any:
     """The chosen rows of a source that is read page by page."""
     with CollectedRows(rows.n_features, name) as whole:

@@ -1,0 +1,295 @@
+"""The health of data: columns and times that say more about a sensor or a file than about the process.
+
+``CHECKS`` is the table of what is looked for in columns, from facts that one pass over the rows collects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import HealthWarning, warn_caller
+from ..rows.columns import column_labels, listed
+from ..rows.convert import as_rows
+from ..rows.foreign import column_names
+from ..rows.times import as_times, gaps
+from ..rows.view import Rows
+from .limits import Limits
+
+MIN_RUN_ROWS = 10
+"""Rows from which on equal values may be called stuck; half of that where no two normal rows in a row were equal."""
+LONG_RUN_FACTOR = 4
+"""Times the longest run of equal values in the normal rows from which on a run is a stuck sensor."""
+MIN_RISES = 20
+"""Rises from which on a column that never falls is a clock or a counter: by chance one of 20! orders."""
+MOSTLY_FRACTION = 0.5
+MAX_RANGE_RATIO = 100.0
+"""Times that the range of a column may be that of another where columns are not standardized. Pixels of digits have up
+to 16, though their standard deviations differ 277 times; tables of several units have 1,000 and more."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with columns, or with the times of the rows.
+
+    Attributes
+    ----------
+    kind : str
+        "dead", "missing", "constant", "stuck", "growing", "scales" or "times".
+    columns : tuple of str
+        Names of the columns.
+    text : str
+        One line that names them.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Facts:
+    """What one pass over rows (n, d) tells of each column. NaN is no value.
+
+    Attributes
+    ----------
+    n_values, low, high : ndarray (d,)
+        Number of values; the least and the largest.
+    run, run_end, run_value : ndarray (d,)
+        Rows of the longest run of equal values, the number of its last row, and the value.
+    changes, rises, falls : ndarray (d,)
+        Of how many rows the value differs from, is above, is below that of the row before.
+    """
+
+    def __init__(self, rows: Rows):
+        d = rows.n_features
+        self.n, self.n_values = 0, np.zeros(d, dtype=np.intp)
+        self.low, self.high = np.full(d, np.inf), np.full(d, -np.inf)
+        self.run, self.run_end, self.run_value = np.zeros(d, np.intp), np.zeros(d, np.intp), np.full(d, np.nan)
+        self.changes, self.rises, self.falls = (np.zeros(d, dtype=np.intp) for _ in range(3))
+        before, begin = np.full(d, np.nan), np.zeros(d, dtype=np.intp)
+        for start, X in rows.tiles(rows.step):
+            there, above = ~np.isnan(X), np.vstack([before, X[:-1]])
+            self.n, self.n_values = start + len(X), self.n_values + there.sum(axis=0)
+            self.low = np.minimum(self.low, X.min(axis=0, initial=np.inf, where=there))
+            self.high = np.maximum(self.high, X.max(axis=0, initial=-np.inf, where=there))
+            for counts, differs in ((self.changes, X != above), (self.rises, X > above), (self.falls, X < above)):
+                counts += differs.sum(axis=0)
+            number = start + np.arange(len(X))[:, None]
+            begins = np.maximum.accumulate(np.where(X != above, number, begin), axis=0)
+            length = np.where(there, number - begins + 1, 0)
+            end, columns = length.argmax(axis=0), np.arange(d)
+            longer = length[end, columns] > self.run
+            self.run[longer] = length[end, columns][longer]
+            self.run_end[longer], self.run_value[longer] = start + end[longer], X[end, columns][longer]
+            before, begin = X[-1], begins[-1]
+
+
+@dataclass(frozen=True)
+class _Normal:
+    """What is known of the columns of normal rows: their ranges, and their longest runs (zero where that is not)."""
+
+    low: np.ndarray
+    high: np.ndarray
+    run: np.ndarray
+
+    @property
+    def stuck_rows(self) -> np.ndarray:
+        """Rows of equal values from which on a column is stuck."""
+        least = np.where(self.run == 1, MIN_RUN_ROWS // 2, np.maximum(MIN_RUN_ROWS, LONG_RUN_FACTOR * self.run))
+        return np.where(self.run == 0, MIN_RUN_ROWS, least)
+
+
+_Where = Callable[[Facts, _Normal | None], np.ndarray]
+_What = Callable[[Facts, int], str]
+
+
+def _constant(facts: Facts, normal: _Normal | None) -> np.ndarray:
+    same = (facts.low == facts.high) & (facts.n_values > 1)
+    if normal is None:
+        return same
+    return same & (facts.n_values >= normal.stuck_rows) & (normal.low < normal.high)
+
+
+def _stuck(facts: Facts, normal: _Normal | None) -> np.ndarray:
+    if normal is not None:
+        return (facts.run > normal.stuck_rows) & (normal.run > 0) & (normal.low < normal.high)
+    others = np.maximum(facts.n_values - facts.run, 1)  # which nearly all differ from the row before
+    return (facts.run >= 2 * MIN_RUN_ROWS) & (facts.changes > 0.9 * others) & (others > facts.run)
+
+
+def _narrow(facts: Facts) -> np.ndarray:
+    """Columns whose range is a small part of the widest one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        ranges = np.where(facts.n_values > 0, facts.high - facts.low, 0.0)
+    return (ranges > 0) & (MAX_RANGE_RATIO * ranges < ranges.max(initial=0.0))
+
+
+def _growing(facts: Facts, normal: _Normal | None) -> np.ndarray:
+    one_way = ((facts.falls == 0) & (facts.rises >= MIN_RISES)) | ((facts.rises == 0) & (facts.falls >= MIN_RISES))
+    return one_way if normal is None else one_way & ((facts.low > normal.high) | (facts.high < normal.low))
+
+
+CHECKS: tuple[tuple[str, _Where, str, _What], ...] = (
+    (
+        "dead",
+        lambda facts, normal: facts.n_values == 0,
+        "no value in any of the {n} rows",
+        lambda facts, j: "",
+    ),
+    (
+        "missing",
+        lambda facts, normal: (facts.n_values > 0) & (facts.n_values < (1 - MOSTLY_FRACTION) * facts.n),
+        "more than half of the values of {n} rows missing",
+        lambda facts, j: f"{1 - facts.n_values[j] / facts.n:.1%}",
+    ),
+    ("constant", _constant, "the same value in all of the {n} rows", lambda facts, j: f"{facts.low[j]:.6g}"),
+    (
+        "stuck",
+        lambda facts, normal: _stuck(facts, normal) & ~_constant(facts, normal),
+        "stuck, the same value in many rows in a row",
+        lambda facts, j: f"{facts.run_value[j]:.6g} in {facts.run[j]} rows, from row {{first{j}}} on",
+    ),
+    (
+        "growing",
+        lambda facts, normal: _growing(facts, normal) & ~_constant(facts, normal),
+        "values that only grow or only fall, as a clock or a counter and no sensor does, so that later rows are unlike "
+        "all of these (leave such a column out; a time column names the rows)",
+        lambda facts, j: f"{facts.low[j]:.10g} to {facts.high[j]:.10g}",
+    ),
+    (
+        "scales",
+        lambda facts, normal: _narrow(facts),
+        "ranges less than a hundredth of the widest, so that these columns hardly count (standardize=True scales all "
+        "alike)",
+        lambda facts, j: f"{facts.high[j] - facts.low[j]:.3g} of {(facts.high - facts.low).max():.3g}",
+    ),
+)
+"""(kind, where it is found, what it is, what is added to the name of the column)."""
+
+
+def kpca_health(
+    X: Any,
+    *,
+    model: Any = None,
+    standardize: bool = False,
+    names: Sequence[str] | None = None,
+    labels: Any = None,
+    label_name: str = "time",
+) -> tuple[Finding, ...]:
+    """Findings about the health of data: columns and times that say more about a sensor or a file than the process.
+
+    Parameters
+    ----------
+    X : array_like (m, d)
+        Rows in their order, with NaN where a value is missing.
+    model : KPCAModel, optional
+        With the limits that it keeps: the rows are new ones, and compared with the normal rows of the limits.
+    standardize : bool
+        Whether the model will divide the columns by their standard deviations.
+    names : sequence of str, optional
+        What the columns are called; by default their names in X or in the model.
+    labels : array_like (m,), optional
+        What the rows are called, whose order and gaps are checked where they are times.
+    label_name : str
+        What ``labels`` are.
+
+    Returns
+    -------
+    tuple of Finding
+        Columns without any value, with more than half of the values missing, with one value in all rows; stuck ones:
+        runs of equal values that are long beside the other rows, or beside the normal ones; columns that never fall or
+        never rise, which are clocks or counters (in new rows where they leave the range of the normal ones, too);
+        without a model and ``standardize`` those whose range is less than a hundredth of the widest; times that
+        repeat, fall, or come after a gap.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((100, 3))
+    >>> X[40:, 1] = 7.0
+    >>> [(finding.kind, finding.columns) for finding in fk.kpca_health(X)]
+    [('stuck', ('column 1',))]
+    """
+    rows = as_rows(X, missing=True)
+    names = names or column_names(X) or (None if model is None else model.feature_names)
+    limits, scaled = None if model is None else model.limits, standardize or model is not None
+    return findings_of(Facts(rows), names, labels, label_name, limits=limits, scaled=scaled)
+
+
+def findings_of(
+    facts: Facts,
+    names: Sequence[str] | None,
+    labels: Any = None,
+    label_name: str = "time",
+    *,
+    limits: Limits | None = None,
+    scaled: bool = False,
+) -> tuple[Finding, ...]:
+    """Findings from facts that were collected already; as ``kpca_health``. ``scaled``: ranges may differ."""
+    called, normal = column_labels(names, len(facts.run)), None
+    if limits is not None and limits.quantiles is not None:
+        runs = np.zeros(len(called)) if limits.runs is None else limits.runs
+        normal = _Normal(limits.quantiles[0], limits.quantiles[-1], runs)
+    found = []
+    for kind, where, what, more in CHECKS:
+        columns = np.flatnonzero(where(facts, normal))
+        if len(columns) and not (scaled and kind == "scales"):
+            firsts = {f"first{j}": _called(labels, int(facts.run_end[j] - facts.run[j]) + 1) for j in columns}
+            parts = [(_quoted(called[j]), more(facts, j).format(**firsts)) for j in columns]
+            texts = [f"{name} ({text})" if text else name for name, text in parts]
+            text = f"{what.format(n=facts.n)}: {listed(texts, 8)}"
+            found.append(Finding(kind, tuple(called[j] for j in columns), text))
+    if labels is not None:
+        found += check_times(np.asarray(labels), label_name)
+    return tuple(found)
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"column \d+", name) else repr(name)
+
+
+def check_times(labels: np.ndarray, name: str) -> list[Finding]:
+    """Findings about times: some that repeat, some that fall, gaps."""
+    times = as_times(labels)
+    if times is None or len(times) < 2:
+        return []
+    steps = np.diff(times)
+    after, usual = gaps(times)
+    longest = after[np.argmax(steps[after - 1])] if len(after) else 1
+    size = f", the longest of {readable_step(steps[longest - 1])} before {_called(labels, int(longest))}"
+    kinds = (
+        (np.flatnonzero(steps == np.timedelta64(0)) + 1, "repeat in", "at", ""),
+        (np.flatnonzero(steps < np.timedelta64(0)) + 1, "fall in", "at", ""),
+        (after, "have gaps before", "before", f"{size}; the usual step is {readable_step(usual)}"),
+    )
+    return [
+        Finding("times", (name,), f"times of {name!r} {what} {len(at)} of {len(times)} rows, first {where} "
+                f"{_called(labels, int(at[0]))}{more}")
+        for at, what, where, more in kinds
+        if len(at)
+    ]  # fmt: skip
+
+
+def readable_step(step: Any) -> str:
+    """A step between times, as in "90 s" or "2.5 days"."""
+    seconds = step / np.timedelta64(1, "s")
+    unit, size = next(((u, s) for u, s in (("days", 86400), ("h", 3600), ("min", 60)) if seconds >= 2 * s), ("s", 1))
+    return f"{seconds / size:.4g} {unit}"
+
+
+def _called(labels: Any, i: int) -> str:
+    """The row in a text of one line."""
+    return str(i) if labels is None else " ".join(str(np.asarray(labels)[i]).split())
+
+
+def warn_of(findings: Sequence[Finding]) -> None:
+    """A warning for each of the findings."""
+    for finding in findings:
+        warn_caller(finding.text, HealthWarning)

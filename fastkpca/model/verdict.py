@@ -1,0 +1,100 @@
+"""What alarms mean in words: since when, which column, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from .contributions import Contributions
+from .monitor import Monitored
+
+EXPLAINED_ROWS = 200
+"""Alarms whose contributions are computed, spread over all of them."""
+CERTAINTIES = ((1e-6, "practically certain"), (1e-3, "very sure"), (0.05, "likely"), (1.0, "may be chance"))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the alarms mean.
+
+    Attributes
+    ----------
+    first, last : int
+        The stretch of rows in which alarms are denser than by chance: its first and last alarm.
+    expected : float
+        Number of rows that would be beyond the limits if all were normal.
+    chance : float
+        Probability of as many alarms or more among normal rows.
+    index : ndarray (k,)
+        Alarms that are explained, at most 200, spread over all.
+    explained : Contributions
+        Of these.
+    fractions : ndarray (d,)
+        Mean fraction of the statistic that each column alone takes off, over the explained alarms of the stretch.
+    most : ndarray (d,)
+        In how many of these each column contributes most.
+    """
+
+    first: int
+    last: int
+    expected: float
+    chance: float
+    index: np.ndarray
+    explained: Contributions
+    fractions: np.ndarray
+    most: np.ndarray
+
+    @property
+    def column(self) -> int:
+        """The column behind the alarms."""
+        return int(np.argmax(self.fractions))
+
+    @property
+    def certainty(self) -> str:
+        return next(word for most, word in CERTAINTIES if self.chance <= most)
+
+
+def verdict_of(found: Monitored) -> Verdict | None:
+    """What the alarms mean; None where there are none. It computes contributions of at most 200 alarms.
+
+    The stretch is the likeliest one of a higher rate: the interval with the largest sum of log(p / r) for alarms and
+    log((1 - p) / (1 - r)) for the others, r being the rate of normal rows and p = 1/2. The number of alarms among m
+    rows that are exchangeable with the n of the limits is beta-binomial, with (n + 1) r and (n + 1) (1 - r).
+    """
+    alarms = found.alarms
+    if not len(alarms):
+        return None
+    rate = (1.0 - found.limits.confidence) * (1.0 if found.limits.joint else 2.0)
+    rate = min(max(rate, 1.0 / (found.limits.n_calibration + 1.0)), 0.49)
+    is_alarm = np.zeros(len(found.t2), dtype=bool)
+    is_alarm[alarms] = True
+    sums = np.cumsum(np.where(is_alarm, np.log(0.5 / rate), np.log(0.5 / (1.0 - rate))))
+    before = np.minimum.accumulate(np.append(0.0, sums[:-1]))
+    end = int(np.argmax(sums - before))
+    begin = int(np.argmin(np.append(0.0, sums[:end])))
+    inside = alarms[(alarms >= begin) & (alarms <= end)]
+    index = alarms[np.unique(np.linspace(0, len(alarms) - 1, EXPLAINED_ROWS).astype(np.intp))]
+    which = found.contributions(index)
+    some = np.isin(index, inside) if np.isin(index, inside).any() else np.ones(len(index), dtype=bool)
+    fractions = which.contributions / np.maximum(np.abs(which.of_rows), np.finfo(float).tiny)[:, None]
+    largest = which.largest[some]
+    most = np.bincount(largest[largest >= 0], minlength=fractions.shape[1])
+    return Verdict(
+        first=int(inside[0]),
+        last=int(inside[-1]),
+        expected=rate * len(is_alarm),
+        chance=_chance(len(alarms), len(is_alarm), found.limits.n_calibration, rate),
+        index=index,
+        explained=which,
+        fractions=fractions[some].mean(axis=0),
+        most=most,
+    )
+
+
+def _chance(k: int, m: int, n: int, rate: float) -> float:
+    """P(at least k of m) of the beta-binomial law with (n + 1) rate and (n + 1) (1 - rate)."""
+    a, b, j = (n + 1.0) * rate, (n + 1.0) * (1.0 - rate), np.arange(k, m + 1.0)
+    logs = special.betaln(j + a, m - j + b) - special.betaln(a, b) - np.log(m + 1.0) - special.betaln(j + 1, m - j + 1)
+    return float(min(np.exp(special.logsumexp(logs)), 1.0))

@@ -161,7 +161,7 @@ _page = _of(_html, "does not end with .html")
 _whole = _of(lambda text: check_count(int(text), "N", least=0), "is not a whole number")
 
 
-def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
+def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
     group = parser.add_argument_group(
         "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet; - is standard input)"
     )
@@ -182,8 +182,10 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
     gaps = group.add_mutually_exclusive_group()
     text = "leave rows with missing values out; their scores are empty fields"
     gaps.add_argument("--drop-missing", action="store_true", help=text)
-    if new_rows:
-        text = "let the model fill missing values, with those at which the row fits it best"
+    text = "let the model fill missing values, with those at which the row fits it best"
+    if not new_rows:
+        text += "; in turns, until the values and the model that is made of them agree"
+    if fills:
         gaps.add_argument("--fill-missing", action="store_true", help=text)
     parser.set_defaults(fill_missing=False)
 
@@ -254,7 +256,7 @@ def parser_of_all() -> Parser:
 
     plan = add("plan", "what fit would run, and what that costs", "FILE", force="", quiet="no progress, no notes")
     _add_fit(plan)
-    _add_input(plan, new_rows=False)
+    _add_input(plan, new_rows=False, fills=False)
 
     project = add("project", "scores of new rows under a model", "MODEL", "FILE")
     where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
@@ -350,6 +352,8 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         metavar="C",
         help=f"how many ({DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
     )
+    text = "give each row the N rows before it as further columns, as in temp[-1]: faults in the dynamics show"
+    work.add_argument("--lags", type=_whole, default=0, metavar="N", help=text)
     work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
     work.add_argument(
         "--max-features", type=int, metavar="N", help="spend at most so many features, with the intervals that result"

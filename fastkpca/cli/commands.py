@@ -64,7 +64,7 @@ def _project(options: argparse.Namespace) -> None:
 
     with progress_bars(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
-        table = cleaned(read_new_rows(model, options, progress), options)
+        table = cleaned(read_new_rows(model, options, progress), options, model.lags)
         place = scorefiles.score_place(beside(options.output or "-"))
         with columns_of_the_file(table, model.n_features):
             X = fk.kpca_fill(model, table.X, progress=progress) if options.fill_missing else table.X

@@ -45,7 +45,7 @@ def run_fit(options: argparse.Namespace) -> int:
         kernel = fk.get_kernel(options.kernel or "gaussian", **_kernel_parameters(options))
         scaled = options.limits is not None or options.standardize is not None or kernel.scales_columns or not kernel.takes_points
         findings, facts = health_of(table, options, scaled=scaled)
-        table = cleaned(table, options)
+        table = cleaned(table, options, options.lags)
         held = None
         if options.limits is not None:
             table, held = _held_back(table, options)
@@ -54,6 +54,9 @@ def run_fit(options: argparse.Namespace) -> int:
             settings["c"] = _components(table, options)
         else:
             choice = _chosen(table, settings, options)
+        filled = None
+        if options.fill_missing and not _whole(table).all():
+            table, filled = _filled(table, settings, choice)
         with warnings.catch_warnings():
             if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
                 warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
@@ -65,8 +68,12 @@ def run_fit(options: argparse.Namespace) -> int:
                 with columns_of_the_file(held):
                     limits = calibrated(model, held.X, options.limits)
                 # of all rows in their order: those held back are every third or fewer
-                model = model.with_limits(dataclasses.replace(limits, runs=facts.run.astype(float)))
+                model = model.with_limits(dataclasses.replace(limits, runs=np.tile(facts.run, options.lags + 1).astype(float)))
                 warn_of_ceiling(model)
+        if filled is not None:
+            model.info["filled"] = filled
+        if options.lags:
+            model.info["lags"] = options.lags
         seconds = time.perf_counter() - start
         if options.health:
             model.info["health"] = "\n".join(options.health)
@@ -114,6 +121,7 @@ def _chosen(table: Any, settings: dict[str, Any], options: argparse.Namespace) -
     import fastkpca as fk
 
     from ..fit import baseline
+    from ..rows.convert import as_rows
 
     kernel = settings["kernel"]
     if kernel is not None or _kernel_parameters(options):
@@ -125,7 +133,8 @@ def _chosen(table: Any, settings: dict[str, Any], options: argparse.Namespace) -
     settings.setdefault("standardize", True)
     c, rng = vars(options).get("components"), np.random.default_rng(options.seed)
     with columns_of_the_file(table):
-        choice = baseline.choose(table.X, kernel, c, options.limits, rng, settings["standardize"])
+        X = table.X if not options.fill_missing else as_rows(table.X, missing=True).all()[_whole(table)]
+        choice = baseline.choose(X, kernel, c, options.limits, rng, settings["standardize"])
     for name in _kernel_parameters(options):
         del settings[name]
     settings.update(kernel=choice.kernel, c=choice.c)
@@ -133,21 +142,47 @@ def _chosen(table: Any, settings: dict[str, Any], options: argparse.Namespace) -
 
 
 def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
-    """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096."""
+    """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096; the last
+    ones with --lags."""
     from ..fit.baseline import held_back
     from ..rows import tables
 
-    n = table.n_rows
+    whole = _whole(table)
+    n = int(whole.sum())
     if n < 3:
         raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
-    held = held_back(n, np.random.default_rng(options.seed))
+    held = held_back(whole, np.random.default_rng(options.seed), options.lags)
     if not options.quiet:
-        say(
-            "note",
-            f"{held.sum()} of {n} rows, chosen at random, are held back from the fit: the limits are made of them",
-        )
+        which = "the last ones" if options.lags else "chosen at random"
+        of = f"{len(whole)} rows" if whole.all() else f"{n} rows without missing values"
+        text = f"{held.sum()} of {of}, {which}, are held back from the fit: the limits are made of them"
+        say("note", text)
     name = "standard input" if options.file == "-" else options.file
     return tables.only(table, ~held, name), tables.only(table, held, name)
+
+
+def _whole(table: Any) -> np.ndarray:
+    """True for rows without missing values."""
+    from ..rows.convert import as_rows
+
+    rows = as_rows(table.X, missing=True)
+    rows = rows.shifted(np.zeros(rows.n_features))
+    return np.concatenate([~np.isnan(tile).any(axis=1) for _, tile in rows.tiles(rows.step)])
+
+
+def _filled(table: Any, settings: dict[str, Any], choice: Any) -> tuple[Any, str]:
+    """(the table with the values of its model in place of missing ones; how many)."""
+    import fastkpca as fk
+
+    from ..fit.missing import fit_and_fill
+    from ..rows.convert import as_rows
+
+    def fit(X: Any) -> Any:
+        model = fk.kpca(X, **settings, return_scores=False)
+        return model if choice is None else choice.kept_by(model)
+
+    _, X, text = fit_and_fill(as_rows(table.X, missing=True).all(), fit)
+    return dataclasses.replace(table, X=X), text
 
 
 def _distribution(kernel: str) -> str | None:
@@ -214,7 +249,7 @@ def run_plan(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column)
+        table = read_table(options, progress, options.label_column, lags=options.lags)
         settings["c"] = _components(table, options)
         with columns_of_the_file(table):
             chosen = fk.plan(table.X, **settings)

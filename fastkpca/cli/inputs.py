@@ -24,9 +24,10 @@ def read_table(
     label_column: str | None = None,
     like: Sequence[str] | None = None,
     needs: int = 1,
+    lags: int = 0,
 ) -> Any:
     """The rows of a file that are used: all, or those without missing values."""
-    return cleaned(raw_table(options, progress, label_column, like, needs), options)
+    return cleaned(raw_table(options, progress, label_column, like, needs), options, lags)
 
 
 def raw_table(
@@ -56,15 +57,24 @@ def raw_table(
     )
 
 
-def cleaned(table: Any, options: argparse.Namespace) -> Any:
-    """The table without the rows that ``--drop-missing`` or ``--fill-missing`` leave out; says its notes."""
+def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
+    """The table without the rows that ``--drop-missing`` or ``--fill-missing`` leave out, each with so many rows before
+    it; says its notes."""
     from ..rows import tables
 
     if options.drop_missing or options.fill_missing:
         table = tables.without_missing(table, file_name(options.file), empty=options.fill_missing)
+    if lags:
+        table = tables.with_lags(table, lags, file_name(options.file))
     for note in table.notes if not options.quiet else ():
         say("note", note)
     return table
+
+
+def own_columns(model: Any) -> tuple[Any, int]:
+    """(names of the columns that a file has for a model, None without names; their number)."""
+    d = model.n_features // (model.lags + 1)
+    return model.feature_names and model.feature_names[:d], d
 
 
 def file_name(file: str) -> str:
@@ -93,8 +103,9 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
     """The table of rows that a model is used on, as ``raw_table``."""
     from ..rows.columns import listed
 
-    table = raw_table(options, progress, like=model.feature_names, needs=model.n_features)
-    file, names, of_model = options.file, table.names, model.feature_names
+    of_model, d = own_columns(model)
+    table = raw_table(options, progress, like=of_model, needs=d)
+    file, names = options.file, table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:
         say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
@@ -144,7 +155,7 @@ def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
         raise Refused(
             f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first (--drop-missing drops "
-            f"those with NaN; project and monitor take --fill-missing){advice}"
+            f"those with NaN, --fill-missing lets the model fill them){advice}"
         ) from error
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rows.lags import lag_names
 from . import monitored
 from .console import Refused, progress_bars, say
 from .inputs import (
@@ -21,6 +22,7 @@ from .inputs import (
     file_name,
     health_of,
     note_of_filled,
+    own_columns,
     plain_names,
     read_new_rows,
     read_table,
@@ -59,9 +61,9 @@ def run_monitor(options: argparse.Namespace) -> int:
         raw = _read(model, options, progress, stack)
         if raw is None:
             return monitored.nothing_new(options)
-        model = dataclasses.replace(model, feature_names=model.feature_names or tuple(plain_names(raw)))
+        model = dataclasses.replace(model, feature_names=model.feature_names or tuple(lag_names(plain_names(raw), model.lags)))
         health, _ = health_of(raw, options, model)
-        table = cleaned(raw, options)
+        table = cleaned(raw, options, model.lags)
         every = np.asarray(raw.identifiers)
         kept = np.ones(len(every), dtype=bool) if table.kept is None else table.kept
         with columns_of_the_file(table, model.n_features):
@@ -76,7 +78,7 @@ def run_monitor(options: argparse.Namespace) -> int:
             )
         if options.fill_missing and not options.quiet:
             note_of_filled(table, model.feature_names)
-        code = (_ASKED_ALARM if options.fail_on_alarm else _ALARM) if len(found.alarms) else 0
+        code = 0 if not len(found.alarms) and found.run_alarm is None else _ASKED_ALARM if options.fail_on_alarm else _ALARM
         code = code or (HEALTH if options.health else 0)
         title = f"{Path(options.model).name}, {datetime.date.today()}: {', '.join(map(file_name, options.files))}"
         text = ""
@@ -180,7 +182,8 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
         named = {"file": options.normal, "path": options.normal, "id": None}
         other = argparse.Namespace(**vars(options) | named | gaps)
-        table = read_table(other, progress, like=model.feature_names, needs=model.n_features)
+        names, d = own_columns(model)
+        table = read_table(other, progress, like=names, needs=d, lags=model.lags)
         with columns_of_the_file(table, model.n_features):
             return calibrated(model, table.X, confidence)
     if model.limits is None:

@@ -67,13 +67,14 @@ def as_json(found: Any, options: argparse.Namespace, code: int, progress: Any) -
         beyond = found.beyond_what(i).split("+")
         alarms.append({"row": labels[i], "t2": found.t2[i], "spe": found.spe[i], "beyond": beyond, "columns": columns})
     limits = {name: getattr(found.limits, name) for name in ("t2", "spe", "confidence", "joint", "n_calibration")}
-    return _json(options, code, len(labels), len(found.alarms), limits=limits, alarms=alarms)
+    run_alarm = None if found.run_alarm is None else labels[found.run_alarm]
+    return _json(options, code, len(labels), len(found.alarms), run_alarm=run_alarm, limits=limits, alarms=alarms)
 
 
 def nothing_new(options: argparse.Namespace) -> int:
     """No row is later than ``--since``."""
     if options.json:
-        print(_json(options, 0, 0, 0, limits=None, alarms=[]))
+        print(_json(options, 0, 0, 0, run_alarm=None, limits=None, alarms=[]))
     elif not options.quiet:
         print(f"no rows later than {options.since}")
     return 0

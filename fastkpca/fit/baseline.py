@@ -12,16 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.checks import check_flag, check_rng, check_share
+from ..base.checks import check_count, check_flag, check_rng, check_share
 from ..errors import ComponentsWarning, LimitsWarning, ScalesWarning, silenced
 from ..kernels import Kernel, get_kernel, given_kernel
+from ..model.monitor import index_of
 from ..model.novelty import kpca_limits, squared_errors
 from ..model.result import KPCAModel
 from ..model.rows import new_rows
 from ..rows.foreign import column_names
+from ..rows.lags import lag_names, lagged, starts_of
 from ..rows.convert import as_rows
 from ..rows.summary import SAMPLE_ROWS
 from .kpca import kpca
+from .missing import fit_and_fill
 
 HELD_BACK = 3
 """One row in so many is held back from the fit, for the limits."""
@@ -77,6 +80,8 @@ def kpca_baseline(
     *,
     confidence: float = 0.99,
     standardize: bool = True,
+    lags: int = 0,
+    fill_missing: bool = False,
     rng: Any = 0,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
@@ -97,6 +102,14 @@ def kpca_baseline(
         Fraction of normal rows below both limits.
     standardize : bool
         As for ``kpca``.
+    lags : int
+        Rows before each one whose columns are further columns of it, so that faults in the dynamics show. X is then in
+        the order of time; where the times that index a data frame have gaps, and at its beginning, rows are left out.
+        The last third of the rows is held back. ``kpca_monitor`` does the same to new rows.
+    fill_missing : bool
+        Whether X may have missing values (NaN): the model fills them (``kpca_fill``) and is made of the filled rows, in
+        turns, until both agree, at most 20 times; ``info["filled"]`` tells how many. Rows without missing values alone
+        are held back for the limits: those that were made to fit lie nearer to the model.
     rng : int, Generator, SeedSequence or None
         Of the rows that are held back, and of the simulated faults.
     n_threads : int, optional
@@ -149,24 +162,43 @@ def kpca_baseline(
     [0, 1, 2, 3, 4]
     """
     confidence, names = check_share(confidence, "confidence"), column_names(X)
-    rows = as_rows(X, at_least=3, purpose="kpca_baseline").all()
-    generator = check_rng(rng)
-    held = held_back(len(rows), generator)
+    missing, lags = check_flag(fill_missing, "fill_missing"), check_count(lags, "lags", least=0)
+    rows = as_rows(X, missing=missing).all() if missing else as_rows(X, at_least=3, purpose="kpca_baseline").all()
+    if lags:
+        rows, known = lagged(rows, lags, starts_of(index_of(X, "row")[1], len(rows)))
+        rows, names = rows[known], names and tuple(lag_names(names, lags))
+    generator, whole = check_rng(rng), ~np.isnan(rows).any(axis=1)
+    held = held_back(whole, generator, lags)
+    if held.sum() < 1:
+        raise ValueError(f"{whole.sum()} rows without missing values, and as many before them as lags= says, are too "
+                         "few to hold a third back for limits; give more rows")
     options: dict[str, Any] = {"standardize": check_flag(standardize, "standardize"), "n_threads": n_threads}
     given = None if kernel is None and not kernel_parameters else given_kernel(kernel, kernel_parameters, kpca_baseline)
     if given is not None and names is not None:
         given = given.numbered(names)
-    choice = choose(rows[~held], given, c, confidence, generator, options["standardize"])
-    model = kpca(rows[~held], choice.kernel, choice.c, **options, progress=progress)
-    model = replace(choice.kept_by(model), feature_names=names)
+    choice = choose(rows[whole & ~held], given, c, confidence, generator, options["standardize"])
+
+    def fit(rows: np.ndarray) -> KPCAModel:
+        return choice.kept_by(kpca(rows, choice.kernel, choice.c, **options, progress=progress))
+
+    if whole.all():
+        model = fit(rows[~held])
+    else:
+        model, _, text = fit_and_fill(rows[~held], fit)
+        model.info["filled"] = text
+    if lags:
+        model.info["lags"] = lags
+    model = replace(model, feature_names=names)
     limits = kpca_limits(model, rows[held], confidence=confidence, joint=True, n_threads=n_threads, progress=progress)
     return model.with_limits(limits)
 
 
-def held_back(n: int, rng: np.random.Generator) -> np.ndarray:
-    """True for the rows that limits are made of: a third at random, at most 4096."""
-    held = np.zeros(n, dtype=bool)
-    held[rng.permutation(n)[: min(n // HELD_BACK, SAMPLE_ROWS)]] = True
+def held_back(whole: np.ndarray, rng: np.random.Generator, lags: int = 0) -> np.ndarray:
+    """True for the rows that limits are made of: a third of the ``whole`` ones at random, at most 4096; the last ones
+    where rows hold those before them, which else would be in the fit."""
+    held, n = np.zeros(len(whole), dtype=bool), int(whole.sum())
+    count = min(n // HELD_BACK, SAMPLE_ROWS)
+    held[np.flatnonzero(whole)[np.arange(n)[n - count :] if lags else rng.permutation(n)[:count]]] = True
     return held
 
 

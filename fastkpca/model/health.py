@@ -233,10 +233,11 @@ def findings_of(
     scaled: bool = False,
 ) -> tuple[Finding, ...]:
     """Findings from facts that were collected already; as ``kpca_health``. ``scaled``: ranges may differ."""
-    called, normal = column_labels(names, len(facts.run)), None
+    d = len(facts.run)  # of a model of lagged rows these are the first columns
+    called, normal = column_labels(names and names[:d], d), None
     if limits is not None and limits.quantiles is not None:
-        runs = np.zeros(len(called)) if limits.runs is None else limits.runs
-        normal = _Normal(limits.quantiles[0], limits.quantiles[-1], runs)
+        runs = np.zeros(d) if limits.runs is None else limits.runs[:d]
+        normal = _Normal(limits.quantiles[0, :d], limits.quantiles[-1, :d], runs)
     found = []
     for kind, where, what, more in CHECKS:
         columns = np.flatnonzero(where(facts, normal))

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.caching import cached_property
 from ..base.checks import check_flag, is_number
+from ..rows.columns import check_names
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names
+from ..rows.lags import lagged, starts_of
 from .contributions import Contributions, foremost, kpca_contributions
 from .fill import kpca_fill
 from .health import Finding, kpca_health, warn_of
@@ -20,6 +23,7 @@ from .novelty import kpca_limits, squared_errors, t_squared
 from .projector import finite
 from .result import KPCAModel, check_model
 from .rows import new_rows
+from .run import RUN_RATE, run_evidence
 
 OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
 
@@ -33,7 +37,7 @@ class Monitored(Reported):
     model : KPCAModel
         The model, with the limits that were used.
     t2, spe : ndarray (m,)
-        Of each row.
+        Of each row; NaN where a model of lagged rows needs more rows before it.
     labels : ndarray (m,)
         What the rows are called: times, names, or their numbers.
     label_name : str
@@ -69,6 +73,25 @@ class Monitored(Reported):
         """Numbers of the rows beyond a limit, from 0."""
         return np.flatnonzero(self.beyond.any(axis=1))
 
+    @cached_property
+    def run_evidence(self) -> np.ndarray | None:
+        """Evidence after each row that the whole run is unlike the normal rows, shape (m,); 100 and more is an alarm.
+
+        Where the rows of the limits and these are exchangeable, that is, could not be told apart by their order, fewer
+        than 1 % of runs ever reach 100, however long they are (`fastkpca.model.run`). None where the limits keep no
+        rows that the model had not seen, and for models of lagged rows, which hold each other.
+        """
+        kept = self.limits.calibration
+        if kept is None or self.limits.of_training or self.model.lags:
+            return None
+        return run_evidence(kept[kept[:, 2] > 0, :2], np.column_stack([self.t2, self.spe]))
+
+    @property
+    def run_alarm(self) -> int | None:
+        """Number of the first row whose ``run_evidence`` is an alarm, from 0; None: there is none."""
+        raised = np.zeros(0) if self.run_evidence is None else np.flatnonzero(self.run_evidence >= 1.0 / RUN_RATE)
+        return int(raised[0]) if len(raised) else None
+
     def contributions(
         self, rows: Any = None, *, progress: bool | Callable[[str, int, int], None] = False
     ) -> Contributions:
@@ -103,6 +126,13 @@ class Monitored(Reported):
         n, alarms = len(self.t2), self.alarms
         lines = [f"{'limits':<18}{self.limits}", f"{'rows':<18}{n}"]
         lines.append(f"{'alarms':<18}{len(alarms)} ({len(alarms) / n:.2%})")
+        if self.run_evidence is not None:
+            raised, most = self.run_alarm, float(self.run_evidence.max(initial=0.0))
+            where = f"no alarm (evidence {most:.2g} of {1 / RUN_RATE:g})"
+            if raised is not None:
+                where = f"alarm at {self.label_name} {self.labels[raised : raised + 1].tolist()[0]}"
+            less = f"fewer than {RUN_RATE:.0%} of runs of normal rows, of any length, raise it"
+            lines.append(f"{'whole run':<18}{where}; {less}")
         first = alarms[:n_alarms]
         if len(first):
             marked = np.zeros(n, dtype=bool) if self.filled is None else self.filled > 0
@@ -208,7 +238,7 @@ def kpca_monitor(
     ([1], [2])
     """
     model = _with_limits(check_model(model), limits)
-    label_name, labels = _index_of(X, label_name) if labels is None else (label_name, labels)
+    label_name, labels = index_of(X, label_name) if labels is None else (label_name, labels)
     if labels is not None:
         labels = np.asarray(labels)
         if labels.dtype.kind == "M":  # finer ones become whole numbers in a list
@@ -216,19 +246,50 @@ def kpca_monitor(
     if health is None:
         health = kpca_health(X, model=model, labels=labels, label_name=label_name) if model.kernel.takes_points else ()
         warn_of(health)
-    filled = None
-    if check_flag(fill_missing, "fill_missing"):
+    missing, filled = check_flag(fill_missing, "fill_missing"), None
+    whole, known = _with_lags(model, X, labels, missing)
+    X = whole if known is None else whole[known]
+    if missing:
         filled = np.isnan(as_rows(X, missing=True).all()).sum(axis=1)
         if filled.any():
             X = kpca_fill(model, X, n_threads=n_threads, progress=progress)
     given = new_rows(model, X, purpose="kpca_monitor")
     errors = squared_errors(model, given, diagonal, n_threads, progress)
     t2 = finite(t_squared(model, errors.scores), "T^2", given.dtype)
+    spe = finite(errors.spe, "SPE", given.dtype)
+    if known is not None:
+        t2, spe, filled = (_among_all(values, known) for values in (t2, spe, filled))
+        X = whole if filled is None else _among_all(as_rows(X).all(), known)
     labels = np.arange(len(t2)) if labels is None else labels
     if labels.shape != t2.shape:
         raise ValueError(f"labels have shape {labels.shape}; give one for each of the {len(t2)} rows")
-    spe = finite(errors.spe, "SPE", given.dtype)
     return Monitored(model, t2, spe, labels, label_name, filled, tuple(health), X)
+
+
+def _with_lags(model: KPCAModel, X: Any, labels: Any, missing: bool) -> tuple[Any, np.ndarray | None]:
+    """(rows with those before them as further columns, where the model has such rows and X has not; which rows have as
+    many before them, None: all)."""
+    if not model.lags or not model.kernel.takes_points:
+        return X, None
+    rows = as_rows(X, missing=missing)
+    if rows.n_features * (model.lags + 1) != model.n_features:
+        return X, None
+    check_names(model.feature_names and model.feature_names[: rows.n_features], X, name="X")
+    lags, known = lagged(rows.all(), model.lags, starts_of(labels, rows.n_samples))
+    if not known.any():
+        raise ValueError(
+            f"the model needs {model.lags} rows before each one, and no row of X has them; give more rows in a row"
+        )
+    return lags, known
+
+
+def _among_all(values: Any, known: np.ndarray) -> Any:
+    """The values of the known rows, and NaN for the others."""
+    if values is None:
+        return None
+    every = np.full((len(known), *values.shape[1:]), np.nan)
+    every[known] = values
+    return every
 
 
 def _with_limits(model: KPCAModel, limits: Any) -> KPCAModel:
@@ -250,7 +311,7 @@ def _with_limits(model: KPCAModel, limits: Any) -> KPCAModel:
     return model
 
 
-def _index_of(X: Any, name: str) -> tuple[str, np.ndarray | None]:
+def index_of(X: Any, name: str) -> tuple[str, np.ndarray | None]:
     """(what they are, what the rows are called) by the index of a data frame that is not just 0, 1, ...; else None."""
     index: Any = getattr(X, "index", None)
     if column_names(X) is None or not hasattr(index, "to_numpy") or type(index).__name__ == "RangeIndex":

@@ -179,6 +179,11 @@ class KPCAModel(Reported):
         """Variances of the components, eigenvalues / (N - 1), shape (c,); with weights N is their sum."""
         return self.eigenvalues / (self.count - self.center)
 
+    @property
+    def lags(self) -> int:
+        """Number of rows before each one whose columns are further columns of it: ``kpca_baseline(X, lags=2)``."""
+        return int(self.info.get("lags", 0))
+
     def with_limits(self, limits: Limits) -> KPCAModel:
         """The same model, which keeps these limits of ``kpca_limits``; with None it keeps none."""
         if not isinstance(limits, Limits | None):
@@ -421,7 +426,7 @@ def facts(model: KPCAModel) -> dict[str, str]:
         "rows": str(model.n_samples),
         "columns": str(model.n_features),
         "components": str(model.n_components),
-        **({"chosen": model.info["chosen"]} if "chosen" in model.info else {}),
+        **{name: model.info[name] for name in ("chosen", "filled") if name in model.info},
         "explained": explained,
         **({} if model.limits is None else {"limits": str(model.limits)}),
         "intervals": f"{model.bounds_text}, at most {widest_interval(model):.1e} of the largest eigenvalue wide",

@@ -305,9 +305,10 @@ def main() -> None:
             rivals = max(mean[method] for method in METHODS[1:7])
             short.append(rivals - mean["chosen"])
             lines.append([f"{name}: {kind}", *(f"{mean[method]:.0f}" for method in METHODS)])
-        false = float(np.mean([rate for _, rate, _ in every]))
-        lines.append([f"{name}: all", *(f"{np.mean([np.mean(list(r[m].values())) for r, _, _ in every]):.0f}" for m in METHODS)])
-        print(f"# {name}: false alarms {false:.2f} %; {'; '.join(dict.fromkeys(text for *_, text in every))}", flush=True)
+        means = [np.mean([np.mean(list(result[m].values())) for result, _, _ in every]) for m in METHODS]
+        lines.append([f"{name}: all", *(f"{mean:.0f}" for mean in means)])
+        chosen, false = "; ".join(dict.fromkeys(text for *_, text in every)), np.mean([rate for _, rate, _ in every])
+        print(f"# {name}: false alarms {false:.2f} %; {chosen}", flush=True)
     if lines:
         table(["found (%)", *METHODS], lines)
         good = sum(x <= 5.0 for x in short)

@@ -43,7 +43,8 @@ def run_fit(options: argparse.Namespace) -> int:
     with progress_bars(not options.quiet) as progress:
         table = raw_table(options, progress, options.label_column)
         kernel = fk.get_kernel(options.kernel or "gaussian", **_kernel_parameters(options))
-        scaled = options.limits is not None or options.standardize is not None or kernel.scales_columns or not kernel.takes_points
+        scaled = kernel.scales_columns or not kernel.takes_points
+        scaled = scaled or options.limits is not None or options.standardize is not None
         findings, facts = health_of(table, options, scaled=scaled)
         table = cleaned(table, options, options.lags)
         held = None
@@ -63,12 +64,13 @@ def run_fit(options: argparse.Namespace) -> int:
             if any(finding.kind == "scales" for finding in findings):
                 warnings.simplefilter("ignore", ScalesWarning)
             model = _fitted(table, settings, options.scores or options.plot or options.report or mat, progress)
-            if choice is not None:
+            if choice is not None and held is not None:
                 model = choice.kept_by(model)
                 with columns_of_the_file(held):
                     limits = calibrated(model, held.X, options.limits)
                 # of all rows in their order: those held back are every third or fewer
-                model = model.with_limits(dataclasses.replace(limits, runs=np.tile(facts.run, options.lags + 1).astype(float)))
+                runs = np.tile(facts.run, options.lags + 1).astype(float)
+                model = model.with_limits(dataclasses.replace(limits, runs=runs))
                 warn_of_ceiling(model)
         if filled is not None:
             model.info["filled"] = filled

@@ -61,7 +61,8 @@ def run_monitor(options: argparse.Namespace) -> int:
         raw = _read(model, options, progress, stack)
         if raw is None:
             return monitored.nothing_new(options)
-        model = dataclasses.replace(model, feature_names=model.feature_names or tuple(lag_names(plain_names(raw), model.lags)))
+        names = model.feature_names or tuple(lag_names(plain_names(raw), model.lags))
+        model = dataclasses.replace(model, feature_names=names)
         health, _ = health_of(raw, options, model)
         table = cleaned(raw, options, model.lags)
         every = np.asarray(raw.identifiers)
@@ -78,8 +79,9 @@ def run_monitor(options: argparse.Namespace) -> int:
             )
         if options.fill_missing and not options.quiet:
             note_of_filled(table, model.feature_names)
-        code = 0 if not len(found.alarms) and found.run_alarm is None else _ASKED_ALARM if options.fail_on_alarm else _ALARM
-        code = code or (HEALTH if options.health else 0)
+        code = HEALTH if options.health else 0
+        if len(found.alarms) or found.run_alarm is not None:
+            code = _ASKED_ALARM if options.fail_on_alarm else _ALARM
         title = f"{Path(options.model).name}, {datetime.date.today()}: {', '.join(map(file_name, options.files))}"
         text = ""
         if options.json:

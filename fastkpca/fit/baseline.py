@@ -19,10 +19,11 @@ from ..model.monitor import index_of
 from ..model.novelty import kpca_limits, squared_errors
 from ..model.result import KPCAModel
 from ..model.rows import new_rows
+from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from ..rows.lags import lag_names, lagged, starts_of
-from ..rows.convert import as_rows
 from ..rows.summary import SAMPLE_ROWS
+from ..rows.values import check_finite
 from .kpca import kpca
 from .missing import fit_and_fill
 
@@ -33,12 +34,12 @@ NUMBERS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45, 60)
 WIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Of the Gaussian kernel, as multiples of the median distance."""
 MOST_ROWS = 1000
-"""Of the choice: more take longer, and change it less than the draw of the faults does (benchmarks/reproduce/plants.py)."""
+"""Of the choice; more take longer."""
 FEWEST_ROWS = 16
-"""Of the choice: a quarter of these are the rows that a candidate is measured on, against those that it is made of."""
+"""Of the choice: a half of fewer than these makes no components."""
 FAULTS = 4000
 RATES = np.array([1.0, 0.5, 2.0, 4.0])
-"""Over the rate of false alarms that is asked for: the mean over these changes less from draw to draw than the first."""
+"""Over the rate of false alarms that is asked for; the mean over these changes less from draw to draw."""
 SIZES = 0.5, 5.0
 """Of simulated shifts, in standard deviations of a column: from hardly to easily seen."""
 AS_GOOD = 0.03
@@ -163,15 +164,20 @@ def kpca_baseline(
     """
     confidence, names = check_share(confidence, "confidence"), column_names(X)
     missing, lags = check_flag(fill_missing, "fill_missing"), check_count(lags, "lags", least=0)
-    rows = as_rows(X, missing=missing).all() if missing else as_rows(X, at_least=3, purpose="kpca_baseline").all()
+    source = as_rows(X, missing=missing, at_least=3, purpose="kpca_baseline")
+    if not missing:
+        check_finite(source, purpose="kpca_baseline")
+    rows = source.all()
     if lags:
         rows, known = lagged(rows, lags, starts_of(index_of(X, "row")[1], len(rows)))
         rows, names = rows[known], names and tuple(lag_names(names, lags))
     generator, whole = check_rng(rng), ~np.isnan(rows).any(axis=1)
     held = held_back(whole, generator, lags)
     if held.sum() < 1:
-        raise ValueError(f"{whole.sum()} rows without missing values, and as many before them as lags= says, are too "
-                         "few to hold a third back for limits; give more rows")
+        raise ValueError(
+            f"{whole.sum()} rows without missing values, and as many before them as lags= says, are too "
+            "few to hold a third back for limits; give more rows"
+        )
     options: dict[str, Any] = {"standardize": check_flag(standardize, "standardize"), "n_threads": n_threads}
     given = None if kernel is None and not kernel_parameters else given_kernel(kernel, kernel_parameters, kpca_baseline)
     if given is not None and names is not None:
@@ -219,7 +225,7 @@ def choose(
     candidates = _candidates(kernel, few, c, standardize)
     found: dict[tuple[int, int, int], list[np.ndarray]] = {}
     halvings = int(np.clip(np.ceil(MOST_ROWS / 2 / len(few)), 1, 5))
-    for i in range(halvings):
+    for _ in range(halvings):
         half = rng.permutation(len(few)) % 2 == 0
         for train, test in ((few[half], few[~half]), (few[~half], few[half])):
             faults = simulated(test, FAULTS // (2 * halvings), rng)
@@ -243,10 +249,9 @@ def choose(
     j, of_t2, of_spe = keys[best]
     rate = float(hits[best, :, 0].mean())
     kernel = candidates[j]
-    numbers = f"T2 of {of_t2} components, SPE beyond {of_spe}" if of_spe < of_t2 else f"{of_t2} components"
-    name = f"{kernel!r}" if not kernel.is_linear else "linear kernel"
-    text = f"{name}, {numbers}: finds {100 * rate:.0f} % of simulated faults at {100 * (1 - confidence):.3g} %"
-    text += " false alarms"
+    how = f"T2 of {of_t2} components, SPE beyond {of_spe}" if of_spe < of_t2 else f"{of_t2} components"
+    name = "linear kernel" if kernel.is_linear else f"{kernel!r}"
+    text = f"{name}, {how}: finds {100 * rate:.0f} % of simulated faults at {100 * (1 - confidence):.3g} % false alarms"
     return Choice(kernel, of_t2 if c is None else c, of_spe if c is None else None, text)
 
 
@@ -256,7 +261,7 @@ def simulated(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
     n, d = rows.shape
     faults, i = rows[rng.integers(0, n, count)], np.arange(count)
     column, kind, spread = i % d, rng.integers(0, 4, count), rows.std(axis=0)
-    size = np.exp(rng.uniform(*np.log(SIZES), count)) * rng.choice([-1.0, 1.0], count)
+    size = np.exp(rng.uniform(np.log(SIZES[0]), np.log(SIZES[1]), count)) * rng.choice([-1.0, 1.0], count)
     faults[i, column] += np.where(kind < 2, size * spread[column], 0.0)
     other, along = kind == 2, kind == 3
     faults[i[other], column[other]] = rows[rng.integers(0, n, other.sum()), column[other]]

@@ -27,7 +27,8 @@ def fit_and_fill(X: np.ndarray, fit: Callable[[np.ndarray], KPCAModel]) -> tuple
     filled = np.where(missing, np.nanmedian(X, axis=0), X)
     spread, some = np.nanstd(X, axis=0), missing.any(axis=1)
     spread[spread == 0] = 1.0
-    for done in range(1, MOST_ROUNDS + 1):
+    done, moved = 0, np.inf
+    while moved > AGREEING_STEP and done < MOST_ROUNDS:
         model = fit(filled)
         if model.kernel.is_linear and of_spe(model).n_components >= model.n_features:
             raise ValueError(
@@ -36,9 +37,7 @@ def fit_and_fill(X: np.ndarray, fit: Callable[[np.ndarray], KPCAModel]) -> tuple
             )
         before = filled[some]
         filled[some] = kpca_fill(model, X[some], train=filled)
-        moved = float((np.abs(filled[some] - before) / spread).max(initial=0.0))
-        if moved <= AGREEING_STEP:
-            break
+        moved, done = float((np.abs(filled[some] - before) / spread).max(initial=0.0)), done + 1
     text = f"{missing.sum()} missing values in {some.sum()} of {len(X)} rows, in {done} rounds"
     if moved > AGREEING_STEP:
         text += f", the last of which moved one by {moved:.2g} standard deviations still"

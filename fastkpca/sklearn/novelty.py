@@ -48,8 +48,9 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     coef0 : float, default=1
     kernel_params : dict, default=None
     statistic : {'auto', 'spe', 't2', 'both'}, default='auto'
-        'auto': 'both' where the number of components is chosen with the kernel, else 'spe'. 'spe': squared distance from the components (Hoffmann 2007). 't2': Hotelling's T^2, the distance from the mean
-        within them. 'both': the sum of both, each over its mean on the training rows.
+        'spe': squared distance from the components (Hoffmann 2007). 't2': Hotelling's T^2, the distance from the mean
+        within them. 'both': the sum of both, each over its mean on the training rows. 'auto': 'both' where the number
+        of components is chosen with the kernel, else 'spe'.
     contamination : 'auto' or float, default='auto'
         'auto': new ordinary rows lie beyond the limit with probability 5 % at most, whatever their distribution. The
         components are those of four fifths of the rows, drawn at random, and the limit is the order statistic of the
@@ -215,20 +216,21 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     @property
     def _of(self) -> str:
         """The statistic."""
-        return self.statistic if self.statistic != "auto" else "both" if self._chooses and self.n_components == "auto" else "spe"
+        chosen = "both" if self._chooses and self.n_components == "auto" else "spe"
+        return chosen if self.statistic == "auto" else self.statistic
 
     def _fit_components(self, X: Any, weights: np.ndarray | None) -> None:
         shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
         given = {name: vars(self)[name] for name in shared}
-        c, choice = 0.9 if self.n_components == "auto" else self.n_components, None
+        number: Any = None if self.n_components == "auto" else self.n_components
+        choice = None
         if self._chooses:
-            number = None if self.n_components == "auto" else c
             rate = FALSE_ALARMS if self.contamination == "auto" else float(self.contamination)
             choice = choose(X, None, number, 1.0 - rate, np.random.default_rng(self._seed()), False)
-            c, given["kernel"] = choice.c, choice.kernel
-        elif self.kernel == "auto":
+            number, given["kernel"] = choice.c, choice.kernel
+        elif isinstance(self.kernel, str) and self.kernel == "auto":
             given["kernel"] = "rbf"
-        pca = KernelPCA(c, **given)
+        pca = KernelPCA(0.9 if number is None else number, **given)
         pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
         with silenced(ComponentsWarning):
             pca._fit_validated(X, weights)

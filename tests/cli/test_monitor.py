@@ -101,7 +101,7 @@ def test_a_sigma_under_which_faults_hardly_show_is_told(run):
     noisy = np.hstack([NORMAL, np.random.default_rng(3).standard_normal((600, 5))])
     write("noisy.csv", noisy, "a,b,c,d,e,f,g,h")
     fit = ("fit", "noisy.csv", "--limits", 0.95, "-o", "n.kpca", "--force", "--quiet")
-    err = run(*fit, "--sigma", 2.8, "-c", 5)[2]
+    err = run(*fit, "--sigma", 1.5, "-c", 5)[2]
     model = fk.load("n.kpca")
     far = fk.kpca_spe(model, [[100.0] * 8])[0]
     assert f"SPE has a ceiling, and its limit is {model.limits.spe / far:.0%} of that" in err

@@ -242,7 +242,7 @@ def findings_of(
         columns = np.flatnonzero(where(facts, normal))
         if len(columns) and not (scaled and kind == "scales"):
             firsts = {f"first{j}": _called(labels, int(facts.run_end[j] - facts.run[j]) + 1) for j in columns}
-            parts = [(_quoted(called[j]), more(facts, j).format(**firsts)) for j in columns]
+            parts = [(_quoted(called[j]), more(facts, int(j)).format(**firsts)) for j in columns]
             texts = [f"{name} ({text})" if text else name for name, text in parts]
             text = f"{what.format(n=facts.n)}: {listed(texts, 8)}"
             found.append(Finding(kind, tuple(called[j] for j in columns), text))
@@ -261,9 +261,11 @@ def check_times(labels: np.ndarray, name: str) -> list[Finding]:
     if times is None or len(times) < 2:
         return []
     steps = np.diff(times)
-    after, usual = gaps(times)
-    longest = after[np.argmax(steps[after - 1])] if len(after) else 1
-    size = f", the longest of {readable_step(steps[longest - 1])} before {_called(labels, int(longest))}"
+    after, lengths, usual = gaps(times)
+    size = ""
+    if len(after):
+        longest = int(np.argmax(lengths))
+        size = f", the longest of {readable_step(lengths[longest])} before {_called(labels, int(after[longest]))}"
     kinds = (
         (np.flatnonzero(steps == np.timedelta64(0)) + 1, "repeat in", "at", ""),
         (np.flatnonzero(steps < np.timedelta64(0)) + 1, "fall in", "at", ""),

@@ -11,12 +11,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ..errors import ScalesWarning
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
 from .monitor import HEALTH, calibrated, note_of_ceiling
-from .outputs import beside, check_outputs, check_picture, command_line, row_names, score_writer
+from .outputs import beside, check_outputs, check_page, check_picture, command_line, row_names, score_writer
 
 
 def run_fit(options: argparse.Namespace) -> int:
@@ -30,8 +29,7 @@ def run_fit(options: argparse.Namespace) -> int:
     check_picture(options.plot)
     if options.limits is not None and options.output is None:
         raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
-    if options.report is not None:
-        plot.require_charts()
+    check_page(options.report)
     settings = _settings(options)
 
     import fastkpca as fk
@@ -42,7 +40,7 @@ def run_fit(options: argparse.Namespace) -> int:
         table = raw_table(options, progress, options.label_column)
         kernel = fk.get_kernel(options.kernel, **_kernel_parameters(options))
         scaled = options.standardize is not None or kernel.scales_columns or not kernel.takes_points
-        findings, facts = health_of(table, options, scaled=scaled)
+        _, facts = health_of(table, options, scaled=scaled)
         table = cleaned(table, options)
         held = None
         if options.limits is not None:
@@ -52,8 +50,6 @@ def run_fit(options: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
                 warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
-            if any(finding.kind == "scales" for finding in findings):
-                warnings.simplefilter("ignore", ScalesWarning)
             model = _fitted(table, settings, options.scores or options.plot or options.report or mat, progress)
             if held is not None:
                 with columns_of_the_file(held):

@@ -26,7 +26,7 @@ from .inputs import (
     read_table,
     rereadable_input,
 )
-from .outputs import check_outputs, check_picture, command_line
+from .outputs import check_outputs, check_page, check_picture, command_line
 
 _ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
 """Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
@@ -49,8 +49,7 @@ def run_monitor(options: argparse.Namespace) -> int:
 
     from .. import plot
 
-    if options.report is not None:
-        plot.require_charts()
+    check_page(options.report)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bars(not options.quiet))
         model = fk.load(options.model, plugins=options.plugins)
@@ -59,7 +58,7 @@ def run_monitor(options: argparse.Namespace) -> int:
         if raw is None:
             return monitored.nothing_new(options)
         model = dataclasses.replace(model, feature_names=model.feature_names or tuple(plain_names(raw)))
-        health, _ = health_of(raw, options, model)
+        health, _ = health_of(raw, options, model.limits)
         table = cleaned(raw, options)
         every = np.asarray(raw.identifiers)
         kept = np.ones(len(every), dtype=bool) if table.kept is None else table.kept

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ScalesWarning
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
 from .monitor import HEALTH, calibrated, warn_of_ceiling
-from .outputs import beside, check_outputs, check_picture, command_line, row_names, score_writer
+from .outputs import beside, check_outputs, check_page, check_picture, command_line, row_names, score_writer
 
 
 def run_fit(options: argparse.Namespace) -> int:
@@ -32,8 +31,7 @@ def run_fit(options: argparse.Namespace) -> int:
     check_picture(options.plot)
     if options.limits is not None and options.output is None:
         raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
-    if options.report is not None:
-        plot.require_charts()
+    check_page(options.report)
     settings = _settings(options)
 
     import fastkpca as fk
@@ -45,7 +43,7 @@ def run_fit(options: argparse.Namespace) -> int:
         kernel = fk.get_kernel(options.kernel or "gaussian", **_kernel_parameters(options))
         scaled = kernel.scales_columns or not kernel.takes_points
         scaled = scaled or options.limits is not None or options.standardize is not None
-        findings, facts = health_of(table, options, scaled=scaled)
+        _, facts = health_of(table, options, scaled=scaled)
         table = cleaned(table, options, options.lags)
         held = None
         if options.limits is not None:
@@ -61,8 +59,6 @@ def run_fit(options: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
                 warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
-            if any(finding.kind == "scales" for finding in findings):
-                warnings.simplefilter("ignore", ScalesWarning)
             model = _fitted(table, settings, options.scores or options.plot or options.report or mat, progress)
             if choice is not None and held is not None:
                 model = choice.kept_by(model)

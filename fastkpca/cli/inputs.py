@@ -86,14 +86,21 @@ def plain_names(table: Any) -> list[str]:
     return [(table.names[i] if table.names else "") or f"column {j + 1}" for i, j in enumerate(table.places)]
 
 
-def health_of(table: Any, options: argparse.Namespace, model: Any = None, *, scaled: bool = True) -> tuple[Any, Any]:
-    """(findings about the rows of a table, which are said whatever is quiet; facts of its columns)."""
+def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, scaled: bool = True) -> tuple[Any, Any]:
+    """(findings about the rows of a table, which are said whatever is quiet; facts of its columns).
+
+    ``scaled``: their ranges may differ; the library itself warns where they differ by far.
+    """
+    import numpy as np
+
     from ..model.health import Facts, findings_of, warn_of
+    from ..rows.columns import WIDE
     from ..rows.convert import as_rows
 
     facts = Facts(as_rows(table.X, missing=True))
-    limits = None if model is None else model.limits
-    named = (plain_names(table), table.identifiers, options.id or "row")
+    varying = facts.ranges[facts.ranges > 0]
+    scaled = scaled or varying.max(initial=0.0) > WIDE * varying.min(initial=np.inf)
+    named = ([table.label(i) for i in range(len(table.places))], table.identifiers, options.id or "row")
     findings = findings_of(facts, *named, limits=limits, scaled=scaled)
     warn_of(findings)
     return findings, facts

@@ -28,7 +28,7 @@ from .inputs import (
     read_table,
     rereadable_input,
 )
-from .outputs import check_outputs, check_picture, command_line
+from .outputs import check_outputs, check_page, check_picture, command_line
 
 _ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
 """Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
@@ -51,8 +51,7 @@ def run_monitor(options: argparse.Namespace) -> int:
 
     from .. import plot
 
-    if options.report is not None:
-        plot.require_charts()
+    check_page(options.report)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bars(not options.quiet))
         model = fk.load(options.model, plugins=options.plugins)
@@ -63,7 +62,7 @@ def run_monitor(options: argparse.Namespace) -> int:
             return monitored.nothing_new(options)
         names = model.feature_names or tuple(lag_names(plain_names(raw), model.lags))
         model = dataclasses.replace(model, feature_names=names)
-        health, _ = health_of(raw, options, model)
+        health, _ = health_of(raw, options, model.limits)
         table = cleaned(raw, options, model.lags)
         every = np.asarray(raw.identifiers)
         kept = np.ones(len(every), dtype=bool) if table.kept is None else table.kept

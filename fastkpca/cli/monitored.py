@@ -76,7 +76,7 @@ def nothing_new(options: argparse.Namespace) -> int:
     if options.json:
         print(_json(options, 0, 0, 0, run_alarm=None, limits=None, alarms=[]))
     elif not options.quiet:
-        print(f"no rows later than {options.since}")
+        print(f"no rows later than {options.since.astype('datetime64[s]')}")
     return 0
 
 

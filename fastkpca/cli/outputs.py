@@ -40,6 +40,14 @@ def check_picture(path: str | None) -> None:
         plot.require_matplotlib()
 
 
+def check_page(path: str | None) -> None:
+    """Before any work: a report can be made."""
+    if path is not None:
+        from ..plot._report import require_charts
+
+        require_charts()
+
+
 def command_line(options: argparse.Namespace) -> str:
     """The command as it was typed."""
     return shlex.join(["fastkpca", *options.arguments])

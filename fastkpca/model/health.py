@@ -90,6 +90,12 @@ class Facts:
             self.run_end[longer], self.run_value[longer] = start + end[longer], X[end, columns][longer]
             before, begin = X[-1], begins[-1]
 
+    @property
+    def ranges(self) -> np.ndarray:
+        """The range of each column; zero where there is no value."""
+        with np.errstate(over="ignore"):
+            return np.where(self.n_values > 0, self.high - np.minimum(self.low, self.high), 0.0)
+
 
 @dataclass(frozen=True)
 class _Normal:
@@ -121,14 +127,7 @@ def _stuck(facts: Facts, normal: _Normal | None) -> np.ndarray:
     if normal is not None:
         return (facts.run > normal.stuck_rows) & (normal.run > 0) & (normal.low < normal.high)
     others = np.maximum(facts.n_values - facts.run, 1)  # which nearly all differ from the row before
-    return (facts.run >= 2 * MIN_RUN_ROWS) & (facts.changes > 0.9 * others) & (others > facts.run)
-
-
-def _narrow(facts: Facts) -> np.ndarray:
-    """Columns whose range is a small part of the widest one."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        ranges = np.where(facts.n_values > 0, facts.high - facts.low, 0.0)
-    return (ranges > 0) & (MAX_RANGE_RATIO * ranges < ranges.max(initial=0.0))
+    return (facts.run >= 2 * MIN_RUN_ROWS) & (facts.changes > 0.9 * others) & (others >= MIN_RUN_ROWS)
 
 
 def _growing(facts: Facts, normal: _Normal | None) -> np.ndarray:
@@ -165,10 +164,10 @@ CHECKS: tuple[tuple[str, _Where, str, _What], ...] = (
     ),
     (
         "scales",
-        lambda facts, normal: _narrow(facts),
-        "ranges less than a hundredth of the widest, so that these columns hardly count (standardize=True scales all "
-        "alike)",
-        lambda facts, j: f"{facts.high[j] - facts.low[j]:.3g} of {(facts.high - facts.low).max():.3g}",
+        lambda facts, normal: (facts.ranges > 0) & (MAX_RANGE_RATIO * facts.ranges < facts.ranges.max()),
+        "ranges less than a hundredth of that of {widest}, so that these columns hardly count (standardize=True scales "
+        "all columns alike, standardize=False leaves them as they are, and says nothing)",
+        lambda facts, j: f"{facts.ranges[j]:.3g} of {facts.ranges.max():.3g}",
     ),
 )
 """(kind, where it is found, what it is, what is added to the name of the column)."""
@@ -243,9 +242,10 @@ def findings_of(
         columns = np.flatnonzero(where(facts, normal))
         if len(columns) and not (scaled and kind == "scales"):
             firsts = {f"first{j}": _called(labels, int(facts.run_end[j] - facts.run[j]) + 1) for j in columns}
-            parts = [(_quoted(called[j]), more(facts, j).format(**firsts)) for j in columns]
+            parts = [(_quoted(called[j]), more(facts, int(j)).format(**firsts)) for j in columns]
             texts = [f"{name} ({text})" if text else name for name, text in parts]
-            text = f"{what.format(n=facts.n)}: {listed(texts, 8)}"
+            widest = _quoted(called[int(np.argmax(facts.ranges))])
+            text = f"{what.format(n=facts.n, widest=widest)}: {listed(texts, 8)}"
             found.append(Finding(kind, tuple(called[j] for j in columns), text))
     if labels is not None:
         found += check_times(np.asarray(labels), label_name)
@@ -253,7 +253,7 @@ def findings_of(
 
 
 def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"column \d+", name) else repr(name)
+    return name if re.fullmatch(r"column \d+( \(.*\))?", name) else repr(name)
 
 
 def check_times(labels: np.ndarray, name: str) -> list[Finding]:
@@ -262,9 +262,11 @@ def check_times(labels: np.ndarray, name: str) -> list[Finding]:
     if times is None or len(times) < 2:
         return []
     steps = np.diff(times)
-    after, usual = gaps(times)
-    longest = after[np.argmax(steps[after - 1])] if len(after) else 1
-    size = f", the longest of {readable_step(steps[longest - 1])} before {_called(labels, int(longest))}"
+    after, lengths, usual = gaps(times)
+    size = ""
+    if len(after):
+        longest = int(np.argmax(lengths))
+        size = f", the longest of {readable_step(lengths[longest])} before {_called(labels, int(after[longest]))}"
     kinds = (
         (np.flatnonzero(steps == np.timedelta64(0)) + 1, "repeat in", "at", ""),
         (np.flatnonzero(steps < np.timedelta64(0)) + 1, "fall in", "at", ""),

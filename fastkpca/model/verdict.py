@@ -60,8 +60,9 @@ def verdict_of(found: Monitored) -> Verdict | None:
     """What the alarms mean; None where there are none. It computes contributions of at most 200 alarms.
 
     The stretch is the likeliest one of a higher rate: the interval with the largest sum of log(p / r) for alarms and
-    log((1 - p) / (1 - r)) for the others, r being the rate of normal rows and p = 1/2. The number of alarms among m
-    rows that are exchangeable with the n of the limits is beta-binomial, with (n + 1) r and (n + 1) (1 - r).
+    log((1 - p) / (1 - r)) for the others, r being the rate of normal rows and p first 1/2, then the rate within that
+    interval. The number of alarms among m rows that are exchangeable with the n of the limits is beta-binomial, with
+    (n + 1) r and (n + 1) (1 - r).
     """
     alarms = found.alarms
     if not len(alarms):
@@ -70,10 +71,12 @@ def verdict_of(found: Monitored) -> Verdict | None:
     rate = min(max(rate, 1.0 / (found.limits.n_calibration + 1.0)), 0.49)
     is_alarm = np.zeros(len(found.t2), dtype=bool)
     is_alarm[alarms] = True
-    sums = np.cumsum(np.where(is_alarm, np.log(0.5 / rate), np.log(0.5 / (1.0 - rate))))
-    before = np.minimum.accumulate(np.append(0.0, sums[:-1]))
-    end = int(np.argmax(sums - before))
-    begin = int(np.argmin(np.append(0.0, sums[:end])))
+    share = 0.5
+    for _ in range(2):  # the second time with the rate of the first stretch: one chance alarm ahead of it is left out
+        sums = np.cumsum(np.where(is_alarm, np.log(share / rate), np.log((1.0 - share) / (1.0 - rate))))
+        end = int(np.argmax(sums - np.minimum.accumulate(np.append(0.0, sums[:-1]))))
+        begin = int(np.argmin(np.append(0.0, sums[:end])))
+        share = float(np.clip(is_alarm[begin : end + 1].mean(), 2.0 * rate, 0.98))
     inside = alarms[(alarms >= begin) & (alarms <= end)]
     index = alarms[np.unique(np.linspace(0, len(alarms) - 1, EXPLAINED_ROWS).astype(np.intp))]
     which = found.contributions(index)

@@ -20,7 +20,7 @@ from ._contours import contours
 from ._figure import require_matplotlib, save
 from ._importance import biplot, importance
 from ._monitor import contributions, influence, monitor
-from ._report import report, require_charts
+from ._report import report
 from ._runs import accuracy, candidates, convergence
 from ._scores import scores
 from ._scree import scree
@@ -37,7 +37,6 @@ __all__ = [
     "influence",
     "monitor",
     "report",
-    "require_charts",
     "require_matplotlib",
     "save",
     "scores",

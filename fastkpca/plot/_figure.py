@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..base.atomic import atomic
+from ..base.checks import check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +86,7 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
     kind = Path(path).suffix[1:].lower() if isinstance(path, str | os.PathLike) else ""
     made_by = {"metadata": {_MAKERS[kind]: _MADE_BY}} if kind in _MAKERS else {}
     try:
-        with atomic(path, overwrite=overwrite or _is_own(path, kind)) as file, letters:
+        with atomic(path, overwrite=check_flag(overwrite, "overwrite") or _is_own(path, kind)) as file, letters:
             figure.savefig(file, format=kind, **made_by)
     except FileExistsError as error:
         raise FileExistsError(f"{error}; plot.save(..., overwrite=True) replaces it") from None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import os
 import platform
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from importlib import metadata, resources
 from importlib.util import find_spec
@@ -23,7 +22,7 @@ from ..model.project import kpca_project
 from ..model.result import KPCAModel, check_model, component_table, facts, widest_interval
 from ..model.verdict import Verdict, verdict_of
 from ..rows.times import as_times, gaps
-from ._figure import BLUE, GREY, RED, bars
+from ._figure import BLUE, bars
 from ._monitor import monitor
 from ._scores import scores
 from ._scree import scree
@@ -85,30 +84,25 @@ def report(what: Any, path: str | os.PathLike, *, title: str = "", command: str 
     check_name(title, "title", "text")
     check_name(command, "command", "text")
     found = what if isinstance(what, Monitored) else None
-    model = found.model if found is not None else check_model(what, "what")
-    draw: Any = _Plotly() if find_spec("plotly") is not None else _Matplotlib()
-    page = _of_rows(found, draw) if found is not None else _of_model(model, draw)
+    model = check_model(what, "what") if found is None else found.model
+    page = _of_model(model) if found is None else _of_rows(found)
+    page["script"] = ""
+    if find_spec("plotly") is not None:
+        from plotly.offline import get_plotlyjs
+
+        page["script"] = get_plotlyjs()
+    page["charts"] = [(caption, (data if page["script"] else _svg)(draw)) for caption, data, draw in page["charts"]]
     heads, lines = component_table(model, digits=6)
     made = f"fastkpca {metadata.version('fastkpca')}, numpy {np.__version__}, Python {platform.python_version()}"
+    page |= {"title": title or "Kernel PCA", "command": command, "made": f"{datetime.now():%Y-%m-%d %H:%M}, {made}"}
+    page |= {"facts": facts(model).items(), "heads": heads, "components": lines[:20], "sure": _sure_of(model)}
     template = resources.files("fastkpca.plot").joinpath("report.html").read_text(encoding="utf-8")
-    text = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(template)
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     with atomic(path, overwrite=overwrite) as file:
-        file.write(
-            text.render(
-                page,
-                title=title or "Kernel PCA",
-                command=command,
-                facts=facts(model).items(),
-                heads=heads,
-                components=lines[:20],
-                sure=_sure_of(model),
-                made=f"{datetime.now():%Y-%m-%d %H:%M}, {made}",
-                script=draw.script,
-            ).encode("utf-8", "replace")
-        )
+        file.write(environment.from_string(template).render(page).encode("utf-8", "replace"))
 
 
-def _of_model(model: KPCAModel, draw: Any) -> dict[str, Any]:
+def _of_model(model: KPCAModel) -> dict[str, Any]:
     health = str(model.info.get("health", "")).splitlines()
     limits = "fit with --limits, or give model.with_limits some" if model.limits is None else str(model.limits)
     size = f"{model.n_components} components of {model.n_samples} rows, {model.n_features} columns"
@@ -118,49 +112,33 @@ def _of_model(model: KPCAModel, draw: Any) -> dict[str, Any]:
         ("How sure", model.bounds_text, _sure_of(model)),
         ("Limits", "none" if model.limits is None else f"{100 * model.limits.confidence:g} %", limits),
     ]
-    charts = [("Eigenvalues with their intervals", draw.scree(model))]
-    if model._score is not None:
-        charts.append(("The rows in the first two components", draw.scores(model.score, None)))
+    charts = [_scree_chart(model)]
+    charts += [] if model._score is None else [_scores_chart(model.score, None)]
     headline = f"Kernel PCA of {model.n_samples} rows"
     headline += f": {len(health)} finding{'s' * (len(health) > 1)} about the data" if health else ""
     return {"tiles": tiles, "health": health, "charts": charts, "headline": headline, "alert": bool(health)}
 
 
-def _of_rows(found: Monitored, draw: Any) -> dict[str, Any]:
-    verdict, n, k = verdict_of(found), len(found.t2), len(found.alarms)
-    health = [str(finding) for finding in found.health]
+def _of_rows(found: Monitored) -> dict[str, Any]:
+    verdict, n, k, limits = verdict_of(found), len(found.t2), len(found.alarms), found.limits
     headline = f"{k} of {n} rows beyond the limits" if k else f"None of {n} rows is beyond the limits"
-    if health and not k:
-        headline += ", but something is wrong with the data"
-    charts = list(draw.monitor(found))
-    alarms: dict[str, Any] = {}
+    headline += ", but something is wrong with the data" if found.health and not k else ""
+    page: dict[str, Any] = {"headline": headline, "health": found.health, "alert": bool(k or found.health)}
+    page["charts"] = [_control_chart(found, 1, "SPE", limits.spe), _control_chart(found, 0, "T²", limits.t2)]
+    rate = f"of normal rows at most {100 * (1 - limits.confidence):.3g} % are beyond the limits: {limits}"
+    page["tiles"] = [("How sure", "no alarm", rate)]
     if verdict is not None:
-        names = verdict.explained.names
-        order = np.argsort(-verdict.fractions, kind="stable")[:MAX_BARS]
-        text = "Columns behind the alarms: mean fraction of the statistic that each alone takes off (%)"
-        charts.append((text, draw.bars([names[j] for j in order], 100 * verdict.fractions[order])))
-        labels = found.labels.tolist()
-        behind = [columns_behind(verdict.explained, row) for row in range(len(verdict.index))]
-        alarms["alarms"] = [
-            (labels[i], f"{found.t2[i]:.4g}", f"{found.spe[i]:.4g}", found.beyond_what(i), columns)
-            for i, columns in zip(verdict.index, behind)
+        which, labels = verdict.explained, found.labels.tolist()
+        page["alarms"] = [
+            (labels[i], f"{found.t2[i]:.4g}", f"{found.spe[i]:.4g}", found.beyond_what(i), columns_behind(which, row))
+            for row, i in enumerate(verdict.index)
         ]
-        alarms |= {"label_name": found.label_name, "n_more": k - len(verdict.index)}
-    beyond = found.beyond.any(axis=1)
-    if found.model.n_components > 1:
-        charts.append(
-            ("The rows in the first two components", draw.scores(kpca_project(found.model, found._X), beyond))
-        )
-    charts.append(("Eigenvalues of the model with their intervals", draw.scree(found.model)))
-    tiles = _tiles(found, verdict) if verdict is not None else [("How sure", "no alarm", _rate_of(found))]
-    return {
-        "tiles": tiles,
-        "health": health,
-        "charts": charts,
-        "headline": headline,
-        "alert": bool(k or health),
-        **alarms,
-    }
+        page |= {"label_name": found.label_name, "n_more": k - len(verdict.index), "tiles": _tiles(found, verdict)}
+        order = np.argsort(-verdict.fractions, kind="stable")[:MAX_BARS]
+        page["charts"].append(_bars_chart([which.names[j] for j in order], 100 * verdict.fractions[order]))
+    page["charts"].append(_scores_chart(kpca_project(found.model, found._X), found.beyond.any(axis=1)))
+    page["charts"].append(_scree_chart(found.model))
+    return page
 
 
 def _tiles(found: Monitored, verdict: Verdict) -> list[tuple[str, str, str]]:
@@ -189,17 +167,34 @@ def _tiles(found: Monitored, verdict: Verdict) -> list[tuple[str, str, str]]:
     ]
 
 
-def _rate_of(found: Monitored) -> str:
-    limits = found.limits
-    return f"of normal rows at most {100 * (1 - limits.confidence):.3g} % are beyond the limits: {limits}"
-
-
 def _sure_of(model: KPCAModel) -> str:
     """The intervals in words."""
     width = f"every eigenvalue is known to within {widest_interval(model):.1e} of the largest"
     if model.bound_kind == "guaranteed":
         return f"{width}, for certain: no random numbers were used in the bound"
     return f"{width}, with a probability of {model.failure_probability:.1g} at most that one is not"
+
+
+# A chart is (caption, function that returns its data for plotly's script, function that draws it by matplotlib).
+
+
+def _control_chart(found: Monitored, column: int, name: str, limit: float) -> Any:
+    values, beyond = (found.t2, found.spe)[column], found.beyond[:, column]
+
+    def data(_: Any) -> dict[str, Any]:
+        index, times = _thinned(values, beyond), as_times(found.labels)
+        labels, chart = found.labels.tolist(), {"kind": "control", "limit": limit, "name": found.label_name}
+        x: list[Any] = index.tolist()
+        if times is not None:
+            x = np.datetime_as_string(times[index].astype("datetime64[ms]")).tolist()
+            breaks = gaps(times)[0]
+            chart["breaks"] = np.unique(np.searchsorted(index, breaks)).tolist()
+        chart |= {"x": x, "y": values[index].tolist(), "text": [str(labels[i]) for i in index]}
+        return chart | {"beyond": np.flatnonzero(beyond[index]).tolist(), "dates": times is not None}
+
+    given: dict[str, Any] = {"spe" if column else "t2": values}
+    draw = lambda: monitor(found.limits, **given, x=found.labels, x_label=found.label_name)[0]  # noqa: E731
+    return f"{name}: {beyond.sum()} of {len(values)} beyond the limit {limit:.4g}", data, draw
 
 
 def _thinned(values: np.ndarray, keep: np.ndarray) -> np.ndarray:
@@ -212,128 +207,38 @@ def _thinned(values: np.ndarray, keep: np.ndarray) -> np.ndarray:
     return np.unique([*ends, *np.flatnonzero(keep)[:MAX_POINTS]])
 
 
-class _Plotly:
-    """Charts that plotly's script draws; texts are escaped, since it takes them for HTML."""
-
-    def __init__(self) -> None:
-        from plotly.offline import get_plotlyjs
-
-        self.script = get_plotlyjs()
-
-    def monitor(self, found: Monitored) -> list[tuple[str, Any]]:
-        limits, charts = found.limits, []
-        for column, (name, values, limit) in enumerate((("T²", found.t2, limits.t2), ("SPE", found.spe, limits.spe))):
-            beyond = found.beyond[:, column]
-            title = f"{name}: {beyond.sum()} of {len(values)} beyond the limit {limit:.4g}"
-            charts.append((title, self._control(found, values, limit, beyond)))
-        return charts
-
-    def _control(self, found: Monitored, values: np.ndarray, limit: float, beyond: np.ndarray) -> dict[str, Any]:
-        index, times = _thinned(values, beyond), as_times(found.labels)
-        labels = [html.escape(str(label)) for label in found.labels.tolist()]
-        x = (
-            list(range(len(values)))
-            if times is None
-            else np.datetime_as_string(times.astype("datetime64[ms]")).tolist()
-        )
-        breaks = set() if times is None else set(gaps(times)[0].tolist())
-        xs: list[Any] = []
-        ys: list[float | None] = []
-        texts: list[str] = []
-        for before, i in zip([-1, *index.tolist()], index.tolist()):
-            if breaks and any(b in breaks for b in range(before + 1, i + 1)) and before >= 0:
-                xs, ys, texts = [*xs, x[i]], [*ys, None], [*texts, ""]
-            xs, ys, texts = [*xs, x[i]], [*ys, float(values[i])], [*texts, labels[i]]
-        chosen = [i for i in index.tolist() if beyond[i]]
-        far = limit > 0 and values.max() > 30 * limit and values.min() > 0
-        hover = "%{text}<br>%{y:.4g}<extra></extra>"
-        mode = "lines+markers" if len(index) <= 400 else "lines"
-        data = [
-            {"x": xs, "y": ys, "text": texts, "mode": mode, "line": {"color": BLUE, "width": 1}, "marker": {"size": 4},
-             "name": "rows", "hovertemplate": hover, "connectgaps": False},
-            {"x": [x[i] for i in chosen], "y": [float(values[i]) for i in chosen], "text": [labels[i] for i in chosen],
-             "mode": "markers", "marker": {"color": RED, "size": 7, "symbol": "diamond"}, "name": "beyond the limit",
-             "hovertemplate": hover},
-        ]  # fmt: skip
-        line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": limit}
-        layout: dict[str, Any] = {"shapes": [line | {"line": {"color": GREY, "dash": "dash"}}]}
-        layout |= {"yaxis": {"type": "log"} if far else {"rangemode": "tozero"}}
-        if times is None:
-            shown = np.unique(np.linspace(0, len(x) - 1, 7).astype(int)).tolist()
-            texts = [labels[i] if len(labels[i]) < 20 else labels[i][:19] + "…" for i in shown]
-            layout["xaxis"] = {"tickvals": shown, "ticktext": texts, "title": {"text": html.escape(found.label_name)}}
-        return {"data": data, "layout": layout}
-
-    def scree(self, model: KPCAModel) -> dict[str, Any]:
-        low, high = model.eigenvalue_bounds.T
-        values = model.eigenvalues
-        error = {"array": (high - values).tolist(), "arrayminus": np.minimum(values - low, 0.9 * values).tolist()}
-        marks = {
-            "x": list(range(1, len(values) + 1)),
-            "y": values.tolist(),
-            "mode": "markers",
-            "marker": {"color": BLUE},
-        }
-        marks["error_y"] = {"type": "data", "symmetric": False, "color": "black", **error}
-        ticks = {"dtick": 1, "exponentformat": "power"} if values[0] > 100 * values[-1] else {"dtick": "D2"}
-        vertical = {"type": "log", "title": {"text": "eigenvalue"}, **ticks}
-        axes = {"xaxis": {"title": {"text": "component"}}, "yaxis": vertical}
-        return {"data": [marks | {"hovertemplate": "PC%{x}: %{y:.6g}<extra></extra>"}], "layout": axes}
-
-    def scores(self, points: np.ndarray, beyond: np.ndarray | None) -> dict[str, Any]:
-        index = np.unique(np.linspace(0, len(points) - 1, MAX_POINTS).astype(int))
-        marked = np.zeros(len(points), dtype=bool) if beyond is None else beyond
-        data = []
-        for chosen, colour, name in ((~marked, BLUE, "rows"), (marked, RED, "beyond a limit")):
-            some = points[index[chosen[index]]]
-            if len(some):
-                place = {"x": some[:, 0].tolist(), "y": some[:, min(1, some.shape[1] - 1)].tolist()}
-                data.append(place | {"mode": "markers", "marker": {"color": colour, "size": 5}, "name": name})
-        axes = {"xaxis": {"title": {"text": "PC1"}}, "yaxis": {"title": {"text": "PC2"}}}
-        return {"data": data, "layout": axes | {"showlegend": beyond is not None}}
-
-    def bars(self, names: Sequence[str], values: np.ndarray) -> dict[str, Any]:
-        short = [html.escape(name if len(name) <= 40 else name[:39] + "…") for name in names]
-        place = list(range(len(names)))
-        data = {"type": "bar", "orientation": "h", "x": values.tolist(), "y": place, "marker": {"color": BLUE}}
-        data |= {"text": [html.escape(name) for name in names], "textposition": "none"}
-        data["hovertemplate"] = "%{text}: %{x:.3g} %<extra></extra>"
-        axis = {"tickvals": place, "ticktext": short, "autorange": "reversed", "automargin": True}
-        return {"data": [data], "layout": {"yaxis": axis}}
+def _scree_chart(model: KPCAModel) -> Any:
+    low, high = model.eigenvalue_bounds.T
+    chart = {"kind": "scree", "y": model.eigenvalues.tolist(), "low": low.tolist(), "high": high.tolist()}
+    return "Eigenvalues of the model with their intervals", lambda _: chart, lambda: scree(model)
 
 
-class _Matplotlib:
-    """The same charts as pictures: SVG by matplotlib, in which nothing runs."""
+def _scores_chart(points: np.ndarray, beyond: Any) -> Any:
+    index = np.unique(np.linspace(0, len(points) - 1, MAX_POINTS).astype(int))
+    x, y = points[index, 0].tolist(), points[index, min(1, points.shape[1] - 1)].tolist()
+    marked = [] if beyond is None else np.flatnonzero(beyond[index]).tolist()
+    labels = None if beyond is None else np.where(beyond, "beyond a limit", "below both")
+    chart = {"kind": "scores", "x": x, "y": y, "beyond": marked}
+    return "The rows in the first two components", lambda _: chart, lambda: scores(points, labels)
 
-    script = ""
 
-    def monitor(self, found: Monitored) -> list[tuple[str, Any]]:
-        k, n = len(found.alarms), len(found.t2)
-        charts = lambda: monitor(found.limits, found.t2, found.spe, x=found.labels, x_label=found.label_name)[0]  # noqa: E731
-        return [(f"T² and SPE: {k} of {n} beyond a limit", self._svg(charts))]
+def _bars_chart(names: list[str], values: np.ndarray) -> Any:
+    def draw() -> Any:
+        ax = bars(None, names)
+        ax.barh(np.arange(len(names)), values, color=BLUE, height=0.72)
+        return ax
 
-    def scree(self, model: KPCAModel) -> str:
-        return self._svg(lambda: scree(model))
+    caption = "Columns behind the alarms: mean fraction of the statistic that each alone takes off (%)"
+    return caption, lambda _: {"kind": "bars", "x": values.tolist(), "names": names}, draw
 
-    def scores(self, points: np.ndarray, beyond: np.ndarray | None) -> str:
-        labels = None if beyond is None else np.where(beyond, "beyond a limit", "below both")
-        return self._svg(lambda: scores(points, labels))
 
-    def bars(self, names: Sequence[str], values: np.ndarray) -> str:
-        def draw() -> Any:
-            ax = bars(None, list(names))
-            ax.barh(np.arange(len(names)), values, color=BLUE, height=0.72)
-            return ax
+def _svg(draw: Callable[[], Any]) -> str:
+    """The figure of the axes as the address of an image that is part of the page, in which no script runs."""
+    import matplotlib
 
-        return self._svg(draw)
-
-    def _svg(self, draw: Callable[[], Any]) -> str:
-        """The figure of the axes as the address of an image that is part of the page."""
-        import matplotlib
-
-        file = io.BytesIO()
-        # names are no formulas; letters that the font lacks are boxes
-        with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")
-            draw().figure.savefig(file, format="svg")
-        return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+    file = io.BytesIO()
+    # names are no formulas; letters that the font lacks are boxes
+    with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        draw().figure.savefig(file, format="svg")
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()

@@ -52,13 +52,14 @@ def _parsed(texts: list[Any], form: re.Pattern[str]) -> np.ndarray | None:
         return None
 
 
-def gaps(times: np.ndarray) -> tuple[np.ndarray, np.timedelta64]:
-    """(numbers of the rows that come after a gap, the usual step): steps much longer than the usual one, the median of
-    those that rise."""
-    steps = np.diff(times)
+def gaps(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.timedelta64]:
+    """(numbers of the rows that come after a gap, how long each is, the usual step): steps from the latest time so far
+    that are much longer than the usual one, the median of those that rise."""
+    steps = times[1:] - np.maximum.accumulate(times)[:-1]
     rising = steps[steps > np.timedelta64(0)]
     if len(rising) < 3:
-        return np.zeros(0, dtype=np.intp), np.timedelta64(0, "us")
+        return np.zeros(0, dtype=np.intp), steps[:0], np.timedelta64(0, "us")
     usual = np.sort(rising)[len(rising) // 2]
     is_regular = np.mean(rising <= 1.01 * usual) >= REGULAR_FRACTION
-    return np.flatnonzero(steps > LONG_STEPS[not is_regular] * usual) + 1, usual
+    after = np.flatnonzero(steps > LONG_STEPS[not is_regular] * usual)
+    return after + 1, steps[after], usual

@@ -221,7 +221,7 @@ EXAMPLES = {
   fastkpca project model.kpca people.csv --id name --scores scores.csv
   fastkpca project matern.kpca new.csv --plugins fastkpca-kernels-contrib""",
     "monitor": """examples:
-  fastkpca fit normal.csv --standardize --limits 0.99 -o model.kpca
+  fastkpca fit normal.csv --limits 0.99 -o model.kpca
   fastkpca monitor model.kpca new.csv --plot chart.png
   fastkpca monitor model.kpca new.csv --id time --limits 0.999 -o rows.csv
   fastkpca monitor model.kpca new.csv --id time --report report.html

@@ -131,7 +131,7 @@ class Monitored(Reported):
             where = f"no alarm (evidence {most:.2g} of {1 / RUN_RATE:g})"
             if raised is not None:
                 where = f"alarm at {self.label_name} {self.labels[raised : raised + 1].tolist()[0]}"
-            less = f"fewer than {RUN_RATE:.0%} of runs of normal rows, of any length, raise it"
+            less = f"fewer than {100 * RUN_RATE:g} % of runs of normal rows, of any length, raise it"
             lines.append(f"{'whole run':<18}{where}; {less}")
         first = alarms[:n_alarms]
         if len(first):

@@ -176,7 +176,7 @@ def test_an_alarm_of_the_whole_run(run):
     write("drift.csv", drifting)
     code, out, _ = run("monitor", "m.kpca", "drift.csv", "--alarms", 0)
     found = fk.kpca_monitor(fk.load("m.kpca"), drifting)
-    assert code == 3 and f"alarm at row {found.run_alarm + 1}; fewer than 1%" in out
+    assert code == 3 and f"alarm at row {found.run_alarm + 1}; fewer than 1 %" in out
     assert f'"run_alarm": {found.run_alarm + 1}' in run("monitor", "m.kpca", "drift.csv", "--json")[1]
     assert "no alarm (evidence" in run("monitor", "m.kpca", "normal.csv", "--alarms", 0)[1]
 

@@ -70,7 +70,7 @@ def test_a_drift_below_every_limit_is_an_alarm_of_the_run():
     assert found.run_alarm is None and "whole run         no alarm" in found.summary()
     found = fk.kpca_monitor(model, drifting)
     assert 300 < found.run_alarm < 900 and f"alarm at row {found.run_alarm};" in found.summary()
-    assert "fewer than 1% of runs" in found.summary()
+    assert "fewer than 1 % of runs" in found.summary()
     own = model.with_limits(fk.kpca_limits(model, X[:2000], joint=True)) if model.projector.grows_with_n else None
     assert own is None or fk.kpca_monitor(own, calm).run_evidence is None
     plain = fk.kpca(X[:300], "gaussian", 3)

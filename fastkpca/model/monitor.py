@@ -136,7 +136,7 @@ class Monitored(Reported):
 
 def columns_behind(found: Contributions, row: int) -> list[str]:
     """The first columns behind a row, each with the fraction that it takes off, its value and the best one."""
-    share = found.contributions[row] / max(float(found.of_rows[row]), np.finfo(float).tiny)
+    share = found.fractions[row]
     return [
         f"{found.names[j]} {share[j]:.0%} ({found.given[row, j]:.4g} -> {found.values[row, j]:.4g})"
         for j in foremost(found, row)

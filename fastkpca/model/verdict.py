@@ -81,9 +81,8 @@ def verdict_of(found: Monitored) -> Verdict | None:
     index = alarms[np.unique(np.linspace(0, len(alarms) - 1, EXPLAINED_ROWS).astype(np.intp))]
     which = found.contributions(index)
     some = np.isin(index, inside) if np.isin(index, inside).any() else np.ones(len(index), dtype=bool)
-    fractions = which.contributions / np.maximum(np.abs(which.of_rows), np.finfo(float).tiny)[:, None]
     largest = which.largest[some]
-    most = np.bincount(largest[largest >= 0], minlength=fractions.shape[1])
+    most = np.bincount(largest[largest >= 0], minlength=found.model.n_features)
     return Verdict(
         first=int(inside[0]),
         last=int(inside[-1]),
@@ -91,7 +90,7 @@ def verdict_of(found: Monitored) -> Verdict | None:
         chance=_chance(len(alarms), len(is_alarm), found.limits.n_calibration, rate),
         index=index,
         explained=which,
-        fractions=fractions[some].mean(axis=0),
+        fractions=which.fractions[some].mean(axis=0),
         most=most,
     )
 

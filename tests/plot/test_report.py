@@ -141,7 +141,7 @@ def test_what_is_wrong_since_when_which_sensor_how_sure(found, tmp_path, charts)
     assert "lot <i>70</i>" in first and "still at the end" in first
     assert HOSTILE[1] in first and "practically certain" in first and "2.4 would be beyond on average" in first
     verdict = verdict_of(found)
-    row = int(np.argmax(verdict.explained.contributions[:, 1]))
+    row = int(np.argmax(verdict.explained.fractions[:, 1]))
     given, best = verdict.explained.given[row, 1], verdict.explained.values[row, 1]
     assert f"{given:.4g} where {best:.4g} would be normal" in first
     for text in (str(found.limits), "every eigenvalue is known to within", f"fastkpca {fk.__version__}"):

@@ -40,7 +40,7 @@ def write_contributions(found: Any, options: argparse.Namespace, progress: Any) 
     which = found.contributions(progress=progress)
     lines = [[found.label_name, "statistic", "column", "value", "best value", "contribution", "fraction"]]
     for row, i in enumerate(found.alarms):
-        label, statistic = found.labels[i : i + 1].tolist()[0], found.explained_by(i)
+        label, statistic = found.labels[i : i + 1].tolist()[0], "spe" if found.beyond[i, 1] else "t2"
         parts = (which.given[row], which.values[row], which.contributions[row], which.fractions[row])
         lines += [[label, statistic, *cells] for cells in zip(which.names, *(part.tolist() for part in parts))]
     _write(options.contributions, _csv(lines), options.force)

@@ -60,8 +60,8 @@ class Facts:
         Number of values; the least and the largest.
     run, run_end, run_value : ndarray (d,)
         Rows of the longest run of equal values, the number of its last row, and the value.
-    changes, rises, falls : ndarray (d,)
-        Of how many rows the value differs from, is above, is below that of the row before.
+    rises, falls : ndarray (d,)
+        Of how many rows the value is above, is below that of the row before.
     """
 
     def __init__(self, rows: Rows):
@@ -69,15 +69,15 @@ class Facts:
         self.n, self.n_values = 0, np.zeros(d, dtype=np.intp)
         self.low, self.high = np.full(d, np.inf), np.full(d, -np.inf)
         self.run, self.run_end, self.run_value = np.zeros(d, np.intp), np.zeros(d, np.intp), np.full(d, np.nan)
-        self.changes, self.rises, self.falls = (np.zeros(d, dtype=np.intp) for _ in range(3))
+        self.rises, self.falls = np.zeros(d, dtype=np.intp), np.zeros(d, dtype=np.intp)
         before, begin = np.full(d, np.nan), np.zeros(d, dtype=np.intp)
         for start, X in rows.tiles(rows.step):
             there, above = ~np.isnan(X), np.vstack([before, X[:-1]])
             self.n, self.n_values = start + len(X), self.n_values + there.sum(axis=0)
             self.low = np.minimum(self.low, X.min(axis=0, initial=np.inf, where=there))
             self.high = np.maximum(self.high, X.max(axis=0, initial=-np.inf, where=there))
-            for counts, differs in ((self.changes, X != above), (self.rises, X > above), (self.falls, X < above)):
-                counts += differs.sum(axis=0)
+            self.rises += (X > above).sum(axis=0)
+            self.falls += (X < above).sum(axis=0)
             number = start + np.arange(len(X))[:, None]
             begins = np.maximum.accumulate(np.where(X != above, number, begin), axis=0)
             length = np.where(there, number - begins + 1, 0)
@@ -101,10 +101,11 @@ def _where(facts: Facts, limits: Limits | None, scaled: bool) -> dict[str, np.nd
     constant = (facts.low == facts.high) & (facts.n_values > 1)
     if limits is None or limits.quantiles is None:
         others = facts.n_values - facts.run  # nearly all of which differ from the row before
-        stuck = (facts.run >= 2 * MIN_RUN_ROWS) & (facts.changes > 0.9 * others) & (others >= MIN_RUN_ROWS)
+        stuck = (facts.run >= 2 * MIN_RUN_ROWS) & (facts.rises + facts.falls > 0.9 * others) & (others >= MIN_RUN_ROWS)
     else:
-        low, high = limits.quantiles[[0, -1]]
-        runs = np.zeros(len(low)) if limits.runs is None else limits.runs
+        d = len(dead)  # of a model of lagged rows these are the first columns
+        low, high = limits.quantiles[[0, -1], :d]
+        runs = np.zeros(d) if limits.runs is None else limits.runs[:d]
         long = np.where(runs == 1, MIN_RUN_ROWS // 2, np.maximum(MIN_RUN_ROWS, LONG_RUN_FACTOR * runs))
         constant &= (facts.n_values >= long) & (low < high)
         stuck = (facts.run > long) & (runs > 0) & (low < high)
@@ -139,7 +140,7 @@ def kpca_health(
     *,
     model: Any = None,
     standardize: bool = False,
-    names: Sequence[str] | None = None,
+    names: Any = None,
     labels: Any = None,
     label_name: str = "time",
 ) -> tuple[Finding, ...]:
@@ -180,20 +181,18 @@ def kpca_health(
     rows = as_rows(X, missing=True)
     names = names or column_names(X) or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None
-    return findings_of(Facts(rows), names, labels, label_name, limits=limits, scaled=scaled)
+    return findings_of(Facts(rows), names, (label_name, labels), limits, scaled)
 
 
 def findings_of(
-    facts: Facts,
-    names: Sequence[str] | None,
-    labels: Any = None,
-    label_name: str = "time",
-    *,
-    limits: Limits | None = None,
-    scaled: bool = False,
+    facts: Facts, names: Sequence[str] | None, named: tuple[str, Any], limits: Limits | None, scaled: bool
 ) -> tuple[Finding, ...]:
-    """Findings from facts that were collected already; as ``kpca_health``. ``scaled``: ranges may differ."""
-    called, found = column_labels(names, len(facts.run)), []
+    """Findings from facts that were collected already; as ``kpca_health``.
+
+    ``named``: what the rows are called, after the name of that. ``scaled``: ranges may differ.
+    """
+    d, (label_name, labels) = len(facts.run), named
+    called, found = column_labels(names and names[:d], d), []
     widest = int(np.argmax(facts.ranges))
     for kind, where in _where(facts, limits, scaled).items():
         what, more = TEXTS[kind]

@@ -69,6 +69,15 @@ class Monitored(Reported):
         """Numbers of the rows beyond a limit, from 0."""
         return np.flatnonzero(self.beyond.any(axis=1))
 
+    def of_values(self) -> Monitored:
+        """The rows that have a T^2 and an SPE: all, but for a model of lagged rows."""
+        known = np.flatnonzero(np.isfinite(self.t2))
+        if len(known) == len(self.t2):
+            return self
+        some = {name: vars(self)[name][known] for name in ("t2", "spe", "labels")}
+        filled = None if self.filled is None else self.filled[known]
+        return replace(self, **some, filled=filled, _X=as_rows(self._X, missing=True).all()[known])
+
     def contributions(
         self, rows: Any = None, *, progress: bool | Callable[[str, int, int], None] = False
     ) -> Contributions:
@@ -121,10 +130,6 @@ class Monitored(Reported):
             more = len(alarms) - len(first)
             lines.append(f"and {more} more; --alarms {len(alarms)} shows them, -o FILE.csv writes all")
         return "\n".join(lines)
-
-    def explained_by(self, row: int) -> str:
-        """The statistic, "spe" or "t2", that the contributions of this row are to."""
-        return "spe" if self.beyond[row, 1] else "t2"
 
     def beyond_what(self, row: int) -> str:
         """ "T2", "SPE", "T2+SPE" or "": which limits the row is beyond."""

@@ -83,16 +83,9 @@ def verdict_of(found: Monitored) -> Verdict | None:
     some = np.isin(index, inside) if np.isin(index, inside).any() else np.ones(len(index), dtype=bool)
     largest = which.largest[some]
     most = np.bincount(largest[largest >= 0], minlength=found.model.n_features)
-    return Verdict(
-        first=int(inside[0]),
-        last=int(inside[-1]),
-        expected=rate * len(is_alarm),
-        chance=_chance(len(alarms), len(is_alarm), found.limits.n_calibration, rate),
-        index=index,
-        explained=which,
-        fractions=which.fractions[some].mean(axis=0),
-        most=most,
-    )
+    chance = _chance(len(alarms), len(is_alarm), found.limits.n_calibration, rate)
+    fractions, expected = which.fractions[some].mean(axis=0), rate * len(is_alarm)
+    return Verdict(int(inside[0]), int(inside[-1]), expected, chance, index, which, fractions, most)
 
 
 def _chance(k: int, m: int, n: int, rate: float) -> float:

@@ -64,7 +64,7 @@ def monitor(
     x_label : str
         Label of ``x``.
     title : str
-        What stands above the charts.
+        What stands above the figure.
 
     Returns
     -------
@@ -123,10 +123,8 @@ def monitor(
             whole_numbers(one)
     axes[-1].set_xlabel(x_label)
     check_name(title, "title", "text")
-    if title and ax is None:
+    if title:
         axes[0].figure.suptitle(title, parse_math=False, fontsize="medium", x=0.01, ha="left")
-    elif title:
-        axes[0].set_title(title, parse_math=False, fontsize="medium", loc="left", pad=24)
     return axes
 
 

@@ -83,7 +83,7 @@ def report(what: Any, path: str | os.PathLike, *, title: str = "", command: str 
 
     check_name(title, "title", "text")
     check_name(command, "command", "text")
-    found = what if isinstance(what, Monitored) else None
+    found = what.of_values() if isinstance(what, Monitored) else None
     model = check_model(what, "what") if found is None else found.model
     heads, lines = component_table(model, digits=6)
     page: dict[str, Any] = {"title": title or "Kernel PCA", "command": command, "made": datetime.now(), "script": ""}

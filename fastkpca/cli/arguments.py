@@ -144,12 +144,6 @@ def _as_time(text: str) -> Any:
     return times[0]
 
 
-def _html(text: str) -> str:
-    if not text.lower().endswith((".html", ".htm")):
-        raise ValueError
-    return text
-
-
 _names = _of(_split, "is not a list of columns; separate them by commas")
 _components = _of(_count_or_share, "is neither a number of components nor a fraction of the variance, nor 'all'")
 _confidence = _of(_between, "is not a number between 0 and 1, as in 0.99")
@@ -157,7 +151,6 @@ _memory = _of(check_memory_limit, "is not an amount of memory; write for example
 _numbers = _of(_one_or_several, "is neither a number nor numbers with commas, one for each column")
 _parameter = _of(_named_value, "is not of the form name=value")
 _time = _of(_as_time, "is not a time, as in 2026-03-01T06:00 or '01.03.2026 06:00'")
-_page = _of(_html, "does not end with .html")
 _whole = _of(lambda text: check_count(int(text), "N", least=0), "is not a whole number")
 
 
@@ -292,13 +285,12 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument("--since", type=_time, metavar="TIME", help=text)
     text = "write T2, SPE and what is beyond a limit of every row: .csv; - is standard output"
     monitor.add_argument("-o", "--output", metavar="FILE", help=text)
-    text = "the same, added to the rows that the file holds"
-    monitor.add_argument("--append", metavar="FILE", help=text)
-    text = "write the contributions of all columns to every alarm: .csv"
-    monitor.add_argument("--contributions", metavar="FILE", help=text)
+    monitor.add_argument("--append", metavar="FILE", help="the same, added to the rows that the file holds")
+    monitor.add_argument("--contributions", metavar="FILE", help="write those of every column to every alarm: .csv")
     monitor.add_argument("--json", action="store_true", help="print one line of JSON in place of the summary")
-    text = "exit code 4 in place of 3 where rows are beyond a limit"
-    monitor.add_argument("--fail-on-alarm", action="store_true", help=text)
+    monitor.add_argument(
+        "--fail-on-alarm", action="store_true", help="exit code 4 in place of 3 where there are alarms"
+    )
     text = f"draw the charts: {' '.join(PICTURES)}; over --id where that holds times or names"
     monitor.add_argument("--plot", metavar="FILE", help=text)
     _add_report(monitor)
@@ -306,7 +298,7 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
 
 def _add_report(command: argparse._ActionsContainer) -> None:
     text = "write all of this with charts into a page that a browser shows without a network: .html"
-    command.add_argument("--report", type=_page, metavar="FILE", help=text)
+    command.add_argument("--report", metavar="FILE", help=text)
 
 
 KERNEL_PARAMETERS = (

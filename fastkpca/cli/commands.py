@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
     options = parser_of_all().parse_all(arguments)
-    options.arguments = arguments
+    options.typed = shlex.join(["fastkpca", *arguments])
     stdout: Any = sys.stdout
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
         stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is

@@ -17,7 +17,7 @@ from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
 from .monitor import HEALTH, calibrated, warn_of_ceiling
-from .outputs import beside, check_outputs, check_page, check_picture, command_line, row_names, score_writer
+from .outputs import beside, check_outputs, check_page, check_picture, row_names, score_writer
 
 
 def run_fit(options: argparse.Namespace) -> int:
@@ -90,7 +90,7 @@ def run_fit(options: argparse.Namespace) -> int:
             plot.save(drawn, options.plot, overwrite=options.force)
         if options.report is not None:
             title = f"{Path(options.output or options.file).name}, {datetime.date.today()}"
-            plot.report(model, options.report, title=title, command=command_line(options), overwrite=options.force)
+            plot.report(model, options.report, title=title, command=options.typed, overwrite=options.force)
     if not options.quiet:
         _report(model, seconds, options, for_python=options.output is not None and mat is None)
     return HEALTH if options.limits is not None and options.health else 0

@@ -100,8 +100,8 @@ def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, sc
     facts = Facts(as_rows(table.X, missing=True))
     varying = facts.ranges[facts.ranges > 0]
     scaled = scaled or varying.max(initial=0.0) > WIDE * varying.min(initial=np.inf)
-    named = ([table.label(i) for i in range(len(table.places))], table.identifiers, options.id or "row")
-    findings = findings_of(facts, *named, limits=limits, scaled=scaled)
+    names = [table.label(i) for i in range(len(table.places))]
+    findings = findings_of(facts, names, (options.id or "row", table.identifiers), limits, bool(scaled))
     warn_of(findings)
     return findings, facts
 

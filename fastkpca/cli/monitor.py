@@ -28,7 +28,7 @@ from .inputs import (
     read_table,
     rereadable_input,
 )
-from .outputs import check_outputs, check_page, check_picture, command_line
+from .outputs import check_outputs, check_page, check_picture
 
 _ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
 """Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
@@ -90,10 +90,10 @@ def run_monitor(options: argparse.Namespace) -> int:
         if options.contributions is not None:
             monitored.write_contributions(found, options, progress)
         if options.report is not None:
-            command = command_line(options)
-            plot.report(found, options.report, title=title, command=command, overwrite=options.force)
+            plot.report(found, options.report, title=title, command=options.typed, overwrite=options.force)
     if options.plot is not None:
-        charts = plot.monitor(found.limits, found.t2, found.spe, x=found.labels, x_label=found.label_name, title=title)
+        drawn = found.of_values()
+        charts = plot.monitor(found.limits, drawn.t2, drawn.spe, x=drawn.labels, x_label=found.label_name, title=title)
         plot.save(charts, options.plot, overwrite=options.force)
     monitored.write_rows(found, every, kept, options)
     if text:

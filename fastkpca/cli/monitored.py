@@ -40,9 +40,8 @@ def write_contributions(found: Any, options: argparse.Namespace, progress: Any) 
     which = found.contributions(progress=progress)
     lines = [[found.label_name, "statistic", "column", "value", "best value", "contribution", "fraction"]]
     for row, i in enumerate(found.alarms):
-        of_row = max(float(which.of_rows[row]), np.finfo(float).tiny)
-        label, statistic = found.labels[i : i + 1].tolist()[0], found.explained_by(i)
-        parts = (which.given[row], which.values[row], which.contributions[row], which.contributions[row] / of_row)
+        label, statistic = found.labels[i : i + 1].tolist()[0], "spe" if found.beyond[i, 1] else "t2"
+        parts = (which.given[row], which.values[row], which.contributions[row], which.fractions[row])
         lines += [[label, statistic, *cells] for cells in zip(which.names, *(part.tolist() for part in parts))]
     _write(options.contributions, _csv(lines), options.force)
 
@@ -55,15 +54,9 @@ def as_json(found: Any, options: argparse.Namespace, code: int, progress: Any) -
     which, labels = found.contributions(first, progress=progress), found.labels.tolist()
     alarms = []
     for row, i in enumerate(first):
-        columns = [
-            {
-                "column": which.names[j],
-                "value": which.given[row, j],
-                "best_value": which.values[row, j],
-                "fraction": which.contributions[row, j] / max(float(which.of_rows[row]), np.finfo(float).tiny),
-            }
-            for j in foremost(which, row)
-        ]
+        names = ("column", "value", "best_value", "fraction")
+        parts = (which.names, which.given[row], which.values[row], which.fractions[row])
+        columns = [dict(zip(names, (part[j] for part in parts))) for j in foremost(which, row)]
         beyond = found.beyond_what(i).split("+")
         alarms.append({"row": labels[i], "t2": found.t2[i], "spe": found.spe[i], "beyond": beyond, "columns": columns})
     limits = {name: getattr(found.limits, name) for name in ("t2", "spe", "confidence", "joint", "n_calibration")}

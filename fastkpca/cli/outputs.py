@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -41,16 +40,13 @@ def check_picture(path: str | None) -> None:
 
 
 def check_page(path: str | None) -> None:
-    """Before any work: a report can be made."""
+    """Before any work: a report can be made, and is called one."""
     if path is not None:
         from ..plot._report import require_charts
 
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            raise Refused(f"reports are written as .html, which {path!r} does not end with")
         require_charts()
-
-
-def command_line(options: argparse.Namespace) -> str:
-    """The command as it was typed."""
-    return shlex.join(["fastkpca", *options.arguments])
 
 
 def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:

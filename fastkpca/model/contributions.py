@@ -57,6 +57,11 @@ class Contributions:
         return column_labels(self.feature_names, self.contributions.shape[1])
 
     @property
+    def fractions(self) -> np.ndarray:
+        """The contributions over the statistic of their row, shape (m, d)."""
+        return self.contributions / np.maximum(np.abs(self.of_rows), np.finfo(float).tiny)[:, None]
+
+    @property
     def largest(self) -> np.ndarray:
         """Number of the column that contributes most, for each row: shape (m,); -1 where none alone takes anything off,
         as where the row is far out in several columns."""

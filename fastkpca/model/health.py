@@ -1,12 +1,12 @@
 """The health of data: columns and times that say more about a sensor or a file than about the process.
 
-``CHECKS`` is the table of what is looked for in columns, from facts that one pass over the rows collects.
+``_where`` finds it in columns, from facts that one pass over the rows collects; ``TEXTS`` says what it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +50,6 @@ class Finding:
     columns: tuple[str, ...]
     text: str
 
-    def __str__(self) -> str:
-        return self.text
-
 
 class Facts:
     """What one pass over rows (n, d) tells of each column. NaN is no value.
@@ -63,8 +60,8 @@ class Facts:
         Number of values; the least and the largest.
     run, run_end, run_value : ndarray (d,)
         Rows of the longest run of equal values, the number of its last row, and the value.
-    changes, rises, falls : ndarray (d,)
-        Of how many rows the value differs from, is above, is below that of the row before.
+    rises, falls : ndarray (d,)
+        Of how many rows the value is above, is below that of the row before.
     """
 
     def __init__(self, rows: Rows):
@@ -72,15 +69,15 @@ class Facts:
         self.n, self.n_values = 0, np.zeros(d, dtype=np.intp)
         self.low, self.high = np.full(d, np.inf), np.full(d, -np.inf)
         self.run, self.run_end, self.run_value = np.zeros(d, np.intp), np.zeros(d, np.intp), np.full(d, np.nan)
-        self.changes, self.rises, self.falls = (np.zeros(d, dtype=np.intp) for _ in range(3))
+        self.rises, self.falls = np.zeros(d, dtype=np.intp), np.zeros(d, dtype=np.intp)
         before, begin = np.full(d, np.nan), np.zeros(d, dtype=np.intp)
         for start, X in rows.tiles(rows.step):
             there, above = ~np.isnan(X), np.vstack([before, X[:-1]])
             self.n, self.n_values = start + len(X), self.n_values + there.sum(axis=0)
             self.low = np.minimum(self.low, X.min(axis=0, initial=np.inf, where=there))
             self.high = np.maximum(self.high, X.max(axis=0, initial=-np.inf, where=there))
-            for counts, differs in ((self.changes, X != above), (self.rises, X > above), (self.falls, X < above)):
-                counts += differs.sum(axis=0)
+            self.rises += (X > above).sum(axis=0)
+            self.falls += (X < above).sum(axis=0)
             number = start + np.arange(len(X))[:, None]
             begins = np.maximum.accumulate(np.where(X != above, number, begin), axis=0)
             length = np.where(there, number - begins + 1, 0)
@@ -93,84 +90,49 @@ class Facts:
     @property
     def ranges(self) -> np.ndarray:
         """The range of each column; zero where there is no value."""
-        with np.errstate(over="ignore"):
-            return np.where(self.n_values > 0, self.high - np.minimum(self.low, self.high), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(self.n_values > 0, self.high - self.low, 0.0)
 
 
-@dataclass(frozen=True)
-class _Normal:
-    """What is known of the columns of normal rows: their ranges, and their longest runs (zero where that is not)."""
-
-    low: np.ndarray
-    high: np.ndarray
-    run: np.ndarray
-
-    @property
-    def stuck_rows(self) -> np.ndarray:
-        """Rows of equal values from which on a column is stuck."""
-        least = np.where(self.run == 1, MIN_RUN_ROWS // 2, np.maximum(MIN_RUN_ROWS, LONG_RUN_FACTOR * self.run))
-        return np.where(self.run == 0, MIN_RUN_ROWS, least)
-
-
-_Where = Callable[[Facts, _Normal | None], np.ndarray]
-_What = Callable[[Facts, int], str]
-
-
-def _constant(facts: Facts, normal: _Normal | None) -> np.ndarray:
-    same = (facts.low == facts.high) & (facts.n_values > 1)
-    if normal is None:
-        return same
-    return same & (facts.n_values >= normal.stuck_rows) & (normal.low < normal.high)
-
-
-def _stuck(facts: Facts, normal: _Normal | None) -> np.ndarray:
-    if normal is not None:
-        return (facts.run > normal.stuck_rows) & (normal.run > 0) & (normal.low < normal.high)
-    others = np.maximum(facts.n_values - facts.run, 1)  # which nearly all differ from the row before
-    return (facts.run >= 2 * MIN_RUN_ROWS) & (facts.changes > 0.9 * others) & (others >= MIN_RUN_ROWS)
+def _where(facts: Facts, limits: Limits | None, scaled: bool) -> dict[str, np.ndarray]:
+    """In which columns each kind is found; ``limits`` say what the normal rows were like."""
+    most, least = np.maximum(facts.rises, facts.falls), np.minimum(facts.rises, facts.falls)
+    dead, growing = facts.n_values == 0, (most >= MIN_RISES) & (least == 0)
+    constant = (facts.low == facts.high) & (facts.n_values > 1)
+    if limits is None or limits.quantiles is None:
+        others = facts.n_values - facts.run  # nearly all of which differ from the row before
+        stuck = (facts.run >= 2 * MIN_RUN_ROWS) & (facts.rises + facts.falls > 0.9 * others) & (others >= MIN_RUN_ROWS)
+    else:
+        d = len(dead)  # of a model of lagged rows these are the first columns
+        low, high = limits.quantiles[[0, -1], :d]
+        runs = np.zeros(d) if limits.runs is None else limits.runs[:d]
+        long = np.where(runs == 1, MIN_RUN_ROWS // 2, np.maximum(MIN_RUN_ROWS, LONG_RUN_FACTOR * runs))
+        constant &= (facts.n_values >= long) & (low < high)
+        stuck = (facts.run > long) & (runs > 0) & (low < high)
+        growing &= (facts.low > high) | (facts.high < low)
+    return {
+        "dead": dead,
+        "missing": ~dead & (facts.n_values < (1 - MOSTLY_FRACTION) * facts.n),
+        "constant": constant,
+        "stuck": stuck & ~constant,
+        "growing": growing & ~constant,
+        "scales": (facts.ranges > 0) & (MAX_RANGE_RATIO * facts.ranges < facts.ranges.max()) & (not scaled),
+    }
 
 
-def _growing(facts: Facts, normal: _Normal | None) -> np.ndarray:
-    one_way = ((facts.falls == 0) & (facts.rises >= MIN_RISES)) | ((facts.rises == 0) & (facts.falls >= MIN_RISES))
-    return one_way if normal is None else one_way & ((facts.low > normal.high) | (facts.high < normal.low))
-
-
-CHECKS: tuple[tuple[str, _Where, str, _What], ...] = (
-    (
-        "dead",
-        lambda facts, normal: facts.n_values == 0,
-        "no value in any of the {n} rows",
-        lambda facts, j: "",
-    ),
-    (
-        "missing",
-        lambda facts, normal: (facts.n_values > 0) & (facts.n_values < (1 - MOSTLY_FRACTION) * facts.n),
-        "more than half of the values of {n} rows missing",
-        lambda facts, j: f"{1 - facts.n_values[j] / facts.n:.1%}",
-    ),
-    ("constant", _constant, "the same value in all of the {n} rows", lambda facts, j: f"{facts.low[j]:.6g}"),
-    (
-        "stuck",
-        lambda facts, normal: _stuck(facts, normal) & ~_constant(facts, normal),
-        "stuck, the same value in many rows in a row",
-        lambda facts, j: f"{facts.run_value[j]:.6g} in {facts.run[j]} rows, from row {{first{j}}} on",
-    ),
-    (
-        "growing",
-        lambda facts, normal: _growing(facts, normal) & ~_constant(facts, normal),
-        "values that only grow or only fall, as a clock or a counter and no sensor does, so that later rows are unlike "
-        "all of these (leave such a column out; a time column names the rows)",
-        lambda facts, j: f"{facts.low[j]:.10g} to {facts.high[j]:.10g}",
-    ),
-    (
-        "scales",
-        lambda facts, normal: (facts.ranges > 0) & (MAX_RANGE_RATIO * facts.ranges < facts.ranges.max()),
-        "ranges less than a hundredth of that of {widest}, so that these columns hardly count (standardize=True scales "
-        "all columns alike, standardize=False leaves them as they are, and says nothing)",
-        lambda facts, j: f"{facts.ranges[j]:.3g} of {facts.ranges.max():.3g}",
-    ),
-)
-"""(kind, where it is found, what it is, what is added to the name of the column)."""
+TEXTS = {
+    "dead": ("no value in any of the {n} rows", ""),
+    "missing": ("more than half of the values of {n} rows missing", " ({missing:.1%})"),
+    "constant": ("the same value in all of the {n} rows", " ({low:.6g})"),
+    "stuck": ("stuck, the same value in many rows in a row", " ({value:.6g} in {run} rows, from row {first} on)"),
+    "growing": ("values that only grow or only fall, as a clock or a counter and no sensor does, so that later rows "
+                "are unlike all of these (leave such a column out; a time column names the rows)",
+                " ({low:.10g} to {high:.10g})"),
+    "scales": ("ranges less than a hundredth of that of {widest}, so that these columns hardly count (standardize=True "
+               "scales all columns alike, standardize=False leaves them as they are, and says nothing)",
+               " ({range:.3g} of {largest:.3g})"),
+}  # fmt: skip
+"""What each kind of finding in columns is called, and what is added to the name of each column."""
 
 
 def kpca_health(
@@ -178,7 +140,7 @@ def kpca_health(
     *,
     model: Any = None,
     standardize: bool = False,
-    names: Sequence[str] | None = None,
+    names: Any = None,
     labels: Any = None,
     label_name: str = "time",
 ) -> tuple[Finding, ...]:
@@ -219,37 +181,36 @@ def kpca_health(
     rows = as_rows(X, missing=True)
     names = names or column_names(X) or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None
-    return findings_of(Facts(rows), names, labels, label_name, limits=limits, scaled=scaled)
+    return findings_of(Facts(rows), names, (label_name, labels), limits, scaled)
 
 
 def findings_of(
-    facts: Facts,
-    names: Sequence[str] | None,
-    labels: Any = None,
-    label_name: str = "time",
-    *,
-    limits: Limits | None = None,
-    scaled: bool = False,
+    facts: Facts, names: Sequence[str] | None, named: tuple[str, Any], limits: Limits | None, scaled: bool
 ) -> tuple[Finding, ...]:
-    """Findings from facts that were collected already; as ``kpca_health``. ``scaled``: ranges may differ."""
-    d = len(facts.run)  # of a model of lagged rows these are the first columns
-    called, normal = column_labels(names and names[:d], d), None
-    if limits is not None and limits.quantiles is not None:
-        runs = np.zeros(d) if limits.runs is None else limits.runs[:d]
-        normal = _Normal(limits.quantiles[0, :d], limits.quantiles[-1, :d], runs)
-    found = []
-    for kind, where, what, more in CHECKS:
-        columns = np.flatnonzero(where(facts, normal))
-        if len(columns) and not (scaled and kind == "scales"):
-            firsts = {f"first{j}": _called(labels, int(facts.run_end[j] - facts.run[j]) + 1) for j in columns}
-            parts = [(_quoted(called[j]), more(facts, int(j)).format(**firsts)) for j in columns]
-            texts = [f"{name} ({text})" if text else name for name, text in parts]
-            widest = _quoted(called[int(np.argmax(facts.ranges))])
-            text = f"{what.format(n=facts.n, widest=widest)}: {listed(texts, 8)}"
+    """Findings from facts that were collected already; as ``kpca_health``.
+
+    ``named``: what the rows are called, after the name of that. ``scaled``: ranges may differ.
+    """
+    d, (label_name, labels) = len(facts.run), named
+    called, found = column_labels(names and names[:d], d), []
+    widest = int(np.argmax(facts.ranges))
+    for kind, where in _where(facts, limits, scaled).items():
+        what, more = TEXTS[kind]
+        columns = np.flatnonzero(where).tolist()
+        texts = [_quoted(called[j]) + more.format(**_numbers(facts, j, labels)) for j in columns]
+        if texts:
+            text = f"{what.format(n=facts.n, widest=_quoted(called[widest]))}: {listed(texts, 8)}"
             found.append(Finding(kind, tuple(called[j] for j in columns), text))
     if labels is not None:
         found += check_times(np.asarray(labels), label_name)
     return tuple(found)
+
+
+def _numbers(facts: Facts, j: int, labels: Any) -> dict[str, Any]:
+    """What texts say of column j."""
+    of_column = {"low": facts.low[j], "high": facts.high[j], "value": facts.run_value[j], "run": facts.run[j]}
+    of_column |= {"missing": 1 - facts.n_values[j] / facts.n, "range": facts.ranges[j], "largest": facts.ranges.max()}
+    return of_column | {"first": _called(labels, int(facts.run_end[j] - facts.run[j]) + 1)}
 
 
 def _quoted(name: str) -> str:

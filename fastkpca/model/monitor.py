@@ -92,6 +92,15 @@ class Monitored(Reported):
         raised = np.zeros(0) if self.run_evidence is None else np.flatnonzero(self.run_evidence >= 1.0 / RUN_RATE)
         return int(raised[0]) if len(raised) else None
 
+    def of_values(self) -> Monitored:
+        """The rows that have a T^2 and an SPE: all, but for a model of lagged rows."""
+        known = np.flatnonzero(np.isfinite(self.t2))
+        if len(known) == len(self.t2):
+            return self
+        some = {name: vars(self)[name][known] for name in ("t2", "spe", "labels")}
+        filled = None if self.filled is None else self.filled[known]
+        return replace(self, **some, filled=filled, _X=as_rows(self._X, missing=True).all()[known])
+
     def contributions(
         self, rows: Any = None, *, progress: bool | Callable[[str, int, int], None] = False
     ) -> Contributions:
@@ -152,10 +161,6 @@ class Monitored(Reported):
             lines.append(f"and {more} more; --alarms {len(alarms)} shows them, -o FILE.csv writes all")
         return "\n".join(lines)
 
-    def explained_by(self, row: int) -> str:
-        """The statistic, "spe" or "t2", that the contributions of this row are to."""
-        return "spe" if self.beyond[row, 1] else "t2"
-
     def beyond_what(self, row: int) -> str:
         """ "T2", "SPE", "T2+SPE" or "": which limits the row is beyond."""
         return "+".join(name for name, is_beyond in zip(("T2", "SPE"), self.beyond[row]) if is_beyond)
@@ -166,7 +171,7 @@ class Monitored(Reported):
 
 def columns_behind(found: Contributions, row: int) -> list[str]:
     """The first columns behind a row, each with the fraction that it takes off, its value and the best one."""
-    share = found.contributions[row] / max(float(found.of_rows[row]), np.finfo(float).tiny)
+    share = found.fractions[row]
     return [
         f"{found.names[j]} {share[j]:.0%} ({found.given[row, j]:.4g} -> {found.values[row, j]:.4g})"
         for j in foremost(found, row)

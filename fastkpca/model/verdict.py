@@ -81,19 +81,11 @@ def verdict_of(found: Monitored) -> Verdict | None:
     index = alarms[np.unique(np.linspace(0, len(alarms) - 1, EXPLAINED_ROWS).astype(np.intp))]
     which = found.contributions(index)
     some = np.isin(index, inside) if np.isin(index, inside).any() else np.ones(len(index), dtype=bool)
-    fractions = which.contributions / np.maximum(np.abs(which.of_rows), np.finfo(float).tiny)[:, None]
     largest = which.largest[some]
-    most = np.bincount(largest[largest >= 0], minlength=fractions.shape[1])
-    return Verdict(
-        first=int(inside[0]),
-        last=int(inside[-1]),
-        expected=rate * len(is_alarm),
-        chance=_chance(len(alarms), len(is_alarm), found.limits.n_calibration, rate),
-        index=index,
-        explained=which,
-        fractions=fractions[some].mean(axis=0),
-        most=most,
-    )
+    most = np.bincount(largest[largest >= 0], minlength=found.model.n_features)
+    chance = _chance(len(alarms), len(is_alarm), found.limits.n_calibration, rate)
+    fractions, expected = which.fractions[some].mean(axis=0), rate * len(is_alarm)
+    return Verdict(int(inside[0]), int(inside[-1]), expected, chance, index, which, fractions, most)
 
 
 def _chance(k: int, m: int, n: int, rate: float) -> float:

@@ -64,7 +64,7 @@ def monitor(
     x_label : str
         Label of ``x``.
     title : str
-        What stands above the charts.
+        What stands above the figure.
 
     Returns
     -------
@@ -123,10 +123,8 @@ def monitor(
             whole_numbers(one)
     axes[-1].set_xlabel(x_label)
     check_name(title, "title", "text")
-    if title and ax is None:
+    if title:
         axes[0].figure.suptitle(title, parse_math=False, fontsize="medium", x=0.01, ha="left")
-    elif title:
-        axes[0].set_title(title, parse_math=False, fontsize="medium", loc="left", pad=24)
     return axes
 
 
@@ -246,7 +244,7 @@ def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns
     if check_count(row, "row", least=0) >= m:
         raise ValueError(f"there is no row {row}: the contributions are of {m}, counted from 0")
     order = which.ranking(row)[: check_count(n_columns, "n_columns")]
-    percent = 100.0 * which.contributions[row, order] / max(abs(float(which.of_rows[row])), np.finfo(float).tiny)
+    percent = 100.0 * which.fractions[row, order]
     drawn = bars(ax, [which.names[i] for i in order])
     drawn.barh(np.arange(len(order)), percent, color=BLUE, height=0.72)
     drawn.set_xlim(0, 1.6 * max(float(percent.max()), 1.0))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import os
-import platform
 import warnings
 from collections.abc import Callable
 from datetime import datetime
 from importlib import metadata, resources
 from importlib.util import find_spec
+from platform import python_version
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..base.checks import check_name
 from ..model.monitor import Monitored, columns_behind
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, check_model, component_table, facts, widest_interval
-from ..model.verdict import Verdict, verdict_of
+from ..model.verdict import verdict_of
 from ..rows.times import as_times, gaps
 from ._figure import BLUE, bars
 from ._monitor import monitor
@@ -83,19 +83,24 @@ def report(what: Any, path: str | os.PathLike, *, title: str = "", command: str 
 
     check_name(title, "title", "text")
     check_name(command, "command", "text")
-    found = what if isinstance(what, Monitored) else None
+    found = what.of_values() if isinstance(what, Monitored) else None
     model = check_model(what, "what") if found is None else found.model
-    page = _of_model(model) if found is None else _of_rows(found)
-    page["script"] = ""
+    heads, lines = component_table(model, digits=6)
+    page: dict[str, Any] = {"title": title or "Kernel PCA", "command": command, "made": datetime.now(), "script": ""}
+    page |= {
+        "model": model,
+        "facts": facts(model),
+        "width": widest_interval(model),
+        "heads": heads,
+        "lines": lines[:20],
+    }
+    page["versions"] = {"fastkpca": metadata.version("fastkpca"), "numpy": np.__version__, "Python": python_version()}
+    page |= _of_model(model) if found is None else _of_rows(found)
     if find_spec("plotly") is not None:
         from plotly.offline import get_plotlyjs
 
         page["script"] = get_plotlyjs()
     page["charts"] = [(caption, (data if page["script"] else _svg)(draw)) for caption, data, draw in page["charts"]]
-    heads, lines = component_table(model, digits=6)
-    made = f"fastkpca {metadata.version('fastkpca')}, numpy {np.__version__}, Python {platform.python_version()}"
-    page |= {"title": title or "Kernel PCA", "command": command, "made": f"{datetime.now():%Y-%m-%d %H:%M}, {made}"}
-    page |= {"facts": facts(model).items(), "heads": heads, "components": lines[:20], "sure": _sure_of(model)}
     template = resources.files("fastkpca.plot").joinpath("report.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     with atomic(path, overwrite=overwrite) as file:
@@ -103,76 +108,29 @@ def report(what: Any, path: str | os.PathLike, *, title: str = "", command: str 
 
 
 def _of_model(model: KPCAModel) -> dict[str, Any]:
-    health = str(model.info.get("health", "")).splitlines()
-    limits = "fit with --limits, or give model.with_limits some" if model.limits is None else str(model.limits)
-    size = f"{model.n_components} components of {model.n_samples} rows, {model.n_features} columns"
-    tiles = [
-        ("What was fitted", size, repr(model.kernel)),
-        ("How much it explains", facts(model)["explained"], ""),
-        ("How sure", model.bounds_text, _sure_of(model)),
-        ("Limits", "none" if model.limits is None else f"{100 * model.limits.confidence:g} %", limits),
-    ]
-    charts = [_scree_chart(model)]
-    charts += [] if model._score is None else [_scores_chart(model.score, None)]
-    headline = f"Kernel PCA of {model.n_samples} rows"
-    headline += f": {len(health)} finding{'s' * (len(health) > 1)} about the data" if health else ""
-    return {"tiles": tiles, "health": health, "charts": charts, "headline": headline, "alert": bool(health)}
+    charts = [_scree_chart(model)] + ([] if model._score is None else [_scores_chart(model.score, None)])
+    return {"health": str(model.info.get("health", "")).splitlines(), "charts": charts}
 
 
 def _of_rows(found: Monitored) -> dict[str, Any]:
-    verdict, n, k, limits = verdict_of(found), len(found.t2), len(found.alarms), found.limits
-    headline = f"{k} of {n} rows beyond the limits" if k else f"None of {n} rows is beyond the limits"
-    headline += ", but something is wrong with the data" if found.health and not k else ""
-    page: dict[str, Any] = {"headline": headline, "health": found.health, "alert": bool(k or found.health)}
-    page["charts"] = [_control_chart(found, 1, "SPE", limits.spe), _control_chart(found, 0, "T²", limits.t2)]
-    rate = f"of normal rows at most {100 * (1 - limits.confidence):.3g} % are beyond the limits: {limits}"
-    page["tiles"] = [("How sure", "no alarm", rate)]
+    """What the page says of new rows, and its charts; of which alarm the sensor is most at fault, and until when."""
+    verdict, limits = verdict_of(found), found.limits
+    page: dict[str, Any] = {"found": found, "health": [finding.text for finding in found.health], "verdict": verdict}
+    charts = [_control_chart(found, 1, "SPE", limits.spe), _control_chart(found, 0, "T²", limits.t2)]
     if verdict is not None:
         which, labels = verdict.explained, found.labels.tolist()
         page["alarms"] = [
-            (labels[i], f"{found.t2[i]:.4g}", f"{found.spe[i]:.4g}", found.beyond_what(i), columns_behind(which, row))
+            (labels[i], found.t2[i], found.spe[i], found.beyond_what(i), columns_behind(which, row))
             for row, i in enumerate(verdict.index)
         ]
-        page |= {"label_name": found.label_name, "n_more": k - len(verdict.index), "tiles": _tiles(found, verdict)}
+        page |= {
+            "n_more": len(found.alarms) - len(verdict.index),
+            "worst": int(which.fractions[:, verdict.column].argmax()),
+        }
         order = np.argsort(-verdict.fractions, kind="stable")[:MAX_BARS]
-        page["charts"].append(_bars_chart([which.names[j] for j in order], 100 * verdict.fractions[order]))
-    page["charts"].append(_scores_chart(kpca_project(found.model, found._X), found.beyond.any(axis=1)))
-    page["charts"].append(_scree_chart(found.model))
-    return page
-
-
-def _tiles(found: Monitored, verdict: Verdict) -> list[tuple[str, str, str]]:
-    """What is wrong, since when, which sensor, how sure: each in a few words, and what stands behind it."""
-    n, k, labels, which = len(found.t2), len(found.alarms), found.labels.tolist(), verdict.explained
-    of_t2, of_spe = found.beyond.sum(axis=0).tolist()
-    kinds = f"SPE (columns do not go together as they did): {of_spe}; T2 (extreme values): {of_t2}"
-    lasts = verdict.last == found.alarms[-1] and n - verdict.last <= max(3, n // 50)
-    until = "and still at the end of the rows" if lasts else f"until {labels[verdict.last]}"
-    j, explained = verdict.column, int(verdict.most.sum())
-    row = int(np.argmax(which.contributions[:, j]))
-    sensor = which.names[j] if explained else "no column alone"
-    value = (
-        f"{which.given[row, j]:.4g} where {which.values[row, j]:.4g} would be normal, at {labels[verdict.index[row]]}"
-    )
-    share = f"it contributes most in {verdict.most[j]} of {explained} alarms; {value}"
-    odds = "less than one in a million" if verdict.chance < 1e-6 else f"{verdict.chance:.1g}"
-    chance = (
-        f"of {n} normal rows {verdict.expected:.2g} would be beyond on average; the chance of {k} or more is {odds}"
-    )
-    return [
-        ("What is wrong", f"{k} of {n} rows are unlike normal ones", kinds),
-        ("Since when", f"{found.label_name} {labels[verdict.first]}", until),
-        ("Which sensor", sensor, share if explained else "several changed together"),
-        ("How sure", verdict.certainty, f"{chance} (if neighbouring rows are independent)"),
-    ]
-
-
-def _sure_of(model: KPCAModel) -> str:
-    """The intervals in words."""
-    width = f"every eigenvalue is known to within {widest_interval(model):.1e} of the largest"
-    if model.bound_kind == "guaranteed":
-        return f"{width}, for certain: no random numbers were used in the bound"
-    return f"{width}, with a probability of {model.failure_probability:.1g} at most that one is not"
+        charts.append(_bars_chart([which.names[j] for j in order], 100 * verdict.fractions[order]))
+    charts.append(_scores_chart(kpca_project(found.model, found._X), found.beyond.any(axis=1)))
+    return page | {"charts": [*charts, _scree_chart(found.model)]}
 
 
 # A chart is (caption, function that returns its data for plotly's script, function that draws it by matplotlib).

@@ -42,7 +42,7 @@ def kinds(findings):
 def test_each_trap_of_the_fit_is_found_by_name(kind, column):
     found = fk.kpca_health(spoiled(kind, column), names=NAMES, standardize=kind != "scales")
     assert kinds(found) == {kind: (NAMES[column],)}
-    assert repr(NAMES[column]) in str(found[0]) and "\n" not in str(found[0])
+    assert repr(NAMES[column]) in found[0].text and "\n" not in found[0].text
     assert kinds(fk.kpca_health(spoiled(kind, column), standardize=kind != "scales")) == {kind: (f"column {column}",)}
 
 
@@ -109,7 +109,7 @@ def test_times_that_repeat_fall_or_have_gaps():
     wrong = times.copy()
     wrong[20:] += 60
     wrong[50], wrong[70] = wrong[49], wrong[40]
-    texts = [str(finding) for finding in fk.kpca_health(X[:200], labels=wrong, label_name="when")]
+    texts = [finding.text for finding in fk.kpca_health(X[:200], labels=wrong, label_name="when")]
     assert [text.split(" of 200")[0] for text in texts] == [
         "times of 'when' repeat in 1", "times of 'when' fall in 1", "times of 'when' have gaps before 3"
     ]  # fmt: skip

@@ -137,19 +137,23 @@ class OrderStatistic:
         self.each = min(1.0 - self.rate, 1.0 - EPS) if joint else confidence
         self.place = (self.count + 1.0) * self.each - 1e-9
 
-    def lower(self, *statistics: np.ndarray) -> None:
-        """The number that serves both statistics, where that is less (see the notes of ``kpca_limits``)."""
-        places = np.max([self._places(values) for values in statistics], axis=0)
-        order = np.argsort(-places, kind="stable")
-        beyond = np.cumsum(self.weights[order]) > (self.count + 1.0) * (1.0 - self.confidence) - 1.0 + 1e-9
-        reached = places[order[int(np.argmax(beyond))]] if beyond.any() else 0.0
-        self.place = min(self.place, float(np.nextafter(reached, np.inf)))
+    def joint_places(self, t2: np.ndarray, spe: np.ndarray) -> tuple[float, float]:
+        """``place`` of each statistic where both limits share the rate (see the notes of ``kpca_limits``)."""
+        of_t2, of_spe = self._from_top(t2), self._from_top(spe)
+        return self._shared(of_t2 + 1.0, of_spe), self._shared(of_t2, of_spe + 1.0)
 
-    def _places(self, values: np.ndarray) -> np.ndarray:
-        """How many of the rows lie at or below each of the values."""
-        order = np.argsort(values, kind="stable")
-        below = np.cumsum(self.weights[order])
-        return np.asarray(below[np.searchsorted(values[order], values, side="right") - 1])
+    def _shared(self, one: np.ndarray, other: np.ndarray) -> float:
+        ranks = np.minimum(one, other)
+        order = np.argsort(ranks, kind="stable")
+        too_many = 1.0 + np.cumsum(self.weights[order]) > (self.count + 1.0) * (1.0 - self.confidence) + 1e-9
+        k = float(ranks[order[int(np.argmax(too_many))]]) - 1e-9 if too_many.any() else self.count
+        return min(self.place, self.count - k + 1.0)
+
+    def _from_top(self, values: np.ndarray) -> np.ndarray:
+        """How many of the rows lie at or above each of the values."""
+        order = np.argsort(-values, kind="stable")
+        above = np.cumsum(self.weights[order])
+        return np.asarray(above[np.searchsorted(-values[order], -values, side="right") - 1])
 
     @property
     def few(self) -> str:
@@ -163,13 +167,14 @@ class OrderStatistic:
         """The confidence that so many rows prove, of both where ``joint``."""
         return max(1.0 - (2.0 if self.joint else 1.0) / (self.count + 1.0), 0.0)
 
-    def limit(self, values: np.ndarray, method: str) -> tuple[float, str]:
+    def limit(self, values: np.ndarray, method: str, place: float | None = None) -> tuple[float, str]:
         """(the limit, how it was found): the largest value where the rows are too few, or an error where the method is
         "empirical"."""
+        place = self.place if place is None else place
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.weights[order])
-        if self.place <= below[-1]:
-            return float(values[order[int(np.searchsorted(below, self.place))]]), "empirical"
+        if place <= below[-1]:
+            return float(values[order[int(np.searchsorted(below, place))]]), "empirical"
         if method == "empirical":
             raise ValueError(f"'empirical' {self.few}; give more rows, a lower confidence, or another limit")
         return float(values[order[-1]]), "largest"

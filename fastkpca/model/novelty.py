@@ -220,13 +220,14 @@ def kpca_limits(
     Gammerman & Shafer 2005). That is over all draws of the m rows. With those at hand it is a number around that, with
     the standard deviation of about ((1 - confidence) / m)^(1/2).
 
-    Where both limits are empirical, joint ones are the order statistics of one number k for both. It is the smallest k
-    for which fewer than (m + 1) (1 - confidence) - 1 of the rows, or as many, reach either statistic's; or
-    ceil((m + 1) (1 + confidence) / 2), with half of the rate for each, where that is less. Let a(k) be how many of the
-    rows and the new one have a number above k in the order of either statistic among these m + 1. The k* for which a is
-    first at most (m + 1) (1 - confidence) treats all m + 1 alike, so that the new row is one of these with probability
-    at most 1 - confidence. The new row raises a number by at most one, so that k is at least k*. Other joint limits
-    have the confidence (1 + confidence) / 2 each.
+    Where both limits are empirical, joint ones share the rate. Let the rank of a row among the m rows and the new one be
+    how many of these m + 1 have a T^2 at least as large, and the same for SPE, and let a(k) be how many of them have a
+    rank of k or less in either. The largest k with a(k) at most (m + 1) (1 - confidence) treats all m + 1 alike, so that
+    the new row is among those of rank k or less with probability at most 1 - confidence. It has such a rank in T^2 where
+    fewer than k of the m rows have a T^2 as large; and a(k) then counts itself, the rows of rank k - 1 or less in T^2
+    among the m, and those of rank k or less in SPE. So the limit of T^2 is the k-th largest of the m, for the largest k
+    for which this count is small enough, and that of SPE the same with the two exchanged. No limit is above the one of
+    half of the rate for each statistic, ceil((m + 1) (1 + confidence) / 2), which other joint limits have.
 
     F: Tracy, Young & Mason, Multivariate control charts for individual observations, Journal of Quality Technology
     1992. Box: Box, Some theorems on quadratic forms, Annals of Mathematical Statistics 1954; Nomikos & MacGregor,
@@ -255,16 +256,17 @@ def kpca_limits(
         values, of_training, quantiles, runs = kept.calibration, kept.of_training, kept.quantiles, kept.runs
     squares, errors, weights = values.T
     order = OrderStatistic(weights, confidence, joint)
+    places = order.place, order.place
     if joint and {t2, spe} <= {"auto", "empirical"}:
-        order.lower(squares, errors)
+        places = order.joint_places(squares, errors)
     if t2 in ("auto", "empirical"):
-        t2_limit, t2 = order.limit(squares, t2)
+        t2_limit, t2 = order.limit(squares, t2, places[0])
     elif t2 == "F":
         t2_limit = _f_limit(model, order.each)
     else:
         t2_limit = _chi_squared_quantile(order.each, model.n_components)
     if spe in ("auto", "empirical"):
-        spe_limit, spe = order.limit(errors, spe)
+        spe_limit, spe = order.limit(errors, spe, places[1])
     else:
         spe_limit = _box(errors, order.weights, order.each)
     if of_training:

@@ -136,26 +136,18 @@ TEXTS = {
 
 
 def kpca_health(
-    X: Any,
-    *,
-    model: Any = None,
-    standardize: bool = False,
-    names: Any = None,
-    labels: Any = None,
-    label_name: str = "time",
+    X: Any, *, model: Any = None, standardize: bool = False, labels: Any = None, label_name: str = "time"
 ) -> tuple[Finding, ...]:
     """Findings about the health of data: columns and times that say more about a sensor or a file than the process.
 
     Parameters
     ----------
     X : array_like (m, d)
-        Rows in their order, with NaN where a value is missing.
+        Rows in their order, with NaN where a value is missing. Columns are called as in a data frame, or in the model.
     model : KPCAModel, optional
         With the limits that it keeps: the rows are new ones, and compared with the normal rows of the limits.
     standardize : bool
         Whether the model will divide the columns by their standard deviations.
-    names : sequence of str, optional
-        What the columns are called; by default their names in X or in the model.
     labels : array_like (m,), optional
         What the rows are called, whose order and gaps are checked where they are times.
     label_name : str
@@ -179,7 +171,7 @@ def kpca_health(
     [('stuck', ('column 1',))]
     """
     rows = as_rows(X, missing=True)
-    names = names or column_names(X) or (None if model is None else model.feature_names)
+    names = column_names(X) or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None
     return findings_of(Facts(rows), names, (label_name, labels), limits, scaled)
 

@@ -40,7 +40,8 @@ def kinds(findings):
 @pytest.mark.parametrize("column", range(4))
 @pytest.mark.parametrize("kind", ["dead", "missing", "constant", "stuck", "growing", "scales"])
 def test_each_trap_of_the_fit_is_found_by_name(kind, column):
-    found = fk.kpca_health(spoiled(kind, column), names=NAMES, standardize=kind != "scales")
+    frame = pytest.importorskip("pandas").DataFrame(spoiled(kind, column), columns=NAMES)
+    found = fk.kpca_health(frame, standardize=kind != "scales")
     assert kinds(found) == {kind: (NAMES[column],)}
     assert repr(NAMES[column]) in found[0].text and "\n" not in found[0].text
     assert kinds(fk.kpca_health(spoiled(kind, column), standardize=kind != "scales")) == {kind: (f"column {column}",)}

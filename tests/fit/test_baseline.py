@@ -136,6 +136,15 @@ def test_lags_show_what_the_order_of_rows_alone_tells():
         fk.kpca_monitor(lagged, same[:2], health=())
 
 
+def test_lags_of_a_model_file_are_a_number(tmp_path):
+    model = fk.kpca_baseline(oscillating(300, np.random.default_rng(0)), lags=1, confidence=0.9)
+    for lags in ("2", -1, 1.5):
+        model.info["lags"] = lags
+        fk.save(model, tmp_path / "m.kpca", overwrite=True)
+        with pytest.raises(fk.errors.ModelFileError, match="lags is"):
+            fk.load(tmp_path / "m.kpca")
+
+
 def test_gaps_cut_lags_and_names_tell_them():
     pd = pytest.importorskip("pandas")
     index = pd.date_range("2026-01-01", periods=400, freq="h")

@@ -138,6 +138,8 @@ def rows_again(X: Array, folder: Path) -> None:
     found = fk.kpca_monitor(model.with_limits(limits), X[:40], labels=range(40), label_name="number")
     assert_type(found, Monitored)
     assert_type(found.contributions([0, 1]), Contributions)
+    assert_type(fk.kpca_baseline(X, confidence=0.9, lags=1, fill_missing=True), fk.KPCAModel)
+    assert_type((found.run_evidence, found.run_alarm), tuple[Array | None, int | None])
     assert_type(fk.kpca_health(X, model=found.model), tuple[Finding, ...])
     which = fk.kpca_importance(model, X, method="permutation", rng=1)
     assert_type(which, Importance)

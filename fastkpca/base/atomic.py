@@ -82,8 +82,10 @@ def append(path: str | os.PathLike, head: bytes, lines: bytes) -> None:
             file.seek(0)
             first = file.readline().rstrip(b"\r\n")
             if first not in (b"", head):
-                found, needed = (x[:200].decode(errors="replace") for x in (first, head))
-                raise ValueError(f"{str(path)!r} begins with {found!r}, and lines of {needed!r} do not go below that")
+                found = first[:200].decode(errors="replace")
+                raise ValueError(
+                    f"{str(path)!r} begins with {found!r}: lines of {head.decode()!r} do not go below that"
+                )
             file.seek(0)
             with atomic(target, overwrite=True) as longer:
                 shutil.copyfileobj(file, longer, 1 << 20)

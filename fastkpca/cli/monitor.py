@@ -71,7 +71,7 @@ def run_monitor(options: argparse.Namespace) -> int:
                 model,
                 table.X,
                 labels=every[kept],
-                label_name=_label_name(options),
+                label_name="row" if options.id is None else "id" if options.id.isdigit() else options.id,
                 fill_missing=options.fill_missing,
                 health=health,
                 progress=progress,
@@ -147,10 +147,6 @@ def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
     chosen, lines = np.flatnonzero(later), table.lines
     table = dataclasses.replace(tables.only(table, later, name), kept=None, identifiers=table.identifiers[chosen])
     return table if lines is None else dataclasses.replace(table, lines=lambda rows: lines(chosen[rows]))
-
-
-def _label_name(options: argparse.Namespace) -> str:
-    return "row" if options.id is None else "id" if options.id.isdigit() else options.id
 
 
 def calibrated(model: Any, X: Any, confidence: float) -> Any:

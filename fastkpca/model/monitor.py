@@ -93,13 +93,12 @@ class Monitored(Reported):
         return int(raised[0]) if len(raised) else None
 
     def of_values(self) -> Monitored:
-        """The rows that have a T^2 and an SPE: all, but for a model of lagged rows."""
+        """The rows that have a T^2 and an SPE, without ``filled``: all, but for a model of lagged rows."""
         known = np.flatnonzero(np.isfinite(self.t2))
         if len(known) == len(self.t2):
             return self
         some = {name: vars(self)[name][known] for name in ("t2", "spe", "labels")}
-        filled = None if self.filled is None else self.filled[known]
-        return replace(self, **some, filled=filled, _X=as_rows(self._X, missing=True).all()[known])
+        return replace(self, **some, filled=None, _X=as_rows(self._X, missing=True).all()[known])
 
     def contributions(
         self, rows: Any = None, *, progress: bool | Callable[[str, int, int], None] = False

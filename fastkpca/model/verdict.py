@@ -12,7 +12,6 @@ from .monitor import Monitored
 
 EXPLAINED_ROWS = 200
 """Alarms whose contributions are computed, spread over all of them."""
-CERTAINTIES = ((1e-6, "practically certain"), (1e-3, "very sure"), (0.05, "likely"), (1.0, "may be chance"))
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,6 @@ class Verdict:
     def column(self) -> int:
         """The column behind the alarms."""
         return int(np.argmax(self.fractions))
-
-    @property
-    def certainty(self) -> str:
-        return next(word for most, word in CERTAINTIES if self.chance <= most)
 
 
 def verdict_of(found: Monitored) -> Verdict | None:

@@ -41,6 +41,7 @@ from importlib import metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base.methods import get_method, list_methods
+from .fit.baseline import kpca_baseline
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
@@ -49,8 +50,10 @@ from .fit.select import kpca_select
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.contributions import kpca_contributions
 from .model.fill import kpca_fill
+from .model.health import kpca_health
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
+from .model.monitor import kpca_monitor
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
 from .model.preimage import kpca_denoise, kpca_preimage
 from .model.project import kpca_project
@@ -82,12 +85,15 @@ __all__ = [
     "get_method",
     "gram",
     "kpca",
+    "kpca_baseline",
     "kpca_contributions",
     "kpca_denoise",
     "kpca_fill",
+    "kpca_health",
     "kpca_importance",
     "kpca_limits",
     "kpca_merge",
+    "kpca_monitor",
     "kpca_preimage",
     "kpca_project",
     "kpca_select",

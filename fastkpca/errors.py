@@ -18,6 +18,7 @@ __all__ = [
     "DataChangedError",
     "DataFileError",
     "DistancesWarning",
+    "HealthWarning",
     "KernelContractError",
     "KernelParameterError",
     "LimitsWarning",
@@ -146,6 +147,11 @@ class DistancesWarning(UserWarning):
     """A matrix that is given in place of rows looks like distances between them, and not like values of a kernel."""
 
 
+class HealthWarning(UserWarning):
+    """Columns, or the times of the rows, say more about a sensor or a file than about the process; the text names
+    them."""
+
+
 class LimitsWarning(UserWarning):
     """Control limits are exceeded more often than asked for; the text says why, and what rows would help."""
 
@@ -158,7 +164,7 @@ class PreimageWarning(UserWarning):
     """Some pre-images are not where an iteration ends, but the best that was found; the text says what would help."""
 
 
-class ScalesWarning(UserWarning):
+class ScalesWarning(HealthWarning):
     """Columns have wildly different ranges, so that some hardly count; the text names them and says what helps."""
 
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
 import numpy as np
 from common import DATA, header, peak_memory
 
-__all__ = ["data", "header", "peak_memory", "table"]
+__all__ = ["DATA", "data", "header", "peak_memory", "table"]
 
 
 def data(name: str) -> Any:

@@ -1,7 +1,9 @@
-/* A button on each block of code that copies its text, without the prompts and output of examples; and tables that can be
+/* A button beside each block of code that copies its text, without the prompts and output of examples; and tables that can be
    read on a narrow screen. */
 document.addEventListener("DOMContentLoaded", () => {
   for (const block of document.querySelectorAll("div.highlight pre")) {
+    // what is printed is not typed again
+    if (block.closest(".highlight-none, .highlight-text, .sphx-glr-script-out")) continue;
     const button = document.createElement("button");
     button.className = "copy";
     button.textContent = "copy";
@@ -14,6 +16,7 @@ document.addEventListener("DOMContentLoaded", () => {
       button.textContent = "copied";
       setTimeout(() => (button.textContent = "copy"), 1500);
     });
+    block.parentElement.classList.add("copied-by");
     block.parentElement.append(button);
   }
   for (const table of document.querySelectorAll("table.docutils")) {

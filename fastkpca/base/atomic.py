@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +62,39 @@ def _temporary(target: Path) -> tuple[Path, int]:
         mode = stat.S_IMODE(target.stat().st_mode)
     path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+
+
+def append(path: str | os.PathLike, head: bytes, lines: bytes) -> None:
+    """Lines at the end of a file that begins with the line ``head``, which a new or empty one is given.
+
+    The file is replaced by a longer one, so that it never holds a part of the lines; processes that do this at the same
+    time wait for each other (where there is ``fcntl``). Raises ValueError where the file begins with another line.
+    """
+    while True:
+        target = check_target(path, overwrite=True)
+        with open(target, "a+b") as file:
+            with contextlib.suppress(ImportError):
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not (target.exists() and os.path.samestat(os.fstat(file.fileno()), target.stat())):
+                continue  # another process has replaced it meanwhile
+            file.seek(0)
+            first = file.readline().rstrip(b"\r\n")
+            if first not in (b"", head):
+                found = first[:200].decode(errors="replace")
+                raise ValueError(
+                    f"{str(path)!r} begins with {found!r}: lines of {head.decode()!r} do not go below that"
+                )
+            file.seek(0)
+            with atomic(target, overwrite=True) as longer:
+                shutil.copyfileobj(file, longer, 1 << 20)
+                if not first:
+                    longer.write(head + b"\n")
+                elif file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+                    longer.write(b"\n")
+                longer.write(lines)
+            return
 
 
 @contextlib.contextmanager

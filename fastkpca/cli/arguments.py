@@ -133,16 +133,28 @@ def _split(text: str) -> list[str]:
     return words
 
 
+def _as_time(text: str) -> Any:
+    import numpy as np
+
+    from ..rows.times import as_times
+
+    times = as_times(np.array([text], dtype=object))
+    if times is None:
+        raise ValueError
+    return times[0]
+
+
 _names = _of(_split, "is not a list of columns; separate them by commas")
 _components = _of(_count_or_share, "is neither a number of components nor a fraction of the variance, nor 'all'")
 _confidence = _of(_between, "is not a number between 0 and 1, as in 0.99")
 _memory = _of(check_memory_limit, "is not an amount of memory; write for example 500M or 4GiB")
 _numbers = _of(_one_or_several, "is neither a number nor numbers with commas, one for each column")
 _parameter = _of(_named_value, "is not of the form name=value")
+_time = _of(_as_time, "is not a time, as in 2026-03-01T06:00 or '01.03.2026 06:00'")
 _whole = _of(lambda text: check_count(int(text), "N", least=0), "is not a whole number")
 
 
-def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
+def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
     group = parser.add_argument_group(
         "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet; - is standard input)"
     )
@@ -163,8 +175,10 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool) -> None:
     gaps = group.add_mutually_exclusive_group()
     text = "leave rows with missing values out; their scores are empty fields"
     gaps.add_argument("--drop-missing", action="store_true", help=text)
-    if new_rows:
-        text = "let the model fill missing values, with those at which the row fits it best"
+    text = "let the model fill missing values, with those at which the row fits it best"
+    if not new_rows:
+        text += "; in turns, until the values and the model that is made of them agree"
+    if fills:
         gaps.add_argument("--fill-missing", action="store_true", help=text)
     parser.set_defaults(fill_missing=False)
 
@@ -200,9 +214,11 @@ EXAMPLES = {
   fastkpca project model.kpca people.csv --id name --scores scores.csv
   fastkpca project matern.kpca new.csv --plugins fastkpca-kernels-contrib""",
     "monitor": """examples:
-  fastkpca fit normal.csv --standardize --limits 0.99 -o model.kpca
+  fastkpca fit normal.csv --limits 0.99 -o model.kpca
   fastkpca monitor model.kpca new.csv --plot chart.png
   fastkpca monitor model.kpca new.csv --id time --limits 0.999 -o rows.csv
+  fastkpca monitor model.kpca new.csv --id time --report report.html
+  fastkpca monitor model.kpca monday.csv tuesday.csv --id time --append all.csv --json
   fastkpca monitor model.kpca new.csv --normal normal.csv
   fastkpca monitor model.kpca new.csv --fill-missing      where a sensor gave no value now and then""",
     "info": """example:
@@ -233,7 +249,7 @@ def parser_of_all() -> Parser:
 
     plan = add("plan", "what fit would run, and what that costs", "FILE", force="", quiet="no progress, no notes")
     _add_fit(plan)
-    _add_input(plan, new_rows=False)
+    _add_input(plan, new_rows=False, fills=False)
 
     project = add("project", "scores of new rows under a model", "MODEL", "FILE")
     where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
@@ -241,7 +257,8 @@ def parser_of_all() -> Parser:
     _add_plugins(project)
     _add_input(project, new_rows=True)
 
-    monitor = add("monitor", "alarms: new rows beyond the limits of a model (exit code 3)", "MODEL", "FILE")
+    monitor = add("monitor", "alarms: new rows beyond the limits of a model (exit code 3)", "MODEL")
+    monitor.add_argument("files", metavar="FILE", nargs="+")
     _add_monitor(monitor)
     _add_plugins(monitor)
     _add_input(monitor, new_rows=True)
@@ -264,10 +281,24 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     text = "rows of normal operation that the model was not made of: the limits are made of these"
     monitor.add_argument("--normal", metavar="FILE", help=text)
     monitor.add_argument("--alarms", type=_whole, default=20, metavar="N", help="explain the first N alarms (20)")
+    text = "only rows whose time in the column --id is later, as 2026-03-01T06:00 or '01.03.2026 06:00'"
+    monitor.add_argument("--since", type=_time, metavar="TIME", help=text)
     text = "write T2, SPE and what is beyond a limit of every row: .csv; - is standard output"
     monitor.add_argument("-o", "--output", metavar="FILE", help=text)
+    monitor.add_argument("--append", metavar="FILE", help="the same, added to the rows that the file holds")
+    monitor.add_argument("--contributions", metavar="FILE", help="write those of every column to every alarm: .csv")
+    monitor.add_argument("--json", action="store_true", help="print one line of JSON in place of the summary")
+    monitor.add_argument(
+        "--fail-on-alarm", action="store_true", help="exit code 4 in place of 3 where there are alarms"
+    )
     text = f"draw the charts: {' '.join(PICTURES)}; over --id where that holds times or names"
     monitor.add_argument("--plot", metavar="FILE", help=text)
+    _add_report(monitor)
+
+
+def _add_report(command: argparse._ActionsContainer) -> None:
+    text = "write all of this with charts into a page that a browser shows without a network: .html"
+    command.add_argument("--report", metavar="FILE", help=text)
 
 
 KERNEL_PARAMETERS = (
@@ -287,7 +318,8 @@ KERNEL_PARAMETERS = (
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     kernel = fit.add_argument_group("kernel")
-    kernel.add_argument("--kernel", default="gaussian", help="its name (gaussian); 'fastkpca kernels' lists them")
+    text = "its name (gaussian; with --limits linear or gaussian, whichever finds more simulated faults);"
+    kernel.add_argument("--kernel", help=f"{text} 'fastkpca kernels' lists them")
     for name, kind, text in KERNEL_PARAMETERS:
         kernel.add_argument(f"--{name}", type=kind, metavar="NUMBER", help=text)
     kernel.add_argument(
@@ -312,6 +344,8 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         metavar="C",
         help=f"how many ({DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
     )
+    text = "give each row the N rows before it as further columns, as in temp[-1]: faults in the dynamics show"
+    work.add_argument("--lags", type=_whole, default=0, metavar="N", help=text)
     work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
     work.add_argument(
         "--max-features", type=int, metavar="N", help="spend at most so many features, with the intervals that result"
@@ -331,3 +365,4 @@ def _add_output(fit: argparse.ArgumentParser) -> None:
     text = "keep control limits in the model, for 'fastkpca monitor': a third of the rows, at most 4096, are held back"
     out.add_argument("--limits", type=_confidence, metavar="C", help=f"{text} from the fit; C as in 0.99")
     out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(PICTURES)}")
+    _add_report(out)

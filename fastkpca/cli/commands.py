@@ -1,8 +1,9 @@
 """The command line: ``fastkpca fit | plan | project | monitor | info | kernels | demo``. Wording only; the library does
 the work.
 
-Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 3 ``monitor`` found rows beyond a limit, 130 Ctrl-C,
-141 the reader of a pipe went away.
+Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 3 ``monitor`` found rows beyond a limit, 4 the same
+with --fail-on-alarm, 5 no row is, but something is wrong with columns or times (a line on stderr for each; ``fit`` with
+--limits, too), 130 Ctrl-C, 141 the reader of a pipe went away.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +19,7 @@ from typing import Any
 from .arguments import parser_of_all
 from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
 from .fit import run_fit, run_plan, summary
-from .inputs import columns_of_the_file, read_new_rows, rereadable_input
+from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
 from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
 
@@ -29,11 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
     options = parser_of_all().parse_all(arguments)
+    options.typed = shlex.join(["fastkpca", *arguments])
     stdout: Any = sys.stdout
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
         stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is
     try:
-        with one_line_warnings(), rereadable_input(options):
+        with one_line_warnings() as options.health, rereadable_input(options):
             code = RUNS[options.command](options)
         sys.stdout.flush()
         return code or 0
@@ -62,10 +65,13 @@ def _project(options: argparse.Namespace) -> None:
 
     with progress_bars(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
-        table, _ = read_new_rows(model, options, progress)
+        table = cleaned(read_new_rows(model, options, progress), options, model.lags)
         place = scorefiles.score_place(beside(options.output or "-"))
         with columns_of_the_file(table, model.n_features):
-            scores = fk.kpca_project(model, table.X, out=place, progress=progress)
+            X = fk.kpca_fill(model, table.X, progress=progress) if options.fill_missing else table.X
+            scores = fk.kpca_project(model, X, out=place, progress=progress)
+        if options.fill_missing and not options.quiet:
+            note_of_filled(table, model.feature_names)
     assert write_scores is not None
     every = scorefiles.among_all(scores, table.kept, beside(options.output or "-"))
     write_scores(every, options.force, row_names(table, options))

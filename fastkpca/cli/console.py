@@ -105,12 +105,20 @@ def progress_bars(enabled: bool) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def one_line_warnings() -> Iterator[None]:
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        say("warning", in_words_of_the_command(" ".join(str(message).split())))
+def one_line_warnings() -> Iterator[list[str]]:
+    """A line for each warning; yields the list of what the lines say that are about the health of the data."""
+    from ..errors import HealthWarning
+
+    health: list[str] = []
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = in_words_of_the_command(" ".join(str(message).split()))
+        if issubclass(category, HealthWarning):
+            health.append(text)
+        say("warning", text)
 
     with warnings.catch_warnings():
-        for category in (UserWarning, RuntimeWarning):
-            warnings.simplefilter("always", category)
+        for kind in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("always", kind)
         warnings.showwarning = show
-        yield
+        yield health

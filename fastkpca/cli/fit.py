@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
-from .inputs import columns_of_the_file, read_table
-from .monitor import calibrated, note_of_ceiling
-from .outputs import beside, check_outputs, check_picture, row_names, score_writer
+from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
+from .monitor import HEALTH, calibrated, warn_of_ceiling
+from .outputs import beside, check_outputs, check_page, check_picture, row_names, score_writer
 
 
-def run_fit(options: argparse.Namespace) -> None:
+def run_fit(options: argparse.Namespace) -> int:
     from .. import plot
     from ..rows import scorefiles
 
     if options.output == "-":
         raise Refused("a model is written into a file; give -o NAME.kpca")
-    check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
+    check_outputs([options.output, options.scores, options.plot, options.report], [options.file], options.force)
     write_scores = score_writer(options.scores, options)
     check_picture(options.plot)
     if options.limits is not None and options.output is None:
         raise Refused("--limits are kept in the model; give -o NAME.kpca, too")
+    check_page(options.report)
     settings = _settings(options)
 
     import fastkpca as fk
@@ -34,22 +39,42 @@ def run_fit(options: argparse.Namespace) -> None:
     # MATLAB's variables include the scores
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column)
+        table = raw_table(options, progress, options.label_column)
+        kernel = fk.get_kernel(options.kernel or "gaussian", **_kernel_parameters(options))
+        scaled = kernel.scales_columns or not kernel.takes_points
+        scaled = scaled or options.limits is not None or options.standardize is not None
+        _, facts = health_of(table, options, scaled=scaled)
+        table = cleaned(table, options, options.lags)
         held = None
         if options.limits is not None:
             table, held = _held_back(table, options)
-        settings["c"] = _components(table, options)
-        start = time.perf_counter()
+        start, choice = time.perf_counter(), None
+        if held is None:
+            settings["c"] = _components(table, options)
+        else:
+            choice = _chosen(table, settings, options)
+        filled = None
+        if options.fill_missing and not _whole(table).all():
+            table, filled = _filled(table, settings, choice)
         with warnings.catch_warnings():
             if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
                 warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
-            model = _fitted(table, settings, options.scores or options.plot or mat, progress)
-            if held is not None:
+            model = _fitted(table, settings, options.scores or options.plot or options.report or mat, progress)
+            if choice is not None and held is not None:
+                model = choice.kept_by(model)
                 with columns_of_the_file(held):
-                    model = model.with_limits(calibrated(model, held.X, options.limits))
-                if not options.quiet:
-                    note_of_ceiling(model)
+                    limits = calibrated(model, held.X, options.limits)
+                # of all rows in their order: those held back are every third or fewer
+                runs = np.tile(facts.run, options.lags + 1).astype(float)
+                model = model.with_limits(dataclasses.replace(limits, runs=runs))
+                warn_of_ceiling(model)
+        if filled is not None:
+            model.info["filled"] = filled
+        if options.lags:
+            model.info["lags"] = options.lags
         seconds = time.perf_counter() - start
+        if options.health:
+            model.info["health"] = "\n".join(options.health)
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
@@ -63,42 +88,99 @@ def run_fit(options: argparse.Namespace) -> None:
             named = options.label_column or ""
             drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
             plot.save(drawn, options.plot, overwrite=options.force)
+        if options.report is not None:
+            title = f"{Path(options.output or options.file).name}, {datetime.date.today()}"
+            plot.report(model, options.report, title=title, command=options.typed, overwrite=options.force)
     if not options.quiet:
         _report(model, seconds, options, for_python=options.output is not None and mat is None)
+    return HEALTH if options.limits is not None and options.health else 0
 
 
 def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_python: bool) -> None:
     """The summary, what was written where, and how new rows are projected where that takes a plugin."""
     report = sys.stderr if options.scores == "-" else sys.stdout
     print(summary(model, seconds), file=report)
-    for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
+    for what, path in (
+        ("model", options.output),
+        ("scores", options.scores),
+        ("plot", options.plot),
+        ("report", options.report),
+    ):
         if path not in (None, "-"):
             print(f"{what + ' written to':<18}{path}", file=report)
-    plugin = _distribution(options.kernel) if for_python else None
+    plugin = _distribution(options.kernel or "gaussian") if for_python else None
     if plugin is not None:
         line = f"fastkpca project {options.output} FILE --plugins {plugin}"
         print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
 
 
+def _chosen(table: Any, settings: dict[str, Any], options: argparse.Namespace) -> Any:
+    """The choice by simulated faults of what the options leave open, with its kernel and c in the settings."""
+    import fastkpca as fk
+
+    from ..fit import baseline
+    from ..rows.convert import as_rows
+
+    kernel = settings["kernel"]
+    if kernel is not None or _kernel_parameters(options):
+        kernel = fk.get_kernel(kernel or "gaussian", **_kernel_parameters(options))
+        if table.names:
+            kernel = kernel.numbered(tuple(table.names))
+    if "standardize" not in settings and not options.quiet:
+        say("note", "each column is standardized (--no-standardize leaves them as they are)")
+    settings.setdefault("standardize", True)
+    c, rng = vars(options).get("components"), np.random.default_rng(options.seed)
+    with columns_of_the_file(table):
+        X = table.X if not options.fill_missing else as_rows(table.X, missing=True).all()[_whole(table)]
+        choice = baseline.choose(X, kernel, c, options.limits, rng, settings["standardize"])
+    for name in _kernel_parameters(options):
+        del settings[name]
+    settings.update(kernel=choice.kernel, c=choice.c)
+    return choice
+
+
 def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
-    """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096."""
-    import numpy as np
-
+    """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096; the last
+    ones with --lags."""
+    from ..fit.baseline import held_back
     from ..rows import tables
-    from ..rows.summary import SAMPLE_ROWS
 
-    n = table.n_rows
+    whole = _whole(table)
+    n = int(whole.sum())
     if n < 3:
         raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
-    held = np.zeros(n, dtype=bool)
-    held[np.random.default_rng(options.seed).permutation(n)[: min(n // 3, SAMPLE_ROWS)]] = True
+    held = held_back(whole, np.random.default_rng(options.seed), options.lags)
     if not options.quiet:
-        say(
-            "note",
-            f"{held.sum()} of {n} rows, chosen at random, are held back from the fit: the limits are made of them",
-        )
+        which = "the last ones" if options.lags else "chosen at random"
+        of = f"{len(whole)} rows" if whole.all() else f"{n} rows without missing values"
+        text = f"{held.sum()} of {of}, {which}, are held back from the fit: the limits are made of them"
+        say("note", text)
     name = "standard input" if options.file == "-" else options.file
     return tables.only(table, ~held, name), tables.only(table, held, name)
+
+
+def _whole(table: Any) -> np.ndarray:
+    """True for rows without missing values."""
+    from ..rows.convert import as_rows
+
+    rows = as_rows(table.X, missing=True)
+    rows = rows.shifted(np.zeros(rows.n_features))
+    return np.concatenate([~np.isnan(tile).any(axis=1) for _, tile in rows.tiles(rows.step)])
+
+
+def _filled(table: Any, settings: dict[str, Any], choice: Any) -> tuple[Any, str]:
+    """(the table with the values of its model in place of missing ones; how many)."""
+    import fastkpca as fk
+
+    from ..fit.missing import fit_and_fill
+    from ..rows.convert import as_rows
+
+    def fit(X: Any) -> Any:
+        model = fk.kpca(X, **settings, return_scores=False)
+        return model if choice is None else choice.kept_by(model)
+
+    _, X, text = fit_and_fill(as_rows(table.X, missing=True).all(), fit)
+    return dataclasses.replace(table, X=X), text
 
 
 def _distribution(kernel: str) -> str | None:
@@ -117,7 +199,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     import fastkpca as fk
 
     parameters = _kernel_parameters(options)
-    fk.get_kernel(options.kernel, **parameters)
+    fk.get_kernel(options.kernel or "gaussian", **parameters)
     given = vars(options)
     settings = {
         name: given[name]
@@ -165,7 +247,7 @@ def run_plan(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     with progress_bars(not options.quiet) as progress:
-        table = read_table(options, progress, options.label_column)
+        table = read_table(options, progress, options.label_column, lags=options.lags)
         settings["c"] = _components(table, options)
         with columns_of_the_file(table):
             chosen = fk.plan(table.X, **settings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import os
 import re
 import shutil
@@ -25,12 +24,24 @@ def read_table(
     label_column: str | None = None,
     like: Sequence[str] | None = None,
     needs: int = 1,
+    lags: int = 0,
 ) -> Any:
+    """The rows of a file that are used: all, or those without missing values."""
+    return cleaned(raw_table(options, progress, label_column, like, needs), options, lags)
+
+
+def raw_table(
+    options: argparse.Namespace,
+    progress: Any,
+    label_column: str | None = None,
+    like: Sequence[str] | None = None,
+    needs: int = 1,
+) -> Any:
+    """All rows of a file, with NaN for missing values where they may be missing."""
     from ..rows import tables
 
     progress(f"reading {options.file}", 0, 0)
-    name = "standard input" if options.file == "-" else options.file
-    table = tables.read(
+    return tables.read(
         options.path,
         var=options.var,
         columns=options.columns,
@@ -41,51 +52,89 @@ def read_table(
         needs=needs,
         id_column=options.id,
         decimal=options.decimal,
-        called=name,
+        called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
     )
+
+
+def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
+    """The table without the rows that ``--drop-missing`` or ``--fill-missing`` leave out, each with so many rows before
+    it; says its notes."""
+    from ..rows import tables
+
     if options.drop_missing or options.fill_missing:
-        table = tables.without_missing(table, name, empty=options.fill_missing)
+        table = tables.without_missing(table, file_name(options.file), empty=options.fill_missing)
+    if lags:
+        table = tables.with_lags(table, lags, file_name(options.file))
     for note in table.notes if not options.quiet else ():
         say("note", note)
     return table
 
 
-def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
-    """(the table of rows that a model is used on; with ``--fill-missing`` how many values it has filled in each)."""
+def own_columns(model: Any) -> tuple[Any, int]:
+    """(names of the columns that a file has for a model, None without names; their number)."""
+    d = model.n_features // (model.lags + 1)
+    return model.feature_names and model.feature_names[:d], d
+
+
+def file_name(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def plain_names(table: Any) -> list[str]:
+    """What the columns are called: by the file, or by their numbers in it."""
+    return [(table.names[i] if table.names else "") or f"column {j + 1}" for i, j in enumerate(table.places)]
+
+
+def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, scaled: bool = True) -> tuple[Any, Any]:
+    """(findings about the rows of a table, which are said whatever is quiet; facts of its columns).
+
+    ``scaled``: their ranges may differ; the library itself warns where they differ by far.
+    """
+    import numpy as np
+
+    from ..model.health import Facts, findings_of, warn_of
+    from ..rows.columns import WIDE
+    from ..rows.convert import as_rows
+
+    facts = Facts(as_rows(table.X, missing=True))
+    varying = facts.ranges[facts.ranges > 0]
+    scaled = scaled or varying.max(initial=0.0) > WIDE * varying.min(initial=np.inf)
+    names = [table.label(i) for i in range(len(table.places))]
+    findings = findings_of(facts, names, (options.id or "row", table.identifiers), limits, bool(scaled))
+    warn_of(findings)
+    return findings, facts
+
+
+def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any:
+    """The table of rows that a model is used on, as ``raw_table``."""
     from ..rows.columns import listed
 
-    table = read_table(options, progress, like=model.feature_names, needs=model.n_features)
-    file, names, of_model = options.file, table.names, model.feature_names
+    of_model, d = own_columns(model)
+    table = raw_table(options, progress, like=of_model, needs=d)
+    file, names = options.file, table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:
         say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
     elif names is not None and of_model is None and not options.quiet:
         say("note", f"the model has no names of columns: those of {file} are taken in their order: {listed(names)}")
-    return _filled(table, model, options, progress) if options.fill_missing else (table, None)
+    return table
 
 
-def _filled(table: Any, model: Any, options: argparse.Namespace, progress: Any) -> tuple[Any, Any]:
-    """(the table, whose gaps the model has filled; how many values that were in each row)."""
+def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
+    """Say how many missing values of the table the model fills, and in which columns."""
     import numpy as np
-
-    import fastkpca as fk
 
     from ..rows.columns import listed
     from ..rows.convert import as_rows
 
     gaps = np.isnan(as_rows(table.X).all())
-    of_rows, of_columns = gaps.sum(axis=1), gaps.sum(axis=0)
-    if not gaps.any():
-        return table, of_rows
-    with columns_of_the_file(table, model.n_features):
-        X = fk.kpca_fill(model, table.X, progress=progress)
-    if not options.quiet:
-        names = model.feature_names or [f"column {j + 1}" for j in table.places]
-        where = listed([f"{names[j]} ({of_columns[j]})" for j in np.flatnonzero(of_columns)], 8)
-        text = f"{gaps.sum()} missing values in {np.count_nonzero(of_rows)} of {len(X)} rows are filled by the model"
+    of_rows, of_columns = gaps.any(axis=1), gaps.sum(axis=0)
+    if of_rows.any():
+        called = list(names or plain_names(table))
+        where = listed([f"{called[j]} ({of_columns[j]})" for j in np.flatnonzero(of_columns)], 8)
+        text = f"{gaps.sum()} missing values in {np.count_nonzero(of_rows)} of {len(gaps)} rows are filled by the model"
         say("note", f"{text}: {where}")
-    return dataclasses.replace(table, X=X), of_rows
 
 
 @contextlib.contextmanager
@@ -113,7 +162,7 @@ def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
         raise Refused(
             f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first (--drop-missing drops "
-            f"those with NaN; project and monitor take --fill-missing){advice}"
+            f"those with NaN, --fill-missing lets the model fill them){advice}"
         ) from error
 
 

@@ -4,52 +4,149 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
+import dataclasses
+import datetime
 import inspect
-import io
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..rows.lags import lag_names
+from . import monitored
 from .console import Refused, progress_bars, say
-from .inputs import columns_of_the_file, read_new_rows, read_table
-from .outputs import check_outputs, check_picture, row_names
+from .inputs import (
+    cleaned,
+    columns_of_the_file,
+    file_name,
+    health_of,
+    note_of_filled,
+    own_columns,
+    plain_names,
+    read_new_rows,
+    read_table,
+    rereadable_input,
+)
+from .outputs import check_outputs, check_page, check_picture
 
-_ALARM = 3  # the exit code where rows are beyond a limit
-_OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"
+_ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
+"""Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
 
 
 def run_monitor(options: argparse.Namespace) -> int:
-    check_outputs([options.output, options.plot], [options.file, options.model, options.normal or "-"], options.force)
+    outputs = {name: getattr(options, name) for name in ("output", "plot", "contributions", "report")}
+    check_outputs([*outputs.values()], [*options.files, options.model, options.normal or "-"], options.force)
+    check_outputs([options.append], [*options.files, options.model, *filter(None, outputs.values())], True)
     check_picture(options.plot)
-    if not (options.output or ".csv").lower().endswith((".csv", "-")):
-        raise Refused(f"T2 and SPE of the rows are written as .csv, which {options.output!r} does not end with")
+    for path in (options.output, options.append, options.contributions):
+        if not (path or ".csv").lower().endswith((".csv", "-") if path == options.output else ".csv"):
+            raise Refused(f"T2 and SPE of the rows are written as .csv, which {path!r} does not end with")
+    if options.json and options.output == "-":
+        raise Refused("--json and -o - both want standard output; give -o a file")
+    if options.since is not None and options.id is None:
+        raise Refused("--since needs the times of the rows; give --id COLUMN, the column that holds them")
 
     import fastkpca as fk
 
     from .. import plot
 
-    with progress_bars(not options.quiet) as progress:
+    check_page(options.report)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(progress_bars(not options.quiet))
         model = fk.load(options.model, plugins=options.plugins)
-        limits = _limits(model, options, progress)
-        table, gaps = read_new_rows(model, options, progress)
+        model = model.with_limits(_limits(model, options, progress))
+        warn_of_ceiling(model)
+        raw = _read(model, options, progress, stack)
+        if raw is None:
+            return monitored.nothing_new(options)
+        names = model.feature_names or tuple(lag_names(plain_names(raw), model.lags))
+        model = dataclasses.replace(model, feature_names=names)
+        health, _ = health_of(raw, options, model.limits)
+        table = cleaned(raw, options, model.lags)
+        every = np.asarray(raw.identifiers)
+        kept = np.ones(len(every), dtype=bool) if table.kept is None else table.kept
         with columns_of_the_file(table, model.n_features):
-            t2 = fk.kpca_t2(model, table.X, progress=progress)
-            spe = fk.kpca_spe(model, table.X, progress=progress)
-        alarms = np.flatnonzero(limits.exceeded(t2=t2, spe=spe))
-        report = _report(model.with_limits(limits), table, options, (t2, spe, gaps), alarms, progress)
-    name, labels = _labels(table, options)
+            found = fk.kpca_monitor(
+                model,
+                table.X,
+                labels=every[kept],
+                label_name="row" if options.id is None else "id" if options.id.isdigit() else options.id,
+                fill_missing=options.fill_missing,
+                health=health,
+                progress=progress,
+            )
+        if options.fill_missing and not options.quiet:
+            note_of_filled(table, model.feature_names)
+        code = HEALTH if options.health else 0
+        if len(found.alarms) or found.run_alarm is not None:
+            code = _ASKED_ALARM if options.fail_on_alarm else _ALARM
+        title = f"{Path(options.model).name}, {datetime.date.today()}: {', '.join(map(file_name, options.files))}"
+        text = ""
+        if options.json:
+            text = monitored.as_json(found, options, code, progress)
+        elif not options.quiet:
+            text = found.summary(options.alarms, progress=progress)
+        if options.contributions is not None:
+            monitored.write_contributions(found, options, progress)
+        if options.report is not None:
+            plot.report(found, options.report, title=title, command=options.typed, overwrite=options.force)
     if options.plot is not None:
-        plot.save(plot.monitor(limits, t2, spe, x=labels, x_label=name), options.plot, overwrite=options.force)
-    _write(options, table, np.column_stack([t2, spe]), gaps, limits)
-    if not options.quiet:
-        stream = sys.stderr if options.output == "-" else sys.stdout
-        print(report, file=stream)
-        for what, path in (("rows written to", options.output), ("chart written to", options.plot)):
+        drawn = found.of_values()
+        charts = plot.monitor(found.limits, drawn.t2, drawn.spe, x=drawn.labels, x_label=found.label_name, title=title)
+        plot.save(charts, options.plot, overwrite=options.force)
+    monitored.write_rows(found, every, kept, options)
+    if text:
+        print(text, file=sys.stderr if options.output == "-" else sys.stdout)
+    if text and not options.json:
+        written = [("rows written to", options.output), ("rows added to", options.append)]
+        written += [("chart written to", options.plot), ("contributions to", options.contributions)]
+        for what, path in [*written, ("report written to", options.report)]:
             if path not in (None, "-"):
-                print(f"{what:<18}{path}", file=stream)
-    return _ALARM if len(alarms) else 0
+                print(f"{what:<18}{path}", file=sys.stderr if options.output == "-" else sys.stdout)
+    return code
+
+
+def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:
+    """The rows of all files that are later than ``--since``, all of them named; None where there are none."""
+    from ..rows import tables
+
+    parts = []
+    for file in options.files:
+        one = argparse.Namespace(**vars(options) | {"file": file})
+        stack.enter_context(rereadable_input(one))
+        table = read_new_rows(model, one, progress)
+        if table.identifiers is None:
+            numbers = range(1, table.n_rows + 1)
+            several = len(options.files) > 1
+            table.identifiers = (
+                np.array([f"{file}:{i}" for i in numbers], dtype=object) if several else np.array(numbers)
+            )
+        if options.since is not None:
+            table = _later(table, options, file_name(file))
+        parts += [] if table is None else [table]
+    options.file = " ".join(options.files)
+    return tables.joined(parts) if parts else None
+
+
+def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
+    """The rows of a table that are later than ``--since``; None where none is."""
+    from ..rows import tables
+    from ..rows.times import as_times
+
+    times = as_times(np.asarray(table.identifiers))
+    if times is None:
+        first = str(table.identifiers[0])
+        raise Refused(
+            f"--since needs times, and column {options.id} of {name} does not hold times only (first: {first!r}), "
+            "which are as 2026-03-01 06:00 or 01.03.2026 06:00"
+        )
+    later = times > options.since
+    if not later.any():
+        return None
+    chosen, lines = np.flatnonzero(later), table.lines
+    table = dataclasses.replace(tables.only(table, later, name), kept=None, identifiers=table.identifiers[chosen])
+    return table if lines is None else dataclasses.replace(table, lines=lambda rows: lines(chosen[rows]))
 
 
 def calibrated(model: Any, X: Any, confidence: float) -> Any:
@@ -59,16 +156,16 @@ def calibrated(model: Any, X: Any, confidence: float) -> Any:
     return fk.kpca_limits(model, X, confidence=confidence, joint=True)
 
 
-def note_of_ceiling(model: Any) -> None:
+def warn_of_ceiling(model: Any) -> None:
     """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
     from ..model.novelty import NEAR_CEILING, share_of_ceiling
 
-    sigma, share = model.kernel.fixed_point_width(), share_of_ceiling(model, model.limits.spe)
+    share = share_of_ceiling(model, model.limits.spe)
     if share > NEAR_CEILING:
         say(
-            "note",
-            f"with this sigma SPE has a ceiling, and its limit is {share:.0%} of that: faults hardly show. A larger "
-            f"sigma sees more: try --sigma {4 * sigma:.3g}, four times this one",
+            "warning",
+            f"with this sigma SPE has a ceiling, and its limit is {share:.0%} of that: faults hardly show. Fit without "
+            "--sigma, --kernel and -c: 'fastkpca fit --limits' then chooses what finds most simulated faults",
         )
 
 
@@ -82,7 +179,8 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
         named = {"file": options.normal, "path": options.normal, "id": None}
         other = argparse.Namespace(**vars(options) | named | gaps)
-        table = read_table(other, progress, like=model.feature_names, needs=model.n_features)
+        names, d = own_columns(model)
+        table = read_table(other, progress, like=names, needs=d, lags=model.lags)
         with columns_of_the_file(table, model.n_features):
             return calibrated(model, table.X, confidence)
     if model.limits is None:
@@ -95,86 +193,3 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     if model.limits.calibration is None:
         raise Refused(f"{options.model} keeps limits alone, and not what they were made from; leave out --limits")
     return calibrated(model, None, options.limits)
-
-
-def _labels(table: Any, options: argparse.Namespace) -> tuple[str, np.ndarray]:
-    """(name, values): what the rows of the table are called, their numbers in the file by default."""
-    named = row_names(table, options)
-    name, every = named or ("row", np.arange(1, (table.n_rows if table.kept is None else len(table.kept)) + 1))
-    return name, np.asarray(every) if table.kept is None else np.asarray(every)[table.kept]
-
-
-def _report(model: Any, table: Any, options: argparse.Namespace, found: Any, alarms: np.ndarray, progress: Any) -> str:
-    """Limits, how many rows are beyond one, and the first of these with the columns behind them.
-
-    ``found``: T^2, SPE, and how many values were filled, of each row.
-    """
-    t2, spe, gaps = found
-    n, limits = len(t2), model.limits
-    lines = [f"{'limits':<18}{limits}", f"{'rows':<18}{n}", f"{'alarms':<18}{len(alarms)} ({len(alarms) / n:.2%})"]
-    name, labels = _labels(table, options)
-    first = alarms[: options.alarms]
-    if len(first):
-        marked = np.zeros(n, dtype=bool) if gaps is None else gaps > 0
-        names = [f"{label}{'*' * bool(marked[i])}" for i, label in zip(first, labels[first].tolist())]
-        width = max(len(name), *map(len, names))
-        head = f"{name:>{width}}  {'T2':>10}  {'SPE':>10}  {'beyond':<6}  "
-        lines += ["", head + "columns: how much of the statistic each alone takes off (its value -> the best one)"]
-        behind = _behind(model, table, first, spe[first] > limits.spe, progress)
-        for i, text, columns in zip(first, names, behind):
-            beyond = "+".join(["T2"] * bool(t2[i] > limits.t2) + ["SPE"] * bool(spe[i] > limits.spe))
-            lines.append(f"{text:>{width}}  {t2[i]:>10.4g}  {spe[i]:>10.4g}  {beyond:<6}  {columns}")
-        if marked[first].any():
-            lines.append(f"* with missing values, which the model filled: {_OF_FILLED}")
-    if len(alarms) > len(first):
-        lines.append(f"and {len(alarms) - len(first)} more; --alarms {len(alarms)} shows them, -o FILE.csv writes all")
-    return "\n".join(lines)
-
-
-def _behind(model: Any, table: Any, index: np.ndarray, by_spe: np.ndarray, progress: Any) -> list[str]:
-    """The columns that contribute most to each of these rows: to its SPE where that is beyond, else to T^2."""
-    import fastkpca as fk
-
-    from ..model.contributions import foremost
-    from ..rows.convert import as_rows
-
-    rows = as_rows(table.X)
-    X = rows.shifted(np.zeros(rows.n_features)).take(index)
-    texts = [""] * len(index)
-    for statistic, chosen in (("spe", np.flatnonzero(by_spe)), ("t2", np.flatnonzero(~by_spe))):
-        if not len(chosen):
-            continue
-        found = fk.kpca_contributions(model, X[chosen], statistic=statistic, progress=progress)
-        names = found.names if model.feature_names else [f"column {j + 1}" for j in table.places]
-        for row, i in enumerate(chosen):
-            share = found.contributions[row] / max(float(found.of_rows[row]), np.finfo(float).tiny)
-            largest = [j for j in foremost(found, row) if round(100 * share[j])]
-            parts = [f"{names[j]} {share[j]:.0%} ({X[i, j]:.4g} -> {found.values[row, j]:.4g})" for j in largest]
-            texts[i] = ", ".join(parts) or "no column alone takes anything off"
-    return texts
-
-
-def _write(options: argparse.Namespace, table: Any, values: np.ndarray, gaps: Any, limits: Any) -> None:
-    """T^2, SPE and what is beyond of every row of the file, as csv; empty fields for rows that were left out. ``gaps``:
-    how many values were filled, of each row; or None."""
-    if options.output is None:
-        return
-    from ..base.atomic import atomic
-
-    named = row_names(table, options)
-    kept = np.ones(len(values), dtype=bool) if table.kept is None else table.kept
-    name, every = named or ("row", np.arange(1, len(kept) + 1))
-    head = [name, "T2", "SPE", "T2 beyond", "SPE beyond", *["filled"] * (gaps is not None)]
-    beyond = (values > [limits.t2, limits.spe]).astype(int)
-    columns = [*values.T.tolist(), *beyond.T.tolist(), *([] if gaps is None else [gaps.tolist()])]
-    rows = zip(*columns)
-    text = io.StringIO()
-    write: Any = csv.writer(text, lineterminator="\n")
-    write.writerow(head)
-    for label, is_kept in zip(np.asarray(every).tolist(), kept):
-        write.writerow([label, *(next(rows) if is_kept else [""] * (len(head) - 1))])
-    if options.output == "-":
-        sys.stdout.write(text.getvalue())
-        return
-    with atomic(options.output, overwrite=options.force) as file, contextlib.closing(text):
-        file.write(text.getvalue().encode())

@@ -39,6 +39,16 @@ def check_picture(path: str | None) -> None:
         plot.require_matplotlib()
 
 
+def check_page(path: str | None) -> None:
+    """Before any work: a report can be made, and is called one."""
+    if path is not None:
+        from ..plot._report import require_charts
+
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            raise Refused(f"reports are written as .html, which {path!r} does not end with")
+        require_charts()
+
+
 def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
     from ..rows import scorefiles
 

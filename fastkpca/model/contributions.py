@@ -34,8 +34,10 @@ class Contributions:
         By how much the statistic falls where this column alone takes the best value within its range. At least zero.
     values : ndarray (m, d)
         That value, in the units of X: for a single faulty column, an estimate of what it should have been.
+    given : ndarray (m, d)
+        The values of the rows as they are.
     statistic : str
-        "spe" or "t2".
+        "spe" or "t2"; of ``Monitored.contributions`` "spe or t2" where rows of both kinds are among them.
     of_rows : ndarray (m,)
         The statistic of the rows as they are.
     feature_names : tuple of str or None
@@ -44,6 +46,7 @@ class Contributions:
 
     contributions: np.ndarray
     values: np.ndarray
+    given: np.ndarray
     statistic: str
     of_rows: np.ndarray
     feature_names: tuple[str, ...] | None
@@ -52,6 +55,11 @@ class Contributions:
     def names(self) -> tuple[str, ...]:
         """Names of the columns; "column 0" and so on where there are none."""
         return column_labels(self.feature_names, self.contributions.shape[1])
+
+    @property
+    def fractions(self) -> np.ndarray:
+        """The contributions over the statistic of their row, shape (m, d)."""
+        return self.contributions / np.maximum(np.abs(self.of_rows), np.finfo(float).tiny)[:, None]
 
     @property
     def largest(self) -> np.ndarray:
@@ -155,13 +163,12 @@ def kpca_contributions(
             rows = given.rows.tile(start, min(n, start + step))
             which, columns = np.indices(rows.shape).reshape(2, -1)
             before, *least = least_along(of_rows, rows, which, columns, tried)
-            parts.append((before, *(x.reshape(rows.shape) for x in least)))
+            parts.append((before, *(x.reshape(rows.shape) for x in least), rows))
             if report is not None:
                 report("contributions", start + len(rows), n)
-    before, lowest, values = map(np.concatenate, zip(*parts))
-    return Contributions(
-        before[:, None] - lowest, model.in_units_of_rows(values), statistic, before, model.feature_names
-    )
+    before, lowest, values, rows = map(np.concatenate, zip(*parts))
+    values, rows = model.in_units_of_rows(values), model.in_units_of_rows(rows)
+    return Contributions(before[:, None] - lowest, values, rows, statistic, before, model.feature_names)
 
 
 def tried_values(model: KPCAModel, train: Any, purpose: str) -> np.ndarray:

@@ -40,6 +40,8 @@ class Limits:
     quantiles : ndarray (17, d) or None
         Of each column of (at most 4096 of) the calibration rows, from the smallest value to the largest: the range in
         which ``kpca_contributions`` moves it. None where rows are not coordinates.
+    runs : ndarray (d,) or None
+        Rows of the longest run of equal values of each column in the calibration rows, in their order.
     """
 
     t2: float
@@ -52,6 +54,7 @@ class Limits:
     of_training: bool = False
     calibration: np.ndarray | None = field(default=None, compare=False, repr=False)
     quantiles: np.ndarray | None = field(default=None, compare=False, repr=False)
+    runs: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         both = "both" if self.joint else "each"
@@ -68,7 +71,7 @@ class Limits:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
         parts = {x.name: vars(self)[x.name] for x in fields(self)}
-        arrays = {name: parts.pop(name) for name in ("calibration", "quantiles")}
+        arrays = {name: parts.pop(name) for name in ("calibration", "quantiles", "runs")}
         return parts, {name: array for name, array in arrays.items() if array is not None}
 
     def exceeded(self, *, t2: Any = None, spe: Any = None) -> np.ndarray:
@@ -108,6 +111,7 @@ def read_limits(record: Record, d: int) -> Limits | None:
         of_training=found.flag("of_training"),
         calibration=found.array_or_none("calibration", (m, 3)),
         quantiles=found.array_or_none("quantiles", (QUANTILES, d)),
+        runs=found.array_or_none("runs", (d,), least=0.0),
     )
     found.refuse_the_rest()
     if limits.calibration is not None and not limits.calibration[:, 2].min() >= 0:
@@ -133,19 +137,23 @@ class OrderStatistic:
         self.each = min(1.0 - self.rate, 1.0 - EPS) if joint else confidence
         self.place = (self.count + 1.0) * self.each - 1e-9
 
-    def lower(self, *statistics: np.ndarray) -> None:
-        """The number that serves both statistics, where that is less (see the notes of ``kpca_limits``)."""
-        places = np.max([self._places(values) for values in statistics], axis=0)
-        order = np.argsort(-places, kind="stable")
-        beyond = np.cumsum(self.weights[order]) > (self.count + 1.0) * (1.0 - self.confidence) - 1.0 + 1e-9
-        reached = places[order[int(np.argmax(beyond))]] if beyond.any() else 0.0
-        self.place = min(self.place, float(np.nextafter(reached, np.inf)))
+    def joint_places(self, t2: np.ndarray, spe: np.ndarray) -> tuple[float, float]:
+        """``place`` of each statistic where both limits share the rate (see the notes of ``kpca_limits``)."""
+        of_t2, of_spe = self._from_top(t2), self._from_top(spe)
+        return self._shared(of_t2 + 1.0, of_spe), self._shared(of_t2, of_spe + 1.0)
 
-    def _places(self, values: np.ndarray) -> np.ndarray:
-        """How many of the rows lie at or below each of the values."""
-        order = np.argsort(values, kind="stable")
-        below = np.cumsum(self.weights[order])
-        return np.asarray(below[np.searchsorted(values[order], values, side="right") - 1])
+    def _shared(self, one: np.ndarray, other: np.ndarray) -> float:
+        ranks = np.minimum(one, other)
+        order = np.argsort(ranks, kind="stable")
+        too_many = 1.0 + np.cumsum(self.weights[order]) > (self.count + 1.0) * (1.0 - self.confidence) + 1e-9
+        k = float(ranks[order[int(np.argmax(too_many))]]) - 1e-9 if too_many.any() else self.count
+        return min(self.place, self.count - k + 1.0)
+
+    def _from_top(self, values: np.ndarray) -> np.ndarray:
+        """How many of the rows lie at or above each of the values."""
+        order = np.argsort(-values, kind="stable")
+        above = np.cumsum(self.weights[order])
+        return np.asarray(above[np.searchsorted(-values[order], -values, side="right") - 1])
 
     @property
     def few(self) -> str:
@@ -159,13 +167,14 @@ class OrderStatistic:
         """The confidence that so many rows prove, of both where ``joint``."""
         return max(1.0 - (2.0 if self.joint else 1.0) / (self.count + 1.0), 0.0)
 
-    def limit(self, values: np.ndarray, method: str) -> tuple[float, str]:
+    def limit(self, values: np.ndarray, method: str, place: float | None = None) -> tuple[float, str]:
         """(the limit, how it was found): the largest value where the rows are too few, or an error where the method is
         "empirical"."""
+        place = self.place if place is None else place
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.weights[order])
-        if self.place <= below[-1]:
-            return float(values[order[int(np.searchsorted(below, self.place))]]), "empirical"
+        if place <= below[-1]:
+            return float(values[order[int(np.searchsorted(below, place))]]), "empirical"
         if method == "empirical":
             raise ValueError(f"'empirical' {self.few}; give more rows, a lower confidence, or another limit")
         return float(values[order[-1]]), "largest"

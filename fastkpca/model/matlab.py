@@ -67,6 +67,8 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     }
     if model.limits is not None:
         values["limits"] = model.limits.state()[0]
+    if model.spe_components is not None:
+        values["spe_components"] = model.spe_components
     if model.scale is not None:
         values["scale"] = model.scale[None, :]
     if model.kernel.is_linear:

@@ -1,9 +1,12 @@
-"""What a notebook shows of a result: a small table."""
+"""What a notebook shows of a result, a small table; and the page that ``plot.report`` makes of it."""
 
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
 
 
 def html_table(
@@ -22,3 +25,12 @@ def html_table(
         parts.append(f"<td colspan='{wide + 1}'>{html.escape(more)}</td>")
     rows = "".join(f"<tr>{part}</tr>" for part in parts)
     return f"<table><caption>{html.escape(caption)}</caption>{rows}</table>"
+
+
+class Reported:
+    """What has a page of its own."""
+
+    def report(self, path: str | os.PathLike, *, title: str = "", overwrite: bool = False) -> None:
+        """Write a page about it, as ``fastkpca.plot.report``."""
+        plot: Any = import_module("fastkpca.plot")  # which stands above: asked for by the user alone
+        plot.report(self, path, title=title, overwrite=overwrite)

@@ -18,9 +18,10 @@ from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
 from ..rows.summary import sample_index
 from ..rows.view import Rows
+from .health import Facts
 from .limits import QUANTILES, Limits, OrderStatistic
 from .projector import NewRows, SquaredErrors, finite, scores_of
-from .result import KPCAModel, check_model
+from .result import KPCAModel, check_model, of_spe
 from .rows import new_rows, training_rows
 
 NEAR_CEILING = 0.5
@@ -219,13 +220,14 @@ def kpca_limits(
     Gammerman & Shafer 2005). That is over all draws of the m rows. With those at hand it is a number around that, with
     the standard deviation of about ((1 - confidence) / m)^(1/2).
 
-    Where both limits are empirical, joint ones are the order statistics of one number k for both. It is the smallest k
-    for which fewer than (m + 1) (1 - confidence) - 1 of the rows, or as many, reach either statistic's; or
-    ceil((m + 1) (1 + confidence) / 2), with half of the rate for each, where that is less. Let a(k) be how many of the
-    rows and the new one have a number above k in the order of either statistic among these m + 1. The k* for which a is
-    first at most (m + 1) (1 - confidence) treats all m + 1 alike, so that the new row is one of these with probability
-    at most 1 - confidence. The new row raises a number by at most one, so that k is at least k*. Other joint limits
-    have the confidence (1 + confidence) / 2 each.
+    Where both limits are empirical, joint ones share the rate. Let the rank of a row among the m rows and the new one
+    be how many of these m + 1 have a T^2 at least as large, and the same for SPE, and let a(k) be how many of them have
+    a rank of k or less in either. The largest k with a(k) at most (m + 1) (1 - confidence) treats all m + 1 alike, so
+    that the new row is among those of rank k or less with probability at most 1 - confidence. It has such a rank in T^2
+    where fewer than k of the m rows have a T^2 as large; and a(k) then counts itself, the rows of rank k - 1 or less in
+    T^2 among the m, and those of rank k or less in SPE. So the limit of T^2 is the k-th largest of the m, for the
+    largest k for which this count is small enough, and that of SPE the same with the two exchanged. No limit is above
+    the one of half of the rate for each statistic, ceil((m + 1) (1 + confidence) / 2), which other joint limits have.
 
     F: Tracy, Young & Mason, Multivariate control charts for individual observations, Journal of Quality Technology
     1992. Box: Box, Some theorems on quadratic forms, Annals of Mathematical Statistics 1954; Nomikos & MacGregor,
@@ -249,21 +251,22 @@ def kpca_limits(
     confidence = check_share(confidence, "confidence")
     kept = model.limits if X is None else None
     if kept is None or kept.calibration is None:
-        values, of_training, quantiles = _calibrated(model, X, diagonal, n_threads, progress)
+        values, of_training, quantiles, runs = _calibrated(model, X, diagonal, n_threads, progress)
     else:
-        values, of_training, quantiles = kept.calibration, kept.of_training, kept.quantiles
+        values, of_training, quantiles, runs = kept.calibration, kept.of_training, kept.quantiles, kept.runs
     squares, errors, weights = values.T
     order = OrderStatistic(weights, confidence, joint)
+    places = order.place, order.place
     if joint and {t2, spe} <= {"auto", "empirical"}:
-        order.lower(squares, errors)
+        places = order.joint_places(squares, errors)
     if t2 in ("auto", "empirical"):
-        t2_limit, t2 = order.limit(squares, t2)
+        t2_limit, t2 = order.limit(squares, t2, places[0])
     elif t2 == "F":
         t2_limit = _f_limit(model, order.each)
     else:
         t2_limit = _chi_squared_quantile(order.each, model.n_components)
     if spe in ("auto", "empirical"):
-        spe_limit, spe = order.limit(errors, spe)
+        spe_limit, spe = order.limit(errors, spe, places[1])
     else:
         spe_limit = _box(errors, order.weights, order.each)
     if of_training:
@@ -275,7 +278,7 @@ def kpca_limits(
         )
     if "largest" in (t2, spe):
         order.warn()
-    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(errors), joint, of_training, values, quantiles)
+    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(errors), joint, of_training, values, quantiles, runs)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -290,30 +293,39 @@ def t_squared(model: KPCAModel, z: np.ndarray) -> np.ndarray:
 def squared_errors(
     model: KPCAModel, given: NewRows, diagonal: Any, n_threads: int | None, progress: Any, bounds: bool = False
 ) -> SquaredErrors:
-    """Scores and SPE of these rows; ValueError where an SPE is not finite."""
+    """Scores and SPE of these rows; ValueError where an SPE is not finite. With ``bounds`` the scores are those of the
+    components that SPE leaves out, and without it the interval has no width."""
     values = _diagonal(given, diagonal)
+    b = model.n_components if model.spe_components is None else model.spe_components
+    if bounds:
+        model = of_spe(model)
     threads = parallel.threads_for(given.kernel, n_threads)
     quiet = np.errstate(over="ignore", invalid="ignore")  # what overflows is refused below
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
         errors = model.projector.squared_errors(model, given, values, threads, report, bounds)
+        if not bounds and b < model.n_components:  # the same number, without another pass over the rows
+            beyond = np.sum(errors.scores[:, b:] ** 2, axis=1)
+            errors = errors._replace(spe=errors.spe + beyond, interval=errors.interval + beyond[:, None])
     finite(errors.spe, "SPE")
     return errors
 
 
 def _calibrated(
     model: KPCAModel, X: Any, diagonal: Any, n_threads: int | None, progress: Any
-) -> tuple[np.ndarray, bool, np.ndarray | None]:
-    """(T^2, SPE and weight (m, 3) of calibration rows; whether the model was made of them; quantiles of columns)."""
+) -> tuple[np.ndarray, bool, np.ndarray | None, np.ndarray | None]:
+    """(T^2, SPE and weight (m, 3) of calibration rows; whether the model was made of them; quantiles of columns, and
+    their longest runs)."""
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
     scores, errors, _ = squared_errors(model, given, diagonal, n_threads, progress)
     weights = given.rows.tile_weights(0, len(errors))
     weights = np.ones(len(errors)) if weights is None else weights
     values = np.column_stack([finite(t_squared(model, scores), "T^2"), errors, weights])
-    quantiles = None
+    quantiles = runs = None
     if model.kernel.takes_points:
+        runs = Facts(given.rows).run.astype(np.float64)
         few = given.rows.take(_some(given.rows))
         quantiles = model.in_units_of_rows(np.quantile(few, np.linspace(0.0, 1.0, QUANTILES), axis=0))
-    return values, X is None or _holds(model, given.rows), quantiles
+    return values, X is None or _holds(model, given.rows), quantiles, runs
 
 
 def _some(rows: Rows) -> np.ndarray:
@@ -406,5 +418,5 @@ def share_of_ceiling(model: KPCAModel, limit: float) -> float:
     any: its image has length 1, and is at right angles to mean and components. 0 for other kernels."""
     if model.kernel.fixed_point_width() is None:
         return 0.0
-    along, square = model.projector.of_the_mean()
+    along, square = of_spe(model).projector.of_the_mean()
     return limit / (1.0 + square - float(along @ along))

@@ -150,6 +150,8 @@ def read_info(info: Any) -> dict:
             raise record.refuse(f"{key[:60]} is neither a value nor a list of numbers")
     if "seconds" in record.header:
         record.number("seconds", least=0.0)
+    if "lags" in record.header:
+        record.whole("lags", least=0, most=1 << 20)
     return dict(record.header)
 
 

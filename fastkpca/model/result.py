@@ -20,7 +20,7 @@ from ..kernels import Kernel, guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import reading
 from .limits import Limits, read_limits
-from .notebook import html_table
+from .notebook import Reported, html_table
 from .plan import Plan
 from .reading import Projector
 
@@ -86,7 +86,7 @@ ARRAYS = (*SPECTRUM, "shift", "scale")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KPCAModel:
+class KPCAModel(Reported):
     """A fitted kernel PCA. Unpacks as ``coeff, score, latent, tsquared, explained = model``.
 
     Attributes
@@ -130,6 +130,9 @@ class KPCAModel:
         the place of N - 1 in the variances.
     scale : ndarray (d,) or None
         What the columns were divided by, after ``shift`` was subtracted; None: by nothing.
+    spe_components : int or None
+        Number of leading components that SPE leaves out: it measures the distance from these alone, and T^2 the size in
+        all; None: from all components.
     limits : Limits or None
         Control limits that the model keeps, in its file too: those given to ``with_limits``.
     """
@@ -160,6 +163,7 @@ class KPCAModel:
     _left_out: tuple[float, float] | None = field(default=None)
     """Bound on the largest eigenvalue of what the feature map leaves out, and its failure probability."""
     limits: Limits | None = None
+    spe_components: int | None = None
 
     @property
     def n_components(self) -> int:
@@ -174,6 +178,11 @@ class KPCAModel:
     def latent(self) -> np.ndarray:
         """Variances of the components, eigenvalues / (N - 1), shape (c,); with weights N is their sum."""
         return self.eigenvalues / (self.count - self.center)
+
+    @property
+    def lags(self) -> int:
+        """Number of rows before each one whose columns are further columns of it: ``kpca_baseline(X, lags=2)``."""
+        return int(self.info.get("lags", 0))
 
     def with_limits(self, limits: Limits) -> KPCAModel:
         """The same model, which keeps these limits of ``kpca_limits``; with None it keeps none."""
@@ -297,6 +306,8 @@ class KPCAModel:
         of_projector, arrays_of_projector = self.projector.state()
         header |= of_projector
         arrays |= arrays_of_projector
+        if self.spe_components is not None:
+            header["spe_components"] = self.spe_components
         for name, part in (("moments", self._moments), ("limits", self.limits)):
             if part is not None:
                 header[name], of_part = part.state()
@@ -342,6 +353,7 @@ class KPCAModel:
             _moments=reading.read_moments(record, projector),
             _left_out=reading.read_left_out(record),
             limits=read_limits(record, d),
+            spe_components=record.whole("spe_components", least=1, most=c) if "spe_components" in header else None,
         )
         record.refuse_the_rest()
         _try(model)
@@ -414,6 +426,7 @@ def facts(model: KPCAModel) -> dict[str, str]:
         "rows": str(model.n_samples),
         "columns": str(model.n_features),
         "components": str(model.n_components),
+        **{name: model.info[name] for name in ("chosen", "filled") if name in model.info},
         "explained": explained,
         **({} if model.limits is None else {"limits": str(model.limits)}),
         "intervals": f"{model.bounds_text}, at most {widest_interval(model):.1e} of the largest eigenvalue wide",
@@ -439,7 +452,14 @@ def leading(model: KPCAModel, signs: np.ndarray) -> KPCAModel:
         projector=model.projector.leading(signs),
         _score=None if model._score is None else model._score[:, :c] * signs,
         limits=None,
+        spe_components=None,
     )
+
+
+def of_spe(model: KPCAModel) -> KPCAModel:
+    """The model of the components that SPE leaves out."""
+    b = model.spe_components
+    return model if b in (None, model.n_components) else leading(model, np.ones(b))
 
 
 def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool = False) -> None:

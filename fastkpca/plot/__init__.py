@@ -11,6 +11,7 @@ shows or saves. Every function returns the axes.
 ``_selection``  what ``kpca_select`` measured, and its choice
 ``_importance`` which columns drive a component: bars, and arrows over the scores
 ``_monitor``    control charts of T^2 and SPE, one against the other, and the columns behind an alarm
+``_report``     a page about a model, or about new rows under its limits
 ``_runs``       the accuracy asked for and the one reached, the passes, the candidates of the plan
 ==============  ==================================================================================
 """
@@ -19,6 +20,7 @@ from ._contours import contours
 from ._figure import require_matplotlib, save
 from ._importance import biplot, importance
 from ._monitor import contributions, influence, monitor
+from ._report import report
 from ._runs import accuracy, candidates, convergence
 from ._scores import scores
 from ._scree import scree
@@ -34,6 +36,7 @@ __all__ = [
     "importance",
     "influence",
     "monitor",
+    "report",
     "require_matplotlib",
     "save",
     "scores",

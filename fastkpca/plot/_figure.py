@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import re
-from datetime import UTC, date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ..base.atomic import atomic
+from ..base.checks import check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,6 @@ FEW = 2000
 """Rows that are told apart in a picture: up to so many each is a mark, or all are drawn over contours."""
 _SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-np.pi, np.pi, 17)]
 """Where a name may stand: direction in radians, and points beyond its place."""
-_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _NUMBERS = re.compile(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)")
 
 
@@ -44,8 +44,17 @@ def require_matplotlib() -> None:
         raise ImportError("plots need matplotlib, which is not installed: pip install matplotlib") from None
 
 
+_MADE_BY = "fastkpca.plot.save, which replaces its own pictures"
+"""The maker that pictures name, by which they are known again."""
+_MAKERS = {"png": "Software", "svg": "Creator", "svgz": "Creator", "pdf": "Creator", "ps": "Creator", "eps": "Creator"}
+"""Where a format of matplotlib's keeps that."""
+
+
 def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = False) -> None:
     """Write the figure of ``ax``, completely or not at all, in the format of the ending of ``path``.
+
+    A picture of fastkpca's is replaced, so that a script can run again: a PNG, SVG, PDF or
+    PostScript file that names it as its maker.
 
     Parameters
     ----------
@@ -54,12 +63,12 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
     path : str or Path
         Such as ``scores.png``, ``scores.pdf`` or ``scores.svg``.
     overwrite : bool
-        False: an existing file is left alone and FileExistsError raised.
+        False: an existing file that is no picture of fastkpca's is left alone and FileExistsError raised.
 
     Raises
     ------
     FileExistsError
-        The file exists and ``overwrite`` is false.
+        Another file exists and ``overwrite`` is false.
     ValueError
         matplotlib does not write that format.
     TypeError
@@ -74,11 +83,22 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
         raise ValueError(f"{str(path)!r} ends in no format that matplotlib writes: {', '.join(sorted(known))}")
     # letters stay letters in PDF and PostScript (TrueType): journals ask for it
     letters = matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42})
+    kind = Path(path).suffix[1:].lower() if isinstance(path, str | os.PathLike) else ""
+    made_by = {"metadata": {_MAKERS[kind]: _MADE_BY}} if kind in _MAKERS else {}
     try:
-        with atomic(path, overwrite=overwrite) as file, letters:
-            figure.savefig(file, format=Path(path).suffix[1:].lower())
+        with atomic(path, overwrite=check_flag(overwrite, "overwrite") or _is_own(path, kind)) as file, letters:
+            figure.savefig(file, format=kind, **made_by)
     except FileExistsError as error:
         raise FileExistsError(f"{error}; plot.save(..., overwrite=True) replaces it") from None
+
+
+def _is_own(path: Any, kind: str) -> bool:
+    """Whether a picture of this format names ``save`` as its maker."""
+    if kind not in _MAKERS or not os.path.isfile(path):
+        return False
+    with contextlib.suppress(OSError, EOFError), (gzip.open if kind == "svgz" else open)(path, "rb") as file:
+        return _MADE_BY.encode() in file.read(1 << 12) or _MADE_BY.encode() in file.read()[-(1 << 12) :]
+    return False
 
 
 def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5), projection: str | None = None) -> Any:
@@ -148,20 +168,6 @@ def component_label(i: int, explained: Any) -> str:
         return f"PC{i + 1}"
     percent = f"{explained[i]:.1f}" if abs(explained[i]) >= 0.1 else f"{explained[i]:.2g}"
     return f"PC{i + 1} ({percent} %)"
-
-
-def as_times(values: np.ndarray) -> np.ndarray | None:
-    """These as datetime64 where all are times (those with a zone in UTC) or words as 2026-03-01 06:00; else None."""
-    listed = [] if values.dtype.kind in "biufc" else values.tolist()
-    if values.dtype.kind == "M" or not listed:
-        return values if values.dtype.kind == "M" else None
-    if all(isinstance(x, date) for x in listed):
-        plain = [x.astimezone(UTC).replace(tzinfo=None) if getattr(x, "tzinfo", None) else x for x in listed]
-        return np.array(plain, dtype="datetime64[us]")
-    if all(isinstance(x, str) and _TIME.fullmatch(x) for x in listed):
-        with contextlib.suppress(ValueError):  # 2026-02-30
-            return np.array(listed, dtype="datetime64[us]")
-    return None
 
 
 def classes_of(labels: np.ndarray) -> np.ndarray:

@@ -10,12 +10,12 @@ from ..base.checks import check_count, check_name, check_numbers, is_number
 from ..model.contributions import Contributions
 from ..model.limits import Limits
 from ..rows.foreign import is_missing
+from ..rows.times import as_times, gaps
 from ._figure import (
     BLUE,
     FEW,
     GREY,
     RED,
-    as_times,
     axes_or_new,
     bars,
     date_ticks,
@@ -35,7 +35,14 @@ _FAR = 30.0  # above so many times the limit, a linear axis would flatten everyt
 
 
 def monitor(
-    limits: Any, t2: Any = None, spe: Any = None, ax: Any = None, *, x: Any = None, x_label: str = "row"
+    limits: Any,
+    t2: Any = None,
+    spe: Any = None,
+    ax: Any = None,
+    *,
+    x: Any = None,
+    x_label: str = "row",
+    title: str = "",
 ) -> np.ndarray:
     """Control charts of T^2 and SPE: their values row by row, the limits, and the rows beyond them in red.
 
@@ -52,9 +59,12 @@ def monitor(
         Where to draw: one for each chart. By default a new figure, one chart above the other.
     x : array_like (m,), optional
         Positions of the rows: times, numbers, or names, of which so many are written as there is room for; 0, 1, ... by
-        default. Words such as 2026-03-01 06:00 are times; times with a zone are shown in UTC.
+        default. Words such as 2026-03-01 06:00 or 01.03.2026 06:00 are times; times with a zone are shown in UTC. The
+        curve breaks where times have a gap.
     x_label : str
         Label of ``x``.
+    title : str
+        What stands above the figure.
 
     Returns
     -------
@@ -112,6 +122,9 @@ def monitor(
         elif x is None:
             whole_numbers(one)
     axes[-1].set_xlabel(x_label)
+    check_name(title, "title", "text")
+    if title:
+        axes[0].figure.suptitle(title, parse_math=False, fontsize="medium", x=0.01, ha="left")
     return axes
 
 
@@ -192,7 +205,7 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
 
 
 def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns: int = 15) -> Axes:
-    """Bars: what each column alone takes off the statistic of a row, the largest on top, with its best value.
+    """Bars: what each column alone takes off the statistic of a row, the largest on top, with its value and the best.
 
     Parameters
     ----------
@@ -231,15 +244,15 @@ def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns
     if check_count(row, "row", least=0) >= m:
         raise ValueError(f"there is no row {row}: the contributions are of {m}, counted from 0")
     order = which.ranking(row)[: check_count(n_columns, "n_columns")]
-    percent = 100.0 * which.contributions[row, order] / max(abs(float(which.of_rows[row])), np.finfo(float).tiny)
+    percent = 100.0 * which.fractions[row, order]
     drawn = bars(ax, [which.names[i] for i in order])
     drawn.barh(np.arange(len(order)), percent, color=BLUE, height=0.72)
-    drawn.set_xlim(0, 1.4 * max(float(percent.max()), 1.0))
+    drawn.set_xlim(0, 1.6 * max(float(percent.max()), 1.0))
     drawn.set_xticks([x for x in drawn.get_xticks() if x <= 100.0 or x <= percent.max()])
     for place, (i, length) in enumerate(zip(order, percent)):
-        text = f"best at {which.values[row, i]:.4g}" if length >= 1.0 else ""
+        text = f"{which.given[row, i]:.4g}, best at {which.values[row, i]:.4g}" if length >= 1.0 else ""
         drawn.annotate(text, (length, place), (4, 0), textcoords="offset points", va="center", fontsize="small")
-    name = {"spe": "SPE", "t2": "T²"}[which.statistic]
+    name = {"spe": "SPE", "t2": "T²"}.get(which.statistic, "statistic")
     drawn.set_xlabel(f"share of the {name} of row {row} that this column alone takes off (%)")
     return drawn
 
@@ -282,10 +295,15 @@ def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text:
     look: dict[str, Any] = {"markeredgewidth": 0, "rasterized": len(x) > POINTS_AS_PIXELS}
     label = f"{name} of {len(x)} rows" if len(x) > 1 else f"{name} of one row"
     dots: dict[str, Any] = {"marker": "o", "markersize": float(np.clip(600 / len(x), 1.5, 5))} if few else {}
-    handles = ax.plot(x, values, color=BLUE, linewidth=0.9 if few else 0.5, label=label, **dots, **look)
+    breaks = gaps(x)[0] if x.dtype.kind == "M" else np.zeros(0, dtype=np.intp)
+    curve = np.insert(x, breaks, x[breaks]), np.insert(values.astype(float), breaks, np.nan)
+    handles = ax.plot(*curve, color=BLUE, linewidth=0.9 if few else 0.5, label=label, **dots, **look)
     handles.append(ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3))
     if beyond.any():
-        size, label = float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3)), f"{int(beyond.sum())} beyond it"
+        size, label = (
+            float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3)),
+            f"{int(beyond.sum())} of {len(x)} beyond the limit",
+        )
         handles += ax.plot(x[beyond], values[beyond], "D", color=RED, markersize=size, label=label, **look)
     if limit > 0 and values.max() > _FAR * limit:
         ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(limit)))

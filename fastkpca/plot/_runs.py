@@ -30,15 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def accuracy(
-    models: Sequence[Any], reference: Any = None, ax: Axes | None = None, *, tol: Sequence[float] | None = None
-) -> Axes:
+def accuracy(models: Any, reference: Any = None, ax: Axes | None = None, *, tol: Sequence[float] | None = None) -> Axes:
     """The accuracy guaranteed over the accuracy asked for, and the true one where a reference is given.
 
     Parameters
     ----------
-    models : sequence of KPCAModel
-        Of the same rows, at several tolerances.
+    models : KPCAModel, or sequence of them
+        One, or several of the same rows at several tolerances.
     reference : array_like (c,), optional
         Eigenvalues more accurate than those of any of the models; from ``method="dense"``, for example.
     ax : matplotlib.axes.Axes, optional
@@ -57,7 +55,7 @@ def accuracy(
     ImportError
         matplotlib is not installed.
     TypeError
-        One model in the place of a list; what is in the list are no models; or ``ax`` are no axes.
+        What is given is no model, nor a list of models; or ``ax`` are no axes.
     ValueError
         There is no model, a model was made without tol, a tol is not positive, or the reference has fewer
         eigenvalues than a model.
@@ -72,8 +70,7 @@ def accuracy(
     >>> plot.accuracy(models, exact).get_xlabel()
     'asked for (tol)'
     """
-    if isinstance(fitted(models), KPCAModel):
-        raise TypeError("models is one model; give a list of models, as in [model]")
+    models = [models] if isinstance(fitted(models), KPCAModel) else models
     models = [check_model(x, f"models[{i}]") for i, x in enumerate(check_list(models, "models", "a list of models"))]
     if not models:
         raise ValueError("models is empty; one or more fitted models are needed")
@@ -88,7 +85,8 @@ def accuracy(
     drawn = axes_or_new(ax, (6, 5))
     drawn.set_xscale("log")
     drawn.set_yscale("log")
-    line = (asked.min() / 4, asked.max() * 4)
+    reach = 4 if asked.min() < asked.max() else 30  # room for decades alone: marks between them are crowded
+    line = (asked.min() / reach, asked.max() * reach)
     drawn.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="asked for")
     sure = np.array([model.bound_kind == "guaranteed" for model in models])
     width = np.maximum(width, EPS)  # zero has no place on a logarithmic scale

@@ -11,11 +11,11 @@ import numpy as np
 
 from ..base.checks import check_flag, check_list, check_name, check_numbers, check_share, is_number
 from ..rows.foreign import is_missing
+from ..rows.times import as_times
 from ._figure import (
     COLOURS,
     LINES,
     MARKERS,
-    as_times,
     axes_or_new,
     classes_of,
     colour_map,

@@ -37,6 +37,8 @@ class Table:
         Numbers, from 0, that the d columns have in the file.
     kept : ndarray of bool, or None
         Which rows of the file those of X are; None: all.
+    starts : tuple of int
+        Numbers of the rows with which a file begins.
     lines : callable, or None
         Of a text file: numbers of its rows, from 0 -> numbers of their lines, from 1.
     """
@@ -50,6 +52,7 @@ class Table:
     places: list[int] = field(kw_only=True)
     kept: np.ndarray | None = None
     lines: Callable[[np.ndarray], list[int]] | None = None
+    starts: tuple[int, ...] = (0,)
 
     def label(self, j: int) -> str:
         """What errors call column j of X: its number in the file, from 1, and its name."""

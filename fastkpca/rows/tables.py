@@ -19,6 +19,7 @@ from .collected import CollectedRows
 from .columns import listed
 from .convert import as_rows
 from .foreign import file_source
+from .lags import lag_names, lagged, starts_of
 from .selection import ColumnSelection, Table, column_keys, column_label
 from .textfiles import TextFile
 from .values import not_finite
@@ -201,6 +202,32 @@ def only(table: Table, chosen: np.ndarray, name: str) -> Table:
         labels=None if table.labels is None else table.labels[chosen],
         kept=kept,
     )
+
+
+def joined(parts: Sequence[Table]) -> Table:
+    """The rows of several tables of the same columns, all of whose rows are named, in memory; one as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    X = np.concatenate([as_rows(part.X, missing=True).all() for part in parts])
+    notes = [note for part in parts for note in part.notes]
+    identifiers = np.concatenate([np.asarray(part.identifiers, dtype=object) for part in parts])
+    starts = tuple(np.cumsum([0, *(part.n_rows for part in parts[:-1])]).tolist())
+    return Table(X, parts[0].names, None, notes, identifiers, n_rows=len(X), places=parts[0].places, starts=starts)
+
+
+def with_lags(table: Table, lags: int, name: str) -> Table:
+    """The rows of a table with the rows before them as further columns; those that have too few before them, where a
+    file begins, rows were left out, or times have a gap, are left out. ``name``: of the file."""
+    places = np.arange(table.n_rows) if table.kept is None else np.flatnonzero(table.kept)
+    starts = starts_of(None if table.identifiers is None else np.asarray(table.identifiers)[places], table.n_rows)
+    starts[1:] |= (np.diff(places) > 1) | np.isin(places[1:], table.starts)
+    X, known = lagged(as_rows(table.X, missing=True).all(), lags, starts)
+    if not known.any():
+        raise DataFileError(f"{name}: no row has {lags} rows before it that follow each other without a gap")
+    names = None if table.names is None else lag_names(table.names, lags)
+    note = f"{np.count_nonzero(~known)} of {len(known)} rows are left out: what goes before them for --lags is missing"
+    long = replace(table, X=X, names=names, places=table.places * (lags + 1), notes=[*table.notes, note])
+    return only(long, known, name)
 
 
 def _collected(rows: Rows, chosen: np.ndarray, name: str) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.rounding import EPS
 from ..errors import ComponentsWarning, LimitsWarning, silenced, warn_caller
+from ..fit.baseline import choose
 from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
@@ -35,17 +36,21 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
 
     Parameters
     ----------
-    n_components : int or float, default=0.9
-        Number of components, or the part of the variance that they explain.
-    kernel : str, callable, or kernel of fastkpca, default='rbf'
-        As for ``KernelPCA``, like the next four; not 'precomputed'.
+    n_components : 'auto', int or float, default='auto'
+        Number of components, or the part of the variance that they explain. 'auto': chosen with the kernel where that
+        is 'auto', else 0.9.
+    kernel : 'auto', str, callable, or kernel of fastkpca, default='auto'
+        'auto': linear or Gaussian, whichever finds more faults that are simulated in the training rows, as in
+        ``fastkpca.kpca_baseline``; 'rbf' where ``gamma`` is given. Else as for ``KernelPCA``, like the next four; not
+        'precomputed'.
     gamma : float, default=None
     degree : float, default=3
     coef0 : float, default=1
     kernel_params : dict, default=None
-    statistic : {'spe', 't2', 'both'}, default='spe'
+    statistic : {'auto', 'spe', 't2', 'both'}, default='auto'
         'spe': squared distance from the components (Hoffmann 2007). 't2': Hotelling's T^2, the distance from the mean
-        within them. 'both': the sum of both, each over its mean on the training rows.
+        within them. 'both': the sum of both, each over its mean on the training rows. 'auto': 'both' where the number
+        of components is chosen with the kernel, else 'spe'.
     contamination : 'auto' or float, default='auto'
         'auto': new ordinary rows lie beyond the limit with probability 5 % at most, whatever their distribution. The
         components are those of four fifths of the rows, drawn at random, and the limit is the order statistic of the
@@ -88,14 +93,19 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     array([ 1, -1])
     """
 
-    n_components: int | float = field(default=0.9, kw_only=False)
-    statistic: str = "spe"
+    n_components: int | float | str = field(default="auto", kw_only=False)
+    kernel: Any = "auto"
+    statistic: str = "auto"
     contamination: str | float = "auto"
     tol: float = 1e-4
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelEstimator._parameter_constraints | {
-        "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
-        "statistic": [StrOptions({"spe", "t2", "both"})],
+        "n_components": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+        ],
+        "statistic": [StrOptions({"auto", "spe", "t2", "both"})],
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
@@ -142,7 +152,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         return self
 
     def _warn_of_ceiling(self) -> None:
-        share = share_of_ceiling(self.model_, -self.offset_) if self.statistic == "spe" else 0.0
+        share = share_of_ceiling(self.model_, -self.offset_) if self._of == "spe" else 0.0
         if share > 1.0 - np.sqrt(EPS):  # below that rows are flagged as before, measured; from there on none can be
             warn_caller(
                 f"with this kernel the statistic of any row is below a ceiling, and the limit is {share:.0%} of that: "
@@ -198,17 +208,39 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     def model_(self) -> KPCAModel:
         return self.pca_.model_
 
+    @property
+    def _chooses(self) -> bool:
+        """Whether the kernel is chosen by simulated faults."""
+        return isinstance(self.kernel, str) and self.kernel == "auto" and self.gamma is None and not self.kernel_params
+
+    @property
+    def _of(self) -> str:
+        """The statistic."""
+        chosen = "both" if self._chooses and self.n_components == "auto" else "spe"
+        return chosen if self.statistic == "auto" else self.statistic
+
     def _fit_components(self, X: Any, weights: np.ndarray | None) -> None:
         shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
-        pca = KernelPCA(self.n_components, **{name: vars(self)[name] for name in shared})
+        given = {name: vars(self)[name] for name in shared}
+        number: Any = None if self.n_components == "auto" else self.n_components
+        choice = None
+        if self._chooses:
+            rate = FALSE_ALARMS if self.contamination == "auto" else float(self.contamination)
+            choice = choose(X, None, number, 1.0 - rate, np.random.default_rng(self._seed()), False)
+            number, given["kernel"] = choice.c, choice.kernel
+        elif isinstance(self.kernel, str) and self.kernel == "auto":
+            given["kernel"] = "rbf"
+        pca = KernelPCA(0.9 if number is None else number, **given)
         pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
         with silenced(ComponentsWarning):
             pca._fit_validated(X, weights)
         if pca.model_ is None:
             raise ValueError(f"{X.shape[0]} sample(s) have no variance, so nothing says how far away is far; check X")
+        if choice is not None:
+            pca.model_ = choice.kept_by(pca.model_)
         self.pca_ = pca
         self.means_ = 1.0, 1.0
-        if self.statistic == "both":
+        if self._of == "both":
             t2, spe = (float(np.average(part, weights=weights)) for part in self._parts(X))
             self.means_ = t2, max(spe, np.finfo(np.float64).tiny)
 
@@ -217,9 +249,9 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         return kpca_t2(self.model_, X, n_threads=threads), kpca_spe(self.model_, X, n_threads=threads)
 
     def _statistic(self, X: Any) -> np.ndarray:
-        if self.statistic == "both":
+        if self._of == "both":
             return np.asarray(sum(part / mean for part, mean in zip(self._parts(X), self.means_)))
-        of = kpca_spe if self.statistic == "spe" else kpca_t2
+        of = kpca_spe if self._of == "spe" else kpca_t2
         return np.asarray(of(self.model_, X, n_threads=self._n_threads()), dtype=np.float64)
 
 

@@ -97,19 +97,88 @@ def test_alarms_their_columns_and_the_exit_code(run):
 
 
 def test_a_sigma_under_which_faults_hardly_show_is_told(run):
+    """By fit and by monitor, in --quiet too; what the words advise takes the ceiling away."""
     noisy = np.hstack([NORMAL, np.random.default_rng(3).standard_normal((600, 5))])
     write("noisy.csv", noisy, "a,b,c,d,e,f,g,h")
-    fit = ("fit", "noisy.csv", "--limits", 0.95, "-o", "n.kpca", "--force")
-    model_of = lambda: fk.load("n.kpca")  # noqa: E731
-    err = run(*fit)[2]
-    assert "SPE has a ceiling" in err
-    wider = float(err.split("--sigma ")[1].split(",")[0])
-    assert wider == pytest.approx(4 * model_of().kernel.sigma, rel=1e-2)
-    far = fk.kpca_spe(model_of(), [[100.0] * 8])[0]
-    assert f"{model_of().limits.spe / far:.0%} of that" in err
-    assert "ceiling" not in run(*fit, "--sigma", wider)[2]
-    assert "ceiling" not in run(*fit, "--kernel", "polynomial", "--degree", 2)[2]
-    assert "ceiling" not in run(*fit, "--quiet")[2]
+    fit = ("fit", "noisy.csv", "--limits", 0.95, "-o", "n.kpca", "--force", "--quiet")
+    err = run(*fit, "--sigma", 1.5, "-c", 5)[2]
+    model = fk.load("n.kpca")
+    far = fk.kpca_spe(model, [[100.0] * 8])[0]
+    assert f"SPE has a ceiling, and its limit is {model.limits.spe / far:.0%} of that" in err
+    assert "without --sigma, --kernel and -c" in err and err.count("\n") == 1
+    assert "SPE has a ceiling" in run("monitor", "n.kpca", "noisy.csv", "--quiet")[2]
+    wrong = noisy.copy()
+    wrong[:, 2] = np.roll(wrong[:, 2], 1)
+    found = [np.mean(fk.kpca_monitor(model, wrong).beyond.any(axis=1))]
+    assert run(*fit) == (0, "", "")
+    assert run("monitor", "n.kpca", "noisy.csv", "--quiet")[2] == ""
+    found.append(np.mean(fk.kpca_monitor(fk.load("n.kpca"), wrong).beyond.any(axis=1)))
+    assert found[1] > found[0] + 0.3
+    assert run(*fit, "--kernel", "polynomial", "--degree", 2)[2] == ""
+
+
+def test_limits_choose_what_finds_faults_and_say_so(run):
+    write("w.csv", NORMAL * [1.0, 1e3, 1e-3])  # in units of their own
+    code, out, err = run("fit", "w.csv", "--limits", 0.98, "-o", "w.kpca")
+    assert code == 0 and "each column is standardized (--no-standardize" in err and "ranges" not in err
+    chosen = next(line for line in out.splitlines() if line.startswith("chosen"))
+    assert "of simulated faults at 2 % false alarms" in chosen and chosen in run("info", "w.kpca")[1]
+    model = fk.load("w.kpca")
+    again = fk.kpca_baseline(NORMAL * [1.0, 1e3, 1e-3], confidence=0.98)
+    assert model.scale is not None and repr(again.kernel)[:8] == repr(model.kernel)[:8]
+    run("fit", "w.csv", "--limits", 0.98, "-o", "v.kpca", "-c", 4, "--sigma", 3, "--no-standardize")
+    given = fk.load("v.kpca")
+    assert (given.n_components, given.kernel.sigma, given.scale, given.spe_components) == (4, 3.0, None, None)
+
+
+def test_lags_and_missing_values_in_the_rows_of_the_fit(run):
+    n = 600
+    times = [f"2026-03-{1 + i // 48:02d} {i % 48 // 2:02d}:{i % 2 * 30:02d}" for i in range(n + 20)]
+    times = times[:200] + times[220:]  # a gap
+    X = NORMAL.copy()
+    X[50:400:10, 1] = np.nan
+    write("holes.csv", X, time=times)
+    options = ("--id", "time", "--limits", 0.95, "--lags", 2, "--force", "-o", "l.kpca")
+    code, out, err = run("fit", "holes.csv", *options, "--fill-missing")
+    assert "4 of 600 rows are left out: what goes before them for --lags is missing" in err
+    assert "the last ones, are held back" in err and "filled " in out and " missing values in " in out
+    model = fk.load("l.kpca")
+    assert model.lags == 2 and model.feature_names == (*NAMES.split(","), *(
+        f"{name}[-{k}]" for k in (1, 2) for name in NAMES.split(",")
+    ))  # fmt: skip
+    assert "filled" in run("info", "l.kpca")[1]
+    write("l.csv", NEW, time=times[: len(NEW)])
+    code, out, err = run("monitor", "l.kpca", "l.csv", "--id", "time", "-o", "l-rows.csv")
+    assert code == 3 and "2 of 42 rows are left out" in err and "whole run" not in out
+    values = np.genfromtxt("l-rows.csv", delimiter=",", skip_header=1)[:, 1:]
+    long = np.hstack([NEW[2:], NEW[1:-1], NEW[:-2]])
+    assert np.isnan(values[:2]).all()
+    np.testing.assert_allclose(values[2:, 1], fk.kpca_spe(model, long), rtol=1e-9)
+    np.testing.assert_allclose(values[2:, 1], fk.kpca_monitor(model, NEW, health=()).spe[2:], rtol=1e-9)
+    # each file begins anew
+    code, out, err = run("monitor", "l.kpca", "l.csv", "l.csv", "--id", "time", "-o", "l-rows.csv", "--force")
+    twice = np.genfromtxt("l-rows.csv", delimiter=",", skip_header=1)[:, 1:]
+    np.testing.assert_array_equal(twice, np.vstack([values, values]))
+    scores = np.genfromtxt(run("project", "l.kpca", "l.csv", "--id", "time")[1].splitlines()[1:], delimiter=",")
+    np.testing.assert_allclose(scores[2:, 1:], fk.kpca_project(model, long), rtol=1e-9, atol=1e-12)
+    assert "no row has 50 rows before it" in run("fit", "l.csv", "--id", "time", "--lags", 50)[2]
+    # without limits, too
+    code, out, _ = run("fit", "holes.csv", "--id", "time", "--fill-missing", "-c", 2, "--scores", "f.csv", "--force")
+    assert code == 0 and "35 missing values in 35 of 600 rows" in out
+    assert np.isfinite(np.genfromtxt("f.csv", delimiter=",", skip_header=1)[:, 1:]).all()
+    err = run("fit", "holes.csv", "--id", "time", "--fill-missing", "-c", "all", "--kernel", "linear")[2]
+    assert "all 3 components of the linear kernel fit any value" in err
+
+
+def test_an_alarm_of_the_whole_run(run):
+    drifting = rows(400, 7)
+    drifting[:, 2] += np.linspace(0, 0.15, 400)
+    write("drift.csv", drifting)
+    code, out, _ = run("monitor", "m.kpca", "drift.csv", "--alarms", 0)
+    found = fk.kpca_monitor(fk.load("m.kpca"), drifting)
+    assert code == 3 and f"alarm at row {found.run_alarm + 1}; fewer than 1 %" in out
+    assert f'"run_alarm": {found.run_alarm + 1}' in run("monitor", "m.kpca", "drift.csv", "--json")[1]
+    assert "no alarm (evidence" in run("monitor", "m.kpca", "normal.csv", "--alarms", 0)[1]
 
 
 def test_another_confidence_and_rows_of_ones_own(run):

@@ -113,11 +113,29 @@ def test_axes_of_the_caller_and_saving(points, tmp_path):
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000
     content = (tmp_path / "x.pdf").read_bytes()  # letters stay letters
     assert b"/FontFile2" in content and b"/Type3" not in content
+    (tmp_path / "x.png").write_bytes(b"another's")
     with pytest.raises(FileExistsError, match=r"plot.save\(..., overwrite=True\) replaces it"):
         plot.save(ax, tmp_path / "x.png")
     with pytest.raises(ValueError, match="xyz' ends in no format that matplotlib writes"):
         plot.save(ax, tmp_path / "y.xyz")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["x.pdf", "x.png"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "svgz", "pdf", "ps", "eps"])
+def test_a_picture_replaces_one_of_ours_and_none_of_others(points, tmp_path, suffix):
+    path = tmp_path / f"x.{suffix}"
+    ax, other = plot.scores(points), Figure()
+    for _ in range(2):  # as a script that runs again
+        plot.save(ax, path)
+    before = path.read_bytes()
+    other.savefig(path)
+    assert path.read_bytes() != before
+    with pytest.raises(FileExistsError):
+        plot.save(ax, path)
+    plot.save(ax, path, overwrite=True)
+    (tmp_path / "empty.svgz").write_bytes(b"")
+    with pytest.raises(FileExistsError):
+        plot.save(ax, tmp_path / "empty.svgz")
 
 
 def test_what_is_not_drawn_need_not_be_finite(points):

@@ -60,7 +60,7 @@ def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model, 
         np.testing.assert_array_equal(curve.get_ydata(), values)
         assert set(border.get_ydata()) == {limit}
         np.testing.assert_array_equal(beyond.get_xdata(), np.flatnonzero(values > limit))
-        assert beyond.get_label() == f"{np.count_nonzero(values > limit)} beyond it"
+        assert beyond.get_label() == f"{np.count_nonzero(values > limit)} of {len(values)} beyond the limit"
         assert ax.get_ylim()[0] < values.min() and ax.get_ylim()[1] > max(values.max(), limit)
         fits(ax)
     assert axes[1].get_xlabel() == "row" and axes[0].get_legend().get_texts()[1].get_text() == text
@@ -116,7 +116,8 @@ def test_contributions_are_bars_of_one_row(X):
     assert [text.get_text() for text in ax.get_yticklabels()] == [which.names[i] for i in order]
     widths = [bar.get_width() for bar in ax.patches]
     np.testing.assert_allclose(widths, 100 * which.contributions[1, order] / which.of_rows[1])
-    assert f"best at {which.values[1, order[0]]:.4g}" in [text.get_text() for text in ax.texts]
+    given, best = which.given[1, order[0]], which.values[1, order[0]]
+    assert f"{given:.4g}, best at {best:.4g}" in [text.get_text() for text in ax.texts]
     fits(ax)
 
 
@@ -129,7 +130,7 @@ def test_monitor_of_hostile_values(limits, values):
         (ax,) = plot.monitor(limits, values)
         fits(ax)
     count = np.count_nonzero(np.asarray(values) > limits.t2)
-    assert [x.get_label() for x in ax.lines[2:]] == ([f"{count} beyond it"] if count else [])
+    assert [x.get_label() for x in ax.lines[2:]] == ([f"{count} of {len(values)} beyond the limit"] if count else [])
     low, high = ax.get_ylim()
     for curve in ax.lines:  # nothing is drawn outside
         assert np.min(curve.get_ydata()) >= low and np.max(curve.get_ydata()) <= high
@@ -277,7 +278,12 @@ def test_accuracy_draws_what_was_asked_guaranteed_and_achieved(X):
     x, y = line(ax, "asked for").get_data()
     np.testing.assert_array_equal(x, y)
     fits(ax)
-    assert len(plot.accuracy(models[:1]).lines) == 3  # no line for what was not given
+    one = plot.accuracy(models[0])
+    assert len(one.lines) == 3  # no line for what was not given
+    fits(one)
+    one.figure.draw_without_rendering()
+    shown = [text.get_window_extent() for text in one.get_xticklabels(which="both") if text.get_text()]
+    assert not any(a.overlaps(b) for a, b in pairwise(sorted(shown, key=lambda box: box.x0)))
     forged = plot.accuracy(models, tol=[1e-1, 1e-2, 1e-3])
     assert list(line(forged, "guaranteed").get_xdata()) == [1e-3, 1e-2, 1e-1]
 

@@ -132,7 +132,7 @@ RUNS = [
     (lambda: plot.accuracy([model()], [1.0]), ValueError, "the 6 largest eigenvalues"),
     (lambda: plot.accuracy([model()], tol=[1.0, 2.0]), ValueError, "one positive number for each of the 1 models"),
     (lambda: plot.accuracy([replace(model(), info={})]), ValueError, "was made without tol"),
-    (lambda: plot.accuracy(model()), TypeError, "models is one model; give a list of models"),
+    (lambda: plot.accuracy(3), TypeError, "a list of models"),
     (lambda: plot.accuracy([P]), TypeError, r"models\[0\] is of type ndarray; give what kpca"),
     (lambda: plot.convergence("model"), TypeError, "model is of type str; give what kpca"),
     *(

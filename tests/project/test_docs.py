@@ -50,6 +50,10 @@ def here(tmp_path, monkeypatch):
     X = rng.standard_normal((80, 3))
     for name, rows in (("measurements.csv", X), ("new.csv", X[:7])):
         np.savetxt(name, rows, delimiter=",", header="height,weight,age", comments="")
+    for name, rows in (("timed.csv", X), ("hour.csv", X[:7])):
+        times = np.datetime_as_string(np.datetime64("2026-03-01T00:00") + 5 * np.arange(len(rows)))
+        lines = [",".join([time, *map(repr, row)]) for time, row in zip(times, rows.tolist())]
+        Path(name).write_text("\n".join(["time,height,weight,age", *lines]) + "\n")
     lines = [",".join([*map(repr, row), "ab"[i % 2]]) for i, row in enumerate(X.tolist())]
     Path("labelled.csv").write_text("\n".join(["height,weight,age,group", *lines]) + "\n")
     np.savez("arrays.npz", X=X, other=X)

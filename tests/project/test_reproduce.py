@@ -138,3 +138,19 @@ def test_limits(run):
     assert (np.abs(np.array(line(text, "lognormal, 2000")) - asked) < asked).all()
     (least_f, _, least_box), (most_f, _, _) = (line(text, name) for name in ("least", "most "))
     assert least_f < 0.1 and most_f > 4 and least_box < 0.3
+
+
+def test_plants(run):
+    """The README's two commands find as much as linear PCA that knows the number of factors, and alarm as asked."""
+    text = run("plants.py", "--plants", "2", "--first", "200", "--sets", "plants", "README")
+    false = float(re.search(r"false alarms (\d+\.\d+) %", text)[1])
+    chosen, before, pca = line(text, "plants: all")[:3]
+    assert false < 2.0 and chosen > before + 10 and chosen > pca - 5
+    found, rate = line(text, "plant 200: bias")[:2]
+    assert rate < 2.0 and found > 20
+
+
+def test_runs(run):
+    text = run("runs.py", "--runs", "100", "--rows", "200", "--delays", "4")
+    assert line(text, "200 rows")[1] <= 3 and line(text, "2000 rows")[1] <= 3
+    assert line(text, "shift of 2, after 100 rows")[0] < 20

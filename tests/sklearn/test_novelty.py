@@ -43,8 +43,9 @@ def test_columns_of_other_sizes_leave_little_to_see():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 12)) * np.r_[1e3 * np.ones(6), np.ones(6)]
     with pytest.warns(LimitsWarning, match="below a ceiling, and the limit is [0-9]+% of that.*Scale the columns"):
-        blind = KernelPCANovelty(5).fit(X)
+        blind = KernelPCANovelty(5, kernel="rbf").fit(X)
     assert np.mean(blind.predict(50.0 * X) == -1) < 0.5
+    assert np.mean(KernelPCANovelty().fit(X).predict(50.0 * X) == -1) > 0.9  # chosen by simulated faults: linear
     scaled = KernelPCANovelty(5, gamma=0.01).fit(X / X.std(axis=0))  # without a word
     assert np.mean(scaled.predict(50.0 * X / X.std(axis=0)) == -1) == 1.0
 

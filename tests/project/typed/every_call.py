@@ -32,8 +32,10 @@ import fastkpca as fk
 from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
 from fastkpca.model.contributions import Contributions
+from fastkpca.model.health import Finding
 from fastkpca.model.importance import Importance
 from fastkpca.model.limits import Limits
+from fastkpca.model.monitor import Monitored
 from fastkpca.model.selection import Selection
 from fastkpca.model.uncertainty import Uncertainty
 from fastkpca.testing import check_kernel
@@ -133,6 +135,12 @@ def rows_again(X: Array, folder: Path) -> None:
     spe, interval = fk.kpca_spe(model, X, bounds=True)
     guilty = fk.kpca_contributions(model, X, statistic="t2", train=X)
     assert_type(guilty, Contributions)
+    found = fk.kpca_monitor(model.with_limits(limits), X[:40], labels=range(40), label_name="number")
+    assert_type(found, Monitored)
+    assert_type(found.contributions([0, 1]), Contributions)
+    assert_type(fk.kpca_baseline(X, confidence=0.9, lags=1, fill_missing=True), fk.KPCAModel)
+    assert_type((found.run_evidence, found.run_alarm), tuple[Array | None, int | None])
+    assert_type(fk.kpca_health(X, model=found.model), tuple[Finding, ...])
     which = fk.kpca_importance(model, X, method="permutation", rng=1)
     assert_type(which, Importance)
     sure = fk.kpca_uncertainty(model, X, level=0.9, n_bootstrap=100)
@@ -169,6 +177,9 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     t2, spe = fk.kpca_t2(model, X), fk.kpca_spe(model, X)
     assert_type(plot.monitor(limits, t2, spe=spe, x_label="hour"), Array)
     axes = plot.influence(limits, t2, spe)
+    axes = plot.accuracy(model)
+    plot.report(model, folder / "model.html", title="rows")
+    fk.kpca_monitor(model, X, limits=limits).report(folder / "rows.html", overwrite=True)
     axes = plot.contributions(fk.kpca_contributions(model, X), row=1)
 
 

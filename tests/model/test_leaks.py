@@ -10,7 +10,7 @@ from child import child
 import fastkpca as fk
 
 X = np.random.default_rng(0).standard_normal((60, 3))
-MAX_OBJECTS_PER_CALL = 0.5
+MAX_OBJECTS_PER_CALL = 1.0
 KINDS = {
     "linear": lambda: fk.pca(X, 2),
     "polynomial": lambda: fk.kpca(X, "polynomial", 2, degree=2, features="monomial", keep_moments=True),
@@ -23,7 +23,7 @@ KINDS = {
 }
 
 
-def left_behind(call, calls, rounds=3):
+def left_behind(call, calls, rounds=5):
     """Objects that a call leaves behind: the fewest of some rounds, since what is kept on purpose comes once."""
     found = []
     for _ in range(rounds):

@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 
 from ..errors import DataFileError
+from .foreign import mapped_part
 from .sources import KEPT, FileSource
 
 
@@ -50,4 +51,5 @@ class CollectedRows:
             self._file.readinto(rows.data)
             return rows
         mapped: np.memmap = np.memmap(self._file, np.float64, "r", shape=shape)
-        return FileSource(self._name, mapped, os.dup(self._file.fileno()), 0)
+        part = mapped_part(mapped, self._name)
+        return FileSource(self._name, mapped, part, os.dup(self._file.fileno()))

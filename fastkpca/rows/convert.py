@@ -15,7 +15,17 @@ from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
 from .columns import check_columns, listed
 from .dask import dask_source
-from .foreign import find_source, frame_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
+from .foreign import (
+    file_source,
+    find_source,
+    frame_source,
+    from_arrow,
+    from_frame,
+    is_arrow,
+    is_frame,
+    is_iterator,
+    mapped_part,
+)
 from .sources import Source, TableSource
 from .values import check_finite, not_finite
 from .view import EXACT, Rows
@@ -85,6 +95,7 @@ def as_rows(
         return _within(memory, source)
     else:
         source = (frame_source(X, name) or from_frame(X, name)) if is_frame(X) else _from_array(X, name)
+        source = source if isinstance(source, Source) else file_source(source, name) or source
     _check_shape(source, name, at_least, purpose)
     _check_dtype(source.dtype, name, sp.issparse(source))
     if source.dtype.kind == "O":
@@ -113,6 +124,8 @@ def as_csr(X: Any, name: str = "X") -> Any:
     ValueError
         Its arrays of numbers do not fit each other: compiled loops would read and write wherever these point.
     """
+    for part in ("data", "indptr", "indices", "row", "col"):
+        mapped_part(getattr(X, part, None), f"{name}.{part}")
     try:
         if X.format == "lil" and any(len(a) != len(b) for a, b in zip(X.rows, X.data)):
             raise ValueError("a row has not as many values as columns")
@@ -153,6 +166,7 @@ def _from_block(X: Any, name: str) -> np.ndarray:
         block = from_arrow(X, name)
     else:
         block = from_frame(X, name) if is_frame(X) else _from_array(X, name)
+        mapped_part(block, name)
     if block.dtype.kind == "O" and block.ndim == 2:
         block = _from_objects(block, name)
     _check_dtype(block.dtype, name, False)

@@ -13,3 +13,14 @@
 A *tile* of points is held feature-major, shape (n_features, n_points): each step of a recurrence is then
 one vector operation along the points.
 """
+
+import numpy as np
+
+
+def contiguous(X, dtype=None):
+    """An array as the loops read it: C-contiguous, of this type, and aligned; X itself where it is all of that.
+
+    Numbers at odd bytes (a field of a structured array, a buffer from elsewhere) are undefined behaviour in C.
+    """
+    X = np.ascontiguousarray(X, dtype=dtype)
+    return X if X.flags.aligned else X.copy()

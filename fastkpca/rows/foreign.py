@@ -82,9 +82,10 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 # Frames and tables in memory --------------------------------------------------------------------------------------
 
 
-def frame_source(X: Any, name: str) -> Source | None:
-    """The rows of a data frame, converted when they are read; None where they are few, or lie as those of an array."""
-    if len(X.columns) * len(X) * 8 <= KEPT or not (hasattr(X, "iloc") or hasattr(X, "slice")):
+def frame_source(X: Any, name: str, most: float) -> Source | None:
+    """The rows of a data frame, converted when they are read; None where they are few (a copy takes at most ``most``
+    bytes), or lie as those of an array."""
+    if len(X.columns) * len(X) * 8 <= min(KEPT, most) or not (hasattr(X, "iloc") or hasattr(X, "slice")):
         return None
     first = from_frame(_part(X, 0, 1), name)
     if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):

@@ -43,6 +43,7 @@ def read_table(
         decimal=options.decimal,
         called=name,
         allow_missing=options.drop_missing or options.fill_missing,
+        memory=getattr(options, "memory_limit", None),
     )
     if options.drop_missing or options.fill_missing:
         table = tables.without_missing(table, name, empty=options.fill_missing)

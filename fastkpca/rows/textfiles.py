@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import lzma
 import os
 import re
@@ -16,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice, pairwise
 from typing import Any, NoReturn
 
@@ -45,6 +47,13 @@ _Block = tuple[np.ndarray, list[Iterable[str]]]
 
 SMALL_FILE = 1 << 22
 """Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
+MAX_LINE_CHARACTERS = 1 << 24
+"""Of a line, and of a record whose fields go on in the next lines: a million columns of sixteen characters. A compressed
+file of a few bytes may hold a line that no memory takes."""
+CHARACTERS_BYTES = 16
+"""Bytes of memory for each character of a line of short fields, with what is made of them, measured: 9 to 14."""
+_SHOWN_CHARACTERS = 60
+"""Of a field that an error shows."""
 _SAMPLE_LINES = 50
 """Lines that are looked at first, to see how the file is made."""
 _ESCAPED = "surrogateescape"
@@ -73,17 +82,53 @@ class _Faults:
     counts: Counter[int] = field(default_factory=Counter)
 
 
+class _LineLimit:
+    """What pandas reads, of which no line may be longer than so many characters: it would hold the line whole."""
+
+    def __init__(self, file: Any, end: Any, most: float):
+        self._file, self._end, self._most, self._length = file, end, most, 0
+
+    def read(self, size: int = -1) -> Any:
+        chunk = self._file.read(size)
+        at = chunk.rfind(self._end)
+        self._length = len(chunk) - at - 1 if at >= 0 else self._length + len(chunk)
+        if self._length > self._most:
+            raise ValueError("a line is too long")
+        return chunk
+
+    read1 = read
+
+    def readable(self) -> bool:
+        return True
+
+
+class _LimitedBytes(_LineLimit, io.BufferedIOBase):  # type: ignore[misc]
+    pass
+
+
+class _LimitedText(_LineLimit, io.TextIOBase):  # type: ignore[misc]
+    pass
+
+
 class TextFile:
     """One text file: its compression, encoding, delimiter and header, told from its first lines.
 
     ``start`` holds its first bytes, ``decimal`` is what stands between whole number and fraction. Raises DataFileError
-    where it is not text, or holds no line of data.
+    where it is not text, holds no line of data, or a line that takes more than ``memory`` bytes.
     """
 
     def __init__(
-        self, path: str | os.PathLike, name: str, start: bytes, header: bool | None, decimal: str, readable: str
+        self,
+        path: str | os.PathLike,
+        name: str,
+        start: bytes,
+        header: bool | None,
+        decimal: str,
+        readable: str,
+        memory: float | None = None,
     ):
         self.path, self.name, self.decimal = path, name, decimal
+        self._most = MAX_LINE_CHARACTERS if memory is None else int(min(MAX_LINE_CHARACTERS, memory / CHARACTERS_BYTES))
         self.opener: Callable[..., Any] = open
         for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
             if start.startswith(magic):
@@ -266,8 +311,9 @@ class TextFile:
         with self._reading(), self._open(binary=not self.text_only) as file:
             for _ in range(self.first_line - 1):
                 file.readline()
+            limited = _LimitedText(file, "\n", self._most) if self.text_only else _LimitedBytes(file, b"\n", self._most)
             tables = pandas.read_csv(
-                file,
+                limited,
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
                 decimal=self.decimal,
                 header=None,
@@ -347,7 +393,9 @@ class TextFile:
         # tabs that part missing values make no blank line
         blank = " \r\n" if self.allow_missing and self.delimiter == "\t" else None
         with self._reading(), self._open() as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(partial(file.readline, self._most + 1), ""), 1):
+                if len(line) > self._most:
+                    raise self._too_long(f"line {number} has")
                 if number > self.above and line.strip(blank) and not line.lstrip().startswith("#"):
                     yield number, line
 
@@ -356,9 +404,13 @@ class TextFile:
         begun: list[int] = []
 
         def texts() -> Iterator[str]:
+            length = 0
             for number, line in self._lines():
                 if number >= self.first_line:
+                    length = len(line) + (length if begun else 0)
                     begun.append(number)
+                    if length > self._most:  # before csv has put together what stands in quotes
+                        raise self._too_long(f"line {begun[0]} opens a quotation mark that closes after")
                     yield " ".join(line.split()) + "\n" if self.delimiter is None else line
             yield _END
 
@@ -371,6 +423,10 @@ class TextFile:
                 begun.clear()
         if begun:
             raise DataFileError(f"{self.name}: line {begun[0]} opens a quotation mark that is not closed")
+
+    def _too_long(self, what: str) -> DataFileError:
+        hint = "" if self._most == MAX_LINE_CHARACTERS else ", by --memory-limit"
+        return DataFileError(f"{self.name}: {what} more than {self._most} characters, the most that a line may have{hint}")
 
     def _split(self, line: str) -> list[str]:
         with data_file_errors(self.name, "is not a table", (csv.Error,)):
@@ -466,6 +522,7 @@ class TextFile:
 
     def _fault(self, text: str) -> tuple[str, str]:
         """(what is wrong with a field, what to do)."""
+        text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
         if text.lower() in MISSING:
             return (
                 f"missing value{f' ({text!r})' if text else ''}",

@@ -117,7 +117,7 @@ class Mat:
         answer = json.loads(done.stdout)
         if answer.get("memory"):
             raise DataFileError(
-                f"{self.name} {what}: it takes more than {self._memory / 1e6:.3g} MB; in MATLAB write it anew with "
+                f"{self.name} takes more than {self._memory / 1e6:.3g} MB to read; in MATLAB write it anew with "
                 "save('name.mat', 'X', '-v7.3'), which is read as it is needed, or raise --memory-limit"
             )
         if "error" not in answer or "v73" not in answer:

@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..base import parallel
+from ..base.room import DEFAULT_MEMORY
 from ..errors import DataFileError
 from .archives import data_file_errors
 from .collected import CollectedRows
@@ -47,11 +48,12 @@ _Block = tuple[np.ndarray, list[Iterable[str]]]
 
 SMALL_FILE = 1 << 22
 """Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
-MAX_LINE_CHARACTERS = 1 << 24
-"""Of a line, and of a record whose fields go on in the next lines: a million columns of sixteen characters. A compressed
-file of a few bytes may hold a line that no memory takes."""
-CHARACTERS_BYTES = 16
-"""Bytes of memory for each character of a line of short fields, with what is made of them, measured: 9 to 14."""
+CHARACTER_BYTES = 128
+"""Bytes of memory for each character of a line, with its fields and those of the first lines: 46 to 113 for fields of
+one to seven digits. A line, or a record whose fields go on in the next lines, of more characters than the memory has room
+for is refused: a compressed file of a few bytes may hold one that no memory takes."""
+PANDAS_COLUMN_BYTES = 1600
+"""Bytes that pandas takes for each column, measured with 750,000: wider tables are left to csv."""
 _SHOWN_CHARACTERS = 60
 """Of a field that an error shows."""
 _SAMPLE_LINES = 50
@@ -128,7 +130,8 @@ class TextFile:
         memory: float | None = None,
     ):
         self.path, self.name, self.decimal = path, name, decimal
-        self._most = MAX_LINE_CHARACTERS if memory is None else int(min(MAX_LINE_CHARACTERS, memory / CHARACTERS_BYTES))
+        self._memory = DEFAULT_MEMORY if memory is None else memory
+        self._most = int(self._memory / CHARACTER_BYTES)
         self.opener: Callable[..., Any] = open
         for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
             if start.startswith(magic):
@@ -266,7 +269,7 @@ class TextFile:
 
     def _collected(self, taken: list[int], beside: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
         """(X, the texts beside it). What pandas does not read, or not for certain, is read or refused by csv."""
-        if os.path.getsize(self.path) > SMALL_FILE:
+        if os.path.getsize(self.path) > SMALL_FILE and PANDAS_COLUMN_BYTES * self.n_columns <= self._memory / 4:
             try:
                 return self._joined(self._pandas_blocks(taken, beside), taken, beside)
             except ImportError:
@@ -425,8 +428,10 @@ class TextFile:
             raise DataFileError(f"{self.name}: line {begun[0]} opens a quotation mark that is not closed")
 
     def _too_long(self, what: str) -> DataFileError:
-        hint = "" if self._most == MAX_LINE_CHARACTERS else ", by --memory-limit"
-        return DataFileError(f"{self.name}: {what} more than {self._most} characters, the most that a line may have{hint}")
+        return DataFileError(
+            f"{self.name}: {what} more than {self._most} characters, the most of a line that {self._memory / 1e6:.3g} MB "
+            "of memory take; if these are rows and columns, raise --memory-limit"
+        )
 
     def _split(self, line: str) -> list[str]:
         with data_file_errors(self.name, "is not a table", (csv.Error,)):

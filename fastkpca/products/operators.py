@@ -432,7 +432,7 @@ class FeatureOperator(_RealOperator):
     def moments(self, weights: np.ndarray | None = None) -> Moments:
         """Count, mean and centred second moment of the features, in one pass; ``weights`` (N,) are non-negative."""
         if weights is not None:
-            weights = contiguous(check_weights(weights, self.shape[0], "weights", fit=False), np.float64)
+            weights = check_weights(weights, self.shape[0], "weights", fit=False)
         with parallel.reporter(self._progress) as report:
             moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads, progress=report)
         if weights is None:

@@ -113,7 +113,7 @@ def as_rows(
         source = _from_objects(source, name)
     copied = _copied_bytes(X, source)
     rows = _within(memory, source)
-    rows.copied += copied
+    rows.copied += int(copied)
     if is_frame(X) and not missing:
         _check_missing(rows, list(X.columns), name, purpose)
     _check_range(rows, name)
@@ -138,13 +138,13 @@ def _check_copy(size: float, memory: float | None, what: str, instead: str) -> N
     """Raise NoRouteError for a copy of the rows that takes more than the limit, before it is made."""
     if memory is not None and size > memory:
         raise NoRouteError(
-            f"{what}, a copy of which takes {size / 1e6:.3g} MB, and the limit is {memory / 1e6:.3g} MB; give {instead}, "
-            "which is read in place, or raise memory_limit"
+            f"{what}, a copy of which takes {size / 1e6:.3g} MB, and the limit is {memory / 1e6:.3g} MB; give "
+            f"{instead}, which is read in place, or raise memory_limit"
         )
 
 
 def _csr_bytes(X: Any) -> float:
-    """Bytes of a sparse matrix as CSR; twice that where its numbers of rows and columns are made, or converted, first."""
+    """Bytes of a sparse matrix as CSR; twice that where numbers of its rows and columns are made or converted first."""
     index = 4 if max(X.nnz, *X.shape) < 2**31 else 8
     once = float(X.nnz) * (X.dtype.itemsize + index) + index * (X.shape[0] + 1.0)
     twice = X.format in ("bsr", "dok") or (X.format == "coo" and X.row.itemsize != index)

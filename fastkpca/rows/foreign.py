@@ -221,8 +221,8 @@ class MappedPart:
         """Raise DataChangedError where the file is too short by now: to read its numbers would end the process."""
         if (size := self.size()) < self.high:
             raise DataChangedError(
-                f"{name} is a memory map of {self.path or 'a file'}, which has {size} bytes now; {self.high} are needed "
-                f"for {' x '.join(map(str, X.shape))} numbers of type {X.dtype}"
+                f"{name} is a memory map of {self.path or 'a file'}, which has {size} bytes now; {self.high} are "
+                f"needed for {' x '.join(map(str, X.shape))} numbers of type {X.dtype}"
             )
 
 
@@ -248,7 +248,8 @@ def mapped_part(X: Any, name: str) -> MappedPart | None:
     reach = [(n - 1) * step for n, step in zip(X.shape, X.strides)]
     low = first + sum(min(x, 0) for x in reach)
     high = first + sum(max(x, 0) for x in reach) + X.itemsize
-    part = MappedPart(getattr(mapped, "filename", None), first, low, high, base.size, getattr(mapped, "mode", "") == "c")
+    path, private = getattr(mapped, "filename", None), getattr(mapped, "mode", "") == "c"
+    part = MappedPart(path, first, low, high, base.size, private)
     part.check(X, name)
     return part
 

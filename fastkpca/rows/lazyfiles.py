@@ -81,7 +81,8 @@ class _Datasets:
         if chunk > self._memory / 4:  # a library makes all of it of what may be a few bytes of the file
             raise DataFileError(
                 f"{self.name}: a chunk of {var!r} takes {chunk / 1e6:.3g} MB, more than a quarter of the "
-                f"{self._memory / 1e6:.3g} MB that may be taken; write it anew in smaller chunks, or raise --memory-limit"
+                f"{self._memory / 1e6:.3g} MB that may be taken; write it anew in smaller chunks, or raise "
+                "--memory-limit"
             )
         if len(data.shape) != 2 or 0 in data.shape:
             return np.asarray(data[()])

@@ -32,7 +32,7 @@ def limit_memory(size: int) -> None:
 
 def main(size: str, path: str, variable: str | None = None, folder: str = "") -> dict[str, Any]:
     import scipy.io
-    import scipy.sparse  # noqa: F401 (before memory is limited)
+    import scipy.sparse  # before memory is limited
 
     limit_memory(int(size))
     if variable is None:

@@ -32,9 +32,6 @@ KEPT = 1 << 25
 """Bytes of pages that are kept of rows that come one after the other (where any can be read again, two pages are), and
 of rows from files, which beyond go to a file without a name: little beside `DEFAULT_MEMORY`, not measured."""
 
-MIN_COLUMN_BYTES = 1 << 12
-"""Bytes to read at once of each column of a file that holds one after the other: fewer take as long, not measured."""
-
 
 def page_rows(row_bytes: int) -> int:
     """Rows of a page, a power of two: bytes enough to hide the cost of a call, few enough to stay in cache."""
@@ -243,7 +240,7 @@ class FileSource(Source):
         row_bytes = X.shape[1] * X.itemsize
         rows = page_rows(row_bytes)
         if abs(X.strides[0]) < abs(X.strides[1]):  # column by column: parts of columns that are worth a call
-            while rows * X.itemsize < MIN_COLUMN_BYTES and 2 * rows * row_bytes <= KEPT // 2:
+            while 16 * rows * X.itemsize < self.MIN_BYTES_AT_ONCE and 2 * rows * row_bytes <= KEPT // 2:
                 rows *= 2
         super().__init__(name, len(X), X.shape[1], X.dtype, rows)
         self._part, self._handle = part, handle

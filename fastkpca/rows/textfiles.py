@@ -50,12 +50,10 @@ SMALL_FILE = 1 << 22
 """Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
 CHARACTER_BYTES = 128
 """Bytes of memory for each character of a line, with its fields and those of the first lines: 46 to 113 for fields of
-one to seven digits. A line, or a record whose fields go on in the next lines, of more characters than the memory has room
-for is refused: a compressed file of a few bytes may hold one that no memory takes."""
+one to seven digits. A longer line, or record whose fields go on in the next lines, than memory takes is refused: a
+compressed file of a few bytes may hold one."""
 PANDAS_COLUMN_BYTES = 1600
 """Bytes that pandas takes for each column, measured with 750,000: wider tables are left to csv."""
-_SHOWN_CHARACTERS = 60
-"""Of a field that an error shows."""
 _SAMPLE_LINES = 50
 """Lines that are looked at first, to see how the file is made."""
 _ESCAPED = "surrogateescape"
@@ -429,8 +427,8 @@ class TextFile:
 
     def _too_long(self, what: str) -> DataFileError:
         return DataFileError(
-            f"{self.name}: {what} more than {self._most} characters, the most of a line that {self._memory / 1e6:.3g} MB "
-            "of memory take; if these are rows and columns, raise --memory-limit"
+            f"{self.name}: {what} more than {self._most} characters, the most of a line that "
+            f"{self._memory / 1e6:.3g} MB of memory take; if these are rows and columns, raise --memory-limit"
         )
 
     def _split(self, line: str) -> list[str]:
@@ -527,7 +525,7 @@ class TextFile:
 
     def _fault(self, text: str) -> tuple[str, str]:
         """(what is wrong with a field, what to do)."""
-        text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+        text = text if len(text) <= 60 else f"{text[:60]}..."
         if text.lower() in MISSING:
             return (
                 f"missing value{f' ({text!r})' if text else ''}",

@@ -99,7 +99,7 @@ def test_every_view_of_a_file_cut_short_before_is_an_error(tmp_path):
 
 
 def test_every_view_of_a_file_cut_short_meanwhile_is_an_error(tmp_path):
-    """Not where few rows, or blocks, are kept and read once; nor a sparse matrix, whose arrays are read where they lie."""
+    """Not where few rows, or blocks, are kept; nor of a sparse matrix, whose arrays are read where they lie."""
     code = "found = outcome(lambda: fit(X, progress=lambda *_: calls or calls.append(os.truncate(path, 4096))))"
     found = outcomes(tmp_path, f"{code} if name not in ('csr', 'coo') else 'cut'")
     kept = {"both", "far_rows", "Fortran,_reversed", "transposed,_wide", "other_bytes", "list", "blocks"}

@@ -1,6 +1,7 @@
 """Compiled loops: arrays in, arrays out; no validation and no policy.
 
 ===============  ==========================================================================
+``arrays``       arrays as the loops read them
 ``boxes``        Chebyshev nodes in a grid of boxes: points sorted, spread onto nodes, read off them; C beside it
 ``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
@@ -13,14 +14,3 @@
 A *tile* of points is held feature-major, shape (n_features, n_points): each step of a recurrence is then
 one vector operation along the points.
 """
-
-import numpy as np
-
-
-def contiguous(X, dtype=None):
-    """An array as the loops read it: C-contiguous, of this type, and aligned; X itself where it is all of that.
-
-    Numbers at odd bytes (a field of a structured array, a buffer from elsewhere) are undefined behaviour in C.
-    """
-    X = np.ascontiguousarray(X, dtype=dtype)
-    return X if X.flags.aligned else X.copy()

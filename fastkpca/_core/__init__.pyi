@@ -1,8 +1,4 @@
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
+from . import arrays as arrays
 from . import boxes as boxes
 from . import moments as moments
 from . import multiindex as multiindex
@@ -10,5 +6,3 @@ from . import pivots as pivots
 from . import sparse as sparse
 from . import tiles as tiles
 from . import truncation as truncation
-
-def contiguous(X: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> np.ndarray[Any, Any]: ...

@@ -8,7 +8,7 @@ beta = 1 where that is as fast); the GIL is released for the whole of it.
 
 import numpy as np
 
-from . import contiguous
+from .arrays import contiguous
 
 from scipy.linalg.cython_blas cimport dsyr, dsyrk
 

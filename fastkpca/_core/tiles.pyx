@@ -13,7 +13,7 @@ bit for bit. Inner products of many coordinates are BLAS's.
 
 import numpy as np
 
-from . import contiguous
+from .arrays import contiguous
 
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk

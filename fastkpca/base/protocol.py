@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from .._core import contiguous
 from .._core import moments as _moments
+from .._core.arrays import contiguous
 from ..base.rounding import EPS
 from ..errors import KernelParameterError
 from .caching import cached_property

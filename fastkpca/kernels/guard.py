@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._core import contiguous
+from .._core.arrays import contiguous
 from ..base import protocol
 from ..base.plugins import DISTRIBUTION
 from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary, Summation

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from .._core import contiguous, multiindex, truncation
+from .._core import multiindex, truncation
+from .._core.arrays import contiguous
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary, refuse_farther
 from ..base.rounding import UNIT
 from ..base.stored import Record

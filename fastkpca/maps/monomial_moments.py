@@ -9,7 +9,8 @@ from math import comb
 import numpy as np
 import scipy.special
 
-from .._core import contiguous, multiindex
+from .._core import multiindex
+from .._core.arrays import contiguous
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import UNIT, rounding_factor
 

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from .._core import contiguous
 from .._core import pivots as _core
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.lapack import QUICK
 from ..base.protocol import FeatureMap, Kernel, Summary

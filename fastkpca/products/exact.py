@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import contiguous
 from .._core import tiles as _tiles
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.protocol import Kernel, NormPass, Summation

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from .._core import contiguous
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.checks import as_float
 from ..base.progress import check_progress

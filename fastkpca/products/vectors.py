@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import contiguous
+from .._core.arrays import contiguous
 
 
 def centre(K: np.ndarray) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import contiguous
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.rounding import UNIT
 from .sources import Source, nearest_and_rest

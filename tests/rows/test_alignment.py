@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca._core import contiguous
+from fastkpca._core.arrays import contiguous
 from fastkpca.kernels import Kernel
 from fastkpca.rows.convert import as_rows
 

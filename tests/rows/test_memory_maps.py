@@ -180,3 +180,11 @@ def test_parts_of_a_sparse_matrix_are_named(tmp_path):
         file.truncate(4096)
     with pytest.raises(DataChangedError, match=r"X.data is a memory map of .*x.bin, which has 4096 bytes now; 80000"):
         as_rows(again)
+
+
+def test_kpca_select_takes_views_of_maps(tmp_path):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    one, other = (fk.kpca_select(rows, "gaussian", [1, 2], folds=2) for rows in (mapped[::-1], X[::-1].copy()))
+    assert all((one.columns[x] == other.columns[x]).all() for x in other.columns)

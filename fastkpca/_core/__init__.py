@@ -1,6 +1,7 @@
 """Compiled loops: arrays in, arrays out; no validation and no policy.
 
 ===============  ==========================================================================
+``arrays``       arrays as the loops read them
 ``boxes``        Chebyshev nodes in a grid of boxes: points sorted, spread onto nodes, read off them; C beside it
 ``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging

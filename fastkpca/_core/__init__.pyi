@@ -1,3 +1,4 @@
+from . import arrays as arrays
 from . import boxes as boxes
 from . import moments as moments
 from . import multiindex as multiindex

@@ -8,6 +8,8 @@ beta = 1 where that is as fast); the GIL is released for the whole of it.
 
 import numpy as np
 
+from .arrays import contiguous
+
 from scipy.linalg.cython_blas cimport dsyr, dsyrk
 
 
@@ -84,7 +86,7 @@ def update(const double[:, ::1] tile, weights, double count, double[:, ::1] mean
     if n == 0:
         return count
     if weighted:
-        w = np.ascontiguousarray(weights, dtype=np.float64)
+        w = contiguous(weights, np.float64)
         if w.shape[0] != n:
             raise ValueError(f"{w.shape[0]} weights for a tile of {n} rows")
         root = np.sqrt(w)

@@ -69,7 +69,7 @@ use_instruction_set()
 cdef list waiting = []
 
 
-cdef double[::1] taken(Py_ssize_t size):
+cdef taken(Py_ssize_t size):
     """A work array of at least so many numbers."""
     try:
         work = waiting.pop()
@@ -78,9 +78,10 @@ cdef double[::1] taken(Py_ssize_t size):
     return work if len(work) >= size else np.empty(size)
 
 
-cdef void given_back(double[::1] work):
-    if work.shape[0] <= MOST_KEPT and len(waiting) < MOST_WAITING:
-        waiting.append(np.asarray(work))
+cdef given_back(work):
+    """Keep a work array: the one that was allocated, since a view of it would be wrapped once more at each call."""
+    if len(work) <= MOST_KEPT and len(waiting) < MOST_WAITING:
+        waiting.append(work)
 
 
 def table(Py_ssize_t d, Py_ssize_t degree):
@@ -231,7 +232,7 @@ cdef class Expansion:
         cdef Py_ssize_t n = X.shape[0], D = self.parent.shape[0], d = self.d, b, i
         cdef int k = <int>A.shape[1], F = <int>self.n_features, m, stride
         cdef real one = 1, zero = 0
-        cdef double[::1] work
+        cdef double[::1] numbers
         cdef real *scratch
         dtype = np.float32 if real is float else np.float64
         V_array = np.empty((n, A.shape[1]), dtype=dtype)
@@ -242,7 +243,8 @@ cdef class Expansion:
             V_array[:] = 0.0
             return V_array
         work = taken((D + d) * CHUNK)
-        scratch = <real *>&work[0]
+        numbers = work
+        scratch = <real *>&numbers[0]
         with nogil:
             for b in range((n + CHUNK - 1) // CHUNK):
                 i = b * CHUNK
@@ -385,8 +387,9 @@ cdef class ProductSums:
         if e.n_features != D or X.shape[1] != d or sums.shape[0] != self.n_sums or totals.shape[0] != D:
             raise ValueError("the tile, or the sums, are not of these features")
         tile = min(tile, (max(n, 1) + FK_POINTS - 1) // FK_POINTS * FK_POINTS)
-        cdef double[::1] work = taken((D + skip + 1) * tile + d * CHUNK + FK_POINTS)
-        cdef double *scratch = &work[0]
+        work = taken((D + skip + 1) * tile + d * CHUNK + FK_POINTS)
+        cdef double[::1] numbers = work
+        cdef double *scratch = &numbers[0]
         scratch += (FK_POINTS - (<size_t>scratch // sizeof(double)) % FK_POINTS) % FK_POINTS  # whole lines of cache
         cdef double *features = scratch + skip * tile
         with nogil:

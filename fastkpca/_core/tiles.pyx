@@ -13,6 +13,8 @@ bit for bit. Inner products of many coordinates are BLAS's.
 
 import numpy as np
 
+from .arrays import contiguous
+
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
@@ -162,10 +164,10 @@ cdef int walk(const fk_kernel *kernel, fk_pair *pair, bint single) except -1:
 
 cdef tuple rows_of(X, Y):
     """(X, Y) as C-contiguous float64, Y the same object as X where the two are equal."""
-    A = np.ascontiguousarray(X, dtype=np.float64)
+    A = contiguous(X, np.float64)
     if Y is None or Y is X:
         return A, A
-    B = np.ascontiguousarray(Y, dtype=np.float64)
+    B = contiguous(Y, np.float64)
     if A.shape == B.shape and np.array_equal(A, B):
         return A, A
     return A, B

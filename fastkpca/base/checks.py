@@ -139,7 +139,7 @@ def check_numbers(values: Any, name: str, need: str, shape: tuple[int | None, ..
     if array.ndim != len(shape) or any(due not in (None, n) for n, due in zip(array.shape, shape)):
         raise ValueError(f"{name} has shape {array.shape}; give {need}")
     with np.errstate(over="ignore"):  # of a long double: refused below
-        array = array.astype(np.float64, copy=False)
+        array = array.astype(np.float64, copy=not array.flags.aligned)
     if not (finite := np.isfinite(array)).all():
         raise ValueError(f"{name} contains NaN or infinity ({_first(~finite)}); give {need}")
     return array

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from .._core import moments as _moments
+from .._core.arrays import contiguous
 from ..base.rounding import EPS
 from ..errors import KernelParameterError
 from .caching import cached_property
@@ -649,14 +650,14 @@ class Moments:
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
         """Add a tile of rows, with non-negative weights where given; returns ``FeatureMap.residual`` of the rows, or
         None where it is not looked at row by row."""
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = contiguous(X, np.float64)
         return self.add(X, self.map.features(X), weights)
 
     def add(self, X: np.ndarray, Phi: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """``update`` of a dense second moment where the features (float64) are known."""
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
-        tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major
+        tile = contiguous(Phi.T)  # no copy where features() was column-major
         self.count = _moments.update(tile, weights, self.count, self._mean, self._scatter)
         return residual
 

@@ -54,6 +54,7 @@ def raw_table(
         decimal=options.decimal,
         called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
+        memory=getattr(options, "memory_limit", None),
     )
 
 

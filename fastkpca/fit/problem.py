@@ -22,6 +22,7 @@ from ..base.checks import (
     check_tol,
 )
 from ..base.protocol import LARGEST, LEAST, Kernel, Offer, Summary
+from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded
 from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
@@ -202,10 +203,15 @@ def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, writte
     kernel, X = bind_rows(_kernel(ask), X)
     threads = parallel.threads_for(kernel, ask.n_threads)
     memory, capped = room.memory_within(check_memory_limit(ask.memory_limit), threads)
-    rows = _rows(X, ask, memory / 4)
+    try:
+        rows = _rows(X, ask, memory)
+        _check_look(rows, memory)
+    except NoRouteError as error:
+        if not capped:
+            raise
+        raise MemoryError(f"{error}; {room.describe_limit()}") from None
     like = ask.like
     c = like.n_components if like is not None and ask.c is None else ask.c
-    _check_look(rows, memory, capped)
     memory -= rows.copied
     center = _of_like(ask, "center", True, like is None or like.center)
     scale = _scale(ask, kernel)
@@ -288,25 +294,25 @@ def _rows(X: Any, ask: Ask, room: float) -> Rows:
     if ask.like is not None:
         check_same_columns(rows, ask.like.n_features, ask.like.feature_names)
     if ask.sample_weight is not None:
-        rows = rows.weighted(check_weights(ask.sample_weight, rows.n_samples))
+        weights = check_weights(ask.sample_weight, rows.n_samples)
+        copied = rows.copied + (0 if weights is ask.sample_weight else 8 * rows.n_samples)
+        rows = rows.weighted(weights)
+        rows.copied = copied
     if rows.counted:  # else when they were read
         check_c(ask.c, rows.n_samples)
     return rows
 
 
-def _check_look(rows: Rows, limit: float, capped: bool) -> None:
+def _check_look(rows: Rows, limit: float) -> None:
     """Refuse rows whose summary alone would need more memory than the limit, before it is made."""
     if not rows.counted or rows.distributed:
         return
     needed = rows.copied + footprint.looking_bytes(rows)
     if needed > limit:
-        text = (
+        raise NoRouteError(
             f"no route fits: a look at {rows.n_samples} rows of {rows.n_features} columns needs {needed / 1e6:.3g} MB, "
-            f"the limit is {limit / 1e6:.3g} MB"
+            f"the limit is {limit / 1e6:.3g} MB; raise memory_limit"
         )
-        if capped:
-            raise MemoryError(f"{text}; {room.describe_limit()}")
-        raise ValueError(f"{text}; raise memory_limit")
 
 
 def _method(ask: Ask) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from ..base import parallel
 from ..base.checks import Randomness, check_choice, check_count, check_flag, check_rng
 from ..base.lapack import largest_eigenpairs
+from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import EPS
 from ..errors import ComponentsWarning, PreimageWarning, silenced
 from ..kernels import Kernel, given_kernel
@@ -27,6 +28,7 @@ from ..model.shared_map import feature_projector
 from ..products.operators import FeatureOperator
 from ..rows.columns import warn_of_ranges
 from ..rows.convert import as_rows
+from ..rows.sources import FileSource
 from ..rows.summary import summarize
 from ..rows.values import check_finite
 from ..rows.view import Rows
@@ -172,6 +174,8 @@ def kpca_select(
 
 def _rows(X: Any) -> Rows:
     rows = as_rows(X, at_least=4, purpose="kpca_select")
+    if isinstance(rows.source, FileSource) and rows.n_samples * rows.source.row_bytes <= DEFAULT_MEMORY:
+        rows = Rows(rows.source[:])  # an array that is a view of a memory map
     if not rows.in_memory:
         raise TypeError("kpca_select takes rows that are in memory; give a sample of these, as in X[index]")
     check_finite(rows, purpose="kpca_select")

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from .._core.arrays import contiguous
 from ..base import protocol
 from ..base.plugins import DISTRIBUTION
 from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary, Summation
@@ -286,7 +287,7 @@ class GuardedSummation(Proxy, Summation):
         return self._product("rmatmat", U, self.shape[1])
 
     def _product(self, method: str, U: np.ndarray, n: int) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=np.float64)
+        U = contiguous(U, np.float64)
         product = self._array(method, (n, U.shape[1]), U)
         if not np.isfinite(product.sum()) and np.isfinite(U).all():
             self._hold_finite(method, product, (U,), "products with finite numbers are finite")

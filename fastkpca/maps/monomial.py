@@ -16,6 +16,7 @@ import numpy as np
 import scipy.special
 
 from .._core import multiindex, truncation
+from .._core.arrays import contiguous
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary, refuse_farther
 from ..base.rounding import UNIT
 from ..base.stored import Record
@@ -94,7 +95,7 @@ class _ExpansionMap(FeatureMap):
             X = X - self._center.astype(X.dtype, copy=False)
         if self._unit != 1.0:
             X = X * X.dtype.type(self._unit)
-        return np.ascontiguousarray(X)
+        return contiguous(X)
 
     def __reduce__(self) -> tuple:
         return type(self).from_state, self.state()
@@ -108,10 +109,10 @@ class _ExpansionMap(FeatureMap):
         return self._expansion.features(self._scaled(X)).T
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
-        return self._expansion.accumulate(self._scaled(X), np.ascontiguousarray(U, dtype=X.dtype))
+        return self._expansion.accumulate(self._scaled(X), contiguous(U, X.dtype))
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return self._expansion.evaluate(self._scaled(X), np.ascontiguousarray(C, dtype=X.dtype))
+        return self._expansion.evaluate(self._scaled(X), contiguous(C, X.dtype))
 
 
 class PolynomialMap(_ExpansionMap):

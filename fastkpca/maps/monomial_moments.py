@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from .._core import multiindex
+from .._core.arrays import contiguous
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import UNIT, rounding_factor
 
@@ -73,7 +74,7 @@ class MonomialMoments(Moments):
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         if weights is not None:
             raise NotImplementedError("these sums are of rows without weights")
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = contiguous(X, np.float64)
         residual = self.map.residual(X)
         self.residual_trace += float(residual.sum())
         points, times = self._products.add(self._expansion, self._scaled(X), self._sums, self._totals)

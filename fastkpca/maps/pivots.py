@@ -32,6 +32,7 @@ import numpy as np
 import scipy.linalg
 
 from .._core import pivots as _core
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.lapack import QUICK
 from ..base.protocol import FeatureMap, Kernel, Summary
@@ -76,7 +77,7 @@ class PivotMap(FeatureMap):
         entry_error: float = 0.0,
     ):
         self.kernel = kernel
-        self.pivots = np.ascontiguousarray(pivots, dtype=np.float64)
+        self.pivots = contiguous(pivots, np.float64)
         self.n_features = len(self.pivots)
         self.predicted = float("nan")
         self.reached = True
@@ -112,7 +113,7 @@ class PivotMap(FeatureMap):
         """phi of a tile, (n, D), column-major, dtype of X; computed in float64."""
         if self.n_features == 0:
             return np.zeros((len(X), 0), dtype=X.dtype)
-        tile = values_of(self.kernel, self.pivots, np.ascontiguousarray(X, dtype=np.float64))
+        tile = values_of(self.kernel, self.pivots, contiguous(X, np.float64))
         _core.solve(self.factor, tile)
         return tile.astype(X.dtype, copy=False).T
 
@@ -120,10 +121,10 @@ class PivotMap(FeatureMap):
         """k(x, x) - |phi(x)|^2, (n,), float64, and all that rounding can have hidden: an upper bound."""
         if Phi is None:
             Phi = self.features(X)
-        remaining = diagonal_of(self.kernel, np.ascontiguousarray(X, dtype=np.float64)).copy()
+        remaining = diagonal_of(self.kernel, contiguous(X, np.float64)).copy()
         diagonal = remaining.copy()
         magnitude = np.zeros(len(remaining))
-        _core.subtract_squares(np.ascontiguousarray(Phi.T, dtype=np.float64), remaining, magnitude)
+        _core.subtract_squares(contiguous(Phi.T, np.float64), remaining, magnitude)
         error = 1.01 * UNIT * magnitude + self.entry_error
         if Phi.dtype != np.float64:
             error += 4.0 * unit_roundoff(Phi.dtype) * diagonal
@@ -138,7 +139,7 @@ class PivotMap(FeatureMap):
             return super().applied(C)
 
         def values(X: np.ndarray) -> np.ndarray:
-            block = values_of(self.kernel, np.ascontiguousarray(X, dtype=np.float64), self.pivots)
+            block = values_of(self.kernel, contiguous(X, np.float64), self.pivots)
             with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are refused in words
                 return (block @ weights).astype(X.dtype, copy=False)
 
@@ -247,7 +248,7 @@ class PivotMap(FeatureMap):
 
 
 def values_of(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    return np.require(kernel.block(X, Y), dtype=np.float64, requirements=["C", "W"])
+    return np.require(kernel.block(X, Y), dtype=np.float64, requirements=["C", "A", "W"])
 
 
 def diagonal_of(kernel: Kernel, X: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import tiles as _tiles
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.protocol import Kernel, NormPass, Summation
@@ -323,7 +324,7 @@ class ExactSummation(Summation):
         n = self.shape[0]
         if V.ndim != 2 or len(V) != n:
             raise ValueError(f"V has shape {V.shape}; ({n}, k) is needed")
-        r = np.ascontiguousarray(row_means, dtype=np.float64)
+        r = contiguous(row_means, np.float64)
         if r.shape != (n,):
             raise ValueError(f"row_means has shape {r.shape}; one for each of the {n} rows is needed")
         product, sums = self._square(with_ones(V), r, float(grand_mean))

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.checks import as_float
 from ..base.progress import check_progress
@@ -39,7 +40,7 @@ def _real(U: Any) -> np.ndarray:
 
 
 def _columns(U: Any) -> np.ndarray:
-    U = np.ascontiguousarray(_real(U), dtype=np.float64)
+    U = contiguous(_real(U), np.float64)
     if not np.isfinite(U).all():  # said here, or a kernel from outside would be blamed for the product
         row = np.argwhere(~np.isfinite(U))[0, 0]
         raise ValueError(f"U contains NaN or infinity (first in row {row}); products need finite vectors")
@@ -432,7 +433,6 @@ class FeatureOperator(_RealOperator):
         """Count, mean and centred second moment of the features, in one pass; ``weights`` (N,) are non-negative."""
         if weights is not None:
             weights = check_weights(weights, self.shape[0], "weights", fit=False)
-            weights = np.ascontiguousarray(weights, dtype=np.float64)
         with parallel.reporter(self._progress) as report:
             moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads, progress=report)
         if weights is None:

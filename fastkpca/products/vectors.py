@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core.arrays import contiguous
+
 
 def centre(K: np.ndarray) -> None:
     """Take the means of its columns from a Gram matrix, in place, then those of its rows."""
@@ -13,7 +15,7 @@ def centre(K: np.ndarray) -> None:
 
 def columns_of(U: np.ndarray, n: int, *, finite: bool = True) -> np.ndarray:
     """U (n, k) in C order and float64; ValueError for another shape and, where ``finite``, for NaN and infinity."""
-    U = np.ascontiguousarray(U, dtype=np.float64)
+    U = contiguous(U, np.float64)
     if U.ndim != 2 or len(U) != n:
         raise ValueError(f"U has shape {U.shape}; ({n}, k) is needed")
     if finite and not np.isfinite(U).all():

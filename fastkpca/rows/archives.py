@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -20,8 +21,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..base.room import DEFAULT_MEMORY
 from ..errors import DataFileError
 from . import readmat
+from .collected import CollectedBytes
+from .foreign import file_source
+from .sources import KEPT
+
+MAX_HEADER_BYTES = 1 << 14
+"""Of an array in an .npz file: numpy takes 10,000."""
 
 
 @contextmanager
@@ -46,6 +54,10 @@ class Npz:
         self.path, self.name = path, name
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: shape for name, (_, shape, _, dtype, _) in self._headers().items() if dtype.kind in "biuf"}
+
+    def _headers(self) -> dict[str, tuple[zipfile.ZipInfo, tuple[int, ...], bool, np.dtype, int]]:
+        """By name: the member, the shape, whether column by column, the type, and where the numbers begin in it."""
         result = {}
         with data_file_errors(self.name, "is not a readable .npz file"), zipfile.ZipFile(self.path) as archive:
             members = archive.infolist()
@@ -56,28 +68,26 @@ class Npz:
             for name, member in zip(names, members):
                 if member.filename == name:
                     continue
-                with archive.open(member) as file:
-                    version = np.lib.format.read_magic(file)
-                    known = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-                    if version not in known:
-                        raise ValueError(f"{member.filename} has version {version}")
-                    shape, _, dtype = known[version](file)
-                    end = file.tell() + math.prod(shape) * dtype.itemsize
-                if end > member.file_size:
+                with archive.open(member) as packed:
+                    file = io.BytesIO(packed.read(MAX_HEADER_BYTES))  # a header may state any length of itself
+                version = np.lib.format.read_magic(file)
+                known = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                if version not in known:
+                    raise ValueError(f"{member.filename} has version {version}")
+                shape, by_column, dtype = known[version](file)
+                if file.tell() + math.prod(shape) * dtype.itemsize > member.file_size:
                     raise ValueError(f"{member.filename} has {member.file_size} bytes, too few for its shape {shape}")
-                if dtype.kind in "biuf":
-                    result[name] = shape
+                result[name] = member, shape, by_column, dtype, file.tell()
         return result
 
     def load(self, var: str) -> Any:
-        with np.load(self.path, allow_pickle=False) as archive:
-            try:
-                return archive[var]
-            except MemoryError as error:
-                raise DataFileError(
-                    f"{self.name}: the array {var!r} does not fit into memory ({error}); write it into an .npy file, "
-                    "which is read as it is needed"
-                ) from None
+        """The array of that name; where it is large a source, which reads a file without a name."""
+        member, shape, by_column, dtype, start = self._headers()[var]
+        with zipfile.ZipFile(self.path) as archive, archive.open(member) as packed, CollectedBytes(self.name) as file:
+            packed.read(start)
+            while block := packed.read(1 << 20):
+                file.append(block)
+            return file.array(shape, dtype, "F" if by_column else "C")
 
 
 class Mat:
@@ -85,8 +95,9 @@ class Mat:
 
     has_vectors = False
 
-    def __init__(self, path: str | os.PathLike, name: str):
+    def __init__(self, path: str | os.PathLike, name: str, memory: float | None = None):
         self.path, self.name = path, name
+        self._memory = int(DEFAULT_MEMORY if memory is None else memory)
 
     def _ask(self, what: str, *arguments: str) -> dict[str, Any]:
         """What the reader answers; a DataFileError that begins with ``what`` where it fails, dies or does not end."""
@@ -96,7 +107,7 @@ class Mat:
         start = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); del sys.argv[0]; "
         start += "runpy.run_path(sys.argv[0], run_name='__main__')"
         command = [sys.executable, "-c", start, json.dumps([p for p in sys.path if isinstance(p, str)])]
-        command += [readmat.__file__, os.fspath(self.path), *arguments]
+        command += [readmat.__file__, str(self._memory), os.fspath(self.path), *arguments]
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
@@ -104,6 +115,11 @@ class Mat:
         if done.returncode:
             raise DataFileError(f"{self.name} {what}: scipy's reader does not survive it, so the file is damaged")
         answer = json.loads(done.stdout)
+        if answer.get("memory"):
+            raise DataFileError(
+                f"{self.name} takes more than {self._memory / 1e6:.3g} MB to read; in MATLAB write it anew with "
+                "save('name.mat', 'X', '-v7.3'), which is read as it is needed, or raise --memory-limit"
+            )
         if "error" not in answer or "v73" not in answer:
             return answer
         if answer["v73"]:
@@ -120,6 +136,8 @@ class Mat:
         with tempfile.TemporaryDirectory() as folder:
             self._ask(f"has a variable {var!r} that cannot be read", var, folder)
             dense = os.path.join(folder, "array.npy")
-            if os.path.exists(dense):
-                return np.load(dense, allow_pickle=False)
-            return sp.load_npz(os.path.join(folder, "array.npz"))
+            if not os.path.exists(dense):
+                return sp.load_npz(os.path.join(folder, "array.npz"))
+            mapped = np.load(dense, mmap_mode="r", allow_pickle=False)
+            source = file_source(mapped, self.name)  # which keeps the file
+            return np.array(mapped) if source is None or mapped.nbytes <= KEPT else source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -13,11 +14,13 @@ import scipy.sparse as sp
 
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
+from ..errors import NoRouteError
 from .columns import check_columns_of, listed
 from .dask import dask_source
 from .foreign import (
     IN_BLOCKS,
     Named,
+    file_source,
     find_source,
     frame_source,
     from_arrow,
@@ -25,6 +28,7 @@ from .foreign import (
     is_arrow,
     is_frame,
     is_iterator,
+    mapped_part,
     named_columns,
     plain,
 )
@@ -42,7 +46,7 @@ def as_rows(
     name: str = "X",
     at_least: int = 1,
     purpose: str = "kpca",
-    memory: float = DEFAULT_MEMORY / 4,
+    memory: float | None = None,
     missing: bool = False,
 ) -> Rows:
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
@@ -66,9 +70,10 @@ def as_rows(
         Fewest rows that make sense: 2 to fit, 1 to project.
     purpose : str
         The function that needs the rows; errors name it.
-    memory : float
-        Bytes that a copy of a table of columns may take (a mixed data frame, a table of Arrow's); the rows of a larger
-        one are converted anew each time that they are read.
+    memory : float, optional
+        Bytes that a copy of the rows may take, as of lists, objects and sparse matrices other than CSR; by default any
+        number. A table of columns (a mixed data frame, a table of Arrow's) that takes more than a quarter of it, or of
+        the default, is converted anew each time that it is read.
     missing : bool
         Whether a data frame may hold NaN.
 
@@ -81,6 +86,8 @@ def as_rows(
     ------
     TypeError
         The values are not real numbers (complex, dates, strings, objects, None).
+    NoRouteError
+        A copy would take more than ``memory``.
     ValueError
         The shape is not (rows, columns), rows are missing or masked, a value exceeds float64, or a data frame holds
         NaN or infinity.
@@ -106,7 +113,7 @@ def bind_rows(kernel: Kernel, X: Any, *train: Any) -> tuple[Any, Any]:
 def _read(X: Any, blocks: _Blocks, *, name: str, at_least: int, purpose: str, memory: float, missing: bool) -> Rows:
     source: Any
     if sp.issparse(X):
-        source = as_csr(X, name) if X.ndim == 2 else X
+        source = as_csr(X, name, memory) if X.ndim == 2 else X
     elif (source := dask_source(X, name, _from_block)) is not None or (
         source := find_source(X, name, blocks)
     ) is not None:
@@ -116,44 +123,95 @@ def _read(X: Any, blocks: _Blocks, *, name: str, at_least: int, purpose: str, me
             _check_shape(source, name, at_least, purpose)
         return _within(memory, source)
     else:
-        source = (frame_source(X, name) or from_frame(X, name)) if is_frame(X) else _from_array(X, name)
+        if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray)):
+            _check_copy(8.0 * len(X) * len(X[0]), memory, f"{name} is a {type(X).__name__}", f"numpy.array({name})")
+        if is_frame(X):
+            source = frame_source(X, name, _table_bytes(memory)) or from_frame(X, name)
+        else:
+            source = _from_array(X, name)
+        source = source if isinstance(source, Source) else file_source(source, name) or source
     _check_shape(source, name, at_least, purpose)
     _check_dtype(source.dtype, name, sp.issparse(source))
     if source.dtype.kind == "O":
+        _check_copy(8.0 * source.size, memory, f"{name} is an array of objects", f"{name}.astype(float)")
         source = _from_objects(source, name)
+    copied = _copied_bytes(X, source)
     rows = _within(memory, source)
+    rows.copied += int(copied)
     if is_frame(X) and not missing:
         _check_missing(rows, list(X.columns), name, purpose)
     _check_range(rows, name)
     return rows
 
 
-def _within(memory: float, source: Any) -> Rows:
+def _within(memory: float | None, source: Any) -> Rows:
     """The rows of a source; of a table of columns those of a copy, where that fits."""
-    if not isinstance(source, TableSource) or source.n_samples * source.row_bytes > memory:
+    if not isinstance(source, TableSource) or source.n_samples * source.row_bytes > _table_bytes(memory):
         return Rows(source)
     rows = Rows(source.copy())
     rows.copied = rows.source.nbytes
     return rows
 
 
-def as_csr(X: Any, name: str = "X") -> Any:
+def _table_bytes(memory: float | None) -> float:
+    """Bytes that a copy of a table of columns may take."""
+    return (DEFAULT_MEMORY if memory is None else memory) / 4
+
+
+def _check_copy(size: float, memory: float | None, what: str, instead: str) -> None:
+    """Raise NoRouteError for a copy of the rows that takes more than the limit, before it is made."""
+    if memory is not None and size > memory:
+        raise NoRouteError(
+            f"{what}, a copy of which takes {size / 1e6:.3g} MB, and the limit is {memory / 1e6:.3g} MB; give "
+            f"{instead}, which is read in place, or raise memory_limit"
+        )
+
+
+def _csr_bytes(X: Any) -> float:
+    """Bytes of a sparse matrix as CSR; twice that where numbers of its rows and columns are made or converted first."""
+    index = 4 if max(X.nnz, *X.shape) < 2**31 else 8
+    once = float(X.nnz) * (X.dtype.itemsize + index) + index * (X.shape[0] + 1.0)
+    twice = X.format in ("bsr", "dok") or (X.format == "coo" and X.row.itemsize != index)
+    return once * (1.0 + twice)
+
+
+def _copied_bytes(X: Any, source: Any) -> float:
+    """Bytes of rows in memory that are nobody else's: they were made of what the user gave."""
+    if source is X or isinstance(source, Source):
+        return 0.0
+    if not isinstance(source, np.ndarray):
+        return _csr_bytes(source)
+    owner = source if source.base is None else source.base
+    # its names here and in the caller, or its view; and the call itself
+    fresh = isinstance(owner, np.ndarray) and sys.getrefcount(owner) <= 3 + (owner is source)
+    return float(owner.nbytes) if fresh and owner is not X and owner.flags.owndata else 0.0
+
+
+def as_csr(X: Any, name: str = "X", memory: float | None = None) -> Any:
     """CSR of a sparse matrix with two dimensions, a CSR matrix itself.
 
     Raises
     ------
+    NoRouteError
+        A copy would take more than ``memory`` bytes.
     ValueError
         Its arrays of numbers do not fit each other: compiled loops would read and write wherever these point.
     """
+    for part in ("data", "indptr", "indices", "row", "col"):
+        mapped_part(getattr(X, part, None), f"{name}.{part}")
     try:
         if X.format == "lil" and any(len(a) != len(b) for a, b in zip(X.rows, X.data)):
             raise ValueError("a row has not as many values as columns")
         if X.format == "bsr" and (X.shape[0] % X.blocksize[0] or X.shape[1] % X.blocksize[1]):
             raise ValueError(f"blocks of shape {X.blocksize} do not fill a matrix of shape {X.shape}")
         _check_parts(X)
+        if X.format != "csr":
+            _check_copy(_csr_bytes(X), memory, f"{name} is a {X.format.upper()} matrix", f"{name}.tocsr()")
         result = X.tocsr()
         if result is not X:
             _check_parts(result)
+    except NoRouteError:
+        raise
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:
         raise ValueError(
             f"{name} is a damaged {X.format.upper()} matrix ({error}); make it anew from its rows, columns and values, "
@@ -203,6 +261,7 @@ def _from_block(X: Any, name: str) -> np.ndarray:
         block = from_arrow(X, name)
     else:
         block = from_frame(X, name) if is_frame(X) else _from_array(X, name)
+        mapped_part(block, name)
     if block.dtype.kind == "O" and block.ndim == 2:
         block = _from_objects(block, name)
     _check_dtype(block.dtype, name, False)
@@ -236,10 +295,16 @@ def _from_array(X: Any, name: str) -> np.ndarray:
     except Exception as error:  # an object that has __array__ but refuses, as sparse and GPU arrays do
         raise TypeError(f"{name}, of type {type(X).__name__}, cannot be made an array: {error}") from error
     # numpy turns [1, "a"] into strings, and [2**60 + 1, 0.5] into rounded floats: look at the elements as given
-    mixed = values.dtype == np.float64 and (np.abs(values) >= EXACT).any()
-    if (values.dtype.kind in "USO" or mixed) and isinstance(X, Sequence):
+    if isinstance(X, Sequence) and (values.dtype.kind in "USO" or _reaches(values, EXACT)):
         values = np.asarray(X, dtype=object)
     return values
+
+
+def _reaches(values: np.ndarray, most: float) -> bool:
+    """Whether a float64 among these is as large, without an array of their sizes."""
+    if values.dtype != np.float64:
+        return False
+    return bool(max(np.fmax.reduce(values, None, initial=0.0), -np.fmin.reduce(values, None, initial=0.0)) >= most)
 
 
 def _ragged(X: Any) -> str:

@@ -6,6 +6,7 @@ or by what it offers where it comes from. Objects are asked for their attributes
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -185,9 +186,10 @@ def _from_records(X: np.ndarray, name: str) -> np.ndarray:
 # Frames and tables in memory --------------------------------------------------------------------------------------
 
 
-def frame_source(X: Any, name: str) -> Source | None:
-    """The rows of a data frame, converted when they are read; None where they are few, or lie as those of an array."""
-    if len(X.columns) * len(X) * 8 <= KEPT or not (hasattr(X, "iloc") or hasattr(X, "slice")):
+def frame_source(X: Any, name: str, most: float) -> Source | None:
+    """The rows of a data frame, converted when they are read; None where they are few (a copy takes at most ``most``
+    bytes), or lie as those of an array."""
+    if len(X.columns) * len(X) * 8 <= min(KEPT, most) or not (hasattr(X, "iloc") or hasattr(X, "slice")):
         return None
     first = from_frame(_part(X, 0, 1), name)
     if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):
@@ -330,57 +332,88 @@ def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
 # Memory maps --------------------------------------------------------------------------------------------------------
 
 
-def mapping_of(X: Any) -> tuple[Any, Any]:
-    """(the mapping, the path) of a memory map of a file; None for each that it has not."""
-    if not isinstance(X, np.memmap):
-        return None, None
-    return getattr(X, "_mmap", None), getattr(X, "filename", None)
+@dataclass(frozen=True)
+class MappedPart:
+    """Where the numbers of an array lie in the file of a memory map.
+
+    Attributes
+    ----------
+    path : str, path-like or None
+        None where only the mapping holds the file.
+    first, low, high : int
+        The bytes of the file: of the first number, the least one, and the one after the last. The file of a mapping
+        without a path is counted from where it is mapped.
+    size : callable
+        size() -> bytes that the file has now.
+    private : bool
+        Numbers may have been changed that the file does not have.
+    """
+
+    path: Any
+    first: int
+    low: int
+    high: int
+    size: Callable[[], int]
+    private: bool
+
+    def check(self, X: np.ndarray, name: str) -> None:
+        """Raise DataChangedError where the file is too short by now: to read its numbers would end the process."""
+        if (size := self.size()) < self.high:
+            raise DataChangedError(
+                f"{name} is a memory map of {self.path or 'a file'}, which has {size} bytes now; {self.high} are "
+                f"needed for {' x '.join(map(str, X.shape))} numbers of type {X.dtype}"
+            )
 
 
-def offset_in_file(X: np.memmap, mapping: Any) -> int | None:
-    """Where the first element lies in the file; None for a copy that still calls itself a memory map."""
+def mapped_part(X: Any, name: str) -> MappedPart | None:
+    """Where an array lies in a file, if it is a memory map or any view of one, else None.
+
+    Raises
+    ------
+    DataChangedError
+        The file has been cut short.
+    """
+    mapped, base = None, X
+    while isinstance(base, (np.ndarray, memoryview)):
+        mapped = base if isinstance(base, np.memmap) else mapped
+        base = base.obj if isinstance(base, memoryview) else base.base
+    if base is X or type(base).__name__ != "mmap" or X.size == 0:
+        return None
     import mmap
 
-    whole = np.frombuffer(mapping, dtype=np.uint8)
-    inside = X.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    if not 0 <= inside < len(whole):
-        return None
-    return X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
+    first = _address(X) - _address(np.frombuffer(base, dtype=np.uint8))
+    if mapped is not None:
+        first += mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
+    reach = [(n - 1) * step for n, step in zip(X.shape, X.strides)]
+    low = first + sum(min(x, 0) for x in reach)
+    high = first + sum(max(x, 0) for x in reach) + X.itemsize
+    path, private = getattr(mapped, "filename", None), getattr(mapped, "mode", "") == "c"
+    part = MappedPart(path, first, low, high, base.size, private)
+    part.check(X, name)
+    return part
+
+
+def _address(X: np.ndarray) -> int:
+    return X.__array_interface__["data"][0]
 
 
 def file_source(X: Any, name: str) -> Source | None:
-    """The file of a memory map whose rows lie one after the other; None for any other array."""
-    mapping, path = mapping_of(X)
-    if not isinstance(X, np.memmap) or mapping is None or path is None or sys.platform == "win32":
+    """The file of an array that is a view of a memory map; None for any other array.
+
+    Raises
+    ------
+    DataChangedError
+        The file has been cut short.
+    """
+    part = None if X.ndim != 2 or X.dtype.hasobject or sys.platform == "win32" else mapped_part(X, name)
+    if part is None:
         return None
-    if X.ndim != 2 or 0 in X.shape or X.dtype.hasobject or getattr(X, "mode", "") == "c":
-        return None
-    if X.strides[1] != X.dtype.itemsize or X.strides[0] < X.shape[1] * X.dtype.itemsize:
-        return None
-    offset = offset_in_file(X, mapping)
-    if offset is None:
-        return None
-    end = offset + (len(X) - 1) * X.strides[0] + X.shape[1] * X.dtype.itemsize
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:  # deleted: the map still holds it
-        return None
-    source: FileSource | None = None
-    try:
-        size = os.fstat(handle).st_size
-        if size < end:
-            raise DataChangedError(
-                f"{name} is a memory map of {path}, which has {size} bytes now; {end} are needed for "
-                f"{len(X)} rows of {X.shape[1]} columns of type {X.dtype}"
-            )
-        source = FileSource(name, X, handle, offset)
-        first = source.page(0)
-    except BaseException:
-        if source is None:  # else the handle is its own: closed twice, it might be another file's by then
-            os.close(handle)
-        raise
-    same = first is not None and first[:1].tobytes() == np.asarray(X[:1]).tobytes()
-    return source if same else None  # another file of that name by now: the map holds the one that is meant
+    if part.path is not None and not part.private:
+        with contextlib.suppress(OSError):  # deleted: the map still holds it
+            source = FileSource(name, X, part, os.open(part.path, os.O_RDONLY))
+            if source.is_same_file():
+                return source
+    return FileSource(name, X, part)
 
 
 # Sources ------------------------------------------------------------------------------------------------------------
@@ -398,7 +431,7 @@ def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
     if isinstance(X, Source):
         return X
     if isinstance(X, np.ndarray):
-        return file_source(X, name)
+        return None
     if library in ("h5py", "zarr") and hasattr(X, "dtype") and len(getattr(X, "shape", ())) == 2:
         if 0 in X.shape or np.dtype(X.dtype).kind not in "fiub":
             return None

@@ -8,6 +8,7 @@ and only for such a file.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.room import DEFAULT_MEMORY
 from ..errors import DataFileError
 from .archives import data_file_errors
 from .foreign import arrow_batches, arrow_types, from_arrow
@@ -58,8 +60,9 @@ class _Datasets:
     ``has_vectors``: some may have one dimension; in MATLAB all have two.
     """
 
-    def __init__(self, name: str, datasets: dict[str, Any], has_vectors: bool = True):
+    def __init__(self, name: str, datasets: dict[str, Any], has_vectors: bool = True, memory: float | None = None):
         self.name, self.has_vectors = name, has_vectors
+        self._memory = DEFAULT_MEMORY if memory is None else memory
         self._datasets = {path: data for path, data in datasets.items() if _is_numbers(data)}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -74,6 +77,13 @@ class _Datasets:
                 f"{self.name}: the numbers of {var!r} lie in other files that it names, which are not read; copy them "
                 "into one file by h5py, or give its dataset to fastkpca.kpca"
             )
+        chunk = math.prod(getattr(data, "chunks", None) or (0,)) * np.dtype(data.dtype).itemsize
+        if chunk > self._memory / 4:  # a library makes all of it of what may be a few bytes of the file
+            raise DataFileError(
+                f"{self.name}: a chunk of {var!r} takes {chunk / 1e6:.3g} MB, more than a quarter of the "
+                f"{self._memory / 1e6:.3g} MB that may be taken; write it anew in smaller chunks, or raise "
+                "--memory-limit"
+            )
         if len(data.shape) != 2 or 0 in data.shape:
             return np.asarray(data[()])
 
@@ -87,7 +97,7 @@ class _Datasets:
 class Hdf5(_Datasets):
     """The arrays of an HDF5 file, by their paths in it; of a MATLAB v7.3 file, as MATLAB shows them."""
 
-    def __init__(self, path: str | os.PathLike, name: str, matlab: bool):
+    def __init__(self, path: str | os.PathLike, name: str, matlab: bool, memory: float | None = None):
         h5py = _library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
         datasets: dict[str, Any] = {}
 
@@ -99,18 +109,18 @@ class Hdf5(_Datasets):
         with data_file_errors(name, "is not a readable HDF5 file"):
             self._file = h5py.File(path, "r")
             self._file.visititems(look)
-            super().__init__(name, datasets, not matlab)
+            super().__init__(name, datasets, not matlab, memory)
 
 
 class Zarr(_Datasets):
     """The arrays of a zarr store, by their paths in it; the path of one that is an array itself is its name."""
 
-    def __init__(self, path: str | os.PathLike, name: str):
+    def __init__(self, path: str | os.PathLike, name: str, memory: float | None = None):
         zarr = _library("zarr", name, "a zarr store")
         with data_file_errors(name, "is not a readable zarr store"):
             top = zarr.open(os.fspath(path), mode="r")
             inside = [(Path(path).stem, top)] if isinstance(top, zarr.Array) else top.members(max_depth=None)
-            super().__init__(name, {path: data for path, data in inside if isinstance(data, zarr.Array)})
+            super().__init__(name, {path: data for path, data in inside if isinstance(data, zarr.Array)}, memory=memory)
 
 
 def _is_numbers(data: Any) -> bool:

@@ -2,10 +2,11 @@
 
 scipy's reader does not survive every damaged file: it reads beyond its buffers. Here it takes nothing else with it.
 
-    python readmat.py FILE                     the arrays of real numbers and their shapes, as JSON
-    python readmat.py FILE VARIABLE FOLDER     one of them, into FOLDER: array.npy, or array.npz where it is sparse
+    python readmat.py BYTES FILE                   the arrays of real numbers and their shapes, as JSON
+    python readmat.py BYTES FILE VARIABLE FOLDER   one of them, into FOLDER: array.npy, or array.npz where it is sparse
 
-What goes wrong is told as JSON too: {"error": text, "v73": whether the file calls itself one of version 7.3}.
+BYTES is the memory that an array may take. What goes wrong is told as JSON too: {"error": text, "v73": whether the file
+calls itself one of version 7.3, "memory": whether it takes more}.
 """
 
 import json
@@ -28,9 +29,23 @@ def fields_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}.{field}", inner
 
 
-def main(path: str, variable: str | None = None, folder: str = "") -> dict[str, Any]:
-    import scipy.io
+def limit_memory(size: int) -> None:
+    """Of this process from here on, where the system has such a limit: what is read, once more as it is written, and
+    a little beside."""
+    if sys.platform == "linux":
+        import resource
 
+        with open("/proc/self/statm") as file:
+            taken = int(file.read().split()[0]) * resource.getpagesize()
+        most = taken + 2 * size + (64 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def main(size: str, path: str, variable: str | None = None, folder: str = "") -> dict[str, Any]:
+    import scipy.io
+    import scipy.sparse  # before memory is limited
+
+    limit_memory(int(size))
     if variable is None:
         listed = scipy.io.whosmat(path, appendmat=False)
         shapes = {name: [int(n) for n in shape] for name, shape, kind in listed if kind in NUMERIC}
@@ -57,5 +72,9 @@ if __name__ == "__main__":
         answer = main(*sys.argv[1:])
     except Exception as error:  # the reader of damaged files fails in ways that it does not list
         text = " ".join(str(error).split())
-        answer = {"error": text or type(error).__name__, "v73": isinstance(error, NotImplementedError)}
+        answer = {
+            "error": text or type(error).__name__,
+            "v73": isinstance(error, NotImplementedError),
+            "memory": isinstance(error, MemoryError),
+        }
     print(json.dumps(answer))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .foreign import mapping_of, offset_in_file
+from .foreign import mapped_part
 from .sources import whole_chunks
 
 SCORES_AT_ONCE = 1 << 28
@@ -34,21 +34,23 @@ def reserve(handle: int, start: int, size: int, name: str) -> None:
 
 
 def reserve_map(out: Any) -> None:
-    """``reserve`` for an array that is a memory map of a file to be written to; nothing for any other."""
-    mapping, path = mapping_of(out)
-    if mapping is None or path is None or out.mode == "c" or min(out.strides) < 0:
+    """``reserve`` for an array that is a view of a memory map of a file; nothing for any other.
+
+    Raises
+    ------
+    DataChangedError
+        The file has been cut short: to write into it would end the process.
+    """
+    part = mapped_part(out, "out")
+    if part is None or part.path is None or part.private:
         return
-    start = offset_in_file(out, mapping)
-    if start is None or out.size == 0:
-        return
-    size = sum((n - 1) * step for n, step in zip(out.shape, out.strides)) + out.itemsize
     try:
-        handle = os.open(path, os.O_RDWR)
+        handle = os.open(part.path, os.O_RDWR)
     except OSError:  # deleted: the map still holds it
         return
     try:
-        if os.fstat(handle).st_size >= start + size:  # else another file of that name by now
-            reserve(handle, start, size, str(path))
+        if os.fstat(handle).st_size >= part.high:  # else another file of that name by now
+            reserve(handle, part.low, part.high - part.low, str(part.path))
     finally:
         os.close(handle)
 

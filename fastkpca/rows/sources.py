@@ -14,6 +14,7 @@ and pages that are asked for a little later are kept, so that a pass reads the r
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import zlib
@@ -217,42 +218,78 @@ class Source:
 
 
 class FileSource(Source):
-    """The file behind a memory map, read and not mapped.
+    """The file behind a view of a memory map, read and not mapped.
 
     A map would count as memory of the process as it is read, and a file cut short meanwhile would end the process
-    (SIGBUS); reading says so.
+    (SIGBUS); reading says so. The map itself is read only where it is private or its file cannot be opened any more:
+    page by page, each after the length of the file.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+        The view.
+    part : foreign.MappedPart
+        Where it lies in the file.
+    handle : int
+        The open file, which is closed here; -1 where the map is to be read.
     """
 
-    _handle = -1  # no file is open yet
+    MIN_BYTES_AT_ONCE = 1 << 16
 
-    def __init__(self, name: str, X: np.memmap, handle: int, offset: int):
-        super().__init__(name, len(X), X.shape[1], X.dtype)
-        self._handle, self._offset, self._step = handle, offset, X.strides[0]
+    def __init__(self, name: str, X: np.ndarray, part: Any, handle: int = -1):
+        row_bytes = X.shape[1] * X.itemsize
+        rows = page_rows(row_bytes)
+        if abs(X.strides[0]) < abs(X.strides[1]):  # column by column: parts of columns that are worth a call
+            while 16 * rows * X.itemsize < self.MIN_BYTES_AT_ONCE and 2 * rows * row_bytes <= KEPT // 2:
+                rows *= 2
+        super().__init__(name, len(X), X.shape[1], X.dtype, rows)
+        self._part, self._handle = part, handle
         self.mapped = X  # the map itself stays open as long as this does
 
     def __del__(self) -> None:
-        if self._handle >= 0:
+        if getattr(self, "_handle", -1) >= 0:
             os.close(self._handle)
 
+    def is_same_file(self) -> bool:
+        """Whether the open file is the one that is mapped, and not another one of its name."""
+        assert self.mapped is not None
+        if os.fstat(self._handle).st_size < self._part.high:
+            return False
+        return self._numbers(self._part.first, (1, self.n_features)).tobytes() == self.mapped[:1].tobytes()
+
     def _load(self, i: int) -> np.ndarray | None:
+        assert self.mapped is not None
         start = i * self.page_rows
-        stop = min(self.n_samples, start + self.page_rows)
-        # the last row of a strided view may end before the next would begin
-        size = (stop - start - 1) * self._step + self.row_bytes
-        assert self._handle is not None
+        count = min(self.n_samples - start, self.page_rows)
+        if self._handle >= 0:
+            return self._numbers(self._part.first + start * self.mapped.strides[0], (count, self.n_features))
+        self._part.check(self.mapped, self.name)
+        return np.array(self.mapped[start : start + count], order="C")
+
+    def _numbers(self, at: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers of the file, the first of them at this byte, the others as in the map; in pieces where much lies
+        between them."""
+        assert self.mapped is not None
+        steps, itemsize = self.mapped.strides, self.dtype.itemsize
+        reach = [(n - 1) * step for n, step in zip(shape, steps)]
+        size = sum(map(abs, reach)) + itemsize
+        if size > max(self.MIN_BYTES_AT_ONCE, 4 * math.prod(shape) * itemsize):
+            axis = int(np.argmax(np.abs(reach)))
+            half = shape[axis] // 2
+            sizes = [(n, *shape[1:]) if axis == 0 else (shape[0], n) for n in (half, shape[axis] - half)]
+            places = (at, at + half * steps[axis])
+            return np.concatenate([self._numbers(*piece) for piece in zip(places, sizes)], axis=axis)
+        low = at + sum(min(x, 0) for x in reach)
         raw = bytearray()
         while len(raw) < size:
-            part = os.pread(self._handle, size - len(raw), self._offset + start * self._step + len(raw))
+            part = os.pread(self._handle, size - len(raw), low + len(raw))
             if not part:
-                # whichever page is read first, it may begin behind the end
-                left = max(0, os.fstat(self._handle).st_size - self._offset) // self._step
-                self._expect(left, "rows in the file")
-                raise DataChangedError(f"{self.name}: the file ends early, in row {left}")
+                raise DataChangedError(
+                    f"{self.name} changed while it was read: its file has {os.fstat(self._handle).st_size} bytes now, "
+                    f"and {self._part.high} are needed for its {self.n_samples} rows"
+                )
             raw += part
-        rows = np.ndarray(
-            (stop - start, self.n_features), self.dtype, buffer=raw, strides=(self._step, self.dtype.itemsize)
-        )
-        return np.ascontiguousarray(rows)
+        return np.array(np.ndarray(shape, self.dtype, raw, at - low, steps), order="C")
 
 
 class ChunkedSource(Source):

@@ -3,6 +3,7 @@ line. ``textfiles`` reads text."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,6 +45,7 @@ def read(
     called: str | None = None,
     needs: int = 1,
     allow_missing: bool = False,
+    memory: float | None = None,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
 
@@ -72,6 +74,8 @@ def read(
         How many columns have to be left where an error proposes to skip some.
     allow_missing : bool
         Missing values in a text file become NaN, as they are in other files; else they are an error.
+    memory : float, optional
+        Bytes that a line of text, a chunk of a dataset, or an array of a MATLAB file may take.
 
     Raises
     ------
@@ -84,7 +88,7 @@ def read(
     if os.path.isdir(path):
         kind = lazyfiles.kind_of_folder(path)
         if kind == "zarr":
-            return _from_archive(lazyfiles.Zarr(path, name), var, selection)
+            return _from_archive(lazyfiles.Zarr(path, name, memory), var, selection)
         if kind == "parquet":
             return _from_parquet(path, var, selection)
         raise DataFileError(f"{name} is a folder, and neither a zarr store nor a folder of Parquet files; give a file")
@@ -108,13 +112,13 @@ def read(
     if start.startswith(b"PAR1") or suffix == ".parquet":
         return _from_parquet(path, var, selection)
     if start.startswith(b"\x89HDF") or start[512:516] == b"\x89HDF" or suffix in (".h5", ".hdf5"):
-        return _from_archive(lazyfiles.Hdf5(path, name, start.startswith(b"MATLAB")), var, selection)
+        return _from_archive(lazyfiles.Hdf5(path, name, start.startswith(b"MATLAB"), memory), var, selection)
     if start.startswith(b"MATLAB") or suffix == ".mat":
-        return _from_archive(Mat(path, name), var, selection)
+        return _from_archive(Mat(path, name, memory), var, selection)
     if suffix in (".npy", ".npz"):
         raise DataFileError(f"{name} is not a {suffix} file (it begins with {start[:8]!r})")
     _refuse_var(name, var, "text")
-    return TextFile(path, name, start, header, decimal, _READABLE).read(selection, allow_missing)
+    return TextFile(path, name, start, header, decimal, _READABLE, memory).read(selection, allow_missing)
 
 
 def _refuse_var(name: str, var: str | None, kind: str) -> None:
@@ -290,8 +294,7 @@ def _from_archive(archive: _Archive, var: str | None, selection: ColumnSelection
         return _from_array(X, selection)
     selection.label = None
     table = _from_array(X, selection)
-    labels = np.ravel(_loaded(_load(archive, beside)))
-    if len(labels) != X.shape[0]:
-        raise DataFileError(f"{name}: {beside!r} has {len(labels)} entries for {X.shape[0]} rows of {var!r}")
-    table.labels = labels
+    if (count := math.prod(shapes[beside])) != X.shape[0]:
+        raise DataFileError(f"{name}: {beside!r} has {count} entries for {X.shape[0]} rows of {var!r}")
+    table.labels = np.ravel(_loaded(_load(archive, beside)))
     return table

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import lzma
 import os
 import re
@@ -16,12 +17,14 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice, pairwise
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..base import parallel
+from ..base.room import DEFAULT_MEMORY
 from ..errors import DataFileError
 from .archives import data_file_errors
 from .collected import CollectedRows
@@ -45,6 +48,12 @@ _Block = tuple[np.ndarray, list[Iterable[str]]]
 
 SMALL_FILE = 1 << 22
 """Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
+CHARACTER_BYTES = 128
+"""Bytes of memory for each character of a line, with its fields and those of the first lines: 46 to 113 for fields of
+one to seven digits. A longer line, or record whose fields go on in the next lines, than memory takes is refused: a
+compressed file of a few bytes may hold one."""
+PANDAS_COLUMN_BYTES = 1600
+"""Bytes that pandas takes for each column, measured with 750,000: wider tables are left to csv."""
 _SAMPLE_LINES = 50
 """Lines that are looked at first, to see how the file is made."""
 _ESCAPED = "surrogateescape"
@@ -73,17 +82,54 @@ class _Faults:
     counts: Counter[int] = field(default_factory=Counter)
 
 
+class _LineLimit:
+    """What pandas reads, of which no line may be longer than so many characters: it would hold the line whole."""
+
+    def __init__(self, file: Any, end: Any, most: float):
+        self._file, self._end, self._most, self._length = file, end, most, 0
+
+    def read(self, size: int = -1) -> Any:
+        chunk = self._file.read(size)
+        at = chunk.rfind(self._end)
+        self._length = len(chunk) - at - 1 if at >= 0 else self._length + len(chunk)
+        if self._length > self._most:
+            raise ValueError("a line is too long")
+        return chunk
+
+    read1 = read
+
+    def readable(self) -> bool:
+        return True
+
+
+class _LimitedBytes(_LineLimit, io.BufferedIOBase):  # type: ignore[misc]
+    pass
+
+
+class _LimitedText(_LineLimit, io.TextIOBase):  # type: ignore[misc]
+    pass
+
+
 class TextFile:
     """One text file: its compression, encoding, delimiter and header, told from its first lines.
 
     ``start`` holds its first bytes, ``decimal`` is what stands between whole number and fraction. Raises DataFileError
-    where it is not text, or holds no line of data.
+    where it is not text, holds no line of data, or a line that takes more than ``memory`` bytes.
     """
 
     def __init__(
-        self, path: str | os.PathLike, name: str, start: bytes, header: bool | None, decimal: str, readable: str
+        self,
+        path: str | os.PathLike,
+        name: str,
+        start: bytes,
+        header: bool | None,
+        decimal: str,
+        readable: str,
+        memory: float | None = None,
     ):
         self.path, self.name, self.decimal = path, name, decimal
+        self._memory = DEFAULT_MEMORY if memory is None else memory
+        self._most = int(self._memory / CHARACTER_BYTES)
         self.opener: Callable[..., Any] = open
         for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
             if start.startswith(magic):
@@ -221,7 +267,7 @@ class TextFile:
 
     def _collected(self, taken: list[int], beside: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
         """(X, the texts beside it). What pandas does not read, or not for certain, is read or refused by csv."""
-        if os.path.getsize(self.path) > SMALL_FILE:
+        if os.path.getsize(self.path) > SMALL_FILE and PANDAS_COLUMN_BYTES * self.n_columns <= self._memory / 4:
             try:
                 return self._joined(self._pandas_blocks(taken, beside), taken, beside)
             except ImportError:
@@ -266,8 +312,9 @@ class TextFile:
         with self._reading(), self._open(binary=not self.text_only) as file:
             for _ in range(self.first_line - 1):
                 file.readline()
+            limited = _LimitedText(file, "\n", self._most) if self.text_only else _LimitedBytes(file, b"\n", self._most)
             tables = pandas.read_csv(
-                file,
+                limited,
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
                 decimal=self.decimal,
                 header=None,
@@ -347,7 +394,9 @@ class TextFile:
         # tabs that part missing values make no blank line
         blank = " \r\n" if self.allow_missing and self.delimiter == "\t" else None
         with self._reading(), self._open() as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(partial(file.readline, self._most + 1), ""), 1):
+                if len(line) > self._most:
+                    raise self._too_long(f"line {number} has")
                 if number > self.above and line.strip(blank) and not line.lstrip().startswith("#"):
                     yield number, line
 
@@ -356,9 +405,13 @@ class TextFile:
         begun: list[int] = []
 
         def texts() -> Iterator[str]:
+            length = 0
             for number, line in self._lines():
                 if number >= self.first_line:
+                    length = len(line) + (length if begun else 0)
                     begun.append(number)
+                    if length > self._most:  # before csv has put together what stands in quotes
+                        raise self._too_long(f"line {begun[0]} opens a quotation mark that closes after")
                     yield " ".join(line.split()) + "\n" if self.delimiter is None else line
             yield _END
 
@@ -371,6 +424,12 @@ class TextFile:
                 begun.clear()
         if begun:
             raise DataFileError(f"{self.name}: line {begun[0]} opens a quotation mark that is not closed")
+
+    def _too_long(self, what: str) -> DataFileError:
+        return DataFileError(
+            f"{self.name}: {what} more than {self._most} characters, the most of a line that "
+            f"{self._memory / 1e6:.3g} MB of memory take; if these are rows and columns, raise --memory-limit"
+        )
 
     def _split(self, line: str) -> list[str]:
         with data_file_errors(self.name, "is not a table", (csv.Error,)):
@@ -468,6 +527,7 @@ class TextFile:
 
     def _fault(self, text: str) -> tuple[str, str]:
         """(what is wrong with a field, what to do)."""
+        text = text if len(text) <= 60 else f"{text[:60]}..."
         if text.lower() in MISSING:
             return (
                 f"missing value{f' ({text!r})' if text else ''}",

@@ -45,6 +45,7 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
     """
     if weights is None:
         return None
+    foreign.mapped_part(weights, name)
     need = f"{n_samples} numbers, zero or positive, one for each row (0 leaves a row out)"
     w = check_numbers(weights, name, need, (n_samples,))
     if w.min(initial=0.0) < 0.0:

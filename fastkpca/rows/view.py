@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
+from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.rounding import UNIT
 from .sources import Source, nearest_and_rest
@@ -287,7 +288,7 @@ class Rows:
         if self._offset is not None:  # subtract in float64, before anything is rounded
             out = part if fresh and part.dtype == np.float64 and part.flags.c_contiguous else None
             return np.subtract(part, self._offset, out=out, dtype=np.float64, order="C")
-        return np.ascontiguousarray(part, dtype=np.float64)
+        return contiguous(part, np.float64)
 
     def hold(self) -> np.ndarray:
         """All rows, shifted and scaled, which from now on are not made anew: for few rows. No one else's memory."""

@@ -12,6 +12,7 @@ import intervals
 import numpy as np
 import pytest
 import rlimit
+import scipy.sparse as sp
 from child import child
 from peak import traced
 from reference import dense_top
@@ -192,3 +193,50 @@ def test_a_flat_spectrum_is_proved_in_little_memory(n, limit):
     X = np.random.default_rng(1).random((n, 20))
     model = fk.kpca(X, "gaussian", 5, sigma=0.6, method="krylov", memory_limit=limit, n_threads=1)
     intervals.hold(model, dense_top(X / 0.6, 5), 1e-12, tol=1e-6)
+
+
+class AsArray:
+    """An object that makes an array when it is asked for one."""
+
+    def __init__(self, X):
+        self._X = X
+
+    def __array__(self, dtype=None, copy=None):
+        return self._X + 0.0
+
+
+def columns_of(X, *types):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({f"c{i}": column.astype(types[i % len(types)]) for i, column in enumerate(X.T)})
+
+
+COPIED = {
+    "CSC": lambda X: (sp.csc_array(X), {}),
+    "COO": lambda X: (sp.coo_array(X), {}),
+    "COO, wide numbers": lambda X: (sp.coo_array((X.ravel(), np.divmod(np.arange(X.size), X.shape[1])), X.shape), {}),
+    "BSR": lambda X: (sp.bsr_array(X, blocksize=(1, 2)), {}),
+    "objects": lambda X: (X[:60_000].astype(object), {}),
+    "lists": lambda X: (X[:60_000].tolist(), {}),
+    "__array__": lambda X: (AsArray(X), {}),
+    "mixed frame": lambda X: (columns_of(X, "f4", "f8", "i8"), {}),
+    "frame of columns": lambda X: (columns_of(X, "f8"), {}),
+    "whole weights": lambda X: (np.broadcast_to(X[:, :1], (len(X), 8)), {"sample_weight": np.ones(len(X), np.int8)}),
+}
+
+
+@pytest.mark.parametrize("kind", COPIED)
+@pytest.mark.parametrize("limit", [9, 18, 22, 40])
+def test_copies_that_conversion_makes_count_or_are_refused(kind, limit):
+    X = np.round(np.random.default_rng(0).standard_normal((150_000, 8)), 2)
+    rows, options = COPIED[kind](X)
+    options = {"degree": 2, "return_scores": False, "n_threads": 1, "memory_limit": f"{limit}MB"} | options
+    fk.kpca(X[:100], "polynomial", 2, degree=2)
+
+    def fit():
+        try:
+            fk.kpca(rows, "polynomial", 2, **options)
+        except fk.errors.NoRouteError as error:
+            assert limit < 40 and "raise memory_limit" in str(error)
+
+    made = 9.6 if kind == "__array__" else 0.0  # whether this makes an array is not known before
+    assert traced(fit) <= 1e6 * max(limit, 1.1 * made)

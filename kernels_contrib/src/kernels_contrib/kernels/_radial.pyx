@@ -74,8 +74,8 @@ cdef class Profile:
 
 def distances(X, Y, *, bint squares=False, bint city_block=False):
     """|x_i - y_j| (or squares, or L1 distances) for two tiles, (n, m), float64; exactly symmetric for X with itself."""
-    A = np.ascontiguousarray(X, dtype=np.float64)
-    B = A if Y is X else np.ascontiguousarray(Y, dtype=np.float64)
+    A = np.require(X, np.float64, ["C", "A"])
+    B = A if Y is X else np.require(Y, np.float64, ["C", "A"])
     cdef Py_ssize_t n = A.shape[0], m = B.shape[0], d = A.shape[1]
     if B.shape[1] != d:
         raise ValueError(f"rows of {d} and of {B.shape[1]} numbers have no distance")

@@ -304,6 +304,10 @@ class Kernel:
         """The kernel itself, where this is the guard around one from outside."""
         return self
 
+    def refusal(self, fault: str) -> Exception:
+        """The error of values that contradict what the kernel says."""
+        return ValueError(f"{self!r} {fault}")
+
     def unbound(self) -> Any:
         """The kernel that a model keeps: this one without the data that ``bind`` attached."""
         return self

@@ -25,7 +25,7 @@ def _check(thing: Any, who: str, value: str) -> None:
 
 def _inspect(entry: Entry) -> dict[str, Any]:
     doc = (inspect.getdoc(_METHODS.load(entry)) or "").partition("\n")[0]
-    return {"capabilities": (doc,) if doc else ()}
+    return {"summary": doc or entry.summary}
 
 
 _METHODS = Group(GROUP, "method", {}, UnknownMethodError, _check, _inspect)

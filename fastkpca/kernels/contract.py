@@ -56,8 +56,8 @@ def diagonal_is_of_block(values: np.ndarray, from_block: np.ndarray, allowed: fl
     if off[i] <= allowed:
         return None
     return (
-        f"contradicts block: k(x, x) = {values[i]:.17g}, and block returns {from_block[i]:.17g} for the same row, which "
-        f"differs by {off[i]:.3g} (allowed: {allowed:.2g}); remove diagonal, or make it return what block does"
+        f"contradicts block: k(x, x) = {values[i]:.17g}, and block returns {from_block[i]:.17g} for the same row, "
+        f"which differs by {off[i]:.3g} (allowed: {allowed:.2g}); remove diagonal, or make it return what block does"
     )
 
 

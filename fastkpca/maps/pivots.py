@@ -42,7 +42,7 @@ SEMIDEFINITE = "declares itself positive semidefinite, but its values are not"
 NO_CLAIM = "set positive_semidefinite = False for it"
 
 INDEFINITE = 1e-5
-"""How far below zero, over the largest k(x, x), a residual may lie by what is unknown of the errors of kernel values."""
+"""How far below zero, over the largest k(x, x), a residual may lie by unknown errors of kernel values."""
 
 WEIGHTS_ROUNDING = 1e-12
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is

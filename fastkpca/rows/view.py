@@ -274,7 +274,8 @@ class Rows:
         if self._offset is not None:  # subtract in float64, before anything is rounded
             out = part if fresh and part.dtype == np.float64 and part.flags.c_contiguous else None
             return np.subtract(part, self._offset, out=out, dtype=np.float64, order="C")
-        return np.ascontiguousarray(part, dtype=np.float64)
+        with np.errstate(over="ignore"):  # of a long double: infinity, which is refused as such
+            return np.ascontiguousarray(part, dtype=np.float64)
 
     def hold(self) -> np.ndarray:
         """All rows, shifted and scaled, which from now on are not made anew: for few rows. No one else's memory."""

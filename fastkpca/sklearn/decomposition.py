@@ -49,6 +49,7 @@ from ..model.result import KPCAModel, leading, widest_interval
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
+from ..rows.convert import as_rows, check_finite
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
@@ -441,6 +442,12 @@ class KernelPCA(KernelTransformer):
 
     def _inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "X_transformed_fit_")
+        rows, c = as_rows(_dense(X), purpose="inverse_transform"), self.X_transformed_fit_.shape[1]
+        if rows.n_features != c:
+            raise ValueError(
+                f"X has {rows.n_features} columns, and there are {c} components; give scores, as transform returns them"
+            )
+        check_finite(rows, purpose="inverse_transform")
         K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
         return np.asarray(K @ self.dual_coef_)
 

@@ -25,7 +25,6 @@ from fastkpca.errors import DataFileError
 from fastkpca.rows import archives, collected, scorefiles, tables, textfiles
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import FileSource, Source
-from fastkpca.rows.view import Rows
 
 
 @pytest.fixture
@@ -799,9 +798,10 @@ def test_a_shape_that_overflows_is_an_error_alone(tmp_path, shape):
     refused(path, "x.npy cannot be read")  # warnings are errors here
 
 
-def test_long_doubles_beyond_float64_are_refused_without_a_warning():
+def test_long_doubles_beyond_float64_are_refused_without_a_warning(tmp_path):
     X = np.full((4, 2), np.finfo(np.longdouble).max)
-    if np.isfinite(X.astype(float)).all():
-        pytest.skip("long double is float64 here")
-    for rows in (X, X[:, :1]):
-        np.testing.assert_array_equal(Rows(rows).all(), np.inf)
+    with np.errstate(over="ignore"):
+        if np.isfinite(X.astype(float)).all():
+            pytest.skip("long double is float64 here")
+    np.save(tmp_path / "x.npy", X)
+    assert tables.faults(tables.read(tmp_path / "x.npy")) == ("column 1: 4 rows, column 2: 4 rows", 0)

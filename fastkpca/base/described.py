@@ -102,6 +102,7 @@ def _docstring(module: str, names: list[str], left: int) -> str | None:
     tree = ast.parse(spec.loader.get_source(module))
     package = module if spec.submodule_search_locations is not None else module.rpartition(".")[0]
     body: list[ast.stmt] = tree.body
+    node: Any
     for i, name in enumerate(names):
         for node in reversed(body):  # the last one is what an import finds
             if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:

@@ -182,9 +182,9 @@ class Guard(Proxy, Kernel):
         for fault in filter(None, faults):
             self._refuse("block", (S, S), fault)
         self.diagonal(S)
-        fault = contract.bound_holds(K, self.value_bound(data), error)
-        if fault is not None:
-            self._refuse("value_bound", (), fault)
+        beyond = contract.bound_holds(K, self.value_bound(data), error)
+        if beyond is not None:
+            self._refuse("value_bound", (), beyond)
 
     # What it offers
 

@@ -38,7 +38,7 @@ from ..base.protocol import FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
 
-SEMIDEFINITE = "declares itself positive semidefinite, but its values are not"
+SEMIDEFINITE = "declares itself positive semidefinite, but its values"
 NO_CLAIM = "set positive_semidefinite = False for it"
 
 INDEFINITE = 1e-5
@@ -139,7 +139,7 @@ class PivotMap(FeatureMap):
         if below.min(initial=0.0) < 0.0:
             i = int(below.argmin())
             raise self.kernel.refusal(
-                f"{SEMIDEFINITE}: k(x, x) = {diagonal[i]:.6g} for a row of which the values on {self.n_features} "
+                f"{SEMIDEFINITE} are not: k(x, x) = {diagonal[i]:.6g} for a row of which the values on {self.n_features} "
                 f"pivots need {diagonal[i] - remaining[i]:.6g}; {NO_CLAIM}"
             )
         return np.maximum(remaining, 0.0) + error
@@ -302,7 +302,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
         if nu > 4.0 * surely:
             # the values of block are further from semidefinite than rounding and entry_error explain: believe them
             entry_error = max(entry_error, nu / (4.0 * r))
-    raise kernel.refusal(f"{SEMIDEFINITE} on {r} pivots; {NO_CLAIM}")
+    raise kernel.refusal(f"{SEMIDEFINITE} on {r} pivots are not; {NO_CLAIM}")
 
 
 def pivots_rounding(rank: float, entry_error: float) -> float:

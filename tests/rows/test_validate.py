@@ -453,3 +453,16 @@ def test_accepted_arguments():
     assert check_count(np.int16(20), "max_passes") == check_count(20.0, "max_passes") == 20
     assert check_choice("dense", "method", ("auto", "dense")) == "dense"
     assert check_flag(np.True_, "progress") is True
+
+
+@pytest.mark.parametrize("of_model", [True, False])
+def test_a_function_that_makes_the_place_of_scores_and_fails_is_named(of_model):
+    X = RNG.standard_normal((60, 3))
+    model = fk.kpca(X, "linear", 2)
+
+    def call(out):
+        return fk.kpca_project(model, X, out=out) if of_model else fk.kpca(X, "linear", 2, out=out)
+
+    with pytest.raises(AttributeError, match="no attribute") as caught:
+        call(lambda shape, dtype: shape @ dtype.nothing)
+    assert caught.value.__notes__ == ["raised by out, which was called with the shape (60, 2) and the type float64"]

@@ -139,8 +139,8 @@ class PivotMap(FeatureMap):
         if below.min(initial=0.0) < 0.0:
             i = int(below.argmin())
             raise self.kernel.refusal(
-                f"{SEMIDEFINITE} are not: k(x, x) = {diagonal[i]:.6g} for a row of which the values on {self.n_features} "
-                f"pivots need {diagonal[i] - remaining[i]:.6g}; {NO_CLAIM}"
+                f"{SEMIDEFINITE} are not: k(x, x) = {diagonal[i]:.6g} for a row of which the values on "
+                f"{self.n_features} pivots need {diagonal[i] - remaining[i]:.6g}; {NO_CLAIM}"
             )
         return np.maximum(remaining, 0.0) + error
 

@@ -68,3 +68,19 @@ def test_a_map_is_held_at_every_tile():
 
     with pytest.raises(KernelContractError, match="residual is .* it is no upper bound"):
         fk.features(broken_claims.X, Kernel(sigma=1.5), features="good", tol=0.5).moments()
+
+
+PARTS = {
+    "sum": lambda k: k + 0.5 * fk.get_kernel("rbf", gamma=1.0),
+    "product": lambda k: k * fk.get_kernel("rbf", gamma=0.1),
+    "scaled": lambda k: 2.0 * k,
+    "columns": lambda k: fk.on_columns(k, [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("combined", PARTS)
+@pytest.mark.parametrize("name", ["diagonal: nearly, Plain", "indefinite: of rare rows", "value bound"])
+def test_a_part_that_contradicts_its_claims(combined, name):
+    kernel = PARTS[combined](broken_claims.KERNELS[name](sigma=1.5))
+    with pytest.raises(KernelContractError, match="Broken"):
+        fk.kpca(broken_claims.X, kernel, 3, features="pivots", tol=1e-6)

@@ -67,7 +67,8 @@ def list_methods(load: bool = False) -> Table:
     Parameters
     ----------
     load : bool, default False
-        False: nothing is imported; the summary of each is the first line of its docstring, read from its source. True: each method is, and ``state`` and ``error`` say how that went.
+        False: nothing is imported; the summary of each is the first line of its docstring, read from its source. True:
+        each method is, and ``state`` and ``error`` say how that went.
 
     Returns
     -------

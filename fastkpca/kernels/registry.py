@@ -330,7 +330,8 @@ def list_kernels(load: bool = False) -> KernelTable:
     ----------
     load : bool, default False
         False: no kernel is imported; the first line of its docstring is read from its source. True: each is imported,
-        and the table also shows its parameters and what it offers, or, where that fails, why; a broken plugin leaves the others as they are.
+        and the table also shows its parameters and what it offers, or, where that fails, why; a broken plugin leaves
+        the others as they are.
 
     Returns
     -------

@@ -22,6 +22,20 @@ The house, from the roof down. Each room imports only rooms of lower floors, and
     errors     errors and warnings
 """
 
+import os as _os
+import sys as _sys
+
+if _sys.argv[:1] == ["-m"] or _os.path.basename("".join(_sys.argv[:1])) == "fastkpca":
+    # the command: Ctrl-C while modules are imported ends it as it does later
+    def _ends(kind: type, error: BaseException, trace: object, shown: object = _sys.excepthook) -> None:
+        if not issubclass(kind, KeyboardInterrupt):
+            shown(kind, error, trace)  # type: ignore[operator]
+            return
+        print("fastkpca: error: interrupted", file=_sys.stderr, flush=True)
+        _os._exit(130)
+
+    _sys.excepthook = _ends
+
 try:
     from ._core import moments as _moments  # noqa: F401
 except ImportError as _error:
@@ -35,7 +49,6 @@ except ImportError as _error:
         "`pip install --no-build-isolation -e .` makes the tree itself importable."
     ) from _error
 
-import sys as _sys
 from importlib import import_module as _import_module
 from importlib import metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING

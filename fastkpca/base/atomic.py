@@ -98,6 +98,17 @@ def append(path: str | os.PathLike, head: bytes, lines: bytes) -> None:
 
 
 @contextlib.contextmanager
+def naming_file(path: str | os.PathLike) -> Iterator[None]:
+    """Errors of the disk with the name that the user gave: a full one names nothing, and temporary files are ours."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.strerror is None or isinstance(error, BrokenPipeError):
+            raise
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+
+
+@contextlib.contextmanager
 def atomic(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """A binary file that appears under ``path`` complete, or not at all.
 
@@ -107,9 +118,10 @@ def atomic(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[Bina
     makes the file meanwhile.
     """
     target = check_target(path, overwrite)
-    temporary, handle = _temporary(target)
+    with naming_file(path):
+        temporary, handle = _temporary(target)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with naming_file(path), os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -25,7 +25,7 @@ def _check(thing: Any, who: str, value: str) -> None:
 
 def _inspect(entry: Entry) -> dict[str, Any]:
     doc = (inspect.getdoc(_METHODS.load(entry)) or "").partition("\n")[0]
-    return {"capabilities": (doc,) if doc else ()}
+    return {"summary": doc or entry.summary}
 
 
 _METHODS = Group(GROUP, "method", {}, UnknownMethodError, _check, _inspect)
@@ -67,7 +67,8 @@ def list_methods(load: bool = False) -> Table:
     Parameters
     ----------
     load : bool, default False
-        False: nothing is imported. True: each method is, and ``state`` and ``error`` say how that went.
+        False: nothing is imported; the summary of each is the first line of its docstring, read from its source. True:
+        each method is, and ``state`` and ``error`` say how that went.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 Nothing is imported until a name is asked for, and a name of fastkpca's own is found without looking at what is
 installed. Reading and finding are pure, so plugins are tested without installing them::
 
-    group.read(entry points) -> entries, problems        what the installed distributions claim
+    group.read(points) -> entries, problems              what the installed distributions claim
     group.find(name, plugins, session) -> entry          which claim a name means; raises, never guesses
     group.load(entry) -> object                          the import, and what a plugin has to fulfil
 """
@@ -20,6 +20,7 @@ from importlib import metadata
 from typing import Any
 
 from ..errors import PluginError, PluginWarning, warn_caller
+from . import described
 from .checks import check_flag
 from .spelling import did_you_mean
 
@@ -37,8 +38,8 @@ class Entry:
     value : str
         "module:attribute", as in the entry point.
     distribution, version, summary : str
-        Of the distribution that brings it; the summary is of the thing itself where that is fastkpca's own, or was
-        loaded for the listing and says in its docstring what it is.
+        Of the distribution that brings it; in a listing the summary is the first line of the docstring of the thing
+        itself, where its source has one.
     aliases : tuple of str
         Other names that mean the same.
     state : str
@@ -76,16 +77,6 @@ class Entry:
 
 def normalized(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()  # PEP 503
-
-
-def _describe(point: metadata.EntryPoint) -> tuple[str, str, str]:
-    """Name, version and summary of the distribution behind an entry point, whatever state its metadata is in."""
-    try:
-        assert point.dist is not None
-        about = point.dist.metadata
-        return about["Name"] or "unknown", about["Version"] or "", about["Summary"] or ""
-    except Exception:  # a broken METADATA of somebody else's must not break this listing
-        return "unknown", "", ""
 
 
 class Group:
@@ -128,24 +119,26 @@ class Group:
 
     # What is installed
 
-    def read(self, points: Iterable[metadata.EntryPoint]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    def read(
+        self, points: Iterable[tuple[metadata.Distribution, str, str]]
+    ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         """(entries, problems) of what distributions other than fastkpca claim, in the order of their names.
 
         The order of entry points depends on ``sys.path``; here it is by name and distribution. Claims on a reserved
         name are left out and described in ``problems``.
         """
         entries, problems = [], []
-        for point in points:
-            distribution, version, summary = _describe(point)
+        for owner, name, value in points:
+            distribution, version, summary = described.about(owner)
             if normalized(distribution) == DISTRIBUTION:
                 continue  # the literal table speaks for these
-            if point.name in self.reserved:
+            if name in self.reserved:
                 problems.append(
-                    f"distribution {distribution} {version} claims the {self.kind} name {point.name!r}, which is "
-                    f"reserved for fastkpca's own {self.kind} {self.reserved[point.name].name!r}; the claim is ignored"
+                    f"distribution {distribution} {version} claims the {self.kind} name {name!r}, which is "
+                    f"reserved for fastkpca's own {self.kind} {self.reserved[name].name!r}; the claim is ignored"
                 )
             else:
-                entries.append(Entry(point.name, point.value, distribution, version, summary))
+                entries.append(Entry(name, value, distribution, version, summary))
         unique = sorted(set(entries), key=lambda e: (e.name, normalized(e.distribution), e.version, e.value))
         return tuple(unique), tuple(sorted(set(problems)))
 
@@ -154,7 +147,9 @@ class Group:
         path = tuple(sys.path)
         if fresh or path not in self.scanned:
             self.scanned.clear()
-            self.scanned[path] = self.read(metadata.entry_points(group=self.name))
+            points, damage = described.points(self.name)
+            entries, problems = self.read(points)
+            self.scanned[path] = entries, (*problems, *damage)
         for problem in self.scanned[path][1] if fresh else ():
             warn_caller(problem, PluginWarning)
         return self.scanned[path]
@@ -164,7 +159,8 @@ class Group:
         check_flag(load, "load")
         version = metadata.version(DISTRIBUTION)
         plugins, _ = self.plugins(fresh=True)
-        entries = [*(replace(entry, version=version) for entry in self.table.values()), *plugins, *session]
+        known = (replace(entry, summary=described.first_line(entry.value) or entry.summary) for entry in plugins)
+        entries = [*(replace(entry, version=version) for entry in self.table.values()), *known, *session]
         return Table(map(self._inspected, entries) if load else entries)
 
     def _inspected(self, entry: Entry) -> Entry:

@@ -308,6 +308,17 @@ class Kernel:
         """The kernel itself, where this is the guard around one from outside."""
         return self
 
+    def refusal(self, fault: str) -> Exception:
+        """The error of values that contradict what the kernel says; of the class that a part of it has for that."""
+        classes: list[type[Exception]] = [ValueError]
+
+        def asked(part: Kernel) -> Kernel:
+            classes.append(type(part.refusal(fault)))
+            return part
+
+        self.over_parts(asked)
+        return next((x for x in classes if x is not ValueError), ValueError)(f"{self!r} {fault}")
+
     def unbound(self) -> Any:
         """The kernel that a model keeps: this one without the data that ``bind`` attached."""
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NoReturn
@@ -54,8 +55,13 @@ class Parser(argparse.ArgumentParser):
             command.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *advice]))
         return options
 
-    def error(self, message: str) -> NoReturn:
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:  # argparse's own says nothing where it cannot be written
+            file.write(message)
+        else:
+            super()._print_message(message, file)
 
+    def error(self, message: str) -> NoReturn:
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         self.exit(2, f"fastkpca: error: {message}{f'; {near}' if near else ''} (see '{self.prog} --help')\n")

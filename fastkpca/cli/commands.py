@@ -9,19 +9,27 @@ with --fail-on-alarm, 5 no row is, but something is wrong with columns or times 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .arguments import parser_of_all
-from .console import described, one_line_warnings, open_closed_streams, progress_bars, say
+from .console import (
+    described,
+    discard_output,
+    one_line_warnings,
+    open_closed_streams,
+    progress_bars,
+    say,
+    standard_output,
+)
 from .fit import run_fit, run_plan, summary
 from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
 from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
+
+INTERRUPTED = 130
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
@@ -30,28 +38,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
-    options = parser_of_all().parse_all(arguments)
-    options.typed = shlex.join(["fastkpca", *arguments])
-    stdout: Any = sys.stdout
-    with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
-        stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is
+    options = argparse.Namespace(debug=False)
     try:
-        with one_line_warnings() as options.health, rereadable_input(options):
-            code = RUNS[options.command](options)
-        sys.stdout.flush()
+        with standard_output():
+            options = parser_of_all().parse_all(arguments)
+            options.typed = shlex.join(["fastkpca", *arguments])
+            with one_line_warnings() as options.health, rereadable_input(options):
+                code = RUNS[options.command](options)
         return code or 0
     except KeyboardInterrupt:
         say("error", "interrupted")
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
-        # what is still in the buffer would raise again while Python shuts down
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return 141
     except Exception as error:
         if options.debug:
             raise
         say("error", described(error))
+        discard_output()
         return 1
 
 

@@ -9,8 +9,11 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
+from ..base.atomic import naming_file
+
+_OUTPUT = "standard output"
 _drawn: list[Any] = []  # bars that a warning has to take away before it is printed
 
 
@@ -46,15 +49,59 @@ def open_closed_streams() -> None:
         sys.stdin = _ClosedStream("standard input")
         sys.stdin.buffer = sys.stdin
     if sys.stdout is None:
-        sys.stdout = _ClosedStream("standard output")
+        sys.stdout = _ClosedStream(_OUTPUT)
     if sys.stderr is None:  # print would take standard output instead
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def discard_output() -> None:
+    """What standard output has not taken would raise again while Python shuts down."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Output:
+    """Standard output, whose errors name it."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with naming_file(_OUTPUT):
+            return int(self._stream.write(text))
+
+    def flush(self) -> None:
+        with naming_file(_OUTPUT):
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def standard_output() -> Iterator[None]:
+    """What is written there has been written at the end, or an error says why not."""
+    stream: Any = sys.stdout
+    with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
+        # names of rows, columns and files, whatever the terminal's encoding is; a file's name may be no text
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    with contextlib.redirect_stdout(cast(Any, _Output(stream))):
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
 
 
 def described(error: Exception) -> str:
     text = in_words_of_the_command(" ".join(str(error).split()))
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename!r}: {error.strerror}" if error.filename else error.strerror
+        if error.filename is not None:
+            name = os.fsdecode(error.filename)
+            return f"{name if name == _OUTPUT else repr(name)}: {error.strerror}"
+        return error.strerror
     if isinstance(error, FileExistsError) and "--force" not in text:
         return f"{text}; --force overwrites it"
     if isinstance(error, MemoryError):
@@ -79,7 +126,7 @@ def in_words_of_the_command(text: str) -> str:
 def say(kind: str, text: str) -> None:
     for bars in _drawn:
         bars.clear()
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):  # nobody can be told
         print(f"fastkpca: {kind}: {text}", file=sys.stderr, flush=True)
 
 

@@ -325,11 +325,11 @@ class Expected(NamedTuple):
     exploring: float = EXPLORING_PASSES
 
 
-def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list[Candidate]:
+def krylov_candidates(problem: Problem, look: Look, most_seconds: float, *, every: bool = False) -> list[Candidate]:
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
 
     Approximate ones take time to plan: they are left out where no product costs enough for that, or ``most_seconds``,
-    those of another route, are less than what block Krylov takes beside its products.
+    those of another route, are less than what block Krylov takes beside its products; with ``every`` they are not.
     """
     kernel, data, target = problem.kernel, problem.data, problem.target
     named = target.products not in ("auto", "exact")
@@ -341,7 +341,7 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
     if exact.seconds(LAST) < most_seconds:  # whatever takes the place of the search
         near = _near_offer(problem, look, candidate.seconds)
     candidate = candidate if near is None else _krylov_candidate(problem, look, exact, near)
-    if not named:
+    if not named and not every:
         free = replace(exact, name="free", setup=0.0, once=0.0)
         dear = data.n_samples > SMALL or not is_compiled(kernel)
         worth = target.products == "auto" and look.share(1) > 0.0 and dear
@@ -360,6 +360,7 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float) -> list
         square=True,
         columns=_components_timed(problem) + SPARE,  # they begin with a random block
         name=target.products,
+        every=every,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )

@@ -15,7 +15,7 @@ from ..model.plan import Plan
 from ..model.project import write_scores
 from ..model.result import KPCAModel
 from ..rows.values import check_out
-from .planning import advice_if_slow, make_plan, threads_within, warn_if_slow
+from .planning import advice_if_slow, make_plan, threads_within, warn_if_slow, with_every_offer
 from .problem import Ask, Problem, prepare
 from .routes import solve
 from .solution import Solution
@@ -267,7 +267,7 @@ def plan(
     with parallel.blas_threads():
         problem = prepare(X, ask)
         made = make_plan(problem)
-        return replace(made, advice=advice_if_slow(problem, made))
+        return replace(with_every_offer(problem, made), advice=advice_if_slow(problem, made))
 
 
 def _check_place(problem: Problem, out: Any) -> None:

@@ -80,6 +80,23 @@ def _priced(problem: Problem) -> list[Candidate]:
     return candidates if found else candidates + _marked(_krylov(problem, look, candidates), look)
 
 
+def with_every_offer(problem: Problem, plan: Plan) -> Plan:
+    """The plan, and among its candidates also those that were not worth the time to price them."""
+    target, kernel, data = problem.target, problem.kernel, problem.data
+    if problem.given_map is not None or further_bytes(data, NOTHING_SEEN) > problem.budget.memory:
+        return plan
+    look = look_further(kernel, data, NOTHING_SEEN, n_threads=problem.budget.n_threads)
+    further: list[Candidate] = []
+    with suppress(ValueError, MemoryError):
+        if target.method in ("auto", "features"):
+            alone = replace(problem, target=replace(target, method="features"))
+            further += feature_candidates(alone, look, np.inf)
+        if target.method in ("auto", "krylov"):
+            further += krylov_candidates(problem, look, np.inf, every=target.products == "auto")
+    known = {(x.method, x.name) for x in plan.candidates}
+    return replace(plan, candidates=plan.candidates + tuple(x for x in further if (x.method, x.name) not in known))
+
+
 def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candidate]:
     asked = problem.target.method in ("auto", "features")
     return feature_candidates(problem, look, _best_seconds(lapack)) if asked else []

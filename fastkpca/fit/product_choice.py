@@ -109,10 +109,12 @@ def products_for(
     columns: int = 1,
     name: str = "auto",
     least: float | None = None,
+    every: bool = False,
     reason: str = "",
 ) -> list[Way]:
     """All products that keep ``tol`` (None: exact ones), or those of one name.
 
+    Once one costs next to nothing, others are not planned, but with ``every``.
     ``least`` is the error of an exact product, which is part of the error of an approximate one too; None: the kernel's
     ``entry_error``. ``reason``: why they have to keep ``tol``, for the text of an error.
 
@@ -129,11 +131,11 @@ def products_for(
         least = kernel.entry_error(both_sides(data_x, data_y), np.dtype(np.float64)) or 0.0
     # for the approximation: with the entries' rounding it may not come to more than tol, not even by a rounding
     rest = None if tol is None else (tol - least) * (1.0 - 2.0 * EPS)
-    if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_ASKING):
+    if (rest is None or rest > 0.0) and (tol is None or name != "auto" or every or exact.once > WORTH_ASKING):
         for offer in kernel.summations(data_x, data_y, rest):
             ways.append(_way(offer, data_x, data_y, columns))
             # those that follow take milliseconds to plan
-            if offer.name == name or (name == "auto" and ways[-1].once <= WORTH_ASKING):
+            if offer.name == name or (name == "auto" and not every and ways[-1].once <= WORTH_ASKING):
                 break
     if name == "auto":
         return ways

@@ -5,14 +5,16 @@
 - hands tiles on read-only, and checks the shape and type of what comes back (and a row, a column and the diagonal of
   each tile for NaN and infinity);
 - turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes;
-- holds the values on one tile of at most 64 rows against what users declare beside a function: symmetry, semidefinite
-  or not, translation. Once for each public call, when the parameters are resolved.
+- holds the values on one tile of at most 64 rows against what is declared of them: symmetry, semidefinite or not,
+  translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved;
+- holds against the values on some rows what bounds rest on: each diagonal, each feature map, each product.
 
-What authors promise beyond that (diagonals, feature maps, products, bounds) is for ``fastkpca.testing`` to check.
+What rows show is wrong; what they do not show may still be wrong, and is for ``fastkpca.testing`` to find.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,19 +24,31 @@ from typing import Any, cast
 import numpy as np
 
 from .._core.arrays import contiguous
-from ..base import protocol
+from ..base import parallel, protocol
 from ..base.plugins import DISTRIBUTION
 from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
-from ..errors import PluginError
+from ..errors import KernelContractError, PluginError
 from ..rows.view import Rows
 from . import contract
+from .adapters import ObjectKernel
 from .kernel import Kernel
+from .objects import OnObjects
 from .registry import origin
 from .watch import Origin, Proxy
 
 UNKNOWN = float(np.finfo(np.float32).resolution)
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none: it may be of float32."""
+
+CHECKED_ROWS = 64
+"""Rows whose diagonal is checked at once, by a tile of block; all rows of a short tile, an eighth of those of a long
+one."""
+
+MAP_ROWS = 16
+"""Rows of each tile of features that are held against ``residual``: as many kernel values for each as features cost."""
+
+PRODUCT_ROWS = 4
+"""Rows of a product that are held against its ``error_bound``."""
 
 
 def guarded(kernel: protocol.Kernel) -> Kernel:
@@ -67,11 +81,11 @@ def _is_bound(value: Any, limit: float = np.inf) -> bool:
 class Guard(Proxy, Kernel):
     """A kernel from outside, as the core sees it."""
 
-    def __init__(self, kernel: protocol.Kernel, origin: Origin):
-        self.__dict__.update(_inner=kernel, _origin=origin)
+    def __init__(self, kernel: protocol.Kernel, origin: Origin, stated: float | None = None):
+        self.__dict__.update(_inner=kernel, _origin=origin, _stated=stated)
 
     def __reduce__(self) -> tuple:
-        return Guard, (self._inner, self._origin)
+        return Guard, (self._inner, self._origin, self._stated)
 
     def __eq__(self, other: object) -> bool:
         return bool(self._inner == (other._inner if isinstance(other, Guard) else other))
@@ -85,6 +99,9 @@ class Guard(Proxy, Kernel):
     def unguarded(self) -> Any:
         """The kernel itself."""
         return self._inner
+
+    def refusal(self, fault: str) -> Exception:
+        return KernelContractError(f"{self._origin.text(self._inner, 'block', ())} {fault}")
 
     # What it computes
 
@@ -101,7 +118,22 @@ class Guard(Proxy, Kernel):
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         values = self._array("diagonal", (len(X),), X)
         self._hold_finite("diagonal", values, (X,), "k(x, x) is finite")
-        return values
+        if not _has_own_diagonal(self._inner) or not len(X):
+            return values
+        # without an entry_error the bounds are about the values of block, and so the diagonal is that of block
+        step = 1 if self._stated is None or len(X) <= CHECKED_ROWS else min(8, len(X) // CHECKED_ROWS)
+        from_block = protocol.Kernel.diagonal(self, np.ascontiguousarray(X[::step]))
+        fault = contract.diagonal_is_of_block(values[::step], from_block, 2 * self.error(from_block))
+        if fault is not None:
+            self._refuse("diagonal", (X,), fault)
+        return values if self._stated is not None else from_block
+
+    def error(self, K: np.ndarray) -> float:
+        """Error of a value of ``block`` among those of K: as the kernel states it for the rows of the fit, or such as
+        it may have."""
+        largest = float(np.abs(K).max(initial=0.0))
+        unit = 8.0 * float(np.finfo(K.dtype).eps)
+        return max(UNKNOWN, unit) * largest if self._stated is None else self._stated + unit * largest
 
     def _bound(self, method: str, *arguments: Any) -> float | None:
         bound = self._call(method, *arguments)
@@ -126,7 +158,8 @@ class Guard(Proxy, Kernel):
         resolved = self._call("resolve", data)
         if not isinstance(resolved, Kernel):
             self._refuse("resolve", (), f"returned {resolved!r}; a kernel is due")
-        guard = Guard(resolved, self._origin)
+        stated = Guard(resolved, self._origin).entry_error(data, np.dtype(np.float64))
+        guard = Guard(resolved, self._origin, stated)
         guard._hold_declarations(data)
         return guard
 
@@ -136,10 +169,10 @@ class Guard(Proxy, Kernel):
         index = np.random.default_rng(0).choice(len(data.sample), size, replace=False)
         S = np.ascontiguousarray(data.sample[index])
         K = self.block(S, S)
-        largest = float(np.abs(K).max(initial=0.0))
-        stated = self.entry_error(data, np.dtype(np.float64))
-        error = UNKNOWN * largest if stated is None else stated + 8 * EPS * largest
+        largest, error = float(np.abs(K).max(initial=0.0)), self.error(K)
         faults = [contract.block_is_symmetric(K, error)]
+        if self.compiled_tile() is not None:
+            faults.append(contract.tile_is_of_block(self, S, K, 2 * error + UNKNOWN * largest))
         if self.positive_semidefinite:
             faults.append(contract.block_is_semidefinite(K, len(S) * (error + 4 * EPS * largest)))
         if self.translation is not None and len(S) > 1:
@@ -149,6 +182,10 @@ class Guard(Proxy, Kernel):
             faults.append(contract.shift_changes_nothing(K, away, self.translation, shift, allowed))
         for fault in filter(None, faults):
             self._refuse("block", (S, S), fault)
+        self.diagonal(S)
+        beyond = contract.bound_holds(K, self.value_bound(data), error)
+        if beyond is not None:
+            self._refuse("value_bound", (), beyond)
 
     # What it offers
 
@@ -170,9 +207,12 @@ class Guard(Proxy, Kernel):
         return offers
 
     def _map_offer(self, offer: Offer) -> Offer:
-        def build(*arguments: Any) -> FeatureMap:
+        def build(sample: np.ndarray) -> FeatureMap:
             label = f"feature_maps()[{offer.name!r}].build"
-            return self._guarded_map(self._origin.call(self._inner, label, offer.build, *arguments), label)
+            made = self._guarded_map(self._origin.call(self._inner, label, offer.build, sample), label)
+            S = np.ascontiguousarray(sample[:: max(1, len(sample) // CHECKED_ROWS)])
+            self.hold_map(made, S, made.features(S), made.residual(S), label)
+            return made
 
         return replace(offer, build=build)
 
@@ -181,7 +221,14 @@ class Guard(Proxy, Kernel):
             self._refuse(label, (), f"returned {feature_map!r}; a FeatureMap is due")
         if type(feature_map).__module__.startswith("fastkpca."):
             return feature_map
-        return GuardedMap(feature_map, self._origin, self.thread_safe)
+        return GuardedMap(feature_map, self._origin, self)
+
+    def hold_map(self, made: FeatureMap, X: np.ndarray, Phi: np.ndarray, residual: np.ndarray, label: str) -> None:
+        """The features of these rows, and what they leave out, against the values of ``block``."""
+        K = self.block(X, X)
+        fault = contract.map_stays_below(made, Phi, residual, K, self.error(K))
+        if fault:
+            self._refuse(label, (X,), f"({made!r}): {fault}")
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         made = self._call("feature_map_from_state", header, arrays)
@@ -199,9 +246,16 @@ class Guard(Proxy, Kernel):
             if not _is_bound(made.error_bound, np.inf if tol is None else tol):
                 needed = "a finite bound is due" if tol is None else f"at most {tol:g} was asked for"
                 self._refuse(label, (), f"has error_bound {made.error_bound!r}; {needed}")
-            return GuardedSummation(made, self._origin)
+            return GuardedSummation(made, self._origin, self, X, Y)
 
         return replace(offer, build=build)
+
+
+def _has_own_diagonal(kernel: protocol.Kernel) -> bool:
+    """Whether ``diagonal`` is more than the values of ``block``."""
+    if isinstance(kernel, ObjectKernel):
+        return hasattr(kernel.wrapped, "diagonal")
+    return type(kernel).diagonal not in (protocol.Kernel.diagonal, OnObjects.diagonal)
 
 
 # What it declares
@@ -235,9 +289,9 @@ class GuardedMap(Proxy, FeatureMap):
 
     thread_safe = True  # where the map and the kernel are
 
-    def __init__(self, feature_map: FeatureMap, origin: Origin, kernel_is_safe: bool):
-        self.__dict__.update(_inner=feature_map, _origin=origin)
-        self.__dict__.update(thread_safe=bool(feature_map.thread_safe) and kernel_is_safe)
+    def __init__(self, feature_map: FeatureMap, origin: Origin, kernel: Guard):
+        self.__dict__.update(_inner=feature_map, _origin=origin, _kernel=kernel)
+        self.__dict__.update(thread_safe=bool(feature_map.thread_safe) and kernel.thread_safe)
 
     def features(self, X: np.ndarray) -> np.ndarray:
         return self._array("features", (len(X), self.n_features), X)
@@ -248,6 +302,12 @@ class GuardedMap(Proxy, FeatureMap):
             row = int(np.argmin(residual >= 0))
             fault = f"returned {residual[row]} (first at row {row}); it is never negative: an upper bound"
             self._refuse("residual", (X,), fault)
+        if Phi is not None and len(X):
+            few = slice(None, None, -(-len(X) // MAP_ROWS))
+            of_few = np.asarray(Phi[few], dtype=np.float64)
+            tile = np.ascontiguousarray(X[few], dtype=np.float64)
+            if Phi.dtype == np.float64:
+                self._kernel.hold_map(self, tile, of_few, residual[few], "feature_maps")
         return residual
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
@@ -266,7 +326,7 @@ class GuardedMap(Proxy, FeatureMap):
     def widened(self, kernel: protocol.Kernel, data: Summary, radius: float) -> FeatureMap:
         # what it raises is about the user's rows
         widened = self._inner.widened(kernel, data, radius)
-        return self if widened is self._inner else GuardedMap(widened, self._origin, self.thread_safe)
+        return self if widened is self._inner else GuardedMap(widened, self._origin, self._kernel)
 
 
 class GuardedSummation(Proxy, Summation):
@@ -274,8 +334,9 @@ class GuardedSummation(Proxy, Summation):
 
     gives_norm = False  # nothing looks at a norm from outside
 
-    def __init__(self, summation: Summation, origin: Origin):
-        self.__dict__.update(_inner=summation, _origin=origin)
+    def __init__(self, summation: Summation, origin: Origin, kernel: Guard, X: Rows, Y: Rows | None):
+        self.__dict__.update(_inner=summation, _origin=origin, _kernel=kernel, _sides=(X, X if Y is None else Y))
+        self.__dict__.update(_checks=Counter())
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._inner, name, value)
@@ -291,4 +352,22 @@ class GuardedSummation(Proxy, Summation):
         product = self._array(method, (n, U.shape[1]), U)
         if not np.isfinite(product.sum()) and np.isfinite(U).all():
             self._hold_finite(method, product, (U,), "products with finite numbers are finite")
+        count = self._checks[method] = self._checks[method] + 1
+        self._checks[method, U.shape[1]] += 1
+        first = count & (count - 1) == 0 or self._checks[method, U.shape[1]] == 1
+        if U.size and n and (first if all(rows.in_memory for rows in self._sides) else count == 1):
+            self._hold_product(method, product, U)
         return product
+
+    def _hold_product(self, method: str, product: np.ndarray, U: np.ndarray) -> None:
+        """A few rows of the product against the values of ``block``; others the next time."""
+        left, right = self._sides if method == "matmat" else self._sides[::-1]
+        random = np.random.default_rng(self._checks[method])
+        index = np.sort(random.choice(len(product), min(len(product), PRODUCT_ROWS), replace=False))
+        few, n, step = left.take(index), len(right), parallel.tile_rows(right.n_features)
+        parts = (right.tile(start, min(n, start + step)) for start in range(0, n, step))
+        K = np.hstack([self._kernel.block(few, part) for part in parts])
+        allowed = float(self._inner.error_bound) + self._kernel.error(K)
+        fault = contract.product_keeps_bound(product[index], K, U, allowed)
+        if fault is not None:
+            self._refuse(method, (U,), fault)

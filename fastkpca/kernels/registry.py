@@ -329,8 +329,9 @@ def list_kernels(load: bool = False) -> KernelTable:
     Parameters
     ----------
     load : bool, default False
-        False: no kernel is imported. True: each is, and the table shows the first line of its docstring, its parameters
-        and what it offers, or, where that fails, why; a broken plugin leaves the others as they are.
+        False: no kernel is imported; the first line of its docstring is read from its source. True: each is imported,
+        and the table also shows its parameters and what it offers, or, where that fails, why; a broken plugin leaves
+        the others as they are.
 
     Returns
     -------
@@ -342,7 +343,7 @@ def list_kernels(load: bool = False) -> KernelTable:
     Warns
     -----
     PluginWarning
-        A distribution claims a reserved name; it is left out.
+        A distribution claims a reserved name, or its entry points are damaged; these are left out.
     """
     return KERNELS.listing(load, list(SESSION.values()))
 

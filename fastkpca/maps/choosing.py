@@ -248,7 +248,7 @@ def check_kernel(kernel: Kernel, diagonal: np.ndarray) -> None:
     if not kernel.positive_semidefinite:
         raise ValueError(f"pivoted Cholesky needs a positive semidefinite kernel, and {kernel!r} does not declare it")
     if not (np.isfinite(diagonal).all() and (diagonal >= 0.0).all()):
-        raise ValueError(f"{kernel!r} declares itself positive semidefinite but has negative or infinite k(x, x)")
+        raise kernel.refusal("declares itself positive semidefinite but has negative or infinite k(x, x)")
 
 
 def pivot_map(

@@ -39,6 +39,12 @@ from ..base.protocol import FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
 
+SEMIDEFINITE = "declares itself positive semidefinite, but its values"
+NO_CLAIM = "set positive_semidefinite = False for it"
+
+INDEFINITE = 1e-5
+"""How far below zero, over the largest k(x, x), a residual may lie by unknown errors of kernel values."""
+
 WEIGHTS_ROUNDING = 1e-12
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
 known for certain of the features themselves, is that they are off by ten thousand times as much (``_slope``)."""
@@ -130,6 +136,13 @@ class PivotMap(FeatureMap):
             error += 4.0 * unit_roundoff(Phi.dtype) * diagonal
         size = np.maximum(diagonal - remaining, 0.0) + error
         error += (self._slope * np.sqrt(size) + self._level) ** 2
+        below = remaining + error + INDEFINITE * np.abs(diagonal).max(initial=0.0)
+        if below.min(initial=0.0) < 0.0:
+            i = int(below.argmin())
+            raise self.kernel.refusal(
+                f"{SEMIDEFINITE} are not: k(x, x) = {diagonal[i]:.6g} for a row of which the values on "
+                f"{self.n_features} pivots need {diagonal[i] - remaining[i]:.6g}; {NO_CLAIM}"
+            )
         return np.maximum(remaining, 0.0) + error
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -290,10 +303,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
         if nu > 4.0 * surely:
             # the values of block are further from semidefinite than rounding and entry_error explain: believe them
             entry_error = max(entry_error, nu / (4.0 * r))
-    raise ValueError(
-        f"{kernel!r} declares itself positive semidefinite, but its values on {r} pivots are not; "
-        "set positive_semidefinite = False for it"
-    )
+    raise kernel.refusal(f"{SEMIDEFINITE} on {r} pivots are not; {NO_CLAIM}")
 
 
 def pivots_rounding(rank: float, entry_error: float) -> float:

@@ -34,7 +34,7 @@ from .foreign import (
 )
 from .sources import Source, TableSource
 from .values import check_finite, not_finite
-from .view import EXACT, Rows
+from .view import EXACT, Rows, instead_of_missing
 
 _NO_NUMBERS = (str, bytes, dict, set, frozenset)  # one beside the other these are no rows
 _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
@@ -385,7 +385,7 @@ def _check_missing(rows: Rows, labels: list, name: str, purpose: str) -> None:
         columns = listed([f"{labels[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)], 8)
         raise ValueError(
             f"{name} contains {word} (first at row {row}, column {labels[column]!r}); missing by column: {columns}; "
-            f"drop or impute these rows before {purpose}"
+            + instead_of_missing(word, name, purpose)
         )
 
 

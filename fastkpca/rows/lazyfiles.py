@@ -133,6 +133,8 @@ class Parquet:
     def __init__(self, path: str | os.PathLike, name: str):
         datasets = _library("pyarrow.dataset", name, "a Parquet file")
         self.name = name
+        if any("\udc80" <= letter <= "\udcff" for letter in os.fspath(path)):
+            raise DataFileError(f"{name}: Parquet files are read by a name of UTF-8, which this is not; rename it")
         with data_file_errors(name, "is not a readable Parquet file"):
             self._dataset = datasets.dataset(os.fspath(path), format="parquet", partitioning="hive")
         self.names: list[str] = self._dataset.schema.names

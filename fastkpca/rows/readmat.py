@@ -18,6 +18,9 @@ from typing import Any
 WHOLE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
 NUMERIC = {"double", "single", "logical", "sparse", *WHOLE}
 
+EMPTY_ROWS, EMPTY_ROWS_A_VALUE = 100_000, 100
+"""Rows of a sparse matrix of which nearly all are empty: a file that says more is damaged."""
+
 
 def fields_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The arrays of real numbers in a struct, and in structs in it, by their names as MATLAB writes them: data.X."""
@@ -60,6 +63,9 @@ def main(size: str, path: str, variable: str | None = None, folder: str = "") ->
     value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
     value = value if name == variable else dict(fields_of(name, value))[variable]
     if sp.issparse(value):
+        most = max(EMPTY_ROWS, EMPTY_ROWS_A_VALUE * value.nnz)
+        if max(value.shape) > most:  # an array of so many zeros is made of it, whatever the size of the file
+            raise ValueError(f"it calls itself {value.shape[0]} x {value.shape[1]} and holds {value.nnz} values")
         value.check_format(full_check=True)
         sp.save_npz(os.path.join(folder, "array.npz"), value.tocsr())
     else:

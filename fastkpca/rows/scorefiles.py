@@ -87,7 +87,10 @@ def score_writer(path: str | os.PathLike, *, with_identifiers: bool = False) -> 
 
     def as_npy(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
         with atomic(path, overwrite=overwrite) as file:
-            np.lib.format.write_array(file, np.ascontiguousarray(scores), allow_pickle=False)
+            # not write_array: numpy says nothing of what a full disk does not take at the end
+            scores = np.ascontiguousarray(scores)
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(scores))
+            file.write(scores.data)
 
     def as_csv(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
         with atomic(path, overwrite=overwrite) as file:

@@ -52,8 +52,8 @@ def whole_chunks(dataset: Any) -> int:
 def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(the nearest float64, what it leaves out) of integers of 64 bits or long doubles; the two add up to the value."""
     if values.dtype.kind == "f":
-        nearest = values.astype(np.float64)
-        with np.errstate(invalid="ignore"):  # infinity
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity, also of what float64 does not hold
+            nearest = values.astype(np.float64)
             return nearest, np.nan_to_num((values - nearest).astype(np.float64), nan=0.0)
     high, low = (values >> 32).astype(np.float64) * 2.0**32, (values & 0xFFFFFFFF).astype(np.float64)
     nearest = high + low

@@ -102,7 +102,8 @@ def read(
     suffix = Path(path).suffix.lower()
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
-        with data_file_errors(name, "cannot be read"):
+        # the number of values may overflow, which is an error of its own
+        with data_file_errors(name, "cannot be read"), np.errstate(over="ignore"):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         return _from_array(array, selection)
     if suffix in _NOT_TEXT:

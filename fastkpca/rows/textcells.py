@@ -18,6 +18,10 @@ INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 _LONG_FIELDS = threading.Lock()
 _QUOTED_COMMA = re.compile(r'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"')
 
+_SEPARATED = re.compile(r"[+-]?\d{1,3}([,.'\u2019 \u00a0\u202f_])\d{3}(\1\d{3})*([.,]\d+)?")
+_SIGN = r"([%\u2030\u20ac$\u00a3\u00a5\u00b0]|[^\W\d_]{1,3}\b)[^\d]{0,4}"
+_MARKED = re.compile(rf"(?P<before>{_SIGN})?(?P<number>[+-]?[\d.,]*\d)\s*(?P<after>{_SIGN})?")
+
 
 def is_number(text: str) -> bool:
     text = text.strip()
@@ -28,6 +32,19 @@ def is_words(cells: list[str]) -> bool:
     """Whether a column is made of words rather than of numbers with a slip."""
     wrong = [x for x in cells if not is_number(x) and x.strip().lower() not in MISSING | INFINITE]
     return len(wrong) > len(cells) / 2
+
+
+def hint_of_marks(cells: list[str]) -> str:
+    """What most cells have beside a number (a separator of thousands, a sign, a unit), and what to do; else ""."""
+    wrong = [x for x in map(str.strip, cells) if not is_number(x) and x.lower() not in MISSING | INFINITE]
+    marked = [x for x in wrong if _SEPARATED.fullmatch(x)]
+    if 2 * len(marked) > len(wrong):
+        return " (a thousands separator? write the numbers without it)"
+    found = [x for x in map(_MARKED.fullmatch, wrong) if x and bool(x["before"]) != bool(x["after"])]
+    marks = {(x["before"] or x["after"]).strip() for x in found}
+    if 2 * len(found) > len(wrong) and len(marks) == 1:
+        return f" (numbers with {marks.pop()!r}? write them without it)"
+    return ""
 
 
 @contextmanager

@@ -37,6 +37,7 @@ from .textcells import (
     detect_delimiter,
     fields_of,
     fields_of_any_length,
+    hint_of_marks,
     is_header,
     is_number,
     is_row_of_years,
@@ -479,7 +480,9 @@ class TextFile:
         if others:
             cells = self._cells(others[0])
             hint = " (--id takes names of the rows, --label-column classes)"
-            if self.needs > max(1, len(taken) - len(others)):
+            if marks := hint_of_marks(cells):
+                hint = marks
+            elif self.needs > max(1, len(taken) - len(others)):
                 hint = f"; the model needs {self.needs} columns of numbers"
             elif len(set(cells)) == len(cells) > 1:
                 hint = f" (the names of the rows? --id {column_keys(others[:1], self.names)} takes them)"

@@ -77,7 +77,11 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
     if out is None:
         return None
     if callable(out):
-        out, name = out(shape, np.dtype(dtype)), f"what {name} returned"
+        try:
+            out, name = out(shape, np.dtype(dtype)), f"what {name} returned"
+        except Exception as error:  # the user's own code: the type stays what it was
+            error.add_note(f"raised by {name}, which was called with the shape {shape} and the type {np.dtype(dtype)}")
+            raise
     need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
     plain = isinstance(out, np.ndarray) and not isinstance(out, np.ma.MaskedArray)
     if not plain and (isinstance(out, np.ndarray) or not foreign.is_writeable_dataset(out)):

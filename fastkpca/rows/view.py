@@ -85,8 +85,20 @@ def refuse_not_finite(tile: np.ndarray, first: int, name: str, purpose: str) -> 
     word = "NaN" if np.isnan(tile[row, column]) else "infinity"
     raise ValueError(
         f"{name} contains {word} (first at row {first + row}, column {column}); "
-        f"drop or impute these rows before {purpose}"
+        + instead_of_missing(word, name, purpose)
     )
+
+
+FILLED = ("kpca_contributions", "kpca_denoise", "kpca_project", "kpca_spe", "kpca_t2")
+"""Functions of a model and rows, for which the model itself may fill in what is missing."""
+
+
+def instead_of_missing(word: str, name: str, purpose: str) -> str:
+    """What to do with rows that hold NaN or infinity (``word``), as the end of an error."""
+    text = f"drop or impute these rows before {purpose}"
+    if word != "NaN" or purpose not in FILLED:
+        return text
+    return f"{text}, or let the model fill them in: {purpose}(model, kpca_fill(model, {name}))"
 
 
 @dataclass(frozen=True)
@@ -288,7 +300,8 @@ class Rows:
         if self._offset is not None:  # subtract in float64, before anything is rounded
             out = part if fresh and part.dtype == np.float64 and part.flags.c_contiguous else None
             return np.subtract(part, self._offset, out=out, dtype=np.float64, order="C")
-        return contiguous(part, np.float64)
+        with np.errstate(over="ignore"):  # of a long double: infinity, which is refused as such
+            return contiguous(part, np.float64)
 
     def hold(self) -> np.ndarray:
         """All rows, shifted and scaled, which from now on are not made anew: for few rows. No one else's memory."""

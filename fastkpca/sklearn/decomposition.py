@@ -49,6 +49,7 @@ from ..model.result import KPCAModel, leading, widest_interval
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
+from ..rows.convert import as_rows, check_finite
 from ..rows.foreign import frame_of, named_columns
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
@@ -458,6 +459,12 @@ class KernelPCA(KernelTransformer):
         if given is not None and given.names != own and sorted(given.names) == sorted(own):
             take = given.taken.format("X", "estimator.get_feature_names_out()")
             raise ValueError(f"X has the columns that transform returns in another order; take {take}")
+        rows, c = as_rows(_dense(X), purpose="inverse_transform"), self.X_transformed_fit_.shape[1]
+        if rows.n_features != c:
+            raise ValueError(
+                f"X has {rows.n_features} columns, and there are {c} components; give scores, as transform returns them"
+            )
+        check_finite(rows, purpose="inverse_transform")
         K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
         return frame_of(np.asarray(K @ self.dual_coef_), X, self._names)
 

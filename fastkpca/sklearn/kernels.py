@@ -189,7 +189,7 @@ class RowsKernel(Kernel):
                 K[i, j] = self.function(x, columns[j], **keywords)
         if same:
             K = np.triu(K) + np.triu(K, 1).T
-        return _finite(K.astype(X.dtype, copy=False), f"the kernel function {self.name}")
+        return _finite(K.astype(X.dtype, copy=False), repr(self))
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.array([self.function(x, x, **(self.keywords or {})) for x in self._rows(X)], dtype=np.float64)
@@ -197,6 +197,9 @@ class RowsKernel(Kernel):
     @property
     def name(self) -> str:
         return getattr(self.function, "__qualname__", None) or type(self.function).__name__
+
+    def __repr__(self) -> str:
+        return f"the kernel function {self.name}"  # this class is not what the user gave
 
     def _rows(self, X: np.ndarray) -> list[Any]:
         return list(X) if self.container is None else [self.container(x[None]) for x in X]

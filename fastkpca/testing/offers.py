@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.protocol import FeatureMap, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
-from ..kernels.contract import negative_eigenvalue
+from ..kernels.contract import feature_rounding, map_stays_below
 from .cases import (
     NOT_OFFERED,
     TOLERANCES,
@@ -64,31 +64,11 @@ def check_feature_map_residual(case: Case, phi: FeatureMap, tol: float) -> None:
     _map_keeps_below(phi, Phi, residual, K, case.error(), f"at tol={tol:g}")
 
 
-def _rounding(phi: FeatureMap) -> float:
-    """Relative error of phi.phi by rounding."""
-    return 2.1 * phi.rounding + 2 * EPS * max(1, phi.n_features)
-
-
 def _map_keeps_below(
     phi: FeatureMap, Phi: np.ndarray, residual: np.ndarray, K: np.ndarray, error: float, at: str
 ) -> None:
-    """K - Phi Phi' is semidefinite up to the defect, and its diagonal at most the residual."""
-    n, squares = len(K), np.einsum("ij,ij->i", Phi, Phi)
-    noise = n * error + _rounding(phi) * float(squares.sum()) + phi.defect_norm(n, float(np.trace(K)))
-    lowest = negative_eigenvalue(K - Phi @ Phi.T, noise)
-    need(
-        lowest == 0.0,
-        f"features makes K - Phi Phi' have the eigenvalue {lowest:.3g} on {n} rows (allowed: {-noise:.2g}); the "
-        f"residual is negative: the map exceeds the kernel ({at})",
-    )
-    left = K.diagonal() - squares
-    gap = left - residual - _rounding(phi) * squares - error - phi.defect
-    i = int(gap.argmax())
-    need(
-        gap[i] <= 0.0,
-        f"residual is {residual[i]:.6g} where k(x, x) - |phi(x)|^2 is {left[i]:.6g} (row {i}); it is no upper bound, "
-        f"and must be one ({at})",
-    )
+    fault = map_stays_below(phi, Phi, residual, K, error)
+    need(not fault, f"{fault} ({at})")
 
 
 @on_maps_of(*TOLERANCES)
@@ -124,7 +104,7 @@ def _outside_error_covers_the_rest(phi: FeatureMap, far: Case, tol: float) -> No
     r_x, r_y = (np.maximum(residual, 0.0) + phi.defect for residual in residuals)
     sizes = np.outer(np.linalg.norm(Phi_x, axis=1), np.linalg.norm(Phi_y, axis=1))
     stated = np.asarray(phi.outside_error(outside), dtype=np.float64)
-    rest = np.sqrt(np.outer(r_x, r_y)) + phi.defect + _rounding(phi) * sizes + far.error()
+    rest = np.sqrt(np.outer(r_x, r_y)) + phi.defect + feature_rounding(phi) * sizes + far.error()
     off = np.abs(K - Phi_x @ Phi_y.T)
     gap = off - rest - stated[:, None]
     i, j = np.unravel_index(int(gap.argmax()), gap.shape)
@@ -147,12 +127,12 @@ def check_feature_map_products(case: Case, phi: FeatureMap, tol: float) -> None:
     Phi = phi.features(S)
     before, longest = Phi.copy(), float(np.linalg.norm(Phi, axis=1).max(initial=0.0))
     defect = phi.defect * np.sqrt(len(S)) / (2 * longest or np.inf)
-    allowed = 16 * _rounding(phi) * float(np.linalg.norm(Phi)) + defect
+    allowed = 16 * feature_rounding(phi) * float(np.linalg.norm(Phi)) + defect
     for columns in (1, 4):
         U, C = rng.standard_normal((len(S), columns)), rng.standard_normal((phi.n_features, columns))
         agree(phi.apply(S, C), Phi @ C, allowed * (float(np.linalg.norm(C)) + 1), "apply and Phi C")
         agree(phi.accumulate(S, U), Phi.T @ U, allowed * (float(np.linalg.norm(U)) + 1), "accumulate and Phi' U")
-    error = 4 * _rounding(phi) * float(np.linalg.norm(Phi))
+    error = 4 * feature_rounding(phi) * float(np.linalg.norm(Phi))
     agree(phi.features(S[5:20].copy()), Phi[5:20], error, "features of part of the rows")
     Phi[...] = np.pi
     need(np.array_equal(phi.features(S), before), "overwriting what features returned changes later features")
@@ -177,7 +157,7 @@ def check_moments(case: Case, phi: FeatureMap, tol: float) -> None:
 
 def _moments_are_of_features(moments: Moments, phi: FeatureMap, S: np.ndarray, weights: np.ndarray, how: str) -> None:
     Phi, count, residual = phi.features(S), weights.sum(), float(weights @ phi.residual(S))
-    rounding = 64 * _rounding(phi)
+    rounding = 64 * feature_rounding(phi)
     mean = weights @ Phi / count
     second = ((Phi - mean) * weights[:, None]).T @ (Phi - mean)
     size = float((weights[:, None] * Phi**2).sum())

@@ -374,7 +374,7 @@ def test_methods(plugins):
         fk.get_method(fk.kpca)
     loaded = {row.name: row for row in fk.list_methods(load=True)}
     assert [loaded[name].state for name in entries] == ["loaded", "failed", "failed"]
-    assert loaded["kmda"].capabilities == ("Discriminants in feature space.",)
+    assert loaded["kmda"].summary == rows["kmda"].summary == "Discriminants in feature space."
     plugins("zeta", {"kmda": "zeta_methods:kmda"}, {"zeta_methods": text}, group=group)
     with pytest.raises(PluginError, match=r"the method name 'kmda' is claimed by 2 distributions"):
         fk.get_method("kmda")

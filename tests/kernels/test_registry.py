@@ -1,19 +1,22 @@
 """The registry: names, claims of other distributions without installing them, a session's names, foreign objects."""
 
+import contextlib
 import importlib
 import json
+import sys
 import tomllib
 from functools import partial
 from importlib import metadata
 
 import entrypoints
+import fake_plugins
 import numpy as np
 import pytest
 from fake_plugins import SCALED
 from places import ROOT
 
 import fastkpca as fk
-from fastkpca import kernels
+from fastkpca import kernels, list_methods
 from fastkpca.errors import PluginError, PluginWarning, UnknownKernelError
 from fastkpca.kernels import Kernel, get_kernel, kernel_state, list_kernels, register_kernel, registry
 from fastkpca.kernels.registry import BUILTINS, GROUP, KERNELS, KernelEntry
@@ -101,7 +104,8 @@ def test_two_distributions_with_one_name(two, tmp_path):
     assert type(get_kernel("acme:wide")) is type(get_kernel("wave"))
     (tmp_path / "acme-1.0.dist-info" / "METADATA").write_bytes(b"\xff")
     KERNELS.scanned.clear()
-    assert next(e.distribution for e in list_kernels() if e.name == "wave") == "unknown"
+    assert next(e.distribution for e in list_kernels() if e.name == "wave") == "acme"
+    assert type(get_kernel("acme:wave")).__module__ == "acme_wide"
 
 
 @pytest.mark.parametrize(
@@ -142,6 +146,80 @@ def test_reserved_claim_warns_and_is_ignored(plugins):
     assert type(get_kernel("rbf")).__module__ == "fastkpca.kernels.gaussian"
     with pytest.raises(UnknownKernelError, match="'rbf' is reserved"), pytest.warns(PluginWarning, match="ignored"):
         get_kernel("acme:rbf")
+
+
+DAMAGE = {
+    "bytes in another group": (b"[x]\n\xff = a:b\n", None),
+    "a line in another group": (b"[x]\nbroken\n", None),
+    "bytes": (b"[fastkpca.kernels]\n\xff = a:b\n", r"junk 1\.0 is damaged: .* in \[fastkpca\.kernels\]"),
+    "a line": (b"[fastkpca.kernels]\nbroken\nalso = junk_module:Product\n", r"junk 1\.0 is damaged: 'broken'"),
+    "no name": (b"[fastkpca.kernels]\n = a:b\n", r"junk 1\.0 is damaged"),
+    "zeros": (bytes(500), None),
+    "no section": (b"a = b:c\n", None),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("about", [b"Metadata-Version: 2.1\nName: junk\nVersion: 1.0\n", b"\xff\xfe", None])
+def test_a_damaged_distribution_takes_nothing_from_others(plugins, tmp_path, how, about):
+    plugins("acme", {"product": "acme_product:Product"}, {"acme_product": SCALED})
+    raw, warned = DAMAGE[how]
+    junk = tmp_path / "junk-1.0.dist-info"
+    junk.mkdir()
+    (junk / "entry_points.txt").write_bytes(raw)
+    if about is not None:
+        (junk / "METADATA").write_bytes(about)
+    (tmp_path / "junk_module.py").write_text((tmp_path / "acme_product.py").read_text())
+    assert get_kernel("product").scale == 1.0
+    with contextlib.nullcontext() if warned is None else pytest.warns(PluginWarning, match=warned) as caught:
+        names = list_kernels().names
+    assert warned is None or len(caught) == 1
+    assert {"product", "matern"} <= set(names)
+    if b"also" in raw:
+        assert get_kernel("also").scale == get_kernel("junk:also").scale == 1.0
+
+
+def test_a_folder_in_place_of_a_file_and_two_distributions_of_one_name(plugins, tmp_path, monkeypatch):
+    plugins("acme", {"product": "acme_product:Product"}, {"acme_product": SCALED})
+    (tmp_path / "junk-1.0.dist-info" / "entry_points.txt").mkdir(parents=True)
+    other = tmp_path / "later"
+    other.mkdir()
+    fake_plugins.write(other, "acme", {"product": "nowhere:Product"}, {}, group=GROUP, version="0.9")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(other)])
+    with pytest.warns(PluginWarning, match=r"junk 1\.0 cannot be read \(IsADirectoryError") as caught:
+        assert "product" in list_kernels().names
+    assert len(caught) == 1
+    assert type(get_kernel("acme:product")).__module__ == "acme_product"
+
+
+def test_each_listed_name_says_what_it_is_without_an_import(plugins):
+    text = """
+    class Own(Scaled):
+        '''Own of it.
+
+        More.
+        '''
+        api_version = 1
+        class Inner(Scaled):
+            "Inner one."
+            api_version = 1
+    class Silent(Scaled):
+        api_version = 1
+    """
+    values = {"own": ":Own", "inner": ":Own.Inner", "silent": ":Silent", "gone": ":Gone", "none": "_no:Own"}
+    values = {name: f"acme_said{value}" for name, value in values.items()}
+    passed_on = "from acme_said import Own as Other"
+    sources = {"acme_said": text, "acme_pass": passed_on, "acme_wrong": "def f(:"}
+    entries = values | {"other": "acme_pass:Other", "wrong": "acme_wrong:X"}
+    plugins("acme", entries, sources, summary="All of acme")
+    table = list_kernels()
+    said = {entry.name: entry.summary for entry in table if entry.distribution == "acme"}
+    own = {"own": "Own of it.", "inner": "Inner one.", "other": "Own of it."}
+    assert said == dict.fromkeys(entries, "All of acme") | own
+    assert not {"acme_said", "acme_pass", "acme_wrong"} & set(sys.modules)
+    for entries in (table, list_methods()):
+        contrib = [entry.summary for entry in entries if entry.distribution == "fastkpca-kernels-contrib"]
+        assert len(contrib) == len(set(contrib)) > 7 and all(contrib)
 
 
 # The table ------------------------------------------------------------------------------------------------------

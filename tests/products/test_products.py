@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from good_kernels import WithOffers
 from quiet import silent
 from reference import long_gaussian
 
@@ -82,3 +83,14 @@ def test_the_whole_matrix_is_symmetric_to_the_bit(n):
     if n <= 512:
         assert np.array_equal(np.tril(K), np.tril(tile))
     assert np.abs(K - tile).max() <= 1e-14
+
+
+@pytest.mark.parametrize("n", [60, 300, 2000])
+@pytest.mark.parametrize("method, named", [("auto", True), ("krylov", True), ("features", False), ("dense", False)])
+def test_the_plan_lists_every_product_that_a_plugin_offers(n, method, named):
+    """Also one that the plan of a fit has no need to price."""
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    made = fk.plan(X, WithOffers(sigma=1.5), 2, method=method)
+    assert ("krylov (good)" in [x.label for x in made.candidates]) == named
+    assert made.chosen in made.candidates and len({x.label for x in made.candidates}) == len(made.candidates)
+    assert "good" in str(made) or not named

@@ -214,6 +214,20 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
             {},
             r"column 1 \('a'\), column 2 \('2020'\), for example '1,5' \(a decimal comma\?[^-]*--decimal , reads it\)$",
         ),
+        *(
+            (f'a,b\n1,"{x}"\n2,"{y}"\n3,"{x}"\n', {}, rf"\({said}.*\); leave out with --skip-columns b$")
+            for x, y, said in (
+                ("2,901.37", "1,004.00", "a thousands separator\\? write the numbers without it"),
+                ("1'234", "2'345'678.5", "a thousands separator\\?"),
+                ("1\u202f234,5", "12\u202f345", "a thousands separator\\?"),
+                ("12 %", "3.5%", "numbers with '%'\\? write them without it"),
+                ("5 kg", "6.25 kg", "numbers with 'kg'\\?"),
+                ("$5", "$6.20", "numbers with '\\$'\\?"),
+                ("10.5°C", "-3°C", "numbers with '°C'\\?"),
+                ("5 kg", "6 lb", "--id takes names of the rows"),
+                ("A1", "A2", "--id takes names of the rows"),
+            )
+        ),
         ('a,b\n"125,730",1\n"99,100",2\n', {}, THOUSANDS),
         ("a;b\n125,730;1\n1,099,100;2\n", {}, THOUSANDS),
         (
@@ -764,3 +778,30 @@ def test_a_reader_that_dies_or_does_not_end(tmp_path, monkeypatch):
     run = subprocess.run
     monkeypatch.setattr(archives.subprocess, "run", lambda *args, timeout, **rest: run(*args, timeout=0.1, **rest))
     refused(path, "took more than")
+
+
+def test_a_sparse_matrix_of_rows_that_are_nearly_all_empty_is_refused_at_once(tmp_path):
+    path = tmp_path / "x.mat"
+    scipy.io.savemat(path, {"P": sp.random(20, 20, 0.2, format="csc", random_state=0)})
+    raw = bytearray(path.read_bytes())
+    at = raw.find(np.array([20, 20], "<i4").tobytes())
+    raw[at : at + 4] = np.array([30_000_000], "<i4").tobytes()
+    path.write_bytes(raw)
+    refused(path, "x.mat has a variable 'P' that cannot be read: it calls itself 30000000 x 20 and holds 80 values")
+
+
+@pytest.mark.parametrize("shape", ["(4611686018427387904, 8)", "(9223372036854775807, 2)"])
+def test_a_shape_that_overflows_is_an_error_alone(tmp_path, shape):
+    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode())
+    refused(path, "x.npy cannot be read")  # warnings are errors here
+
+
+def test_long_doubles_beyond_float64_are_refused_without_a_warning(tmp_path):
+    X = np.full((4, 2), np.finfo(np.longdouble).max)
+    with np.errstate(over="ignore"):
+        if np.isfinite(X.astype(float)).all():
+            pytest.skip("long double is float64 here")
+    np.save(tmp_path / "x.npy", X)
+    assert tables.faults(tables.read(tmp_path / "x.npy")) == ("column 1: 4 rows, column 2: 4 rows", 0)

@@ -343,7 +343,9 @@ def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
     check_finite(as_rows(np.full((50, 2), 1.7e308)))  # whose sum overflows
     place = r"\(first at row 8700, column 1\); missing by column: 0 \(1\), 1 \(1\), 2 \(1\); drop or impute these rows "
     for purpose in ("kpca_project", "kpca"):
-        with pytest.raises(ValueError, match=f"Xnew contains {word} {place}before {purpose}$"):
+        filled = r", or let the model fill them in: kpca_project\(model, kpca_fill\(model, Xnew\)\)"
+        end = purpose + filled * (word == "NaN" and purpose == "kpca_project")
+        with pytest.raises(ValueError, match=f"Xnew contains {word} {place}before {end}$"):
             as_rows(pd.DataFrame(X), name="Xnew", purpose=purpose)
     check_finite(as_rows(pd.DataFrame(X[:8700])))
 
@@ -446,3 +448,16 @@ def test_accepted_arguments():
     assert check_count(np.int16(20), "max_passes") == check_count(20.0, "max_passes") == 20
     assert check_choice("dense", "method", ("auto", "dense")) == "dense"
     assert check_flag(np.True_, "progress") is True
+
+
+@pytest.mark.parametrize("of_model", [True, False])
+def test_a_function_that_makes_the_place_of_scores_and_fails_is_named(of_model):
+    X = RNG.standard_normal((60, 3))
+    model = fk.kpca(X, "linear", 2)
+
+    def call(out):
+        return fk.kpca_project(model, X, out=out) if of_model else fk.kpca(X, "linear", 2, out=out)
+
+    with pytest.raises(AttributeError, match="no attribute") as caught:
+        call(lambda shape, dtype: shape @ dtype.nothing)
+    assert caught.value.__notes__ == ["raised by out, which was called with the shape (60, 2) and the type float64"]

@@ -45,6 +45,7 @@ from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
+from .fit.population import kpca_population
 from .fit.select import kpca_select
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.contributions import kpca_contributions
@@ -88,6 +89,7 @@ __all__ = [
     "kpca_importance",
     "kpca_limits",
     "kpca_merge",
+    "kpca_population",
     "kpca_preimage",
     "kpca_project",
     "kpca_select",

@@ -195,6 +195,8 @@ class Kernel:
         @property
         def translation(self) -> str | None: ...
         @property
+        def nonnegative(self) -> bool: ...
+        @property
         def scales_rows(self) -> bool: ...
         @property
         def scales_columns(self) -> bool: ...
@@ -213,6 +215,8 @@ class Kernel:
         positive_semidefinite = False
         translation = None
         """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+        nonnegative = False
+        """True: k(x, y) >= 0 for all rows, so that |phi(x) - phi(y)|^2 <= k(x, x) + k(y, y)."""
         scales_rows = False
         """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
         scales_columns = False

@@ -1,11 +1,11 @@
-"""Do the intervals of kpca_population hold at every number of rows? Populations of light and heavy tails, again and again.
+"""Do the intervals of kpca_population hold at every number of rows? Populations of light and heavy tails.
 
 Gaussian kernel of a width that is fixed beforehand, rows in three columns: normal, Student's t with three degrees of
-freedom, lognormal, and five clusters of which one has a share of 2 %. The truth is a fit of a million rows. Of N rows
-half are fitted, and the other half given to ``kpca_population``; the spectrum is that of all N. Printed for each law, N and k: how many of the draws
-miss the sum of the k largest variances (at most 5 % may), the median width of the interval over the truth; for k = 1
-the same of the bootstrap (``kpca_uncertainty`` of all N rows); misses of the explained variance of new rows and of the
-mean SPE, whose truths are means over 200,000 rows.
+freedom, lognormal, and five clusters of which one has 2 % of the rows. The truth is a fit of a million rows. Of N rows
+half are fitted, and the other half given to ``kpca_population``; the spectrum is that of all N. Printed for each law, N
+and k: how many of the draws miss the sum of the k largest variances (at most 5 % may), and the median width of the
+interval over the truth; for k = 1 the same of the bootstrap (``kpca_uncertainty`` of all N rows); misses of the
+explained variance of new rows and of the mean SPE, whose truths are means over 20,000 rows.
 
     python benchmarks/reproduce/population.py [--draws 2000] [--sizes 50 500 5000] [--only LAW]
 """
@@ -39,7 +39,7 @@ LAWS = {
 
 
 def truth(law: str) -> tuple[np.ndarray, float]:
-    """(Sums of the k largest variances of a million rows, which are within about .001 of the population's; the total)."""
+    """(Sums of the k largest variances of a million rows, for each k; the total variance)."""
     X = LAWS[law](np.random.default_rng(999), 1_000_000)
     model = fk.kpca(X, "gaussian", max(KS), sigma=SIGMA, tol=1e-5, return_scores=False)
     return np.cumsum(model.latent), model.total_variance
@@ -75,7 +75,9 @@ def main() -> None:
     options = parser.parse_args()
     header("population.py")
     warnings.simplefilter("ignore")
-    print(f"{'law':10} {'N':>5} {'k':>3}  {'missed':>7} {'width':>6}  {'bootstrap':>9} {'width':>6}  {'explained':>9} {'SPE':>6}")
+    print(
+        f"{'law':10} {'N':>5} {'k':>3}  {'missed':>7} {'width':>6}  {'bootstrap':>9} {'width':>6}  {'explained':>9} {'SPE':>6}"
+    )
     for law in [options.only] if options.only else LAWS:
         sums, _ = truth(law)
         fresh = LAWS[law](np.random.default_rng(998), 20_000)
@@ -88,7 +90,11 @@ def main() -> None:
                 missed = np.mean((exact < low) | (high < exact))
                 line = f"{law:10} {n:5} {k:3}  {missed:7.2%} {np.median(high - low) / exact:6.2f}"
                 b = of["bootstrap"].T
-                line += f"  {np.mean((exact < b[0]) | (b[1] < exact)):9.2%} {np.median(b[1] - b[0]) / exact:6.2f}" if k == 1 else " " * 18
+                line += (
+                    f"  {np.mean((exact < b[0]) | (b[1] < exact)):9.2%} {np.median(b[1] - b[0]) / exact:6.2f}"
+                    if k == 1
+                    else " " * 18
+                )
                 low, high = of["explained"][:, i].T
                 slack = 3e-3  # of means over 20,000 rows
                 outside = (of["explained_truth"][:, i] < low - slack) | (of["explained_truth"][:, i] > high + slack)

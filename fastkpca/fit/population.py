@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import Randomness, check_count, check_flag, check_rng, is_number
+from ..base.checks import Randomness, check_count, check_rng, is_number
 from ..base.confidence import mean_above, ratio_bounds
 from ..base.rounding import EPS
 from ..model.projector import NewRows
@@ -76,9 +76,9 @@ class Population:
         k = len(self.explained)
         (low, high), (least, most) = self.explained[-1], self.leading_variance[-1]
         return (
-            f"<Population: {k} components explain {low:.4g} to {high:.4g} % of the variance of new rows; the {k} largest "
-            f"variances of the population sum to {least:.4g} to {most:.4g}; confidence {self.level:g} each, from "
-            f"{self.n_samples} new rows>"
+            f"<Population: {k} components explain {low:.4g} to {high:.4g} % of the variance of new rows; the {k} "
+            f"largest variances of the population sum to {least:.4g} to {most:.4g}; confidence {self.level:g} each, "
+            f"from {self.n_samples} new rows>"
         )
 
 
@@ -155,7 +155,11 @@ def kpca_population(
     True
     """
     model = check_model(model)
-    k = model.n_components if n_components is None else check_count(n_components, "n_components", most=model.n_components)
+    k = (
+        model.n_components
+        if n_components is None
+        else check_count(n_components, "n_components", most=model.n_components)
+    )
     level, delta = check_level(level), 0.5 * (1.0 - check_level(level))
     _check_kind(model)
     if spectrum is not None:
@@ -232,15 +236,21 @@ def _check_kind(model: KPCAModel) -> None:
             "with a covariance in feature space; fit with a kernel that is, as 'gaussian'"
         )
     if not model.center:
-        raise ValueError("the model was made with center=False, and a covariance is about the mean; fit with center=True")
+        raise ValueError(
+            "the model was made with center=False, and a covariance is about the mean; fit with center=True"
+        )
     if model.weight_sum is not None:
-        raise ValueError("the model was made of weighted rows, which are no independent draws; fit without sample_weight")
+        raise ValueError(
+            "the model was made of weighted rows, which are no independent draws; fit without sample_weight"
+        )
 
 
 def _check_spectrum(model: KPCAModel, spectrum: KPCAModel) -> None:
     _check_kind(spectrum)
     if spectrum.kernel != model.kernel:
-        raise ValueError(f"spectrum is of {spectrum.kernel!r}, and the model of {model.kernel!r}; fit both with one kernel")
+        raise ValueError(
+            f"spectrum is of {spectrum.kernel!r}, and the model of {model.kernel!r}; fit both with one kernel"
+        )
     if spectrum.scale is not None:
         raise ValueError(
             "spectrum was made with standardize=True: its scales come from its own rows, so they were not fixed before "
@@ -281,7 +291,7 @@ def _check_unseen(model: KPCAModel, scores: np.ndarray) -> None:
 def _along_components(
     model: KPCAModel, given: NewRows, scores: np.ndarray, k: int, pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on |P_j (phi(x) - phi(y))|^2 / 2 of pairs of rows (o, n, 2), P_j onto the first j components: (o, n, k)."""
+    """Bounds on |P_j (phi(x) - phi(y))|^2 / 2 of pairs (o, n, 2), P_j onto the first j components: (o, n, k) each."""
     z, error, skewness = model.projector.orthonormal_scores(model, given, scores)
     x, y = pairs[..., 0], pairs[..., 1]
     lengths = np.sqrt(np.cumsum((z[x, :k] - z[y, :k]) ** 2, axis=-1))
@@ -321,8 +331,8 @@ def _upper_bounds(spectrum: KPCAModel, k: int, bound: float, delta: float) -> np
     failure, n = spectrum.failure_probability, spectrum.n_samples
     if failure >= delta:
         raise ValueError(
-            f"the eigenvalue intervals of the spectrum fail with probability {failure:g}, which is more than level={1.0 - 2.0 * delta:g} "
-            f"leaves them; give a level below {1.0 - 2.0 * failure:g}"
+            f"the eigenvalue intervals of the spectrum fail with probability {failure:g}, which is more than "
+            f"level={1.0 - 2.0 * delta:g} allows; give a level below {1.0 - 2.0 * failure:g}"
         )
     sums = np.cumsum(spectrum.eigenvalue_bounds[:k, 1]) / (n - 1)
     total = spectrum.total_variance_bounds[1]

@@ -181,7 +181,9 @@ class FeatureProjector:
         low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
         return SquaredErrors(z, within + outside, np.stack([low, high], axis=1))
 
-    def orthonormal_scores(self, model: Any, given: NewRows, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def orthonormal_scores(
+        self, model: Any, given: NewRows, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores along an orthonormal basis Q of the axes, for the leading ones a basis of their span.
 
         Returns

@@ -163,7 +163,9 @@ class SampleProjector:
             return of_kernel, np.full(len(z), np.inf)
         return of_kernel, of_scores + np.einsum("ij,ij->i", z, z) * (off / (1.0 - off))
 
-    def orthonormal_scores(self, model: Any, given: NewRows, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def orthonormal_scores(
+        self, model: Any, given: NewRows, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         off_z, _, skewness = self._errors_of_scores(model, given, given.kernel.diagonal(given.rows.all()))
         return z, np.sqrt(np.einsum("ij,ij->i", off_z, off_z)), skewness
 

@@ -43,10 +43,11 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from .base.methods import get_method, list_methods
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
-from .fit.merge import kpca_merge, kpca_update
+from .fit.merge import kpca_merge
 from .fit.pca import pca
 from .fit.population import kpca_population
 from .fit.select import kpca_select
+from .fit.stream import kpca_subtract, kpca_update
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.contributions import kpca_contributions
 from .model.fill import kpca_fill
@@ -94,6 +95,7 @@ __all__ = [
     "kpca_project",
     "kpca_select",
     "kpca_spe",
+    "kpca_subtract",
     "kpca_t2",
     "kpca_uncertainty",
     "kpca_update",

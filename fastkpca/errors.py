@@ -17,6 +17,7 @@ __all__ = [
     "ComponentsWarning",
     "DataChangedError",
     "DataFileError",
+    "DriftWarning",
     "KernelContractError",
     "KernelParameterError",
     "LimitsWarning",
@@ -139,6 +140,11 @@ class CertificateWarning(UserWarning):
 
 class ComponentsWarning(UserWarning):
     """Fewer components than asked for carry variance, so fewer are returned."""
+
+
+class DriftWarning(UserWarning):
+    """A model that is updated explains much less of the last rows than of the first; the text says how much, and what
+    helps."""
 
 
 class LimitsWarning(UserWarning):

@@ -1,13 +1,8 @@
-"""Confidence bounds on means of bounded numbers that hold for every number of them, whatever their distribution.
-
-``ratio_bounds``: means, and ratios of means, of numbers that are seen: by betting. ``mean_above``: a mean of which only
-the average over all pairs is bounded: by the relative entropy of Chernoff and Hoeffding.
-"""
+"""Confidence bounds on means of bounded numbers that hold for every number of them, whatever their distribution."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import rel_entr
 
 MAX_STAKE = 0.75
 """Fraction of the wealth at stake in one bet, at most (Waudby-Smith and Ramdas 2024, section 4.2)."""
@@ -80,19 +75,3 @@ def _before(terms: np.ndarray) -> np.ndarray:
     sums = np.zeros_like(terms)
     np.cumsum(terms[:, :-1], axis=1, out=sums[:, 1:])
     return sums
-
-
-def mean_above(average: float, n: int, delta: float) -> float:
-    r"""Upper bound u on the mean of numbers in [0, 1]: kl(average, u) = log(1 / delta) / n, with probability 1 - delta.
-
-    The average may be that of n independent numbers, or of a symmetric function of two rows over all pairs of 2 n or
-    2 n + 1 independent rows, which has the same bound (Hoeffding, JASA 1963, section 5), or any number above these.
-    """
-    limit = np.log(1.0 / delta) / max(n, 1)
-    low, high = min(max(average, 0.0), 1.0), 1.0
-    start = low
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        divergence = rel_entr(start, middle) + rel_entr(1.0 - start, 1.0 - middle)
-        low, high = (middle, high) if divergence < limit else (low, middle)
-    return high

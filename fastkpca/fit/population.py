@@ -10,7 +10,7 @@ With D^2 the largest |phi(x) - phi(y)|^2 that the process can give, and s_k the 
    in [0, D^2 / 2] over disjoint pairs of new rows (``ratio_bounds``).
 2. Upper bound: for P onto the first k eigenvectors of C, unknown but fixed, the average of |P (phi(x) - phi(y))|^2 / 2
    over all pairs of rows has the expectation s_k, and is at most S_k, the sum of the k largest eigenvalues of the
-   sample covariance (``mean_above``).
+   sample covariance (``solve.sampled.upper_share``).
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ import numpy as np
 
 from ..base import parallel
 from ..base.checks import Randomness, check_count, check_rng, is_number
-from ..base.confidence import mean_above, ratio_bounds
+from ..base.confidence import ratio_bounds
 from ..base.rounding import EPS
 from ..model.projector import NewRows
 from ..model.result import KPCAModel, check_model
 from ..model.rows import new_rows
 from ..model.uncertainty import check_level
 from ..rows.summary import summarize
+from ..solve.sampled import upper_share
 from .kpca import kpca
 
 MIN_ROWS = 20
@@ -338,4 +339,4 @@ def _upper_bounds(spectrum: KPCAModel, k: int, bound: float, delta: float) -> np
     total = spectrum.total_variance_bounds[1]
     # components beyond those of the spectrum: their sum is at most the total
     sums = np.concatenate([np.minimum(sums, total), np.full(max(k - len(sums), 0), total)])
-    return np.array([bound * mean_above(s / bound, n // 2, delta - failure) for s in sums])
+    return bound * upper_share(np.minimum(sums / bound, 1.0), n // 2, delta - failure)

@@ -177,8 +177,12 @@ class FeatureProjector:
             slack = 4.0 * np.sqrt(within) * error + 4.0 * error**2
         slack += 4.0 * self.map.defect + 2.0 * outside_error
         train = np.sqrt(model.mean_residual) if model.center else 0.0
-        high = within + (np.sqrt(outside) + train) ** 2 + slack
-        low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
+        if not model._added:
+            high = within + (np.sqrt(outside) + train) ** 2 + slack
+            low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
+        else:  # the mean lacks features that were added later: what it lacks is not at right angles to the others
+            high = (np.sqrt(within + outside) + train) ** 2 + slack
+            low = np.maximum(np.maximum(np.sqrt(within + surely) - train, 0.0) ** 2 - slack, 0.0)
         return SquaredErrors(z, within + outside, np.stack([low, high], axis=1))
 
     def orthonormal_scores(

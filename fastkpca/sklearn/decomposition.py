@@ -41,7 +41,7 @@ from ..errors import (
 )
 from ..fit.gram import gram
 from ..fit.kpca import kpca
-from ..fit.merge import kpca_update
+from ..fit.stream import kpca_update
 from ..kernels import guarded
 from ..model.novelty import kpca_spe
 from ..model.project import kpca_project

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from fastkpca.base.confidence import mean_above, ratio_bounds
 from scipy import stats
+
+from fastkpca.base.confidence import ratio_bounds
+from fastkpca.solve.sampled import upper_share
 
 
 def bounds(x, delta, mean=0.5, variance=0.25):
@@ -59,10 +61,10 @@ def test_ratio_is_that_of_the_means_and_not_the_mean_of_ratios():
 
 @pytest.mark.parametrize("n", [1, 5, 50, 2000])
 @pytest.mark.parametrize("mean", [0.001, 0.1, 0.5, 0.99])
-def test_mean_above_fails_no_more_often_than_stated(n, mean):
+def test_upper_share_fails_no_more_often_than_stated(n, mean):
     """Exactly: the probability of the counts whose bound lies below the mean."""
     for delta in (0.3, 0.025, 1e-6):
         counts = np.arange(n + 1)
         chance = stats.binom.pmf(counts, n, mean)
-        below = np.array([mean_above(k / n, n, delta) < mean for k in counts])
+        below = np.array([upper_share(k / n, n, delta) < mean for k in counts])
         assert chance[below].sum() <= delta * (1 + 1e-9)

@@ -3,7 +3,7 @@
 A model keeps the moments of its features, and an update adds those of a batch:
 
 1. Moments of the batch with the model's map (``moments_and_draws``).
-2. Where the map leaves out much more of the batch than of the rows before, pivots of the batch are added behind those
+2. Where the map leaves out so much of the batch that intervals would widen, pivots of the batch are added behind those
    that are there (``second_round``), and the batch is read again. The rows before are not: their new features count
    as zero, and the certificate allows for that (``merge.cross_error``); a reservoir of them says how much that is.
 3. The moments of the rows before are multiplied by ``forget``, and those of the batch are added.
@@ -38,13 +38,14 @@ from ..solve.sampled import draws_worth, residual_bound, upper_share
 from .merge import Added, largest_eigenvalue, left_out_of, merged_moments, solved, sum_of_bounds
 
 GROW_AT = 2.0
-"""Mean residual of a batch over that of the rows before, from which on pivots are added."""
+"""Mean residual of all rows over that of the first ones, from which on pivots are added: intervals of first order then
+stay within twice what they were."""
 GROW_ROUNDS = 4
 """Of drawing rows in proportion to their residual, and adding pivots among them."""
 MAX_GROWN_FEATURES = 4096
 """With ``grow=True``: second moments of 128 MiB."""
-DRIFT_AT = 0.5
-"""Explained share of a batch over that of the first rows, below which a warning says so."""
+DRIFT_AT, DRIFT_ROWS = 0.5, 30
+"""Explained share of a batch over that of the first rows, below which a warning says so; and rows that tell."""
 
 
 def kpca_update(
@@ -139,9 +140,9 @@ def kpca_update(
         )
         feature_map, options = map_for_rows(model, kernel, data), {"n_threads": threads, "progress": report}
         moments, draws = moments_and_draws(feature_map, rows, randomness.generator, **options)
-        grown = _grown(model, feature_map, rows, (moments, draws), most, tol, randomness.generator, **options)
+        grown = _grown(model, feature_map, rows, (moments, draws), most, tol, forget, randomness.generator, **options)
         if grown is not feature_map:
-            feature_map = grown
+            feature_map, share = grown, 0.5 * share  # the other half is for what the rows before lack
             moments, draws = moments_and_draws(feature_map, rows, randomness.generator, **options)
         sampled = model._left_out is not None and model._left_out[1] > 0.0
         bound = _bound_of_batch(feature_map, kernel, rows, data, (moments, draws), share if sampled else 0.0)
@@ -173,6 +174,7 @@ def kpca_update(
         failure=failure,
         batches=batches,
         first_explained=first_share,
+        first_residual=_first_residual(model),
         drifted=bool(model.info.get("drifted", False)),
     )
     return _watched(updated, moments, first_share)
@@ -252,7 +254,11 @@ def kpca_subtract(
         c=model.n_components if c is None else c,
         tol=tol,
         failure=failure,
-        **{name: model.info[name] for name in ("batches", "first_explained", "drifted") if name in model.info},
+        **{
+            name: model.info[name]
+            for name in ("batches", "first_explained", "first_residual", "drifted")
+            if name in model.info
+        },
     )
 
 
@@ -274,17 +280,20 @@ def _grown(
     found: tuple[Moments, Draws | None],
     most: int,
     tol: float,
+    forget: float,
     rng: np.random.Generator,
     **options: Any,
 ) -> FeatureMap:
-    """The map with pivots added where it leaves out much more of these rows than of those before; itself where not."""
+    """The map with pivots added where it leaves out too much of these rows; itself where not."""
     moments, draws = found
     assert model._moments is not None
-    # what the rows before have, and what tol allows at any rate
-    allowed = max(model._moments.residual_trace / model._moments.count, tol * float(model.eigenvalues[0]) / model.count)
+    # what the first rows had, and what tol allows at any rate
+    allowed = max(_first_residual(model), tol * float(model.eigenvalues[0]) / model.count)
     if not isinstance(feature_map, PivotMap) or draws is None or feature_map.n_features >= most:
         return feature_map
-    if moments.residual_trace <= GROW_AT * allowed * moments.count:
+    if model._moments.residual_trace * forget + moments.residual_trace <= GROW_AT * allowed * (
+        model.count * forget + moments.count
+    ):
         return feature_map
     trace, grown = kernel_trace(moments), feature_map
     wanted = allowed * moments.count / trace
@@ -303,6 +312,11 @@ def _grown(
     return grown
 
 
+def _first_residual(model: KPCAModel) -> float:
+    """Mean over the rows of the first model of what its map left out."""
+    return float(model.info.get("first_residual", model.mean_residual))
+
+
 def _bound_of_batch(
     feature_map: FeatureMap,
     kernel: Kernel,
@@ -318,15 +332,11 @@ def _bound_of_batch(
         return trace
     count = draws_worth(rows.n_samples, feature_map.n_features)
     error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
-    bound = residual_bound(
-        feature_map, kernel, rows, trace.mu, draws, count=count, entry_error=error, failure=0.5 * failure
-    )
+    bound = residual_bound(feature_map, kernel, rows, trace.mu, draws, count=count, entry_error=error, failure=failure)
     return min(trace, bound, key=lambda bound: bound.mu)
 
 
-def _added(
-    model: KPCAModel, before: Bound, feature_map: Any, forget: float, failure: float
-) -> tuple[Added, float]:
+def _added(model: KPCAModel, before: Bound, feature_map: Any, forget: float, failure: float) -> tuple[Added, float]:
     """(the blocks of features that are not known of all rows, after a batch with this map; the failure probability of
     a bound that this takes from the reservoir).
 
@@ -359,7 +369,7 @@ def _watched(model: KPCAModel, batch: Moments, first_share: float) -> KPCAModel:
     total = batch.trace + batch.count * float(step @ step) + batch.residual_trace
     share = along / total if total > 0.0 else 1.0
     info = model.info | {"batch_explained": share}
-    if share < DRIFT_AT * first_share and not info["drifted"]:
+    if share < DRIFT_AT * first_share and batch.count >= DRIFT_ROWS and not info["drifted"]:
         info["drifted"] = True
         warn_caller(
             f"{model.n_components} components explain {share:.0%} of the variance of the last batch, and "

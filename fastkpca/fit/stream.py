@@ -42,8 +42,8 @@ GROW_AT = 2.0
 stay within twice what they were."""
 GROW_ROUNDS = 4
 """Of drawing rows in proportion to their residual, and adding pivots among them."""
-MAX_GROWN_FEATURES = 4096
-"""With ``grow=True``: second moments of 128 MiB."""
+MAX_GROWN_FEATURES = 2048
+"""With ``grow=True``: second moments of 32 MiB, whose eigenvalues take about a second."""
 DRIFT_AT, DRIFT_ROWS = 0.5, 30
 """Explained share of a batch over that of the first rows, below which a warning says so; and rows that tell."""
 
@@ -76,7 +76,7 @@ def kpca_update(
     tol : float
     grow : bool or int
         Whether pivots may be added to the map for rows that it does not describe, or how many features there may then
-        be; True: 4096. Rows are then read a second time. Maps of other kinds do not grow.
+        be; True: 2048. Rows are then read a second time. Maps of other kinds do not grow.
     forget : float
         Factor for the weights of all rows before, above 0: 1 keeps them, 0.9 halves their weight in seven batches. The
         eigenvalues are then those of the weighted rows.
@@ -287,16 +287,17 @@ def _grown(
     """The map with pivots added where it leaves out too much of these rows; itself where not."""
     moments, draws = found
     assert model._moments is not None
-    # what the first rows had, and what tol allows at any rate
-    allowed = max(_first_residual(model), tol * float(model.eigenvalues[0]) / model.count)
     if not isinstance(feature_map, PivotMap) or draws is None or feature_map.n_features >= most:
         return feature_map
-    if model._moments.residual_trace * forget + moments.residual_trace <= GROW_AT * allowed * (
-        model.count * forget + moments.count
-    ):
+    # twice what the first rows had; and half of what tol allows, of which a bound from a sample is a fraction
+    left_out, kept = left_out_of(model), model._moments
+    fraction = left_out.mu / kept.residual_trace if kept.residual_trace > 0.0 else 1.0
+    by_tol = 0.5 * tol * float(model.eigenvalues[0]) / (model.count * fraction)
+    allowed = max(GROW_AT * _first_residual(model), by_tol)
+    if kept.residual_trace * forget + moments.residual_trace <= allowed * (model.count * forget + moments.count):
         return feature_map
     trace, grown = kernel_trace(moments), feature_map
-    wanted = allowed * moments.count / trace
+    wanted = allowed / GROW_AT * moments.count / trace
     seen: tuple[float, Draws] | None = (trace, draws)
     for _ in range(GROW_ROUNDS):
         before = grown

@@ -75,9 +75,7 @@ def main() -> None:
     options = parser.parse_args()
     header("population.py")
     warnings.simplefilter("ignore")
-    print(
-        f"{'law':10} {'N':>5} {'k':>3}  {'missed':>7} {'width':>6}  {'bootstrap':>9} {'width':>6}  {'explained':>9} {'SPE':>6}"
-    )
+    print("law            N   k   missed  width  bootstrap  width  explained    SPE")
     for law in [options.only] if options.only else LAWS:
         sums, _ = truth(law)
         fresh = LAWS[law](np.random.default_rng(998), 20_000)

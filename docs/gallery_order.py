@@ -14,6 +14,7 @@ ORDER = [
     "faces",
     "novelty",
     "monitoring",
+    "stream",
     "two_samples",
     "accuracy",
     "nystroem",

@@ -57,9 +57,11 @@ from .base.methods import get_method, list_methods
 from .fit.baseline import kpca_baseline
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
-from .fit.merge import kpca_merge, kpca_update
+from .fit.merge import kpca_merge
 from .fit.pca import pca
+from .fit.population import kpca_population
 from .fit.select import kpca_select
+from .fit.stream import kpca_subtract, kpca_update
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.contributions import kpca_contributions
 from .model.fill import kpca_fill
@@ -107,10 +109,12 @@ __all__ = [
     "kpca_limits",
     "kpca_merge",
     "kpca_monitor",
+    "kpca_population",
     "kpca_preimage",
     "kpca_project",
     "kpca_select",
     "kpca_spe",
+    "kpca_subtract",
     "kpca_t2",
     "kpca_uncertainty",
     "kpca_update",

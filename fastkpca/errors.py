@@ -18,6 +18,7 @@ __all__ = [
     "DataChangedError",
     "DataFileError",
     "DistancesWarning",
+    "DriftWarning",
     "HealthWarning",
     "KernelContractError",
     "KernelParameterError",
@@ -150,6 +151,11 @@ class DistancesWarning(UserWarning):
 class HealthWarning(UserWarning):
     """Columns, or the times of the rows, say more about a sensor or a file than about the process; the text names
     them."""
+
+
+class DriftWarning(UserWarning):
+    """A model that is updated explains much less of the last rows than of the first; the text says how much, and what
+    helps."""
 
 
 class LimitsWarning(UserWarning):

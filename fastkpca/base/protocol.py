@@ -26,7 +26,7 @@ import numpy as np
 
 from .._core import moments as _moments
 from .._core.arrays import contiguous
-from ..base.rounding import EPS
+from ..base.rounding import EPS, UNIT, rounding_factor
 from ..errors import KernelParameterError
 from .caching import cached_property
 from .checks import as_float
@@ -196,6 +196,8 @@ class Kernel:
         @property
         def translation(self) -> str | None: ...
         @property
+        def nonnegative(self) -> bool: ...
+        @property
         def scales_rows(self) -> bool: ...
         @property
         def scales_columns(self) -> bool: ...
@@ -214,6 +216,8 @@ class Kernel:
         positive_semidefinite = False
         translation = None
         """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+        nonnegative = False
+        """True: k(x, y) >= 0 for all rows, so that |phi(x) - phi(y)|^2 <= k(x, x) + k(y, y)."""
         scales_rows = False
         """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
         scales_columns = False
@@ -676,7 +680,41 @@ class Moments:
         """Add the rows of another accumulator of the same map; returns self."""
         self.count = _moments.merge(self.count, self._mean, self._scatter, other.count, other._mean, other._scatter)
         self.residual_trace += other.residual_trace
+        if other.error:
+            self.error += other.error
         return self
+
+    # Of a dense second moment: for models of streams.
+
+    def scale(self, factor: float) -> Moments:
+        """Multiply the weight of every row; returns self."""
+        self.count *= factor
+        self._scatter *= factor
+        self.residual_trace *= factor
+        self.error *= factor
+        return self
+
+    def widened(self, feature_map: FeatureMap) -> Moments:
+        """These moments for a map with more features behind those of this one, which are zero for these rows."""
+        wide, D = feature_map.new_moments(), self.map.n_features
+        wide.count, wide.residual_trace, wide.error = self.count, self.residual_trace, self.error
+        wide._mean[:, :D], wide._scatter[:D, :D] = self._mean, self._scatter
+        return wide
+
+    def without(self, part: Moments) -> Moments:
+        """The moments of the other rows, where ``part`` are those of some; their error by cancellation is bounded."""
+        rest = self.map.new_moments()
+        n, m = self.count - part.count, part.count
+        size = float(np.linalg.norm(self.mean) + np.linalg.norm(part.mean))
+        step = (self.mean - part.mean) * (self.count / n)  # from the mean of the part to that of the others
+        distance = float(np.linalg.norm(step)) + UNIT * size * self.count / n
+        rest.count, rest._mean[0] = n, part.mean + step
+        rest._scatter = np.tril(self._scatter - part._scatter - (n * m / self.count) * np.outer(step, step))
+        scale = self.trace + part.trace + m * distance * (distance + 4.0 * size * self.count / n)
+        slack = rounding_factor(max(self.count, 1.0)) * EPS
+        rest.error = self.error + part.error + slack * scale
+        rest.residual_trace = max(self.residual_trace - part.residual_trace, 0.0) + slack * self.residual_trace
+        return rest
 
     @property
     def mean(self) -> np.ndarray:
@@ -704,12 +742,14 @@ class Moments:
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(JSON header, arrays) that ``restore`` takes; a subclass with arrays of its own overrides both."""
-        header = {"count": self.count, "residual_trace": self.residual_trace}
+        header = {"count": self.count, "residual_trace": self.residual_trace, "error": self.error}
         return header, {"mean": self._mean, "scatter": np.tril(self._scatter)}
 
     def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
         """Become what ``state`` described, an accumulator of the same map; returns self."""
         self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        if header.get("error"):
+            self.error = float(header["error"])
         mean, scatter = (np.array(arrays[name], dtype=np.float64, order="C") for name in ("mean", "scatter"))
         if mean.shape != self._mean.shape or scatter.shape != self._scatter.shape:
             raise ValueError(

@@ -77,6 +77,7 @@ def components(
     n_samples: int,
     rank: int,
     left_out: Bound | None = None,
+    cross_error: float = 0.0,
     data: Summary | None = None,
     scores: Scores | None = None,
     reference: np.ndarray | None = None,
@@ -85,7 +86,8 @@ def components(
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read but by ``scores``.
 
-    ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
+    ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace;
+    ``cross_error`` the norm of its products with features that were added later (``fit.stream``).
     Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` makes those
     of all rows, where they are wanted now. ``narrowed``: eigenvalues and intervals of second order, if any.
     """
@@ -95,8 +97,8 @@ def components(
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
     floor += moments.error
-    sums = feature_sums(moments, n_samples, left_out)
-    unseen, total = sums.left_out.mu + sums.defect_norm, moments.trace + moments.residual_trace
+    sums = feature_sums(moments, n_samples, left_out, cross_error)
+    unseen, total = sums.left_out.mu + sums.defect_norm + cross_error, moments.trace + moments.residual_trace
     n_kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
     certificate = feature_certificate(
         eigenvalues,
@@ -165,7 +167,9 @@ def _flip(score: np.ndarray, signs: np.ndarray, n_threads: int) -> None:
     parallel.each(task, len(parts), n_threads=n_threads)
 
 
-def feature_sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSums:
+def feature_sums(
+    moments: Moments, n_samples: int, left_out: Bound | None, cross_error: float = 0.0
+) -> FeatureSums:
     return FeatureSums(
         n=n_samples,
         trace=moments.trace,
@@ -175,7 +179,7 @@ def feature_sums(moments: Moments, n_samples: int, left_out: Bound | None) -> Fe
         rounding=moments.map.rounding,
         weight_sum=moments.count,
         residual=left_out,
-        moment_error=moments.error,
+        moment_error=moments.error + cross_error,
     )
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
-from ..maps.choosing import refined
-from ..maps.draws import DRAWS, Draws
+from ..maps.choosing import refined, residual_draws
+from ..maps.draws import DRAWS, Draws, Reservoir
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.pivots import PivotMap
 from ..maps.uncentred import about
@@ -121,7 +121,22 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     )
     if free and _rounded(found, solution):
         raise TooDearError
-    return replace(solution, info=solution.info | {"radius": problem.data.radius})
+    return replace(
+        solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem)
+    )
+
+
+def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
+    """Rows for a model of a stream, to which pivots may be added; None where bounds are to be certain."""
+    feature_map = found.moments.map
+    wanted = problem.keeps_moments and isinstance(feature_map, PivotMap) and problem.target.failure_probability > 0.0
+    if not wanted or problem.rows.sequential:
+        return None
+    draws = found.draws
+    if draws is None:
+        assert isinstance(feature_map, PivotMap)
+        draws = residual_draws(feature_map, problem.rows, problem.rng, n_threads=problem.budget.n_threads)[1]
+    return Reservoir.of(draws, problem.rows)
 
 
 def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float) -> _Pass:

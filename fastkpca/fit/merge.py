@@ -8,29 +8,30 @@ what the map leaves out comes from samples, the bounds of the parts add up, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from ..base import parallel
-from ..base.checks import Randomness, check_c, check_failure_probability, check_tol
-from ..base.protocol import FeatureMap, Kernel, Moments, Summary
+from ..base.checks import check_c, check_failure_probability, check_tol
+from ..base.protocol import Moments
 from ..base.room import DEFAULT_MEMORY
+from ..base.rounding import EPS, rounding_factor
 from ..kernels import guarded
-from ..maps.passes import check_moments, feature_moments, moments_and_draws
+from ..maps.draws import Reservoir
+from ..maps.passes import check_moments
 from ..model.plan import Plan
 from ..model.result import KPCAModel
-from ..model.rows import float_type, new_rows
-from ..model.shared_map import check_mergeable, feature_projector, map_for_rows, widest_map
-from ..rows.summary import summarize_for
-from ..rows.view import Rows
+from ..model.shared_map import check_mergeable, feature_projector, widest_map
 from ..solve.certificate import Bound
-from ..solve.sampled import draws_worth, residual_bound
 from .components import components, largest_of, leading_of
 from .target import Target
 
+Added = tuple[tuple[int, float], ...]
+"""``KPCAModel._added``."""
 
 def kpca_merge(
     first: KPCAModel,
@@ -77,155 +78,112 @@ def kpca_merge(
     1000
     """
     models = check_mergeable([first, *others])
-    moments = feature_projector(models[0]).map.new_moments()
-    for model in models:
-        assert model._moments is not None
-        moments = moments.merge(model._moments)
     weighted = any(model.weight_sum is not None for model in models)
-    return _solved(
+    moments = merged_moments(models)
+    return solved(
         models,
         moments,
         n_samples=sum(model.n_samples for model in models),
         weight_sum=moments.count if weighted else None,
-        left_out=_sum_of_bounds([_left_out(model) for model in models]),
+        left_out=sum_of_bounds([left_out_of(model) for model in models]),
+        added=added_in(models),
+        reservoir=reservoir_of(models),
         c=max(model.n_components for model in models) if c is None else c,
         tol=tol,
         failure=check_failure_probability(failure_probability),
     )
 
 
-def kpca_update(
-    model: KPCAModel,
-    X: Any,
-    *,
-    sample_weight: Any = None,
-    c: int | None = None,
-    tol: float = 1e-6,
-    failure_probability: float | None = None,
-    n_threads: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
-) -> KPCAModel:
-    """The model with more rows: one pass over these, whatever the number of those that it was made from.
+def merged_moments(models: Sequence[KPCAModel]) -> Moments:
+    """The moments of the rows of all; features that were added to a map later are zero for the rows before."""
+    widest = max((feature_projector(model).map for model in models), key=lambda x: x.n_features)
+    total = widest.new_moments()
+    for model in models:
+        assert model._moments is not None
+        grown = model._moments.map.n_features < widest.n_features
+        total = total.merge(model._moments.widened(widest) if grown else model._moments)
+    return total
 
-    Parameters
-    ----------
-    model : KPCAModel
-        Made with ``keep_moments=True``; it is not changed.
-    X : array_like (m, d)
-        More rows, one at least; anything that ``kpca`` takes.
-    sample_weight : array_like (m,), optional
-        Their weights.
-    c : int, optional
-        Number of components; by default as many as the model has.
-    tol : float
-    failure_probability : float, optional
-        As in ``kpca_merge``.
-    n_threads : int, optional
-        As in ``kpca``, like ``progress``.
-    progress : bool or callable
 
-    Returns
-    -------
-    KPCAModel
+def reservoir_of(models: Sequence[KPCAModel]) -> Reservoir | None:
+    kept = models[0]._reservoir
+    for i, model in enumerate(models[1:]):
+        kept = None if kept is None else kept.join(model._reservoir, i)
+    return kept
 
-    Raises
-    ------
-    ValueError
-        The model has no moments; or the rows lie where the bounds of its feature map don't reach.
+
+def added_in(models: Sequence[KPCAModel]) -> Added:
+    """The features that are not known of all rows of the models, and bounds on what the rows lack."""
+    sizes = [feature_projector(model).map.n_features for model in models]
+    blocks = {first: 0.0 for model in models for first, _ in model._added} | {x: 0.0 for x in sizes if x < max(sizes)}
+    for model, size in zip(models, sizes):
+        own = dict(model._added)
+        for first in blocks:
+            # a map that ends before a block leaves all of it out
+            blocks[first] += left_out_of(model).mu if first >= size else own.get(first, 0.0)
+    return tuple(sorted(blocks.items()))
+
+
+def cross_error(moments: Moments, added: Added) -> float:
+    r"""Bound on the error of the eigenvalues by features that were added after rows had been read.
+
+    Let F hold the features of all rows, zero where they were added later, Delta what should be there, and E what the
+    map leaves out, semidefinite. K = F F' + (F Delta' + Delta F') + (Delta Delta' + E). The last part is what the maps
+    of their time left out of the rows. The second is a sum over the blocks of features that were added at one time: no
+    row both has a block, Psi, and lacks it, Delta. So its norm is at most
+
+    .. math:: \sum_{blocks} \sqrt{\lambda_{max}(\Psi' \Psi) \lambda_{max}(\Delta' \Delta)}.
     """
-    (model,) = check_mergeable([model])
-    failure = check_failure_probability(failure_probability)
-    kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
-    threads = parallel.threads_for(kernel, n_threads)
-    with parallel.reporter(progress) as report, parallel.blas_threads():
-        randomness = Randomness(0)
-        rows, data = summarize_for(
-            kernel,
-            rows,
-            centred=model.center,
-            randomness=randomness,
-            n_threads=threads,
-            shift_by=model.shift,
-            scale=False if model.scale is None else model.scale,
-        )
-        feature_map = map_for_rows(model, kernel, data)
-        sampled = model._left_out is not None and model._left_out[1] > 0.0
-        if sampled:
-            moments, left_out = _with_sample(
-                feature_map, kernel, rows, data, randomness.generator, 0.5 * failure, n_threads=threads, progress=report
-            )
-        else:
-            moments, left_out = feature_moments(feature_map, rows, n_threads=threads, progress=report), None
-    assert model._moments is not None
-    total = feature_map.new_moments().merge(model._moments).merge(moments)
-    radius = max(data.radius, float(model.info.get("radius", 0.0)))
-    more = replace(
-        model,
-        projector=replace(feature_projector(model), map=feature_map),
-        dtype=float_type(rows.dtype),
-        info=model.info | {"radius": radius},
-    )
-    weighted = rows.weights is not None or model.weight_sum is not None
-    return _solved(
-        [model, more],
-        total,
-        n_samples=model.n_samples + rows.n_samples,
-        weight_sum=total.count if weighted else None,
-        left_out=_sum_of_bounds([_left_out(model), left_out or Bound(moments.residual_trace, "trace")]),
-        c=model.n_components if c is None else c,
-        tol=tol,
-        failure=failure,
-    )
+    if not added:
+        return 0.0
+    scatter, total = moments.dense(), 0.0
+    assert scatter is not None
+    ends = [first for first, _ in added[1:]] + [len(scatter)]
+    for (first, lacking), end in zip(added, ends):
+        mean = moments.mean[first:end]
+        block = scatter[first:end, first:end] + moments.count * np.outer(mean, mean)
+        error = moments.error + rounding_factor(max(moments.count, 1.0)) * EPS * float(np.trace(block))
+        total += float(np.sqrt((largest_eigenvalue(block) + error) * lacking))
+    return total * (1.0 + 1e-9)
 
 
-def _with_sample(
-    feature_map: FeatureMap,
-    kernel: Kernel,
-    rows: Rows,
-    data: Summary,
-    rng: np.random.Generator,
-    failure: float,
-    **options: Any,
-) -> tuple[Moments, Bound]:
-    """The moments of more rows, and a bound on what the map leaves out of them, from a sample."""
-    moments, draws = moments_and_draws(feature_map, rows, rng, **options)
-    trace = Bound(moments.residual_trace, "trace")
-    if draws is None or not moments.residual_trace > 0.0:
-        return moments, trace
-    count = draws_worth(rows.n_samples, feature_map.n_features)
-    error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
-    bound = residual_bound(feature_map, kernel, rows, trace.mu, draws, count=count, entry_error=error, failure=failure)
-    return moments, min(trace, bound, key=lambda bound: bound.mu)
+def largest_eigenvalue(A: np.ndarray) -> float:
+    return float(scipy.linalg.eigvalsh(A, subset_by_index=[len(A) - 1] * 2)[0])
 
 
-def _left_out(model: KPCAModel) -> Bound:
+def left_out_of(model: KPCAModel) -> Bound:
     """On the largest eigenvalue of what the map leaves out of a model's rows."""
     assert model._moments is not None
     trace = model._moments.residual_trace
-    if model._left_out is None or model._left_out[0] >= trace:
+    if model._left_out is None or (model._left_out[0] >= trace and not model._added):
         return Bound(trace, "trace")
-    return Bound(model._left_out[0], "sampled", model._left_out[1])
+    mu, failure = model._left_out
+    return Bound(min(mu, trace), "sampled" if failure else "trace", failure)
 
 
-def _sum_of_bounds(bounds: Sequence[Bound]) -> Bound:
+def sum_of_bounds(bounds: Sequence[Bound], failing: float = 0.0) -> Bound:
     """For the rows of all: with R_i = B_i B_i' what is left out of the rows of part i, and B that of all rows,
-    lambda_max(B B') = lambda_max(sum B_i' B_i) <= sum lambda_max(R_i). Any of the bounds may fail."""
-    failure = min(sum(bound.failure_probability for bound in bounds), 1.0)
+    lambda_max(B B') = lambda_max(sum B_i' B_i) <= sum lambda_max(R_i). Any of the bounds may fail, and with the
+    probability ``failing`` another."""
+    failure = min(sum(bound.failure_probability for bound in bounds) + failing, 1.0)
     return Bound(sum(bound.mu for bound in bounds), "sampled" if failure else "trace", failure)
 
 
-def _solved(
+def solved(
     models: list[KPCAModel],
     moments: Moments,
     *,
     left_out: Bound,
+    added: Added = (),
+    reservoir: Reservoir | None = None,
     n_samples: int,
     weight_sum: float | None,
     c: int | None,
     tol: float,
     failure: float,
+    **more: Any,
 ) -> KPCAModel:
-    """The model of merged moments."""
+    """The model of merged moments; ``more`` goes into its info."""
     first = models[0]
     target = Target(
         check_c(c, n_samples),
@@ -241,6 +199,9 @@ def _solved(
     with parallel.blas_threads():
         leading = leading_of(moments, target, rank, DEFAULT_MEMORY)
     certain = moments.residual_trace <= target.tol * largest_of(leading[0])
+    reference = feature_projector(first).axes
+    reference = np.pad(reference, [(0, moments.map.n_features - len(reference)), (0, 0)])
+    error = cross_error(moments, added)
     solution = components(
         moments,
         leading,
@@ -249,13 +210,19 @@ def _solved(
         n_samples=n_samples,
         rank=rank,
         left_out=None if certain else left_out,
-        reference=feature_projector(first).axes,
+        cross_error=error,
+        reference=reference,
     )
+    if added:  # what the cross error rests on may fail, beside a trace that is certain, too
+        failure = max(solution.certificate.failure_probability, left_out.failure_probability)
+        certificate = replace(solution.certificate, failure_probability=failure)
+        solution = replace(solution, certificate=certificate, left_out=left_out)
+        more |= {"grown": len(added), "cross_error": error}
     reason = f"merged from the moments of {len(models)} models"
     plan = Plan(first.plan.method, first.plan.name, reason, first.plan.candidates)
     radius = max(float(model.info.get("radius", 0.0)) for model in models)
-    info = solution.info | {"radius": radius, "merged": len(models)}
-    return replace(solution, info=info).model(
+    info = solution.info | {"radius": radius, "merged": len(models)} | more
+    return replace(solution, info=info, added=added, reservoir=reservoir).model(
         plan,
         kernel,
         float(n_samples) if weight_sum is None else weight_sum,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
+from ..maps.draws import Reservoir
 from ..model.plan import Plan
 from ..model.reading import Projector
 from ..model.result import SPECTRUM, KPCAModel
@@ -37,6 +38,9 @@ class Solution:
     moments: Moments | None = field(default=None, repr=False)
     left_out: Bound | None = None
     """On the largest eigenvalue of what the feature map leaves out."""
+    added: tuple[tuple[int, float], ...] = ()
+    """``KPCAModel._added``."""
+    reservoir: Reservoir | None = field(default=None, repr=False)
     seconds: float = 0.0
 
     def model(
@@ -62,6 +66,8 @@ class Solution:
             center=center,
             _moments=self.moments if keep_moments else None,
             _left_out=(left_out.mu, left_out.failure_probability) if keep_moments and left_out else None,
+            _added=self.added,
+            _reservoir=self.reservoir if keep_moments else None,
             **about_rows,
         )
         if not np.isfinite(model.eigenvalue_bounds).all():

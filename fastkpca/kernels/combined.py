@@ -91,6 +91,7 @@ class Combination(Kernel):
     api_version = 1
     parts: tuple[Kernel, ...]
     positive_semidefinite = _of_parts("positive_semidefinite", all)  # products as well: Schur 1911
+    nonnegative = _of_parts("nonnegative", all)
     scales_rows = _of_parts("scales_rows", all)
     scales_columns = _of_parts("scales_columns", all)
     thread_safe = _of_parts("thread_safe", all)

@@ -84,6 +84,7 @@ class Gaussian(Kernel):
     stored_maps = (TaylorMap, FourierMap)
     positive_semidefinite = True
     translation = "kernel"
+    nonnegative = True
     parameters = {"sigma": None}
     width_parameter = "sigma"
     aliases = {"gamma": ("sigma", _sigma_of_gamma)}

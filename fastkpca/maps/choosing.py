@@ -375,6 +375,7 @@ def second_round(
     rng: np.random.Generator,
     seen: tuple[float, Draws] | None = None,
     n_draws: int = DRAWS,
+    nested: bool = False,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> tuple[PivotMap, float]:
@@ -383,7 +384,7 @@ def second_round(
     Pivots drawn on a sample miss a small far cluster. Here rows are drawn from all of them in proportion to their
     residual under ``old``, and pivoting goes on among these, weighted so that the sum it stops on estimates the
     residual trace of all rows. That takes one pass; ``seen`` is what one has found already: the trace of K, and the
-    draws.
+    draws. ``nested``: the first features stay those of ``old``, so that moments of other rows can still be used.
 
     Returns
     -------
@@ -410,8 +411,13 @@ def second_round(
     candidates = Candidates(S, diagonal_of(old.kernel, S), weights, shares, start)
     error = old.entry_error
     selection = selected(old.kernel, candidates, tol * trace, max_features - old.n_features, rng, error, n_threads)
-    pivots = np.concatenate([old.pivots, S[selection.index]])
-    new = PivotMap(old.kernel, pivots, entry_error=old.entry_error)
+    if not len(selection.index):
+        return old, before
+    added = S[selection.index]
+    if nested:
+        new = old.extended(added)
+    else:
+        new = PivotMap(old.kernel, np.concatenate([old.pivots, added]), entry_error=old.entry_error)
     total_rows = rows.n_samples if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64))
     new._judge(float(selection.trace[-1]), trace, total_rows, tol)
     return new, before

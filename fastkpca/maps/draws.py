@@ -10,9 +10,13 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..base.stored import Record
+from ..rows.view import Rows
 
 DRAWS = 4096
 """Rows drawn in a pass."""
+RESERVOIR_ROWS = 2048
+"""Rows that a model of a stream keeps: a bound from them is log(1 / failure) / 2048 of the residual trace, at least."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,78 @@ class Draws:
         take = random * total < other.total
         index = np.where(take, other.index, self.index)
         return Draws(self.first, total, index, np.where(take, other.residual, self.residual))
+
+
+@dataclass(frozen=True)
+class Reservoir:
+    """Rows drawn in proportion to their residual, as `Draws`, with all that features which are added later need.
+
+    Attributes
+    ----------
+    draws : Draws
+        ``index`` counts the rows below.
+    rows : ndarray (s, d)
+    residual : ndarray (s,)
+        What the map of its time left out of each row, without weights.
+    """
+
+    draws: Draws
+    rows: np.ndarray
+    residual: np.ndarray
+
+    @classmethod
+    def of(cls, draws: Draws | None, rows: Rows) -> Reservoir | None:
+        """Of the rows of a pass; None where they come in order only, or their residuals are not known."""
+        if draws is None or rows.sequential:
+            return None
+        first = draws.only(slice(RESERVOIR_ROWS))
+        residual = first.residual
+        if rows.weights is not None:
+            weights = np.asarray(rows.weights[first.index], dtype=np.float64)
+            residual = np.divide(residual, weights, out=np.zeros_like(residual), where=weights > 0.0)
+        s = len(first.index)
+        return cls(replace(first, index=np.arange(s)), rows.take(first.index), residual)
+
+    def join(self, other: Reservoir | None, seed: int) -> Reservoir | None:
+        """Of the rows of both; None where one is not known."""
+        s = len(self.rows)
+        if other is None or len(other.rows) != s:
+            return None
+        draws = self.draws.join(replace(other.draws, index=other.draws.index + s), seed)
+        pairs = (self.rows, other.rows), (self.residual, other.residual)
+        rows, residual = (np.concatenate(pair)[draws.index] for pair in pairs)
+        return Reservoir(replace(draws, index=np.arange(s)), rows, residual)
+
+    def scaled(self, factor: float) -> Reservoir:
+        """With the weight of every row multiplied."""
+        draws = replace(self.draws, total=self.draws.total * factor, residual=self.draws.residual * factor)
+        return replace(self, draws=draws)
+
+    def features(self, feature_map: FeatureMap, first: int) -> np.ndarray:
+        """The features from ``first`` on, which the rows lack, over the root of their residual: of length at most 1."""
+        Phi = feature_map.features(self.rows)[:, first:]
+        roots = np.sqrt(self.residual)[:, None]
+        return np.divide(Phi, roots, out=np.zeros(Phi.shape), where=roots > 0.0)
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        header = {"first": self.draws.first, "total": self.draws.total}
+        arrays = {"rows": self.rows, "drawn": self.draws.residual, "residual": self.residual}
+        return header, arrays
+
+
+def read_reservoir(record: Record, n_columns: int) -> Reservoir | None:
+    """The reservoir in a model file, each value checked; None where the model has none."""
+    if "reservoir" not in record.header:
+        return None
+    own = Record(record.get("reservoir"), record.arrays_under("reservoir."), "the reservoir")
+    rows = own.array("rows", (None, n_columns))
+    s = len(rows)
+    drawn, residual = (own.array(name, (s,)) for name in ("drawn", "residual"))
+    first, total = own.whole("first", least=0, most=1 << 62), own.number("total", least=0.0)
+    own.refuse_the_rest()
+    if min(drawn.min(initial=0.0), residual.min(initial=0.0)) < 0.0:
+        raise own.refuse("a residual is negative")
+    return Reservoir(Draws(first, total, np.arange(s), drawn), rows, residual)
 
 
 def drawn_among(

@@ -48,6 +48,8 @@ INDEFINITE = 1e-5
 WEIGHTS_ROUNDING = 1e-12
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
 known for certain of the features themselves, is that they are off by ten thousand times as much (``_slope``)."""
+MARGIN_SPENT = 0.1
+"""Fraction of the margin nu' that each extension of a map uses up: twenty of them leave an eighth."""
 
 
 class PivotMap(FeatureMap):
@@ -89,6 +91,43 @@ class PivotMap(FeatureMap):
         self.reached = True
         self.factor, self.nu, self._margin, self.entry_error = _factor(kernel, self.pivots, entry_error)
         self._set_rounding()
+
+    def extended(self, pivots: np.ndarray) -> PivotMap:
+        """The map with more pivots Q, whose first features are those of this map; ValueError where rounding forbids it.
+
+        L is continued by the rows of Q with a shift mu of their own. The error D of the old block is nu - nu' at most.
+        With c a bound on |D| of the whole, and 0 < nu'' < nu' the new margin,
+
+            L L' - K >= [nu' I  -c I; -c I  (mu - c) I] >= nu'' I,   as (nu' - nu'') (mu - c - nu'') >= c^2.
+        """
+        Q = np.ascontiguousarray(pivots, dtype=np.float64)
+        old, r, b = self.n_features, self.n_features + len(Q), _core.FACTOR_BLOCK
+        wide = copy(self)
+        wide.pivots, wide.n_features = np.concatenate([self.pivots, Q]), r
+        L = np.zeros((r, r))
+        L[:old, :old], L[old:, :old] = self.factor, self.features(Q)
+        below = L[old:, :old]
+        schur = values_of(self.kernel, Q, Q) - below @ below.T
+        size = float(np.einsum("ij,ij->", below, below))
+        margin = wide._margin = (1.0 - MARGIN_SPENT) * self._margin
+        c = 1.01 * UNIT * (b + 4) * float(diagonal_of(self.kernel, wide.pivots).sum()) + r * self.entry_error
+        for _ in range(8):
+            wide.nu = 1.01 * (c + margin + c * c / (self._margin - margin))
+            corner = schur + wide.nu * np.eye(len(Q))
+            if _core.factor(corner):
+                L[old:, old:] = corner
+                wide.factor = L
+                traces = _schur_traces(L)
+                roots = (b + 3) * float(np.sqrt(traces[0])) + float(np.sqrt(traces[1:]).sum())
+                bound = (b + 3) * float(traces[0]) + float(traces[1:].sum())
+                bound += roots * np.sqrt(size) + rounding_factor(old) * size  # of the solve, and of the product
+                bound = 1.01 * UNIT * bound + r * self.entry_error
+                if c >= bound:
+                    wide._set_rounding()
+                    return wide
+                c = bound
+            c *= 1.5
+        raise ValueError(f"{len(Q)} pivots cannot be added to {old}: their kernel matrix is singular to rounding")
 
     def _set_rounding(self) -> None:
         # |R|^2 / nu' <= (slope |phi| + level)^2

@@ -177,9 +177,37 @@ class FeatureProjector:
             slack = 4.0 * np.sqrt(within) * error + 4.0 * error**2
         slack += 4.0 * self.map.defect + 2.0 * outside_error
         train = np.sqrt(model.mean_residual) if model.center else 0.0
-        high = within + (np.sqrt(outside) + train) ** 2 + slack
-        low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
+        if not model._added:
+            high = within + (np.sqrt(outside) + train) ** 2 + slack
+            low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
+        else:  # the mean lacks features that were added later: what it lacks is not at right angles to the others
+            high = (np.sqrt(within + outside) + train) ** 2 + slack
+            low = np.maximum(np.maximum(np.sqrt(within + surely) - train, 0.0) ** 2 - slack, 0.0)
         return SquaredErrors(z, within + outside, np.stack([low, high], axis=1))
+
+    def orthonormal_scores(
+        self, model: Any, given: NewRows, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores along an orthonormal basis Q of the axes, for the leading ones a basis of their span.
+
+        Returns
+        -------
+        scores : ndarray (m, c)
+            Q'(phi(x) - mean), from the scores ``z`` = W'(phi(x) - mean).
+        error : ndarray (m,)
+            Bound on the length of the error of a row's scores.
+        skewness : ndarray (c,)
+            Bound on |G - I|, G the inner products of the first 1, ..., c vectors of the basis.
+        """
+        X, D = given.rows.all(), self.map.n_features
+        R = np.linalg.qr(self.axes, mode="r")
+        delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
+        if self.map.tile_rows is not None:
+            delta += self.map.transform_eps
+        size = np.sqrt(np.maximum(given.kernel.diagonal(X), 0.0)) + self._length
+        # errors of kernel values act on squares
+        entries = np.sqrt(4.0 * self.map.defect + 2.0 * self.map.outside_error(X))
+        return np.linalg.solve(R.T, z.T).T, 4.0 * delta * size + entries, np.zeros(len(R))
 
     @property
     def _length(self) -> float:

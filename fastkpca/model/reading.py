@@ -101,9 +101,11 @@ def read_moments(record: Record, projector: Projector) -> Moments | None:
         raise record.refuse("it has moments and no feature map")
     arrays = record.arrays_under("moments.")
     moments = Record(record.get("moments"), arrays, "the moments")
-    moments.keys(("count", "residual_trace"))
+    moments.keys(("count", "residual_trace", *["error"] * ("error" in moments.header)))
     count = moments.number("count", above=0.0)
     moments.number("residual_trace", least=0.0)
+    if "error" in moments.header:
+        moments.number("error", least=0.0)
     if abs(count - (record.header["weight_sum"] or record.header["n_samples"])) > 1e-9 * count:
         raise moments.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
     D = projector.map.n_features
@@ -123,6 +125,19 @@ def read_left_out(record: Record) -> tuple[float, float] | None:
     if "moments" not in record.header:
         raise record.refuse("it bounds what its feature map leaves out, and has no moments")
     return pair.number("bound", least=0.0), pair.number("failure", least=0.0, most=1.0)
+
+
+def read_added(record: Record, projector: Projector) -> tuple[tuple[int, float], ...]:
+    """Blocks of features that were added; none in most models."""
+    blocks, least = [], 0
+    for pair in record.list("added"):
+        if not (isinstance(projector, FeatureProjector) and isinstance(pair, list | tuple) and len(pair) == 2):
+            raise record.refuse("its features were not added in blocks with a bound each")
+        own = Record({"first": pair[0], "bound": pair[1]}, {}, "the features that were added")
+        first = own.whole("first", least=least, most=projector.map.n_features - 1)
+        blocks.append((first, own.number("bound", least=0.0)))
+        least = first + 1
+    return tuple(blocks)
 
 
 def restore_map(

@@ -17,6 +17,7 @@ from ..base.spelling import did_you_mean
 from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import Kernel, guarded, kernel_from_state, kernel_state
+from ..maps.draws import Reservoir, read_reservoir
 from ..rows.view import Rows
 from . import reading
 from .limits import Limits, read_limits
@@ -76,6 +77,7 @@ PLAIN = (
     "center",
     "feature_names",
     "_left_out",
+    "_added",
 )
 """What the header of a model's file has as it is."""
 SPECTRUM = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters")
@@ -162,6 +164,11 @@ class KPCAModel(Reported):
     _moments: Moments | None = field(default=None)
     _left_out: tuple[float, float] | None = field(default=None)
     """Bound on the largest eigenvalue of what the feature map leaves out, and its failure probability."""
+    _added: tuple[tuple[int, float], ...] = ()
+    """Blocks of features that were added after rows had been read, and are zero for these: the number of the first one,
+    and a bound on the largest eigenvalue of the moment of what these rows lack (``fit.merge.cross_error``)."""
+    _reservoir: Reservoir | None = field(default=None, repr=False)
+    """Rows that bound what the others lack of features that are added later."""
     limits: Limits | None = None
     spe_components: int | None = None
 
@@ -308,7 +315,7 @@ class KPCAModel(Reported):
         arrays |= arrays_of_projector
         if self.spe_components is not None:
             header["spe_components"] = self.spe_components
-        for name, part in (("moments", self._moments), ("limits", self.limits)):
+        for name, part in (("moments", self._moments), ("limits", self.limits), ("reservoir", self._reservoir)):
             if part is not None:
                 header[name], of_part = part.state()
                 arrays |= {f"{name}.{key}": array for key, array in of_part.items()}
@@ -352,6 +359,8 @@ class KPCAModel(Reported):
             scale=record.array_or_none("scale", (d,), least=np.finfo(np.float64).tiny),
             _moments=reading.read_moments(record, projector),
             _left_out=reading.read_left_out(record),
+            _added=reading.read_added(record, projector),
+            _reservoir=read_reservoir(record, d),
             limits=read_limits(record, d),
             spe_components=record.whole("spe_components", least=1, most=c) if "spe_components" in header else None,
         )

@@ -156,6 +156,24 @@ class SampleProjector:
         self, model: Any, given: NewRows, z: np.ndarray, diagonals: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Bounds on the error of k~(x, x) and of |z|^2, by rounding and by the error of the components: (m,) each."""
+        off_z, of_kernel, skewness = self._errors_of_scores(model, given, diagonals)
+        off = float(skewness[-1])
+        of_scores = 2.0 * np.einsum("ij,ij->i", np.abs(z), off_z) + np.einsum("ij,ij->i", off_z, off_z)
+        if off >= 1.0:  # of scores of zero, too
+            return of_kernel, np.full(len(z), np.inf)
+        return of_kernel, of_scores + np.einsum("ij,ij->i", z, z) * (off / (1.0 - off))
+
+    def orthonormal_scores(
+        self, model: Any, given: NewRows, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        off_z, _, skewness = self._errors_of_scores(model, given, given.kernel.diagonal(given.rows.all()))
+        return z, np.sqrt(np.einsum("ij,ij->i", off_z, off_z)), skewness
+
+    def _errors_of_scores(
+        self, model: Any, given: NewRows, diagonals: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Bounds on the rounding of scores (m, c) and of k~(x, x) (m,); and on |G - I|, G the inner products of the
+        first 1, ..., c components (c,)."""
         coeff, N = self.expansion()[:, :-1], len(self.X)
         # with weights, the eigenvectors are those of W^(1/2) Kc W^(1/2): coeff = W^(1/2) roots
         roots = coeff if self.weights is None else _over_roots(coeff, self.weights)
@@ -168,10 +186,10 @@ class SampleProjector:
             reach_of_means = np.sqrt(model.count * np.einsum("ij,ij->j", roots, roots))
         of_kernel = 4.0 * (entry + product) + 4.0 * EPS * np.abs(diagonals)
         off_z = np.multiply.outer(entry, reach) + product * reach_of_means
-        of_scores = 2.0 * np.einsum("ij,ij->i", np.abs(z), off_z) + np.einsum("ij,ij->i", off_z, off_z)
         # components are orthonormal as far as V' Kc V is diagonal, for which the lower ends of the intervals allow,
         smallest = float(model.eigenvalues[-1])
-        off = float(np.max(model.eigenvalues - model.eigenvalue_bounds[:, 0], initial=0.0)) / smallest
+        too_large = np.maximum.accumulate(np.maximum(model.eigenvalues - model.eigenvalue_bounds[:, 0], 0.0))
+        off = too_large / np.minimum.accumulate(model.eigenvalues)
         if self.coeff.dtype == np.float32:
             # and as far as the rounded coefficients A + E are A: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
             square = float(np.einsum("ij,ij->", roots, roots)) * (1.02 * UNIT32) ** 2
@@ -180,9 +198,7 @@ class SampleProjector:
                 norm = model.count * float(largest.max())
                 top = norm**2 / smallest
             off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
-        if off >= 1.0:  # of scores of zero, too
-            return of_kernel, np.full(len(z), np.inf)
-        return of_kernel, of_scores + np.einsum("ij,ij->i", z, z) * (off / (1.0 - off))
+        return off_z, of_kernel, off
 
     def _error_of_entries(self, model: Any, given: NewRows, diagonals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(bound on the error of a kernel value of each row, alone or in a sum; bound on its size)."""

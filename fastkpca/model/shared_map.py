@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel, Summary
 from ..kernels import guarded
+from ..maps.pivots import PivotMap
 from .feature_projector import FeatureProjector
 from .reading import restore_map
 from .result import KPCAModel, check_model
@@ -81,6 +82,10 @@ def _same_features(one: FeatureProjector, other: FeatureProjector) -> bool:
             return {key: of_the_features(value) for key, value in header.items() if key not in OF_THE_ROWS}
         return [of_the_features(x) for x in header] if isinstance(header, list) else header
 
+    if isinstance(one.map, PivotMap) and isinstance(other.map, PivotMap):  # one may have pivots that were added later
+        k = min(one.map.n_features, other.map.n_features)
+        pairs = ((one.map.pivots[:k], other.map.pivots[:k]), (one.map.factor[:k, :k], other.map.factor[:k, :k]))
+        return all(np.array_equal(x, y) for x, y in pairs)
     state, others = one.map_state(), other.map_state()
     if one.map is other.map or state is None or others is None:
         return one.map is other.map
@@ -89,7 +94,9 @@ def _same_features(one: FeatureProjector, other: FeatureProjector) -> bool:
 
 
 def widest_map(models: Sequence[KPCAModel]) -> FeatureMap:
-    """The feature map that the models share, with error bounds that hold for the rows of all of them."""
+    """The feature map that the models share, with error bounds that hold for the rows of all of them; the one with the
+    most pivots, where some were added."""
+    models = sorted(models, key=lambda model: -feature_projector(model).map.n_features)
     first = models[0]
     projector = feature_projector(first)
     state = projector.map_state()

@@ -186,6 +186,13 @@ def kpca_uncertainty(
     return replace(result, n_samples=given.rows.n_samples)
 
 
+def check_level(level: Any) -> float:
+    """The confidence of an interval; ValueError where it is none."""
+    if not (is_number(level) and 0.5 <= level < 1):
+        raise ValueError(f"level is {level!r}; a number from 0.5 to below 1 is needed, as in 0.95")
+    return float(level)
+
+
 def _checked_components(model: KPCAModel, level: Any, n_components: Any) -> int:
     """How many components to tell of."""
     kernel = model.kernel
@@ -196,8 +203,7 @@ def _checked_components(model: KPCAModel, level: Any, n_components: Any) -> int:
             f"{kernel!r} is not positive semidefinite: its components have no variance in a population; take a kernel "
             "that is"
         )
-    if not (is_number(level) and 0.5 <= level < 1):
-        raise ValueError(f"level is {level!r}; a number from 0.5 to below 1 is needed, as in 0.95")
+    check_level(level)
     most = min(model.n_components, max(1, int(model.count / ROWS_A_COMPONENT)))
     k = min(most, 20) if n_components is None else check_count(n_components, "n_components")
     if k > model.n_components:

@@ -41,7 +41,7 @@ from ..errors import (
 )
 from ..fit.gram import gram
 from ..fit.kpca import kpca
-from ..fit.merge import kpca_update
+from ..fit.stream import kpca_update
 from ..kernels import guarded
 from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
@@ -137,6 +137,8 @@ class KernelPCA(KernelTransformer):
         components and that of the rows. ``tol=0`` then asks for no width of the intervals.
     failure_probability : float, default=None
         As in ``fastkpca.kpca``: how rarely intervals that rest on random numbers may fail; None is 1e-6.
+    forget : float, default=1.0
+        Of ``partial_fit``: factor for the weights of all rows before, for each call; 0.9 halves them in seven.
 
     Attributes
     ----------
@@ -214,6 +216,7 @@ class KernelPCA(KernelTransformer):
     memory_limit: int | str | None = None
     max_features: int | None = None
     failure_probability: float | None = None
+    forget: float = 1.0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = KernelTransformer._parameter_constraints | {
         "n_components": [
@@ -233,6 +236,7 @@ class KernelPCA(KernelTransformer):
         "memory_limit": [Interval(Integral, 1, None, closed="left"), str, None],
         "max_features": [Interval(Integral, 1, None, closed="left"), None],
         "failure_probability": [Interval(Real, 0, 0.5, closed="right"), None],
+        "forget": [Interval(Real, 0, 1, closed="right")],
     }
 
     # Public methods
@@ -326,7 +330,8 @@ class KernelPCA(KernelTransformer):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of all the rows of this and the earlier calls: one pass over these rows.
 
-        The first call makes a feature map from its rows, so these should span the range of all that follow. The rows
+        The first call makes a feature map from its rows. Where it does not describe later rows, features are added for
+        these (kernels that depend on x - y). With ``forget`` below 1 older rows count less and less. The rows
         are not kept: there are no ``X_fit_``, ``eigenvectors_`` and scores of the training rows, and no
         ``inverse_transform``. ``tol=0`` is 1e-6 here, and ``n_components=None`` keeps as many as the first rows have.
         After ``fit``, this starts anew. Kernels that are not positive semidefinite ("sigmoid") have no feature map, and
@@ -365,6 +370,8 @@ class KernelPCA(KernelTransformer):
         with self._silenced():
             if first:
                 kept: dict[str, Any] = {"keep_moments": True, "return_scores": False}
+                if kernel.translation == "kernel":
+                    kept["features"] = "pivots"  # the map that can grow
                 settings = self._settings(WIDE, weights)
                 model = kpca(X, kernel, self.n_components, method="features", **kept, **settings)
             else:
@@ -377,6 +384,7 @@ class KernelPCA(KernelTransformer):
                     failure_probability=self.failure_probability,
                     n_threads=self._n_threads(),
                     sample_weight=weights,
+                    forget=self.forget,
                 )
         self._forget("X_fit_", "X_transformed_fit_", "dual_coef_")
         self.n_samples_seen_ = model.n_samples

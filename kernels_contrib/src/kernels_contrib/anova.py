@@ -34,6 +34,7 @@ class Anova(Kernel):
     api_version = 1
     positive_semidefinite = True
     translation = "kernel"
+    nonnegative = True
     parameters = {"degree": 2, "sigma": None}
     width_parameter = "sigma"
 

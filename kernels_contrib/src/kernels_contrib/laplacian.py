@@ -43,6 +43,7 @@ class Laplacian(OfDistance):
     api_version = 1
     known_as = "laplacian"
     translation = "kernel"
+    nonnegative = True
     parameters = {"length_scale": None}
     aliases = {"gamma": ("length_scale", _length_of_gamma)}
 

@@ -73,6 +73,7 @@ class Matern(OfDistance):
     aliases = {"alpha": ("nu", lambda alpha: alpha), "gamma": ("length_scale", lambda gamma: gamma)}
 
     nu: float
+    nonnegative = True
 
     def check(self) -> None:
         if as_float(self.nu) != math.inf or isinstance(self.nu, int):

@@ -43,6 +43,7 @@ class RationalQuadratic(OfDistance):
     api_version = 1
     known_as = "rational_quadratic"
     translation = "kernel"
+    nonnegative = True
     parameters = {"alpha": 1.0, "length_scale": None}
 
     alpha: float

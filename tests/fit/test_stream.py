@@ -1,0 +1,211 @@
+"""Models of rows that keep coming: intervals after each batch, growth, forgetting, subtraction, warnings and files."""
+
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import stream_cases
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning, DriftWarning, ModelFileError
+from fastkpca.sklearn import KernelPCA
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
+OPTIONS = {"sigma": 1.0, "features": "pivots", "keep_moments": True}
+
+
+def exact(X, w=None, sigma=1.0):
+    return stream_cases.exact(fk.get_kernel("gaussian", sigma=sigma), X, np.ones(len(X)) if w is None else w)
+
+
+def holds(model, truth):
+    low, high = model.eigenvalue_bounds.T
+    truth = truth[: model.n_components]
+    slack = 1e-12 * truth[0]
+    return bool(((low - slack <= truth) & (truth <= high + slack)).all())
+
+
+def regimes(seed=0, n=300):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((n, 2)) + at for at in (0.0, 0.0, 6.0, 6.0, 6.0)]
+
+
+def test_random_streams_hold_the_exact_eigenvalues_after_each_batch(attack):
+    for case in range(attack.count(500)):
+        found = stream_cases.stream(attack.rng("streams", case))
+        assert not found["missed"], found
+
+
+def test_a_map_grows_where_the_process_goes_and_reads_no_old_row_again():
+    made = regimes()
+    model = fixed = fk.kpca(made[0], "gaussian", 4, tol=1e-4, **OPTIONS)
+    size = model.info["n_features"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        for i, batch in enumerate(made[1:], start=2):
+            model, fixed = fk.kpca_update(model, batch, tol=1e-4), fk.kpca_update(fixed, batch, tol=1e-4, grow=False)
+            truth = exact(np.concatenate(made[:i]))
+            assert holds(model, truth) and holds(fixed, truth)
+    widths = [np.ptp(x.eigenvalue_bounds, axis=1).max() / truth[0] for x in (model, fixed)]
+    assert widths[0] < 0.02 and widths[1] > 0.5
+    # the features of the rows before stay those that they had, to the last bit
+    assert model.info["n_features"] > 1.3 * size == 1.3 * fixed.info["n_features"]
+    assert model.info["grown"] >= 1 and model.info["batches"] == 4
+    # scores of new rows are those of a fit of all rows
+    whole = fk.kpca(np.concatenate(made), "gaussian", 4, sigma=1.0, method="dense")
+    Z, W = fk.kpca_project(model, made[3]), fk.kpca_project(whole, made[3])
+    np.testing.assert_allclose(np.abs(np.sum(Z * W, axis=0)), np.sum(W * W, axis=0), rtol=0.02)
+
+
+def test_a_limit_of_features_is_kept():
+    model = fk.kpca(regimes()[0], "gaussian", 4, tol=1e-4, **OPTIONS)
+    most = model.info["n_features"] + 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        for batch in regimes()[1:]:
+            model = fk.kpca_update(model, batch, grow=most)
+    assert model.info["n_features"] == most
+    with pytest.raises(ValueError, match="grow"):
+        fk.kpca_update(model, regimes()[1], grow=-1)
+
+
+def test_forgotten_rows_weigh_less():
+    made, forget = regimes(), 0.6
+    model, w = fk.kpca(made[0], "gaussian", 4, tol=1e-4, **OPTIONS), np.ones(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        for batch in made[1:]:
+            model, w = fk.kpca_update(model, batch, forget=forget), np.concatenate([w * forget, np.ones(300)])
+    X = np.concatenate(made)
+    assert holds(model, exact(X, w))
+    assert model.weight_sum == pytest.approx(w.sum()) and model.n_samples == 1500
+    # as a fit with these weights
+    weighted = fk.kpca(X, "gaussian", 4, sigma=1.0, sample_weight=w, method="dense")
+    np.testing.assert_allclose(model.eigenvalues, weighted.eigenvalues, rtol=0.02)
+    for wrong in (0.0, 1.1, "half", np.nan):
+        with pytest.raises(ValueError, match=r"forget is .*; give a factor above 0 and at most 1"):
+            fk.kpca_update(model, made[0], forget=wrong)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_a_window_is_what_is_left_after_subtraction(offset):
+    made = [X + offset for X in regimes()]
+    first = fk.kpca(made[0], "gaussian", 3, tol=1e-6, **OPTIONS)
+    second = fk.kpca(made[1], like=first, keep_moments=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        total = fk.kpca_update(fk.kpca_merge(first, second), made[2])
+    window = fk.kpca_subtract(fk.kpca_subtract(total, first), second)
+    assert window.n_samples == 300 and holds(window, exact(made[2]))
+    assert holds(fk.kpca_subtract(total, second), exact(np.concatenate([made[0], made[2]])))
+    np.testing.assert_allclose(window.eigenvalues, exact(made[2])[:3], rtol=1e-3)
+    with pytest.raises(ValueError, match="give a model of some of its rows"):
+        fk.kpca_subtract(first, total)
+    with pytest.raises(ValueError, match="model 1 measures its rows from another origin"):
+        fk.kpca_subtract(total, fk.kpca(made[3], "gaussian", 3, **OPTIONS))
+
+
+def test_shards_of_a_model_that_grew_are_merged_with_its_rows():
+    made = regimes()
+    first = fk.kpca(made[0], "gaussian", 3, tol=1e-4, **OPTIONS)
+    shard = fk.kpca(made[1], like=first, keep_moments=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        grown = fk.kpca_update(first, made[2])
+    later = fk.kpca(made[3], like=grown, keep_moments=True)
+    for models in ((grown, shard, later), (shard, later, grown), (later, grown, shard)):
+        together = fk.kpca_merge(*models)
+        assert together.n_samples == 1200 and holds(together, exact(np.concatenate(made[:4])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        apart = fk.kpca_update(first, made[2] - 20.0)
+    with pytest.raises(ValueError, match="has another feature map than"):
+        fk.kpca_merge(grown, apart)
+
+
+def part_of(first, rows):
+    return fk.kpca(rows, like=first, keep_moments=True, return_scores=False)
+
+
+def test_parts_are_fitted_in_other_processes():
+    """What docs/streams.md says of Spark and Ray: a model goes out, models come back, and are merged."""
+    made = regimes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        first = fk.kpca_update(fk.kpca(made[0], "gaussian", 4, tol=1e-4, **OPTIONS), made[2])
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+        models = list(workers.map(part_of, [first] * 3, [made[1], made[3], made[4]]))
+    together = fk.kpca_merge(first, *models)
+    assert together.n_samples == 1500
+    assert holds(together, exact(np.concatenate([made[i] for i in (0, 2, 1, 3, 4)])))
+    here = fk.kpca_merge(first, *(part_of(first, made[i]) for i in (1, 3, 4)))
+    assert (here.eigenvalue_bounds == together.eigenvalue_bounds).all()
+
+
+def test_files_keep_what_a_stream_needs(tmp_path):
+    made = regimes()
+    model = fk.kpca(made[0], "gaussian", 3, tol=1e-4, **OPTIONS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        grown = fk.kpca_update(model, made[2])
+        fk.save(grown, tmp_path / "m.kpca")
+        loaded = fk.load(tmp_path / "m.kpca")
+        one, other = (fk.kpca_update(x, made[3] - 12.0) for x in (grown, loaded))
+    assert (one.eigenvalue_bounds == other.eigenvalue_bounds).all()
+    assert one.info["grown"] == other.info["grown"] == 2
+    header, arrays = grown.state()
+    for wrong in ([[0.5, 1.0]], [[3, -1.0]], [[10**9, 1.0]], [[5, 1.0], [4, 1.0]], [3], None):
+        with pytest.raises(ModelFileError):
+            fk.KPCAModel.from_state(header | {"added": wrong}, arrays)
+    with pytest.raises(ValueError, match="a residual is negative"):
+        fk.KPCAModel.from_state(header, arrays | {"reservoir.residual": -arrays["reservoir.residual"]})
+
+
+def test_a_process_that_has_moved_is_said_once():
+    made = regimes()
+    model = fk.kpca(made[0], "gaussian", 2, tol=1e-2, **OPTIONS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DriftWarning)
+        model = fk.kpca_update(model, made[1])
+    far = np.random.default_rng(1).uniform(20.0, 24.0, (200, 2))
+    with pytest.warns(DriftWarning, match=r"explain \d+% of the variance of the last batch.*forget=0.9") as said:
+        model = fk.kpca_update(fk.kpca_update(model, far[:40]), far[40:80])
+    assert sum(issubclass(x.category, DriftWarning) for x in said) == 1
+    # the advice: a model that forgets explains them again
+    for _ in range(40):
+        model = fk.kpca_update(model, far, forget=0.9)
+    assert model.info["batch_explained"] > 0.5 * model.info["first_explained"]
+
+
+def test_the_estimator_follows_a_process():
+    made = regimes()
+    estimator = KernelPCA(3, kernel="rbf", gamma=0.5, forget=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        for batch in made:
+            estimator.partial_fit(batch)
+    w = np.repeat(0.5 ** np.arange(4, -1, -1), 300)
+    assert holds(estimator.model_, exact(np.concatenate(made), w))
+    assert estimator.n_samples_seen_ == 1500
+
+
+def test_certain_bounds_stay_certain():
+    """guaranteed=True keeps no rows that bounds of random numbers would come from."""
+    made = regimes()
+    model = fk.kpca(made[0], "gaussian", 3, tol=1e-3, guaranteed=True, **OPTIONS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        for i, batch in enumerate(made[1:], start=2):
+            model = fk.kpca_update(model, batch, tol=1e-3)
+            assert model.bound_kind == "guaranteed" and model.failure_probability == 0.0
+            assert holds(model, exact(np.concatenate(made[:i])))
+    assert model.info["grown"] >= 1
+
+
+def test_a_wide_interval_is_said():
+    model = fk.kpca(regimes()[0], "gaussian", 3, tol=1e-2, **OPTIONS)
+    with pytest.warns(CertificateWarning), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        fk.kpca_update(model, regimes()[2], tol=1e-9)

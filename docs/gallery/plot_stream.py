@@ -2,8 +2,8 @@
 A stream with three regimes
 ===========================
 
-Rows keep coming, and the process moves twice. The model takes each batch without reading an old row again, adds features
-for what it has not seen, and every interval holds the eigenvalue of all rows so far.
+Rows keep coming, and the process moves twice. The model takes each batch without reading an old row again, and adds
+features for what it has not seen. Every interval holds the eigenvalue of all rows so far.
 """
 
 # %%

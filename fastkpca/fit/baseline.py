@@ -20,7 +20,6 @@ from ..model.novelty import kpca_limits, squared_errors
 from ..model.result import KPCAModel
 from ..model.rows import new_rows
 from ..rows.convert import as_rows
-from ..rows.foreign import column_names
 from ..rows.lags import lag_names, lagged, starts_of
 from ..rows.summary import SAMPLE_ROWS
 from ..rows.values import check_finite
@@ -162,12 +161,12 @@ def kpca_baseline(
     >>> fk.kpca_monitor(model, wrong).alarms.tolist()
     [0, 1, 2, 3, 4]
     """
-    confidence, names = check_share(confidence, "confidence"), column_names(X)
+    confidence = check_share(confidence, "confidence")
     missing, lags = check_flag(fill_missing, "fill_missing"), check_count(lags, "lags", least=0)
     source = as_rows(X, missing=missing, at_least=3, purpose="kpca_baseline")
     if not missing:
         check_finite(source, purpose="kpca_baseline")
-    rows = source.all()
+    rows, names = source.all(), source.names
     if lags:
         rows, known = lagged(rows, lags, starts_of(index_of(X, "row")[1], len(rows)))
         rows, names = rows[known], names and tuple(lag_names(names, lags))

@@ -15,7 +15,6 @@ import numpy as np
 from ..errors import HealthWarning, warn_caller
 from ..rows.columns import column_labels, listed
 from ..rows.convert import as_rows
-from ..rows.foreign import column_names
 from ..rows.times import as_times, gaps
 from ..rows.view import Rows
 from .limits import Limits
@@ -171,7 +170,7 @@ def kpca_health(
     [('stuck', ('column 1',))]
     """
     rows = as_rows(X, missing=True)
-    names = column_names(X) or (None if model is None else model.feature_names)
+    names = rows.names or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None
     return findings_of(Facts(rows), names, (label_name, labels), limits, scaled)
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..base.caching import cached_property
 from ..base.checks import check_flag, is_number
-from ..rows.columns import check_names
+from ..rows.columns import check_same_columns
 from ..rows.convert import as_rows
-from ..rows.foreign import column_names
+from ..rows.foreign import named_columns
 from ..rows.lags import lagged, starts_of
 from .contributions import Contributions, foremost, kpca_contributions
 from .fill import kpca_fill
@@ -278,7 +278,7 @@ def _with_lags(model: KPCAModel, X: Any, labels: Any, missing: bool) -> tuple[An
     rows = as_rows(X, missing=missing)
     if rows.n_features * (model.lags + 1) != model.n_features:
         return X, None
-    check_names(model.feature_names and model.feature_names[: rows.n_features], X, name="X")
+    check_same_columns(rows, rows.n_features, model.feature_names and model.feature_names[: rows.n_features])
     lags, known = lagged(rows.all(), model.lags, starts_of(labels, rows.n_samples))
     if not known.any():
         raise ValueError(
@@ -318,6 +318,6 @@ def _with_limits(model: KPCAModel, limits: Any) -> KPCAModel:
 def index_of(X: Any, name: str) -> tuple[str, np.ndarray | None]:
     """(what they are, what the rows are called) by the index of a data frame that is not just 0, 1, ...; else None."""
     index: Any = getattr(X, "index", None)
-    if column_names(X) is None or not hasattr(index, "to_numpy") or type(index).__name__ == "RangeIndex":
+    if named_columns(X) is None or not hasattr(index, "to_numpy") or type(index).__name__ == "RangeIndex":
         return name, None
     return str(index.name or name), index.to_numpy()

@@ -184,7 +184,7 @@ def table(kind: str, only: str, most: int, seconds: float) -> int:
                 continue
             try:
                 call()
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, OSError) as error:
                 text = " ".join(str(error).split())
                 print(f"{kind:13} {name:22} {'refused':>8}  {text[:90]}", flush=True)
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -35,6 +36,9 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # from here on what was begun is cleaned up
+    if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "fastkpca":
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     open_closed_streams()
     options = argparse.Namespace(debug=False)
     try:

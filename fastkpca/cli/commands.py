@@ -28,8 +28,6 @@ from .inputs import columns_of_the_file, read_new_rows, rereadable_input
 from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
 
-INTERRUPTED = 130
-
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
 
@@ -49,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code or 0
     except KeyboardInterrupt:
         say("error", "interrupted")
-        return INTERRUPTED
+        return 130
     except BrokenPipeError:
         discard_output()
         return 141

@@ -23,18 +23,17 @@ The house, from the roof down. Each room imports only rooms of lower floors, and
 """
 
 import os as _os
+import signal as _signal
 import sys as _sys
 
 if _sys.argv[:1] == ["-m"] or _os.path.basename("".join(_sys.argv[:1])) == "fastkpca":
-    # the command: Ctrl-C while modules are imported ends it as it does later
-    def _ends(kind: type, error: BaseException, trace: object, shown: object = _sys.excepthook) -> None:
-        if not issubclass(kind, KeyboardInterrupt):
-            shown(kind, error, trace)  # type: ignore[operator]
-            return
-        print("fastkpca: error: interrupted", file=_sys.stderr, flush=True)
+    # the command: Ctrl-C while modules are imported ends it as it does later (numpy makes an ImportError of it)
+    def _interrupted(*_: object) -> None:
+        _os.write(2, b"fastkpca: error: interrupted\n")
         _os._exit(130)
 
-    _sys.excepthook = _ends
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _interrupted)
 
 try:
     from ._core import moments as _moments  # noqa: F401

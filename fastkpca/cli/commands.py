@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -29,14 +30,15 @@ from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows,
 from .monitor import run_monitor
 from .outputs import beside, check_outputs, row_names, score_writer
 
-INTERRUPTED = 130
-
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # from here on what was begun is cleaned up
+    if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "fastkpca":
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     open_closed_streams()
     options = argparse.Namespace(debug=False)
     try:
@@ -48,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code or 0
     except KeyboardInterrupt:
         say("error", "interrupted")
-        return INTERRUPTED
+        return 130
     except BrokenPipeError:
         discard_output()
         return 141

@@ -79,9 +79,13 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
     if callable(out):
         try:
             out, name = out(shape, np.dtype(dtype)), f"what {name} returned"
-        except Exception as error:  # the user's own code: the type stays what it was
-            error.add_note(f"raised by {name}, which was called with the shape {shape} and the type {np.dtype(dtype)}")
+        except (OSError, MemoryError):
             raise
+        except Exception as error:
+            raise TypeError(
+                f"{name} raised {type(error).__name__}: {error}; it is called with the shape {shape} and the type "
+                f"{np.dtype(dtype)}, and makes the array, as in {name}=np.empty"
+            ) from error
     need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
     plain = isinstance(out, np.ndarray) and not isinstance(out, np.ma.MaskedArray)
     if not plain and (isinstance(out, np.ndarray) or not foreign.is_writeable_dataset(out)):

@@ -259,7 +259,7 @@ def _solved(
         plan,
         kernel,
         float(n_samples) if weight_sum is None else weight_sum,
-        center=first.center,
+        target=target,
         keep_moments=True,
         n_samples=n_samples,
         n_features=first.n_features,

@@ -47,7 +47,7 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
             solution, passes = None, error.passes
         # out here nothing holds the memory of a run that was given up
         if solution is not None:
-            if not (solution.message and _may_follow(problem, solution, way, left)):
+            if not (solution.misses(problem.target) and _may_follow(problem, solution, way, left)):
                 break
             passes, solution = _passes(solution), None
         given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}

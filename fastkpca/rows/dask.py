@@ -292,6 +292,9 @@ class DaskSource(SequentialSource):
         # what the user says of tasks (where they may run, say) is lost where their graph is optimised, or run by ours
         annotated = any(layer.annotations for layer in X.__dask_graph__().layers.values())
         self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
+        # an optimised graph may lack chunks that are futures: what is no key of the graph is no key in our tasks
+        if not all(part.key in part.dask for part in self._parts):
+            self._parts = list(X.to_delayed(optimize_graph=False).ravel())
         self._ends = np.cumsum(X.chunks[0])
         self._start = lambda: (part.compute() for part in self._parts)
         self._reader = None

@@ -157,4 +157,3 @@ def _means_and_norm(K: np.ndarray, root: np.ndarray | None) -> tuple[np.ndarray,
     step = parallel.tile_rows(len(K), least=1)
     parts = (np.linalg.norm(K[i : i + step] * root[i : i + step, None] * root) for i in range(0, len(K), step))
     return root**2 @ K / float(root @ root), sqrt(sum(float(x) ** 2 for x in parts))
-

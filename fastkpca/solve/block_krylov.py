@@ -269,7 +269,9 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
         ways = [f"a larger tol{less} helps", alternative]
         return f"rounding in float64 alone is {floor:.2g}; {', or '.join(filter(None, ways))}"
     short = judge.is_short
-    text = f"the space holds no more than {c} of the {target.c} components; " if short and target.fraction is None else ""
+    text = (
+        f"the space holds no more than {c} of the {target.c} components; " if short and target.fraction is None else ""
+    )
     ways = ["more passes (max_passes) help"] if short or _still_falls(judge.history) else []
     if positive and 2 * certificate.rounding > 0.8 * tol * theta[0]:
         ways = ["that is rounding in float64; a larger tol helps"]

@@ -322,7 +322,7 @@ def test_a_worker_dies(cluster, local, stage, finish, name, stored):
 
 @pytest.mark.slow
 def test_two_hundred_fits(cluster, local):
-    """Schedulers, chunks, rows that the workers store or not, and workers that are killed in half of the fits on them."""
+    """Schedulers, chunks, rows that the workers store or not, and workers that are killed in half of these fits."""
     cluster, client = cluster
     rng = np.random.default_rng(0)
     names, kinds, killed = list(ROUTES), [None, *(kind for kind in STORED if "scattered" not in kind)], 0

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.rounding import EPS
-from ..errors import ComponentsWarning, LimitsWarning, silenced, warn_caller
+from ..errors import LimitsWarning, warn_caller
 from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
@@ -202,8 +202,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
         pca = KernelPCA(self.n_components, **{name: vars(self)[name] for name in shared})
         pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
-        with silenced(ComponentsWarning):
-            pca._fit_validated(X, weights)
+        pca._fit_validated(X, weights)
         if pca.model_ is None:
             raise ValueError(f"{X.shape[0]} sample(s) have no variance, so nothing says how far away is far; check X")
         self.pca_ = pca

@@ -76,7 +76,7 @@ def solve_dense(problem: Problem, present: Present) -> Solution:
         eigenvalues,
         pairs.certificate,
         (pairs.total - slack, pairs.total + slack),
-        present.projector(coeff.astype(problem.dtype, copy=False), pairs.means, center=problem.target.center),
+        present.projector(coeff, pairs.means, center=problem.target.center),
         {"method": "dense", "passes": 1} | pairs.info,
         # the root of a small weight would divide the rounding of a vector: such rows are projected as new ones are
         score if root is None else None,

@@ -135,7 +135,7 @@ def _solution(
         eigenvalues,
         reached.certificate.first(n_kept),
         (total - slack, total + slack),
-        present.projector(coeff.astype(problem.dtype, copy=False), means, center=problem.target.center),
+        present.projector(coeff, means, center=problem.target.center),
         info,
         # the root of a small weight would divide rounding: such rows are projected as new ones are
         score if problem.rows.weights is None else None,

@@ -100,8 +100,9 @@ def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list
     least = dense_certificate(ends, 1, n=problem.data.n_samples, norm=first, entry_error=problem.entry_error).width
     gains = least <= max(problem.target.tol * first, width / NEXT_RUN)
     left = [x for x in left if gains or x.method != "dense"]
-    cheap = min((x.seconds for x in left), default=np.inf) <= NEXT_RUN * max(solution.seconds, way.seconds)
-    return way.method == "krylov" and cheap
+    # no time is predicted for a run that nothing is expected to prove
+    spent = max(solution.seconds, way.seconds if np.isfinite(way.seconds) else 0.0)
+    return way.method == "krylov" and min((x.seconds for x in left), default=np.inf) <= NEXT_RUN * spent
 
 
 def _passes(solution: Solution) -> int:

@@ -98,3 +98,14 @@ def test_words_and_numbers_agree(part):
 @pytest.mark.slow
 def test_words_and_numbers_agree_in_two_thousand_fits():
     assert sum(random_fit(seed) is not None for seed in range(1000, 3000)) > 1000
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(2500) + 1.0])
+def test_products_whose_run_nothing_is_expected_to_prove(weights):
+    """No seconds are predicted, and no other way is left."""
+    X = np.random.default_rng(0).standard_normal((2500, 1))
+    options = {"sigma": 1e-4, "products": "clusters", "guaranteed": True, "max_passes": 1, "sample_weight": weights}
+    assert fk.plan(X, "gaussian", 5, **{k: v for k, v in options.items() if k != "max_passes"}).method == "krylov"
+    model, words = said(lambda: fk.kpca(X, "gaussian", 5, **options))
+    check(model, words, 5, 1e-6)
+    assert CertificateWarning in words and model.bound_kind == "guaranteed"

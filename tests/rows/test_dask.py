@@ -327,6 +327,7 @@ def test_two_hundred_fits(cluster, local):
     rng = np.random.default_rng(0)
     names, kinds, killed = list(ROUTES), [None, *(kind for kind in STORED if "scattered" not in kind)], 0
     for _ in range(200):
+        faulthandler.dump_traceback_later(600, exit=True)  # for each fit
         name, scheduler = rng.choice(names), rng.choice(["synchronous", "threads", "cluster", "cluster"])
         rows, arguments = ROUTES[name]
         if scheduler != "cluster":

@@ -93,7 +93,7 @@ class Solution:
 class Kept(NamedTuple):
     """Number of components that are kept, and the text of a warning where more were asked for."""
 
-    count: int
+    number: int
     fewer: str = ""
 
 

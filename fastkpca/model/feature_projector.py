@@ -131,7 +131,7 @@ class FeatureProjector:
         """Squared prediction errors, and intervals that allow for rounding and for what the map leaves out.
 
         Through features, the error has two parts: the part of phi(x) outside the components, and what the map itself
-        leaves out. Through training rows it is k~(x, x) - |z|^2.
+        leaves out. Through training rows, with orthonormal components, it is k~(x, x) - |z|^2.
 
         Parameters
         ----------

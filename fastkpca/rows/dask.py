@@ -49,13 +49,18 @@ Table = Callable[[Any, int], np.ndarray]
 """(block, how many rows it has) -> these as an array."""
 
 
+def is_dask(X: Any) -> bool:
+    """Whether this is a Dask collection."""
+    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
+
+
 def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:
     """The source behind a Dask array or data frame; None for anything else.
 
     Lengths of chunks that are not known are computed, once. For what is not a table, or empty: an array of that shape
     (and no size), for the caller to refuse.
     """
-    if not any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__):
+    if not is_dask(X):
         return None
     import dask
     import dask.array

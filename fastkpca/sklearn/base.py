@@ -36,41 +36,50 @@ from ..kernels import Kernel
 from ..rows.convert import as_csr, as_rows
 from ..rows.dask import is_dask
 from ..rows.foreign import columns_of_words
+from ..rows.view import Rows
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
 ROW_BY_ROW = ("transform", "predict", "predict_proba", "decision_function", "score_samples")
 """Methods that say something of each row alone: of a Dask collection they return a lazy array."""
 
 
+def by_blocks(values: Callable[[np.ndarray], np.ndarray], rows: Rows, one: np.ndarray, *, alone: bool) -> Any:
+    """The values of each block of rows of a Dask collection: a lazy Dask array, chunked as these.
+
+    ``one`` are those of one row: they tell how many columns there are, and their type.
+    """
+    shape = (one[0].size,) if one.ndim > 1 else (1,)
+
+    def task(block: np.ndarray, _: int) -> np.ndarray:
+        return values(block).reshape(-1, *shape) if len(block) else np.empty((0, *shape), one.dtype)
+
+    lazy = rows.source.lazily(task, *shape, one.dtype, alone=alone)
+    return lazy if one.ndim > 1 else lazy[:, 0]
+
+
 def _lazy_of_dask(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, block by block for rows of a Dask collection: a lazy Dask array, chunked as these."""
+    """The method, block by block where the rows are a Dask collection."""
 
     @wraps(method)
-    def of_rows(self: Any, X: Any) -> Any:
+    def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if not is_dask(X):
-            return method(self, X)
+            return method(self, X, *args, **options)
         check_is_fitted(self)
         rows = as_rows(X, purpose=f"{type(self).__name__}.{method.__name__}")
         names = getattr(X, "columns", None)
         worker = copy(self)
         worker.n_jobs = 1  # a task has one thread
+        if names is not None:
+            import pandas as pd
 
         def values(block: np.ndarray) -> np.ndarray:
             given = block if names is None else pd.DataFrame(block, columns=list(names))
-            return np.asarray(method(worker, given))
+            return np.asarray(method(worker, given, *args, **options))
 
-        if names is not None:
-            import pandas as pd
         row = self._row.toarray() if sp.issparse(self._row) else self._row
-        one = values(row.astype(rows.dtype))  # columns and types of what follows; refuses other columns at once
-        shape = (one[0].size,) if one.ndim > 1 else (1,)
-
-        def task(block: np.ndarray, _: int) -> np.ndarray:
-            return values(block).reshape(-1, *shape) if len(block) else np.empty((0, *shape), one.dtype)
-
         kernel = getattr(self, "_kernel_", None) or getattr(getattr(self, "model_", None), "kernel", None)
-        lazy = rows.source.lazily(task, *shape, one.dtype, alone=not getattr(kernel, "thread_safe", False))
-        return lazy if one.ndim > 1 else lazy[:, 0]
+        # one row is checked at once: whether it has the columns of the fit
+        return by_blocks(values, rows, values(row.astype(rows.dtype)), alone=not getattr(kernel, "thread_safe", False))
 
     return of_rows
 

@@ -49,10 +49,12 @@ from ..model.result import KPCAModel, leading, widest_interval
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
+from ..rows.convert import as_rows
+from ..rows.dask import is_dask
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
-from .base import KernelTransformer
+from .base import KernelTransformer, by_blocks
 from .kernels import is_sklearn_kernel
 
 EXACT_TOL = 1e-10
@@ -457,6 +459,9 @@ class KernelPCA(KernelTransformer):
 
     def _inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "X_transformed_fit_")
+        if is_dask(X):
+            one = self._inverse_transform(self.X_transformed_fit_[:1])
+            return by_blocks(self._inverse_transform, as_rows(X, purpose="inverse_transform"), one, alone=True)
         K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
         return np.asarray(K @ self.dual_coef_)
 

@@ -61,6 +61,13 @@ def test_a_fit_says_that_it_loads_the_rows(name):
     np.testing.assert_array_equal(getattr(loaded, method)(X), getattr(fitted(name, X), method)(X))
 
 
+def test_an_inverse_is_lazy():
+    pca = own.KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X)
+    back = pca.inverse_transform(pca.transform(da.from_array(X, chunks=(50, -1))))
+    assert isinstance(back, da.Array) and back.shape == X.shape
+    np.testing.assert_allclose(back.compute(), pca.inverse_transform(pca.transform(X)), rtol=1e-9, atol=1e-12)
+
+
 def test_blocks_go_to_processes_and_may_be_empty():
     pca = own.KernelPCA(2, kernel="rbf").fit(X)
     rows = da.from_array(X, chunks=((0, 70, 50), -1))

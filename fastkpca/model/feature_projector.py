@@ -125,6 +125,11 @@ class FeatureProjector:
         """(<w_j, mean> for each component, |mean|^2)."""
         return self.mean @ self.axes, float(self.mean @ self.mean)
 
+    @property
+    def mean_in_span(self) -> np.ndarray:
+        """Coefficients (c,) of the projection of the mean on the span of the components: (W'W)^(-1) W' mean."""
+        return self.mean @ self.duals
+
     def squared_errors(
         self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:

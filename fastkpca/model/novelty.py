@@ -409,4 +409,4 @@ def share_of_ceiling(model: KPCAModel, limit: float) -> float:
     if model.kernel.fixed_point_width() is None:
         return 0.0
     along, square = model.projector.of_the_mean()
-    return limit / (1.0 + square - float(along @ along))
+    return limit / (1.0 + square - float(along @ model.projector.mean_in_span))

@@ -122,6 +122,10 @@ class SampleProjector:
         products = np.asarray(self.column_means, dtype=np.float64) @ self.expansion()
         return products[:-1], float(products[-1])
 
+    @property
+    def mean_in_span(self) -> np.ndarray:
+        return self.of_the_mean()[0]
+
     def shares(self) -> np.ndarray:
         """The share of each training row in the mean, shape (N,): its weight over the sum of the weights."""
         if not self.center:

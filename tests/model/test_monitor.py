@@ -9,6 +9,7 @@ from spe_cases import check_interval, exact_spe
 import fastkpca as fk
 from fastkpca.errors import LimitsWarning
 from fastkpca.kernels import Kernel
+from fastkpca.model.novelty import share_of_ceiling
 from fastkpca.model.sample_projector import SampleProjector
 
 
@@ -290,3 +291,5 @@ def test_spe_is_the_distance_from_the_span_of_components_of_second_order(seed):
     assert (low - 1e-12 <= exact).all() and (exact <= high + 1e-12).all()
     without = centred - (z**2).sum(axis=1)
     assert ((without < low) | (without > high)).any()
+    # a row far from all others has the largest value that there is
+    assert share_of_ceiling(model, float(fk.kpca_spe(model, [[1e3, 1e3]])[0])) == pytest.approx(1.0, abs=1e-9)

@@ -325,8 +325,9 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     """Scores of rows projected on the linear span of mean and components, scaled so that the mean has weight one.
 
     With b = W' mean and a = (W'W)^(-1) b, the part of the mean at right angles to the components has the squared length
-    |mean|^2 - a.b, and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).a) / (|mean|^2 - a.b). The projection
-    is t mean + W (W'W)^(-1) (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
+    |mean|^2 - a.b, and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).a) / (|mean|^2 - a.b). The
+    projection is t mean + W (W'W)^(-1) (z + (1 - t) b), and divided by t it is that of the scores
+    z / t + (1 / t - 1) b.
     """
     if kernel.translation != "kernel":
         return scores_of(model.projector, kernel, rows, n_threads)

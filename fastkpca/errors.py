@@ -23,6 +23,7 @@ __all__ = [
     "KernelContractError",
     "KernelParameterError",
     "LimitsWarning",
+    "LoadedWarning",
     "ModelFileError",
     "NoRouteError",
     "NoVarianceError",
@@ -160,6 +161,10 @@ class DriftWarning(UserWarning):
 
 class LimitsWarning(UserWarning):
     """Control limits are exceeded more often than asked for; the text says why, and what rows would help."""
+
+
+class LoadedWarning(UserWarning):
+    """Rows of a Dask collection are loaded into this process; the text says how large they are, and what does not."""
 
 
 class PluginWarning(UserWarning):

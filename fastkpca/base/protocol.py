@@ -681,7 +681,7 @@ class Moments:
         self.count = _moments.merge(self.count, self._mean, self._scatter, other.count, other._mean, other._scatter)
         self.residual_trace += other.residual_trace
         if other.error:
-            self.error += other.error
+            vars(self)["error"] = self.error + other.error
         return self
 
     # Of a dense second moment: for models of streams.
@@ -691,13 +691,14 @@ class Moments:
         self.count *= factor
         self._scatter *= factor
         self.residual_trace *= factor
-        self.error *= factor
+        vars(self)["error"] = self.error * factor
         return self
 
     def widened(self, feature_map: FeatureMap) -> Moments:
         """These moments for a map with more features behind those of this one, which are zero for these rows."""
         wide, D = feature_map.new_moments(), self.map.n_features
-        wide.count, wide.residual_trace, wide.error = self.count, self.residual_trace, self.error
+        wide.count, wide.residual_trace = self.count, self.residual_trace
+        vars(wide)["error"] = self.error
         wide._mean[:, :D], wide._scatter[:D, :D] = self._mean, self._scatter
         return wide
 
@@ -711,8 +712,8 @@ class Moments:
         rest.count, rest._mean[0] = n, part.mean + step
         rest._scatter = np.tril(self._scatter - part._scatter - (n * m / self.count) * np.outer(step, step))
         scale = self.trace + part.trace + m * distance * (distance + 4.0 * size * self.count / n)
-        slack = rounding_factor(max(self.count, 1.0)) * EPS
-        rest.error = self.error + part.error + slack * scale
+        slack = rounding_factor(int(self.count) + 1) * EPS
+        vars(rest)["error"] = self.error + part.error + slack * scale
         rest.residual_trace = max(self.residual_trace - part.residual_trace, 0.0) + slack * self.residual_trace
         return rest
 
@@ -749,7 +750,7 @@ class Moments:
         """Become what ``state`` described, an accumulator of the same map; returns self."""
         self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
         if header.get("error"):
-            self.error = float(header["error"])
+            vars(self)["error"] = float(header["error"])
         mean, scatter = (np.array(arrays[name], dtype=np.float64, order="C") for name in ("mean", "scatter"))
         if mean.shape != self._mean.shape or scatter.shape != self._scatter.shape:
             raise ValueError(

@@ -9,7 +9,6 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.rounding import EPS
-from ..errors import rounded_up
 from ..maps.uncentred import about
 from ..model.feature_projector import FeatureProjector
 from ..solve.certificate import Bound, Certificate, FeatureSums, feature_certificate, feature_trace
@@ -99,7 +98,8 @@ def components(
     floor += moments.error
     sums = feature_sums(moments, n_samples, left_out, cross_error)
     unseen, total = sums.left_out.mu + sums.defect_norm + cross_error, moments.trace + moments.residual_trace
-    n_kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
+    most = None if narrowed is None else narrowed.axes.shape[1]
+    n_kept, fewer = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen, most)
     certificate = feature_certificate(
         eigenvalues,
         n_kept,
@@ -109,7 +109,6 @@ def components(
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
     if narrowed is not None:
-        n_kept = min(n_kept, narrowed.axes.shape[1])
         eigenvalues, axes = narrowed.found.eigenvalues[:n_kept].copy(), narrowed.axes[:, :n_kept]
         certificate = narrowed.found.certificate.first(n_kept)
     axes, score = _with_signs(axes, moments, data, scores, reference, n_threads)
@@ -130,7 +129,9 @@ def components(
         FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean),
         info,
         score=score,
-        message=_message(certificate, eigenvalues, feature_map, target, n_samples),
+        fewer=fewer,
+        reached=f"with {feature_map.n_features} features ",
+        help=_help(certificate, eigenvalues, feature_map, target, n_samples),
         moments=kept,
         left_out=sums.left_out,
     )
@@ -188,25 +189,17 @@ def largest_of(eigenvalues: np.ndarray) -> float:
     return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
 
 
-def _message(
+def _help(
     certificate: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target, n_samples: int
 ) -> str:
-    width = certificate.width / eigenvalues[0]
-    if width <= target.tol or not target.tol_is_required:
-        return ""
+    """What narrows the intervals."""
     if target.max_features is not None:
-        help = "more features, or a larger tol, would do"
-    elif target.given_map:
-        help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
-    else:
-        # of the map, with any number of features
-        by_rounding = 2 * certificate.rounding > 0.8 * target.tol * eigenvalues[0]
-        help = "method='auto' goes on with exact products where moments need not be kept"
-        if by_rounding and width < ROUNDED:
-            help = "that is rounding in float64; a larger tol helps"
-        elif not by_rounding and feature_map.n_features < n_samples:
-            help += ", a larger memory_limit allows more features"
-    return (
-        f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {rounded_up(width)} of "
-        f"the largest eigenvalue, tol is {target.tol:g}; {help}"
-    )
+        return "more features, or a larger tol, would do"
+    if target.given_map:
+        return "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
+    # of the map, with any number of features
+    by_rounding = 2 * certificate.rounding > 0.8 * target.tol * eigenvalues[0]
+    if by_rounding and certificate.width < ROUNDED * eigenvalues[0]:
+        return "that is rounding in float64; a larger tol helps"
+    more = "" if by_rounding or feature_map.n_features >= n_samples else ", a larger memory_limit allows more features"
+    return f"method='auto' goes on with exact products where moments need not be kept{more}"

@@ -11,14 +11,12 @@ import numpy as np
 from ..base import parallel
 from ..base.lapack import largest_eigenpairs
 from ..base.rounding import EPS, UNIT, rounding_factor
-from ..errors import rounded_up
 from ..products.matrix import check_values, gram_matrix
 from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
 from ..solve.small import may_be_enough, pairs_of_small
 from .problem import Problem
 from .solution import Present, Solution, negative_end, number_kept, signs_of
-from .target import Target
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,7 @@ class _Pairs:
     size: float
     info: dict[str, Any]
     images: np.ndarray | None = None
+    fewer: str = ""
 
 
 def solve_dense(problem: Problem, present: Present) -> Solution:
@@ -77,11 +76,13 @@ def solve_dense(problem: Problem, present: Present) -> Solution:
         eigenvalues,
         pairs.certificate,
         (pairs.total - slack, pairs.total + slack),
-        present.projector(coeff.astype(problem.dtype, copy=False), pairs.means, center=problem.target.center),
+        present.projector(coeff, pairs.means, center=problem.target.center),
         {"method": "dense", "passes": 1} | pairs.info,
         # the root of a small weight would divide the rounding of a vector: such rows are projected as new ones are
         score if root is None else None,
-        _message(pairs.certificate, eigenvalues, problem.target),
+        pairs.fewer,
+        help="that is rounding in float64; a larger tol helps, or a kernel matrix that is less nearly constant (a "
+        "smaller sigma)",
     )
 
 
@@ -133,10 +134,10 @@ def _by_lapack(
     # one more than asked for: it gives the gap behind the last cluster
     asked = n if target.n_components is None else target.n_components + 1
     values, vectors = largest_eigenpairs(K, asked)
-    n_kept = number_kept(values, 2 * EPS * size, total, target, problem.kernel, problem.data.n_samples, error)
+    n_kept, fewer = number_kept(values, 2 * EPS * size, total, target, problem.kernel, problem.data.n_samples, error)
     certificate = dense_certificate(values, n_kept, n=n, norm=norm, entry_error=error / n)
     info = negative_end(float(values[-1]) if asked >= n else None, problem.kernel)
-    return _Pairs(values[:n_kept].copy(), vectors[:, :n_kept], certificate, means, total, size, info)
+    return _Pairs(values[:n_kept].copy(), vectors[:, :n_kept], certificate, means, total, size, info, fewer=fewer)
 
 
 def _centre(K: np.ndarray, means: np.ndarray, grand: float) -> None:
@@ -156,14 +157,3 @@ def _means_and_norm(K: np.ndarray, root: np.ndarray | None) -> tuple[np.ndarray,
     step = parallel.tile_rows(len(K), least=1)
     parts = (np.linalg.norm(K[i : i + step] * root[i : i + step, None] * root) for i in range(0, len(K), step))
     return root**2 @ K / float(root @ root), sqrt(sum(float(x) ** 2 for x in parts))
-
-
-def _message(certificate: Certificate, eigenvalues: np.ndarray, target: Target) -> str:
-    width = certificate.width / eigenvalues[0]
-    if width <= target.tol:
-        return ""
-    return (
-        f"the widest of {len(eigenvalues)} intervals is {rounded_up(width)} of the largest eigenvalue, tol is "
-        f"{target.tol:g}: that is rounding in float64; a larger tol helps, or a kernel matrix that is less nearly "
-        "constant (a smaller sigma)"
-    )

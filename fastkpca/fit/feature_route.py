@@ -119,7 +119,7 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
         narrowed=found.narrowed,
         n_threads=problem.budget.n_threads,
     )
-    if free and _rounded(found, solution):
+    if free and _rounded(found, solution, target):
         raise TooDearError
     return replace(
         solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem)
@@ -161,12 +161,10 @@ def _pass_seconds(problem: Problem, D: int) -> float:
     return 3.0 * problem.data.n_samples * float(D) ** 2 / RATE.squares
 
 
-def _rounded(found: _Pass, solution: Solution) -> bool:
+def _rounded(found: _Pass, solution: Solution, target: Target) -> bool:
     """Whether intervals miss ``tol`` by the rounding of transforms, which is more than that of products."""
     of_transforms = found.leading[2] is not None
-    return (
-        of_transforms and bool(solution.message) and solution.certificate.width > ROUNDED * largest_of(found.leading[0])
-    )
+    return of_transforms and solution.misses(target) and solution.width > ROUNDED
 
 
 def _scores(found: _Pass, problem: Problem) -> Scores | None:

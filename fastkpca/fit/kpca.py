@@ -306,7 +306,7 @@ def _model(problem: Problem, solution: Solution, plan: Plan, score: Any, *, keep
         plan,
         problem.kernel,
         problem.count,
-        center=problem.target.center,
+        target=problem.target,
         keep_moments=keep_moments,
         n_samples=problem.data.n_samples,
         n_features=problem.rows.n_features,

@@ -123,7 +123,7 @@ def _solution(
         # beside large negative eigenvalues, zeros are computed as rounding errors of their size
         # (without the entry errors that the kernel states, which may be far larger)
         floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(len(reached.vectors)) * size))
-    n_kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, len(present.every), above)
+    n_kept, fewer = number_kept(reached.theta, floor, total, problem.target, problem.kernel, len(present.every), above)
     eigenvalues = reached.theta[:n_kept].copy()
     # from the images, not vectors times Ritz values: so score = Kc @ coeff to rounding, as for new rows
     score = coordinates.images(reached.images[:, :n_kept]) / np.sqrt(eigenvalues)
@@ -135,10 +135,12 @@ def _solution(
         eigenvalues,
         reached.certificate.first(n_kept),
         (total - slack, total + slack),
-        present.projector(coeff.astype(problem.dtype, copy=False), means, center=problem.target.center),
+        present.projector(coeff, means, center=problem.target.center),
         info,
         # the root of a small weight would divide rounding: such rows are projected as new ones are
         score if problem.rows.weights is None else None,
+        fewer,
+        f"after {reached.passes} pass{'es' * (reached.passes != 1)} ",
         reached.message,
         seconds=reached.seconds,
     )

@@ -142,7 +142,7 @@ def cross_error(moments: Moments, added: Added) -> float:
     for (first, lacking), end in zip(added, ends):
         mean = moments.mean[first:end]
         block = scatter[first:end, first:end] + moments.count * np.outer(mean, mean)
-        error = moments.error + rounding_factor(max(moments.count, 1.0)) * EPS * float(np.trace(block))
+        error = moments.error + rounding_factor(int(moments.count) + 1) * EPS * float(np.trace(block))
         total += float(np.sqrt((largest_eigenvalue(block) + error) * lacking))
     return total * (1.0 + 1e-9)
 
@@ -226,7 +226,7 @@ def solved(
         plan,
         kernel,
         float(n_samples) if weight_sum is None else weight_sum,
-        center=first.center,
+        target=target,
         keep_moments=True,
         n_samples=n_samples,
         n_features=first.n_features,

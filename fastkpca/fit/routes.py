@@ -47,7 +47,7 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
             solution, passes = None, error.passes
         # out here nothing holds the memory of a run that was given up
         if solution is not None:
-            if not (solution.message and _may_follow(problem, solution, way, left)):
+            if not (solution.misses(problem.target) and _may_follow(problem, solution, way, left)):
                 break
             passes, solution = _passes(solution), None
         given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}
@@ -100,8 +100,9 @@ def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list
     least = dense_certificate(ends, 1, n=problem.data.n_samples, norm=first, entry_error=problem.entry_error).width
     gains = least <= max(problem.target.tol * first, width / NEXT_RUN)
     left = [x for x in left if gains or x.method != "dense"]
-    cheap = min((x.seconds for x in left), default=np.inf) <= NEXT_RUN * max(solution.seconds, way.seconds)
-    return way.method == "krylov" and cheap
+    # no time is predicted for a run that nothing is expected to prove
+    spent = max(solution.seconds, way.seconds if np.isfinite(way.seconds) else 0.0)
+    return way.method == "krylov" and min((x.seconds for x in left), default=np.inf) <= NEXT_RUN * spent
 
 
 def _passes(solution: Solution) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from .target import Target
 class Solution:
     """Components with their certificate; ``total`` is the interval of tr(Kc).
 
-    ``score`` is kept where the route computes the scores anyway; else the projector makes them in a pass.
-    ``message`` is not empty where an interval is wider than tol: it says how wide, and what would help. ``seconds`` is
-    what the route has cost, as counted.
+    ``score`` is kept where the route computes the scores anyway; else the projector makes them in a pass. ``fewer`` is
+    the text of a warning where these are not all the components asked for. ``reached`` and ``help``: by what the
+    intervals were found, and what narrows them, for the text where one is wider than tol. ``seconds`` is what the route
+    has cost, as counted.
     """
 
     eigenvalues: np.ndarray
@@ -34,7 +35,9 @@ class Solution:
     projector: Projector
     info: dict[str, Any]
     score: np.ndarray | None = field(default=None, repr=False)
-    message: str = ""
+    fewer: str = ""
+    reached: str = ""
+    help: str = ""
     moments: Moments | None = field(default=None, repr=False)
     left_out: Bound | None = None
     """On the largest eigenvalue of what the feature map leaves out."""
@@ -43,14 +46,24 @@ class Solution:
     reservoir: Reservoir | None = field(default=None, repr=False)
     seconds: float = 0.0
 
+    @property
+    def width(self) -> float:
+        """Of the widest interval, over the largest eigenvalue."""
+        return self.certificate.width / float(self.eigenvalues[0])
+
+    def misses(self, target: Target) -> bool:
+        """Whether an interval is wider than tol."""
+        return target.tol_is_required and not self.width <= target.tol
+
     def model(
-        self, plan: Plan, kernel: Kernel, count: float, *, center: bool, keep_moments: bool, **about_rows: Any
+        self, plan: Plan, kernel: Kernel, count: float, *, target: Target, keep_moments: bool, **about_rows: Any
     ) -> KPCAModel:
-        """The model for the user, with a warning where an interval is wider than tol; an error where none is finite.
+        """The model for the user, with a warning for fewer components than asked for, and where an interval is wider
+        than tol; an error where none is finite.
 
         ``count`` is the number of rows or the sum of their weights, ``about_rows`` the model's other attributes.
         """
-        low, high = (x / (count - center) for x in self.total)
+        low, high = (x / (count - target.center) for x in self.total)
         left_out = self.left_out
         model = KPCAModel(
             eigenvalues=self.eigenvalues,
@@ -63,18 +76,31 @@ class Solution:
             plan=plan,
             info=self.info,
             projector=self.projector,
-            center=center,
+            center=target.center,
             _moments=self.moments if keep_moments else None,
             _left_out=(left_out.mu, left_out.failure_probability) if keep_moments and left_out else None,
             _added=self.added,
             _reservoir=self.reservoir if keep_moments else None,
             **about_rows,
         )
+        text = (
+            f"{self.reached}the widest of {len(self.eigenvalues)} intervals is {rounded_up(self.width)} of the largest "
+            f"eigenvalue, tol is {target.tol:g}; {self.help}"
+        )
         if not np.isfinite(model.eigenvalue_bounds).all():
-            raise NotConvergedError(f"no interval was reached: {self.message}", partial=model)
-        if self.message:
-            warn_caller(self.message, CertificateWarning)
+            raise NotConvergedError(f"no interval was reached: {text}", partial=model)
+        if self.fewer:
+            warn_caller(self.fewer, ComponentsWarning)
+        if self.misses(target):
+            warn_caller(text, CertificateWarning)
         return model
+
+
+class Kept(NamedTuple):
+    """Number of components that are kept, and the text of a warning where more were asked for."""
+
+    number: int
+    fewer: str = ""
 
 
 def number_kept(
@@ -85,22 +111,24 @@ def number_kept(
     kernel: Kernel,
     n_samples: int,
     above: float | np.ndarray = 0.0,
-) -> int:
+    most: int | None = None,
+) -> Kept:
     """How many components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative.
 
     ``above``: how far above these the true eigenvalues may lie (or above zero, for further ones), for the warning.
+    ``most``: axes that are known, where these are fewer.
     """
-    positive, c = int((eigenvalues > floor).sum()), target.c
+    positive, c = int((eigenvalues[:most] > floor).sum()), target.c
     if positive == 0:
         largest = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
         unseen = largest if kernel.positive_semidefinite and float(np.max(above)) > 10 * floor else 0.0
         raise NoVarianceError(_no_variance(kernel, n_samples, unseen), largest)
     if c is None:
-        return positive
+        return Kept(positive)
     if (wanted := target.n_components) is not None:
-        if positive < wanted:
-            _warn_of_fewer(eigenvalues, floor, wanted, positive, kernel, above)
-        return min(wanted, positive)
+        if positive >= wanted:
+            return Kept(wanted)
+        return Kept(positive, _fewer(eigenvalues, floor, wanted, positive, kernel, above))
     if not total > 0:
         raise ValueError(
             f"c={c}: there is no fraction of the variance to explain, the trace of the centred Gram matrix of "
@@ -108,15 +136,14 @@ def number_kept(
         )
     share = np.cumsum(eigenvalues[:positive]) / total
     enough = np.flatnonzero(share >= c * (1 - 1e-12))
-    if len(enough) == 0:
-        warn_caller(
-            f"c={c}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked "
-            "for; method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' "
-            "a smaller tol",
-            ComponentsWarning,
-        )
-        return positive
-    return int(enough[0]) + 1
+    if len(enough):
+        return Kept(int(enough[0]) + 1)
+    return Kept(
+        positive,
+        f"c={c}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked for; "
+        "method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' a smaller "
+        "tol",
+    )
 
 
 def _no_variance(kernel: Kernel, n_samples: int, unseen: float) -> str:
@@ -137,19 +164,18 @@ def _no_variance(kernel: Kernel, n_samples: int, unseen: float) -> str:
     return f"no component of {kernel!r} carries variance on these {n_samples} rows: {why}"
 
 
-def _warn_of_fewer(
+def _fewer(
     eigenvalues: np.ndarray, floor: float, c: int, positive: int, kernel: Kernel, above: float | np.ndarray
-) -> None:
+) -> str:
     above = np.broadcast_to(above, eigenvalues.shape)
     others = np.maximum(eigenvalues, 0.0)[positive:] + above[positive:]
     largest = max(floor, float(others.max()) if len(others) else float(above.max()))
     why = "zero to rounding" if largest <= 10 * floor else "zero within the accuracy reached"
     if not kernel.positive_semidefinite:
         why += ", or negative"
-    warn_caller(
+    return (
         f"{c} components asked for, {positive} returned: the other eigenvalues are {why} "
-        f"(at most {rounded_up(largest)}), and a component without variance has no direction",
-        ComponentsWarning,
+        f"(at most {rounded_up(largest)}), and a component without variance has no direction"
     )
 
 

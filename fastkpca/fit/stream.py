@@ -138,7 +138,8 @@ def kpca_update(
             shift_by=model.shift,
             scale=False if model.scale is None else model.scale,
         )
-        feature_map, options = map_for_rows(model, kernel, data), {"n_threads": threads, "progress": report}
+        feature_map = map_for_rows(model, kernel, data)
+        options: dict[str, Any] = {"n_threads": threads, "progress": report}
         moments, draws = moments_and_draws(feature_map, rows, randomness.generator, **options)
         grown = _grown(model, feature_map, rows, (moments, draws), most, tol, forget, randomness.generator, **options)
         if grown is not feature_map:

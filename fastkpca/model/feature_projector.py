@@ -125,13 +125,18 @@ class FeatureProjector:
         """(<w_j, mean> for each component, |mean|^2)."""
         return self.mean @ self.axes, float(self.mean @ self.mean)
 
+    @property
+    def mean_in_span(self) -> np.ndarray:
+        """Coefficients (c,) of the projection of the mean on the span of the components: (W'W)^(-1) W' mean."""
+        return self.mean @ self.duals
+
     def squared_errors(
         self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:
         """Squared prediction errors, and intervals that allow for rounding and for what the map leaves out.
 
         Through features, the error has two parts: the part of phi(x) outside the components, and what the map itself
-        leaves out. Through training rows it is k~(x, x) - |z|^2.
+        leaves out. Through training rows, with orthonormal components, it is k~(x, x) - |z|^2.
 
         Parameters
         ----------
@@ -200,7 +205,7 @@ class FeatureProjector:
             Bound on |G - I|, G the inner products of the first 1, ..., c vectors of the basis.
         """
         X, D = given.rows.all(), self.map.n_features
-        R = np.linalg.qr(self.axes, mode="r")
+        R = np.asarray(np.linalg.qr(self.axes, mode="r"))
         delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
         if self.map.tile_rows is not None:
             delta += self.map.transform_eps

@@ -110,7 +110,9 @@ def kpca_spe(
     Returns
     -------
     spe : ndarray (m,)
-        k~(x, x) - |z|^2, with k~ the kernel centred in feature space and z the scores. Never negative, but for kernels
+        The squared distance from the span of the components: k~(x, x) - z' (W'W)^(-1) z, with k~ the kernel centred in
+        feature space, z the scores and W the components. Where these are orthonormal, as of all models but those with
+        intervals of second order (``info["residual_rows"]``), it is k~(x, x) - |z|^2. Never negative, but for kernels
         that are not positive semidefinite, where it is not a squared distance.
     interval : ndarray (m, 2), float64
         With ``bounds=True``: an interval that holds the SPE in the kernel's own feature space, rounding included. It is
@@ -131,10 +133,10 @@ def kpca_spe(
 
     with ``sample_weight`` these means are weighted.
 
-    A model on a feature map phi has |phi(x) - mean - W z|^2, formed without cancellation, and what the map leaves out
-    of x, e = k(x, x) - |phi(x)|^2, which is at right angles to all components: their sum is returned. Of what the map
-    leaves out of the training rows only the (weighted) mean size e' is known (``model.mean_residual``). The squared
-    length of their mean is at most e', and by the triangle inequality the true value has a number between
+    A model on a feature map phi has |phi(x) - mean - W (W'W)^(-1) z|^2, formed without cancellation, and what the map
+    leaves out of x, e = k(x, x) - |phi(x)|^2, which is at right angles to all components: their sum is returned. Of
+    what the map leaves out of the training rows only the (weighted) mean size e' is known (``model.mean_residual``).
+    The squared length of their mean is at most e', and by the triangle inequality the true value has a number between
     (sqrt(e) - sqrt(e'))^2 and (sqrt(e) + sqrt(e'))^2 in place of e.
 
     Jackson & Mudholkar, Control procedures for residuals associated with principal component analysis, Technometrics
@@ -418,5 +420,6 @@ def share_of_ceiling(model: KPCAModel, limit: float) -> float:
     any: its image has length 1, and is at right angles to mean and components. 0 for other kernels."""
     if model.kernel.fixed_point_width() is None:
         return 0.0
-    along, square = of_spe(model).projector.of_the_mean()
-    return limit / (1.0 + square - float(along @ along))
+    projector = of_spe(model).projector
+    along, square = projector.of_the_mean()
+    return limit / (1.0 + square - float(along @ projector.mean_in_span))

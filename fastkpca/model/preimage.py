@@ -327,21 +327,23 @@ def _training(model: KPCAModel, rows: Rows) -> Known:
 def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
     """Scores of rows projected on the linear span of mean and components, scaled so that the mean has weight one.
 
-    With b = W' mean, the part of the mean at right angles to the components has the squared length |mean|^2 - |b|^2,
-    and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).b) / (|mean|^2 - |b|^2). The projection is
-    t mean + W (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
+    With b = W' mean and a = (W'W)^(-1) b, the part of the mean at right angles to the components has the squared length
+    |mean|^2 - a.b, and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).a) / (|mean|^2 - a.b). The
+    projection is t mean + W (W'W)^(-1) (z + (1 - t) b), and divided by t it is that of the scores
+    z / t + (1 / t - 1) b.
     """
     if kernel.translation != "kernel":
         return scores_of(model.projector, kernel, rows, n_threads)
     products = model.projector.products(kernel, rows, n_threads)
     b, square = model.projector.of_the_mean()
     inside, along = products[:, :-1], products[:, -1]  # W' phi(x) and <phi(x), mean>
-    outside = square - float(b @ b)
+    a = model.projector.mean_in_span
+    outside = square - float(a @ b)
     if not outside > 1e-10 * square:
         return inside - b
     # not divided by a share so small that it may be rounding alone, or what a map leaves out
     least = max(10.0 * np.sqrt(model.mean_residual), 1e-12)
-    share = np.maximum((along - inside @ b) / outside, least)[:, None]
+    share = np.maximum((along - inside @ a) / outside, least)[:, None]
     return (inside - b) / share + (1.0 / share - 1.0) * b
 
 

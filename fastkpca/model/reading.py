@@ -67,6 +67,8 @@ def read_projector(
     n, d, c = shape
     if "map" not in record.header:
         X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
+        if coeff.dtype != np.float64:
+            raise record.refuse(f"its coefficients are {coeff.dtype}, not float64")
         # orthonormal vectors over sqrt(eigenvalue), minus their means
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * record.arrays["eigenvalues"])
         weighted = record.get("weight_sum") is not None

@@ -240,7 +240,7 @@ class KPCAModel(Reported):
     def coeff(self) -> np.ndarray:
         """alpha, shape (N, c): score = Kc @ coeff; score / eigenvalues."""
         if self.projector.coeff is not None:
-            return self.projector.coeff
+            return self.projector.coeff.astype(self.dtype, copy=False)
         coeff = self.score / self.eigenvalues
         w = 1.0 if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)[:, None]
         if self.center:  # columns sum to zero, but for the error of a map's transforms divided by a small eigenvalue
@@ -250,7 +250,7 @@ class KPCAModel(Reported):
     @cached_property
     def tsquared(self) -> np.ndarray:
         """Hotelling's T^2 of the training rows over the kept components, shape (N,)."""
-        return np.sum(self.score**2 / self.latent, axis=1)
+        return np.sum(self.score.astype(np.float64, copy=False) ** 2 / self.latent, axis=1)
 
     @property
     def bounds_text(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from ..base import parallel
 from ..base.checks import Randomness
 from ..base.protocol import Kernel
-from ..base.rounding import EPS, UNIT32, rounding_factor
+from ..base.rounding import EPS, rounding_factor
 from ..products.exact import ExactSummation
 from ..rows.sinks import Sink
 from ..rows.summary import summarize
@@ -30,6 +30,7 @@ class SampleProjector:
     X : ndarray (N, d)
         Training rows, after the shift.
     coeff : ndarray (N, c)
+        In float64, whatever the rows: of a small eigenvalue they are large, and their products with K cancel.
     column_means : ndarray (N,)
         Of the Gram matrix of the training rows; with weights, weighted means.
     weights : ndarray (N,) or None
@@ -54,8 +55,8 @@ class SampleProjector:
         return self.X
 
     def expansion(self) -> np.ndarray:
-        coeff, shares = np.asarray(self.coeff, dtype=np.float64), self.shares()
-        # the coefficients of a component sum to zero in exact numbers, but not in those of float32
+        coeff, shares = self.coeff, self.shares()
+        # the coefficients of a component sum to zero in exact numbers
         return np.column_stack([coeff - np.outer(shares, coeff.sum(axis=0)), shares])
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -72,7 +73,7 @@ class SampleProjector:
         return parallel.tile_rows(64)
 
     def gradients(self, kernel: Kernel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        coeff = np.asarray(self.coeff, dtype=np.float64)
+        coeff = self.coeff
 
         def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
             total = np.zeros((len(X), self.n_components, X.shape[1]))
@@ -120,6 +121,10 @@ class SampleProjector:
     def of_the_mean(self) -> tuple[np.ndarray, float]:
         products = np.asarray(self.column_means, dtype=np.float64) @ self.expansion()
         return products[:-1], float(products[-1])
+
+    @property
+    def mean_in_span(self) -> np.ndarray:
+        return self.of_the_mean()[0]
 
     def shares(self) -> np.ndarray:
         """The share of each training row in the mean, shape (N,): its weight over the sum of the weights."""
@@ -177,7 +182,7 @@ class SampleProjector:
         coeff, N = self.expansion()[:, :-1], len(self.X)
         # with weights, the eigenvectors are those of W^(1/2) Kc W^(1/2): coeff = W^(1/2) roots
         roots = coeff if self.weights is None else _over_roots(coeff, self.weights)
-        entry, largest = self._error_of_entries(model, given, diagonals)
+        entry = self._error_of_entries(model, given, diagonals)
         # column means by an approximate product have its error, which is bounded for the weighted matrix as a whole
         product = float(model.info.get("product_error", 0.0)) * N / model.count
         reach = np.abs(coeff).sum(axis=0)
@@ -186,22 +191,12 @@ class SampleProjector:
             reach_of_means = np.sqrt(model.count * np.einsum("ij,ij->j", roots, roots))
         of_kernel = 4.0 * (entry + product) + 4.0 * EPS * np.abs(diagonals)
         off_z = np.multiply.outer(entry, reach) + product * reach_of_means
-        # components are orthonormal as far as V' Kc V is diagonal, for which the lower ends of the intervals allow,
-        smallest = float(model.eigenvalues[-1])
+        # components are orthonormal as far as V' Kc V is diagonal, for which the lower ends of the intervals allow
         too_large = np.maximum.accumulate(np.maximum(model.eigenvalues - model.eigenvalue_bounds[:, 0], 0.0))
-        off = too_large / np.minimum.accumulate(model.eigenvalues)
-        if self.coeff.dtype == np.float32:
-            # and as far as the rounded coefficients A + E are A: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
-            square = float(np.einsum("ij,ij->", roots, roots)) * (1.02 * UNIT32) ** 2
-            norm = top = float(model.eigenvalue_bounds[0, 1])
-            if not given.kernel.positive_semidefinite:
-                norm = model.count * float(largest.max())
-                top = norm**2 / smallest
-            off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
-        return off_z, of_kernel, off
+        return off_z, of_kernel, too_large / np.minimum.accumulate(model.eigenvalues)
 
-    def _error_of_entries(self, model: Any, given: NewRows, diagonals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(bound on the error of a kernel value of each row, alone or in a sum; bound on its size)."""
+    def _error_of_entries(self, model: Any, given: NewRows, diagonals: np.ndarray) -> np.ndarray:
+        """Bound on the error of a kernel value of each row, alone or in a sum."""
         kernel, error, largest = given.kernel, 0.0, np.abs(diagonals)
         of_means = float(np.abs(self.column_means).max())
         if kernel.by_number:
@@ -218,8 +213,7 @@ class SampleProjector:
             larger = max((data, train), key=lambda x: x.radius)
             error = kernel.entry_error(larger, np.dtype(np.float64)) or 0.0
             largest = np.sqrt(largest * float(np.abs(kernel.diagonal(self.X)).max()))
-        largest = np.maximum(largest, of_means)
-        return error + EPS * rounding_factor(len(self.X)) * largest, largest
+        return error + EPS * rounding_factor(len(self.X)) * np.maximum(largest, of_means)
 
 
 def _over_roots(coeff: np.ndarray, weights: np.ndarray) -> np.ndarray:

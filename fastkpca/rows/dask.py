@@ -49,13 +49,18 @@ Table = Callable[[Any, int], np.ndarray]
 """(block, how many rows it has) -> these as an array."""
 
 
+def is_dask(X: Any) -> bool:
+    """Whether this is a Dask collection."""
+    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
+
+
 def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:
     """The source behind a Dask array or data frame; None for anything else.
 
     Lengths of chunks that are not known are computed, once. For what is not a table, or empty: an array of that shape
     (and no size), for the caller to refuse.
     """
-    if not any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__):
+    if not is_dask(X):
         return None
     import dask
     import dask.array
@@ -292,6 +297,9 @@ class DaskSource(SequentialSource):
         # what the user says of tasks (where they may run, say) is lost where their graph is optimised, or run by ours
         annotated = any(layer.annotations for layer in X.__dask_graph__().layers.values())
         self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
+        # an optimised graph may lack chunks that are futures: what is no key of the graph is no key in our tasks
+        if not all(part.key in part.dask for part in self._parts):
+            self._parts = list(X.to_delayed(optimize_graph=False).ravel())
         self._ends = np.cumsum(X.chunks[0])
         self._start = lambda: (part.compute() for part in self._parts)
         self._reader = None

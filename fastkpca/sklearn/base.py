@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -26,21 +27,70 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..base import parallel
 from ..base.checks import as_float
-from ..errors import UnknownKernelError
+from ..errors import LoadedWarning, UnknownKernelError, warn_caller
 from ..kernels import Kernel
 from ..rows.convert import as_csr, as_rows
+from ..rows.dask import is_dask
 from ..rows.foreign import Named, columns_of_words
 from ..rows.view import Rows
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
+ROW_BY_ROW = ("transform", "predict", "predict_proba", "decision_function", "score_samples")
+"""Methods that say something of each row alone: of a Dask collection they return a lazy array."""
+
+
+def by_blocks(values: Callable[[np.ndarray], np.ndarray], rows: Rows, one: np.ndarray, *, alone: bool) -> Any:
+    """The values of each block of rows of a Dask collection: a lazy Dask array, chunked as these.
+
+    ``one`` are those of one row: they tell how many columns there are, and their type.
+    """
+    shape = (one[0].size,) if one.ndim > 1 else (1,)
+
+    def task(block: np.ndarray, _: int) -> np.ndarray:
+        return values(block).reshape(-1, *shape) if len(block) else np.empty((0, *shape), one.dtype)
+
+    lazy = rows.source.lazily(task, *shape, one.dtype, alone=alone)
+    return lazy if one.ndim > 1 else lazy[:, 0]
+
+
+def _lazy_of_dask(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, block by block where the rows are a Dask collection."""
+
+    @wraps(method)
+    def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *args, **options)
+        check_is_fitted(self)
+        rows = as_rows(X, purpose=f"{type(self).__name__}.{method.__name__}")
+        names = getattr(X, "columns", None)
+        worker = copy(self)
+        worker.n_jobs = 1  # a task has one thread
+        if names is not None:
+            import pandas as pd
+
+        def values(block: np.ndarray) -> np.ndarray:
+            given = block if names is None else pd.DataFrame(block, columns=list(names))
+            return np.asarray(method(worker, given, *args, **options))
+
+        row = self._row.toarray() if sp.issparse(self._row) else self._row
+        kernel = getattr(self, "_kernel_", None) or getattr(getattr(self, "model_", None), "kernel", None)
+        # one row is checked at once: whether it has the columns of the fit
+        return by_blocks(values, rows, values(row.astype(rows.dtype)), alone=not getattr(kernel, "thread_safe", False))
+
+    return of_rows
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelEstimator(BaseEstimator):
-    """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``."""
+    """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``.
+
+    Rows of a Dask collection are loaded by ``fit``, with a ``LoadedWarning``; what methods say of each row alone is a
+    lazy Dask array (``ROW_BY_ROW``).
+    """
 
     kernel: Any = "rbf"
     gamma: Any = None
@@ -59,6 +109,12 @@ class KernelEstimator(BaseEstimator):
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
     }
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name in ROW_BY_ROW:
+            if name in vars(cls):
+                setattr(cls, name, _lazy_of_dask(vars(cls)[name]))
+        super().__init_subclass__(**options)
 
     @classmethod
     @lru_cache  # scikit-learn takes the signature apart anew for each fit
@@ -99,6 +155,24 @@ class KernelEstimator(BaseEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         X = as_csr(X) if sp.issparse(X) and X.ndim == 2 else X  # scikit-learn converts it unseen
+        if is_dask(X):
+            X = self._loaded(X)
+        X = self._checked_by_sklearn(X, reset=reset)
+        if reset:
+            self._row = X[:1].copy()
+        return X
+
+    def _loaded(self, X: Any) -> Any:
+        """The rows of a Dask collection in this process, with a word on it."""
+        rows = X.compute()
+        warn_caller(
+            f"{type(self).__name__} loads X, a Dask collection of {len(rows)} rows, into this process; fastkpca.kpca "
+            "works on the workers of Dask, and methods of a fitted estimator on rows give lazy arrays",
+            LoadedWarning,
+        )
+        return rows
+
+    def _checked_by_sklearn(self, X: Any, *, reset: bool) -> Any:
         try:
             try:
                 from sklearn.utils.validation import validate_data

@@ -50,11 +50,12 @@ from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
 from ..rows.convert import as_rows, check_finite
+from ..rows.dask import is_dask
 from ..rows.foreign import frame_of, named_columns
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
-from .base import KernelTransformer
+from .base import KernelTransformer, by_blocks
 from .kernels import is_sklearn_kernel
 
 EXACT_TOL = 1e-10
@@ -63,6 +64,9 @@ rule out feature maps, whose components are as exact, in a tenth of the time for
 WIDE = inspect.signature(kpca_update).parameters["tol"].default
 """Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit:
 what those who do not ask get elsewhere."""
+UNSPANNED = 0.1
+"""Fraction of the variance that a map of ``max_features`` may leave out beyond that of the first call's rows, before
+``partial_fit`` warns."""
 EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0 and no matrix of so few rows is held whole. The error of a component is
 about the root of its eigenvalue's, and the last ones are the least converged: with these, scores agree with LAPACK's to
@@ -174,7 +178,10 @@ class KernelPCA(KernelTransformer):
     Warns
     -----
     CertificateWarning
-        An interval is wider than ``tol``; for ``tol=0``, wider than 1e-6 of the largest eigenvalue.
+        An interval is wider than ``tol``; for ``tol=0``, wider than 1e-6 of the largest eigenvalue. With
+        ``max_features`` and ``tol=0``: the features of the first ``partial_fit`` do not span the rows of a later one.
+    ComponentsWarning
+        The components found explain less than the fraction ``n_components``.
     SlowRouteWarning
         Before the fit: ``n_components=None``, or this ``tol``, will take long; the text says how long fewer components
         or a looser ``tol`` take.
@@ -388,7 +395,17 @@ class KernelPCA(KernelTransformer):
                 )
         self._forget("X_fit_", "X_transformed_fit_", "dual_coef_")
         self.n_samples_seen_ = model.n_samples
-        self._assign(model, _rest(model), model.n_components)
+        self._assign(model, _rest(model), self._number or model.n_components)
+        left_out = 1.0 - float(np.divide(*model.total_variance_bounds))
+        if first:
+            self._left_out_first = left_out
+        # a number of features asks for no width, but a map that does not span the rows that follow is news
+        spans = left_out <= self._left_out_first + UNSPANNED
+        self._warn_if_wide(
+            model,
+            WIDE if self.max_features is None else np.inf if spans else 0.0,
+            "give the first call rows that span the range of all that follow, or call fit with all rows",
+        )
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -472,6 +489,9 @@ class KernelPCA(KernelTransformer):
             raise ValueError(
                 f"X has {rows.n_features} columns, and there are {c} components; give scores, as transform returns them"
             )
+        if is_dask(X):
+            one = self._inverse_transform(self.X_transformed_fit_[:1])
+            return by_blocks(self._inverse_transform, rows, one, alone=True)
         check_finite(rows, purpose="inverse_transform")
         K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
         return frame_of(np.asarray(K @ self.dual_coef_), X, self._names)
@@ -554,7 +574,12 @@ class KernelPCA(KernelTransformer):
         }
 
     def _silenced(self, *more: type[Warning]) -> AbstractContextManager[None]:
-        return silenced(ComponentsWarning, *more, *([CertificateWarning] if self.tol == 0 else []))
+        """Without words on components that are zero, which the attributes have as zeros, and on a width nobody gave."""
+        return silenced(
+            *more,
+            *([ComponentsWarning] if self._fraction is None else []),
+            *([CertificateWarning] if self.tol == 0 else []),
+        )
 
     # The fit
 
@@ -581,15 +606,19 @@ class KernelPCA(KernelTransformer):
                     f"n_components=None asks for every component of {n} rows: {error}. n_components=10, say, needs "
                     "neither the matrix nor all of its eigenvectors"
                 ) from error
+        limit = WIDE if self.max_features is None else np.inf
+        self._warn_if_wide(model, limit, "a larger max_iter or eigen_solver='dense' may narrow it")
+        return model, 0.0
+
+    def _warn_if_wide(self, model: KPCAModel, limit: float, help: str) -> None:
+        """For tol=0, whose fits are silenced; for any other the fit itself has warned."""
         width = widest_interval(model, self._number)
-        if self.tol == 0 and self.max_features is None and width > WIDE:
+        if self.tol == 0 and width > limit:
             warn_caller(
-                f"the widest interval around an eigenvalue is {width:.2g} of the largest one (tol=0 asks "
-                "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "
-                "what is wide enough",
+                f"the widest interval around an eigenvalue is {width:.2g} of the largest one (tol=0 asks for the best "
+                f"that can be had): {help}, and tol says what is wide enough",
                 CertificateWarning,
             )
-        return model, 0.0
 
     def _forget(self, *names: str) -> None:
         for name in names:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.rounding import EPS
-from ..errors import ComponentsWarning, LimitsWarning, silenced, warn_caller
+from ..errors import LimitsWarning, warn_caller
 from ..fit.baseline import choose
 from ..model.limits import OrderStatistic
 from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
@@ -232,8 +232,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
             given["kernel"] = "rbf"
         pca = KernelPCA(0.9 if number is None else number, **given)
         pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
-        with silenced(ComponentsWarning):
-            pca._fit_validated(X, weights)
+        pca._fit_validated(X, weights)
         if pca.model_ is None:
             raise ValueError(f"{X.shape[0]} sample(s) have no variance, so nothing says how far away is far; check X")
         if choice is not None:

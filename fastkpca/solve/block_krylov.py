@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.parallel import Progress
-from ..errors import rounded_up
 from ..products.implicit import KernelMatrix
 from .basis import Basis, Space
 from .certificate import Certificate, RitzBlock
@@ -70,7 +69,7 @@ class KrylovResult:
     grand_mean : float
     message : str
         Empty where every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for);
-        else what was reached and what would help.
+        else what would help.
     """
 
     theta: np.ndarray
@@ -259,27 +258,20 @@ def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> Krylov
 
 def _message(judge: Certifier, A: CentredProducts) -> str:
     theta, c, target, certificate = judge.ritz.theta, judge.c, judge.target, judge.certificate
-    tol, fraction, positive = target.tol, target.fraction, bool(theta[0] > 0)
+    tol, positive = target.tol, bool(theta[0] > 0)
     alternative = judge.expenses.budget.alternative
-    width = relative_width(certificate, theta)
-    passes = judge.expenses.passes
-    text = f"after {passes} pass{'es' * (passes != 1)} the widest of {c} intervals is {rounded_up(width)} of the "
-    text += "largest eigenvalue"
     rounding = A.rounding_alone(len(theta))
     if positive and rounding > 0.8 * tol * theta[0]:
-        floor = min(rounding / theta[0], width)  # other bounds may be below that
+        floor = min(rounding / theta[0], relative_width(certificate, theta))  # other bounds may be below that
         # where what is centred is a small part of K, which is rounded
         constant = A.size > 100 * theta[0]
         less = " or a kernel matrix that is less nearly constant (a smaller sigma)" if constant else ""
         ways = [f"a larger tol{less} helps", alternative]
-        return f"{text}, tol is {tol:g}; rounding in float64 alone is {floor:.2g}; {', or '.join(filter(None, ways))}"
+        return f"rounding in float64 alone is {floor:.2g}; {', or '.join(filter(None, ways))}"
     short = judge.is_short
-    if short and fraction is None:
-        text += f", and the space holds no more than {c} of the {target.c} components"
-    elif short:
-        text += f", and the {c} components don't carry the fraction {fraction}"
-    else:
-        text += f", tol is {tol:g}"
+    text = (
+        f"the space holds no more than {c} of the {target.c} components; " if short and target.fraction is None else ""
+    )
     ways = ["more passes (max_passes) help"] if short or _still_falls(judge.history) else []
     if positive and 2 * certificate.rounding > 0.8 * tol * theta[0]:
         ways = ["that is rounding in float64; a larger tol helps"]
@@ -287,7 +279,7 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
             ways = ["the products are approximate, and their own error is more than tol allows: products='exact' helps"]
     if alternative:
         ways.append(alternative)
-    return f"{text}; {', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"
+    return f"{text}{', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"
 
 
 def _still_falls(history: list[tuple[int, float]]) -> bool:

@@ -327,6 +327,12 @@ def test_large_numbers_that_mean_something():
     np.testing.assert_array_equal(large.weights, small.weights * 2.0**1023)
 
 
+def test_fewer_coordinates_of_a_diffusion_map_are_not_silent():
+    rows = np.random.default_rng(0).standard_normal((100, 2))
+    with pytest.warns(ComponentsWarning, match="60 coordinates asked for"):
+        assert diffusion_map(rows, "gaussian", 60, sigma=30.0).coordinates.shape[1] < 60
+
+
 @pytest.mark.parametrize("method", ["features", "gram"])
 @pytest.mark.parametrize("penalty", ["coefficients", "norm"])
 def test_directions_that_separate_nothing(method, penalty):

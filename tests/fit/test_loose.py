@@ -111,7 +111,7 @@ def test_pivots_of_many_rows_are_means_of_some():
 
 def test_a_budget_and_a_tolerance_warn_where_the_budget_is_too_small():
     X = rows_of(2500, 8)
-    with pytest.warns(CertificateWarning, match="60 features leave .* more features, or a larger tol, would do"):
+    with pytest.warns(CertificateWarning, match="with 60 features .* more features, or a larger tol, would do"):
         fk.kpca(X, "gaussian", 4, max_features=60, tol=1e-3)
     model = fk.kpca(X, "gaussian", 4, max_features=1500, tol=5e-2)
     assert model.info["n_features"] < 1000

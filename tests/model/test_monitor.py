@@ -9,6 +9,7 @@ from spe_cases import check_interval, exact_spe
 import fastkpca as fk
 from fastkpca.errors import LimitsWarning
 from fastkpca.kernels import Kernel
+from fastkpca.model.novelty import share_of_ceiling
 from fastkpca.model.sample_projector import SampleProjector
 
 
@@ -270,3 +271,25 @@ def test_joint_limits_keep_the_rate_of_both(population, n, confidence):
         rates.append(limits.exceeded(t2=t2, spe=spe).mean())
     error = 4 * np.std(rates) / np.sqrt(60)
     assert 0.2 * (1 - confidence) < np.mean(rates) + error and np.mean(rates) - error <= 1 - confidence
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4])
+def test_spe_is_the_distance_from_the_span_of_components_of_second_order(seed):
+    """As kpca_spe is documented: these are not orthonormal, and k~(x, x) - |z|^2 lies outside some intervals."""
+    rng = np.random.default_rng(seed)
+    X, new = rng.standard_normal((300, 2)), rng.standard_normal((200, 2))
+    model = fk.kpca(X, "gaussian", 1, sigma=1.0, tol=1e-2, features="pivots", rng=seed)
+    assert "residual_rows" in model.info
+
+    def k(a, b):
+        return np.exp(-((a[:, None] - b) ** 2).sum(axis=-1) / 2.0)
+
+    centred = 1.0 - 2.0 * k(new, X).mean(axis=1) + k(X, X).mean()
+    z, W = fk.kpca_project(model, new), model.projector.axes
+    exact = centred - np.einsum("ij,ij->i", z, z @ np.linalg.inv(W.T @ W))
+    low, high = fk.kpca_spe(model, new, bounds=True)[1].T
+    assert (low - 1e-12 <= exact).all() and (exact <= high + 1e-12).all()
+    without = centred - (z**2).sum(axis=1)
+    assert ((without < low) | (without > high)).any()
+    # a row far from all others has the largest value that there is
+    assert share_of_ceiling(model, float(fk.kpca_spe(model, [[1e3, 1e3]])[0])) == pytest.approx(1.0, abs=1e-9)

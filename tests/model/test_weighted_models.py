@@ -354,3 +354,36 @@ def test_one_weight_that_rules_leaves_numbers_and_the_scale_of_the_others():
     Z, W = (X + 1e8 - 1e8).astype(np.longdouble), w.astype(np.longdouble)
     exact = np.sqrt(W @ (Z - W @ Z / W.sum()) ** 2 / (W.sum() - 1))
     np.testing.assert_allclose(scale, exact.astype(float), rtol=1e-14)
+
+
+@pytest.mark.parametrize("options", [{"method": "dense"}, {"method": "krylov"}, {"method": "features"}, {}])
+@pytest.mark.parametrize("weights", [None, "ones", "uneven"])
+def test_small_components_of_rows_in_float32(options, weights):
+    """Their coefficients are large, and the products cancel: results are those of the same rows in float64, rounded."""
+    X = np.random.default_rng(0).standard_normal((300, 1)).astype(np.float32)
+    new = np.linspace(-3.0, 3.0, 40, dtype=np.float32)[:, None]
+    uneven = np.random.default_rng(1).uniform(0.1, 3.0, 300)
+    weights = {None: None, "ones": np.ones(300), "uneven": uneven}[weights]
+    options = options | {"sigma": 3.0, "tol": 1e-10, "sample_weight": weights}
+    one, two = (fk.kpca(rows, "gaussian", 9, **options) for rows in (X, X.astype(np.float64)))
+    assert one.score.dtype == one.coeff.dtype == np.float32
+    assert one.eigenvalues[8] < 1e-9 * one.eigenvalues[0]
+
+    def near(a, b, most=1e-6):
+        assert np.abs(a - b).max() <= most * np.abs(b).max()
+
+    near(one.tsquared, two.tsquared)
+    near(fk.kpca_spe(one, new), fk.kpca_spe(two, new.astype(np.float64)))
+    near(fk.kpca_t2(one, new), fk.kpca_t2(two, new.astype(np.float64)))
+    parts = (fk.kpca_contributions(m, x, train=X).values for m, x in ((one, new), (two, new.astype(np.float64))))
+    near(*parts)
+    places = (fk.kpca_preimage(model, two.score[:5].astype(np.float64), train=X) for model in (one, two))
+    near(*places)
+    weighted = 1.0 if weights is None else weights[:, None]
+    np.testing.assert_allclose((weighted * one.score.astype(np.float64) ** 2).sum(axis=0), one.eigenvalues, rtol=1e-4)
+    projected, again = fk.kpca_project(one, X), fk.kpca_project(one, new)
+    assert projected.dtype == again.dtype == np.float32
+    exact = fk.kpca_project(two, new.astype(np.float64))
+    for j in range(9):
+        near(projected[:, j], one.score[:, j], 1e-4)
+        near(again[:, j], exact[:, j])

@@ -185,6 +185,68 @@ def test_rows_that_one_worker_alone_can_read(cluster, local):
     np.testing.assert_array_equal(model.eigenvalue_bounds, local["monomial"].eigenvalue_bounds)
 
 
+def frame_of(X):
+    return dd.from_pandas(pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])]), npartitions=4)
+
+
+def blocks_of(futures, X):
+    step = -(-len(X) // len(futures))
+    shapes = [(len(X[i : i + step]), X.shape[1]) for i in range(0, len(X), step)]
+    return da.concatenate([da.from_delayed(f, s, float) for f, s in zip(futures, shapes, strict=True)])
+
+
+def parts_of(X):
+    return np.array_split(X, range(-(-len(X) // 4), len(X), -(-len(X) // 4)))
+
+
+def bare(client, X):
+    """An array whose graph is futures and a chunk that is a task."""
+    parts = parts_of(X)
+    graph = {("bare", i, 0): part for i, part in enumerate(client.scatter(parts[:-1], hash=False))}
+    graph["bare", len(parts) - 1, 0] = (np.asarray, parts[-1])
+    return da.Array(graph, "bare", (tuple(map(len, parts)), X.shape[1:]), dtype=float)
+
+
+def annotated(client, X):
+    place = sorted(client.scheduler_info(n_workers=-1)["workers"])[0]
+    with dask.annotate(workers=[place], allow_other_workers=True):
+        return (chunked(X) + 0.0).persist(optimize_graph=False)
+
+
+STORED = {
+    "persisted": lambda client, X: chunked(X).persist(),
+    "persisted in small chunks": lambda client, X: chunked(X, -(-len(X) // 13)).persist(),
+    "persisted in columns": lambda client, X: chunked(X, None, 1).persist(),
+    "a step after": lambda client, X: chunked(X).persist() + 0.0,
+    "rechunked": lambda client, X: chunked(X).persist().rechunk((len(X) // 3, -1)),
+    "rows of it": lambda client, X: chunked(np.concatenate([X, X])).persist()[: len(X)],
+    "lengths not known": lambda client, X: (lambda x: x[x[:, 0] == x[:, 0]])(chunked(X).persist()),
+    "one half persisted": lambda client, X: da.concatenate(
+        [chunked(X[: len(X) // 2]).persist(), chunked(X[len(X) // 2 :])]
+    ),
+    "submitted": lambda client, X: blocks_of([client.submit(np.asarray, p, pure=False) for p in parts_of(X)], X),
+    "scattered": lambda client, X: blocks_of(client.scatter(parts_of(X), hash=False), X),
+    "scattered as one array": lambda client, X: da.from_array(client.scatter(X, hash=False).result(), chunks=9999),
+    "frame": lambda client, X: frame_of(X).persist(),
+    "a step after a frame": lambda client, X: frame_of(X).persist() + 0.0,
+    "array of a frame": lambda client, X: frame_of(X).to_dask_array(lengths=True).persist(),
+    "scattered, and a task": bare,
+    "annotated": annotated,
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_rows_that_the_workers_store(cluster, local, kind):
+    scaled(*cluster, 2)
+    for name in ("monomial", "krylov"):
+        rows, arguments = ROUTES[name]
+        given = STORED[kind](cluster[1], rows)
+        assert same(fk.kpca(given, **arguments), local[name])
+        z = fk.kpca_project(local[name], given)
+        assert isinstance(z, da.Array)
+        np.testing.assert_allclose(z.compute(), np.asarray(local[name].score), rtol=1e-9, atol=1e-9)
+
+
 def test_products_of_the_gram_matrix():
     rows, U = X[:3000], np.random.default_rng(2).standard_normal((3000, 2))
     here, there = (fk.gram(x, "gaussian", sigma=2.0) for x in (rows, chunked(rows, 700)))
@@ -226,31 +288,68 @@ class Killer(distributed.SchedulerPlugin):
 
 
 @pytest.mark.parametrize(
-    ("stage", "finish", "name"),
+    ("stage", "finish", "name", "stored"),
     [
-        ("summary", "memory", "monomial"),
-        ("moments-sum", "processing", "fourier"),
-        ("sample", "memory", "pivots"),
-        ("product", "memory", "krylov"),
-        ("scores", "memory", "monomial"),
+        ("summary", "memory", "monomial", False),
+        ("summary", "memory", "pivots", True),
+        ("moments-sum", "processing", "fourier", False),
+        ("sample", "memory", "pivots", False),
+        ("product", "memory", "krylov", False),
+        ("product", "memory", "krylov", True),
+        ("scores", "memory", "monomial", False),
     ],
 )
-def test_a_worker_dies(cluster, local, stage, finish, name):
+def test_a_worker_dies(cluster, local, stage, finish, name, stored):
+    """Persisted rows that were on it are computed again."""
     cluster, client = cluster
     pids = scaled(cluster, client, 2)
     killer = Killer(cluster.scheduler, stage, finish, pids)
     cluster.scheduler.add_plugin(killer)
     try:
         rows, arguments = ROUTES[name]
-        model = fk.kpca(chunked(rows), **arguments)
+        given = chunked(rows).persist() if stored else chunked(rows)
+        distributed.wait(given)
+        model = fk.kpca(given, **arguments)
         assert same(model, local[name])
-        z = fk.kpca_project(model, chunked(rows))
+        z = fk.kpca_project(model, given)
         # scores of Fourier features depend on the chunks up to a hundredth of tol (docs/dask.md)
         apart = 1e-8 if name == "fourier" else 1e-9
         np.testing.assert_allclose(z.compute(), np.asarray(local[name].score), rtol=1e-9, atol=apart)
     finally:
         cluster.scheduler.remove_plugin("killer")
     assert len(killer.killed) == 1
+
+
+@pytest.mark.slow
+def test_two_hundred_fits(cluster, local):
+    """Schedulers, chunks, rows that the workers store or not, and workers that are killed."""
+    cluster, client = cluster
+    rng = np.random.default_rng(0)
+    names, kinds, killed = list(ROUTES), [None, *(kind for kind in STORED if "scattered" not in kind)], 0
+    for _ in range(200):
+        faulthandler.dump_traceback_later(600, exit=True)  # for each fit
+        name, scheduler = rng.choice(names), rng.choice(["synchronous", "threads", "cluster", "cluster"])
+        rows, arguments = ROUTES[name]
+        if scheduler != "cluster":
+            given = chunked(rows, int(rng.integers(len(rows) // 50, len(rows) + 1)), int(rng.integers(1, 4)))
+            with dask.config.set(scheduler=scheduler):
+                assert same(fk.kpca(given, **arguments), local[name])
+            continue
+        pids = scaled(cluster, client, 2)
+        stage = rng.choice(
+            ["summary", "moments", "rows", "band"] if name != "krylov" else ["summary", "product", "band"]
+        )
+        killer = Killer(cluster.scheduler, stage, "memory", pids if rng.random() < 0.7 else {})
+        kind = kinds[rng.integers(len(kinds))]
+        given = STORED[kind](client, rows) if kind else chunked(rows, int(rng.integers(len(rows) // 50, len(rows) + 1)))
+        distributed.wait(given)
+        cluster.scheduler.add_plugin(killer)
+        try:
+            assert same(fk.kpca(given, **arguments), local[name])
+        finally:
+            cluster.scheduler.remove_plugin("killer")
+        killed += len(killer.killed)
+    assert killed > 20
 
 
 # Scores --------------------------------------------------------------------------------------------------------------

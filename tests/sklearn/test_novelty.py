@@ -1,6 +1,5 @@
 """KernelPCANovelty, and what KernelPCA learns by partial_fit: their limits, their numbers."""
 
-import contextlib
 import pickle
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 import fastkpca as fk
-from fastkpca.errors import DriftWarning, LimitsWarning
+from fastkpca.errors import CertificateWarning, ComponentsWarning, DriftWarning, LimitsWarning
 from fastkpca.sklearn import KernelPCA, KernelPCANovelty
 
 X = np.random.default_rng(0).standard_normal((90, 4))
@@ -103,6 +102,32 @@ def test_it_tells_what_it_cannot_do():
 # partial_fit --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("options", [{}, {"max_features": 60}, {"tol": 1e-6}])
+def test_partial_fit_says_where_its_map_does_not_span_the_rows(options):
+    rng = np.random.default_rng(0)
+    first, far = rng.standard_normal((500, 2)), rng.standard_normal((500, 2)) + 6.0
+    pca = KernelPCA(3, kernel="rbf", gamma=0.5, **options).partial_fit(first)
+    pca.partial_fit(rng.standard_normal((500, 2)) / 2)  # of the same range: no word
+    with pytest.warns(CertificateWarning, match="rows that span"):
+        pca.partial_fit(far)
+    assert np.ptp(pca.eigenvalue_bounds_, axis=1).max() > pca.eigenvalues_[0]
+
+
+def test_partial_fit_has_as_many_components_as_fit():
+    pca = KernelPCA(4).partial_fit(X[:40, :2]).partial_fit(X[40:, :2])
+    np.testing.assert_allclose(pca.eigenvalues_, KernelPCA(4).fit(X[:, :2]).eigenvalues_, rtol=1e-10, atol=1e-9)
+    assert pca.transform(X[:, :2]).shape == (90, 4)
+
+
+@pytest.mark.parametrize("fit", ["fit", "partial_fit"])
+def test_a_fraction_that_is_not_reached_is_not_silent(fit):
+    rows = np.random.default_rng(0).standard_normal((500, 2))
+    with pytest.warns(ComponentsWarning, match="less than asked for"):
+        pca = getattr(KernelPCA(0.99, kernel="rbf", gamma=5.0, max_features=20), fit)(rows)
+    assert pca.explained_variance_ratio_.sum() < 0.9
+
+
+@pytest.mark.filterwarnings("ignore:the widest interval:fastkpca.errors.CertificateWarning")
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "gaussian"])
 def test_parts_give_the_components_of_all_rows(kernel):
     X = load_digits().data / 16.0
@@ -161,13 +186,14 @@ def test_partial_fit_takes_rows_far_outside_those_of_the_first_call(gamma):
     with pytest.raises(ValueError, match="outside the box"):
         fk.kpca_update(of_fourier, far)
     grown = KernelPCA(3, kernel="rbf", gamma=gamma).partial_fit(first)
-    with pytest.warns(DriftWarning) if gamma > 0.1 else contextlib.nullcontext():
+    with pytest.warns((CertificateWarning, DriftWarning)):
         grown.partial_fit(far)
     exact = KernelPCA(3, kernel="rbf", gamma=gamma, method="dense").fit(np.vstack([first, far])).eigenvalues_
     low, high = grown.model_.eigenvalue_bounds.T
     assert (low <= exact * (1 + 1e-12)).all() and (exact <= high * (1 + 1e-12)).all()
 
 
+@pytest.mark.filterwarnings("ignore:the widest interval:fastkpca.errors.CertificateWarning")
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "cosine", "linear"])
 def test_the_advice_on_an_inverse_after_partial_fit_works(kernel):
     pca = KernelPCA(2, kernel=kernel).partial_fit(X[:40]).partial_fit(X[40:])

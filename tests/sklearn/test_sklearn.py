@@ -416,6 +416,7 @@ def test_defaults_are_never_asked_for():
         assert KernelPCA(1, kernel="tanh", kernel_params={name: 0.25}).fit(0.1 * IRIS).model_.kernel.offset == 0.25
 
 
+@pytest.mark.filterwarnings("ignore:the widest interval:fastkpca.errors.CertificateWarning")
 def test_names_of_columns_reach_the_model_and_the_kernel():
     pytest.importorskip("pandas")
     frame = load_iris(as_frame=True).data

@@ -33,7 +33,7 @@ from scipy.spatial import cKDTree
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
-from fastkpca.errors import ComponentsWarning
+from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.methods import (
     Randomness,
     Rows,
@@ -490,7 +490,7 @@ def diffusion_map(
     kernel : str, Kernel, object with ``block``, or callable
         Without negative values.
     c : int
-        Number of coordinates, at most N - 1.
+        Number of coordinates, at most N - 1. Where fewer eigenvalues are not zero there are fewer, and a warning.
     time : float
         Of the walk, in steps; 0 leaves the eigenfunctions as they are.
     alpha : float
@@ -529,6 +529,12 @@ def diffusion_map(
     gram = _similarities(X, kernel, n_threads, rng, kernel_parameters)
     walk = _walk(X, gram, c + 1, float(alpha), sample_weight, options)
     factors = walk.eigenvalues[1:] ** float(time)
+    if len(factors) < c:
+        warn_caller(
+            f"{c} coordinates asked for, {len(factors)} returned: the other eigenvalues of the random walk are zero "
+            "within the accuracy reached",
+            ComponentsWarning,
+        )
     function, least_sum = walk.function(slice(1, None), factors)
     return DiffusionModel(
         eigenvalues=walk.eigenvalues,

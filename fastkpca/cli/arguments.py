@@ -227,6 +227,10 @@ EXAMPLES = {
   fastkpca monitor model.kpca monday.csv tuesday.csv --id time --append all.csv --json
   fastkpca monitor model.kpca new.csv --normal normal.csv
   fastkpca monitor model.kpca new.csv --fill-missing      where a sensor gave no value now and then""",
+    "update": """examples:
+  fastkpca fit january.csv --keep-moments -o model.kpca
+  fastkpca update model.kpca february.csv
+  fastkpca update model.kpca february.csv --forget 0.9 -o newer.kpca""",
     "info": """example:
   fastkpca info model.kpca""",
     "kernels": """examples:
@@ -269,6 +273,18 @@ def parser_of_all() -> Parser:
     _add_plugins(monitor)
     _add_input(monitor, new_rows=True)
 
+    force = "overwrite an existing file that is not MODEL"
+    update = add(
+        "update", "add the rows of a file to a model that was fitted with --keep-moments", "MODEL", "FILE", force=force
+    )
+    update.add_argument("-o", "--output", metavar="FILE", help="the model with these rows (MODEL itself)")
+    _add_update(update)
+    update.add_argument(
+        "--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest (1e-6)"
+    )
+    _add_plugins(update)
+    _add_input(update, new_rows=True)
+
     _add_plugins(add("info", "what a model file holds", "MODEL", force="", quiet=""))
 
     kernels = add("kernels", "list the kernels", force="", quiet="")
@@ -297,9 +313,19 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument(
         "--fail-on-alarm", action="store_true", help="exit code 4 in place of 3 where there are alarms"
     )
+    text = "add the rows without an alarm to MODEL, which was fitted with --keep-moments; its limits stay"
+    monitor.add_argument("--update", action="store_true", help=text)
+    _add_update(monitor)
     text = f"draw the charts: {' '.join(PICTURES)}; over --id where that holds times or names"
     monitor.add_argument("--plot", metavar="FILE", help=text)
     _add_report(monitor)
+
+
+def _add_update(command: argparse._ActionsContainer) -> None:
+    text = "multiply the weights of all rows before by F, as in 0.9"
+    command.add_argument("--forget", type=_of(float, "is not a number"), default=1.0, metavar="F", help=text)
+    text = "add features for rows that the model does not describe, up to N; 0: none (2048)"
+    command.add_argument("--grow", type=_whole, metavar="N", help=text)
 
 
 def _add_report(command: argparse._ActionsContainer) -> None:
@@ -370,5 +396,7 @@ def _add_output(fit: argparse.ArgumentParser) -> None:
     out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy; - is standard output")
     text = "keep control limits in the model, for 'fastkpca monitor': a third of the rows, at most 4096, are held back"
     out.add_argument("--limits", type=_confidence, metavar="C", help=f"{text} from the fit; C as in 0.99")
+    text = "keep the sums that 'fastkpca update' adds rows to"
+    out.add_argument("--keep-moments", action="store_true", help=text)
     out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(PICTURES)}")
     _add_report(out)

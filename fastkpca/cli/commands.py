@@ -1,5 +1,5 @@
-"""The command line: ``fastkpca fit | plan | project | monitor | info | kernels | demo``. Wording only; the library does
-the work.
+"""The command line: ``fastkpca fit | plan | project | monitor | update | info | kernels | demo``. Wording only; the
+library does the work.
 
 Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 3 ``monitor`` found rows beyond a limit, 4 the same
 with --fail-on-alarm, 5 no row is, but something is wrong with columns or times (a line on stderr for each; ``fit`` with
@@ -27,7 +27,7 @@ from .console import (
 )
 from .fit import run_fit, run_plan, summary
 from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
-from .monitor import run_monitor
+from .monitor import run_monitor, updated
 from .outputs import beside, check_outputs, row_names, score_writer
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
@@ -86,6 +86,23 @@ def _project(options: argparse.Namespace) -> None:
         print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")
 
 
+def _update(options: argparse.Namespace) -> None:
+    target = options.output or options.model
+    check_outputs([options.output], [options.file], options.force)
+
+    import fastkpca as fk
+
+    with progress_bars(not options.quiet) as progress:
+        model = fk.load(options.model, plugins=options.plugins)
+        table = cleaned(read_new_rows(model, options, progress), options, model.lags)
+        with columns_of_the_file(table, model.n_features):
+            X = fk.kpca_fill(model, table.X, progress=progress) if options.fill_missing else table.X
+            model = updated(model, X, options, progress)
+        fk.save(model, target, overwrite=options.force or target == options.model)
+    if not options.quiet:
+        print(f"{summary(model)}\n{'model written to':<18}{target}")
+
+
 def _info(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
@@ -119,6 +136,7 @@ RUNS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "plan": run_plan,
     "project": _project,
     "monitor": run_monitor,
+    "update": _update,
     "info": _info,
     "kernels": _kernels,
     "demo": _demo,

@@ -199,13 +199,17 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     import fastkpca as fk
 
     parameters = _kernel_parameters(options)
-    fk.get_kernel(options.kernel or "gaussian", **parameters)
+    kernel = fk.get_kernel(options.kernel or "gaussian", **parameters)
     given = vars(options)
     settings = {
         name: given[name]
         for name in ("tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
         if given[name] is not None
     }
+    if vars(options).get("keep_moments"):
+        settings["keep_moments"] = True
+        if kernel.translation == "kernel":
+            settings["features"] = "pivots"  # the map that can grow
     return {"kernel": options.kernel, "rng": options.seed, **settings, **parameters}
 
 

@@ -54,8 +54,8 @@ def run_monitor(options: argparse.Namespace) -> int:
     check_page(options.report)
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bars(not options.quiet))
-        model = fk.load(options.model, plugins=options.plugins)
-        model = model.with_limits(_limits(model, options, progress))
+        stored = fk.load(options.model, plugins=options.plugins)
+        model = stored.with_limits(_limits(stored, options, progress))
         warn_of_ceiling(model)
         raw = _read(model, options, progress, stack)
         if raw is None:
@@ -76,6 +76,8 @@ def run_monitor(options: argparse.Namespace) -> int:
                 health=health,
                 progress=progress,
             )
+            if options.update:
+                _add_normal_rows(stored, table.X, found.alarms, options, progress)
         if options.fill_missing and not options.quiet:
             note_of_filled(table, model.feature_names)
         code = HEALTH if options.health else 0
@@ -105,6 +107,28 @@ def run_monitor(options: argparse.Namespace) -> int:
             if path not in (None, "-"):
                 print(f"{what:<18}{path}", file=sys.stderr if options.output == "-" else sys.stdout)
     return code
+
+
+def updated(model: Any, X: Any, options: argparse.Namespace, progress: Any) -> Any:
+    """The model with more rows, as ``--forget``, ``--grow`` and ``--tol`` say."""
+    import fastkpca as fk
+
+    given = {} if vars(options).get("tol") is None else {"tol": options.tol}
+    grow = True if options.grow is None else options.grow or False
+    return fk.kpca_update(model, X, forget=options.forget, grow=grow, progress=progress, **given)
+
+
+def _add_normal_rows(model: Any, X: Any, alarms: np.ndarray, options: argparse.Namespace, progress: Any) -> None:
+    """Write the model again, with the rows that raise no alarm and lack no value."""
+    import fastkpca as fk
+
+    from ..rows.convert import as_rows
+
+    X = as_rows(X, missing=True).all()
+    normal = ~np.isnan(X).any(axis=1)
+    normal[alarms] = False
+    if normal.any():
+        fk.save(updated(model, X[normal], options, progress), options.model, overwrite=True)
 
 
 def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:

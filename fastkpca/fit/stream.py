@@ -90,6 +90,7 @@ def kpca_update(
     Returns
     -------
     KPCAModel
+        It keeps control limits as they are: make new ones of later normal rows now and then (``kpca_limits``).
         ``info`` says how many updates (``batches``) and additions of features (``grown``) there were, and how much
         these widen every interval (``cross_error``).
 
@@ -178,7 +179,11 @@ def kpca_update(
         first_residual=_first_residual(model),
         drifted=bool(model.info.get("drifted", False)),
     )
-    return _watched(updated, moments, first_share)
+    kept: dict[str, Any] = {"limits": model.limits, "spe_components": model.spe_components}
+    if model.spe_components is not None:
+        kept["spe_components"] = min(model.spe_components, updated.n_components)
+    told = {name: model.info[name] for name in ("chosen", "lags", "filled") if name in model.info}
+    return _watched(replace(updated, **kept, info=updated.info | told), moments, first_share)
 
 
 def kpca_subtract(

@@ -110,7 +110,9 @@ def bind_rows(kernel: Kernel, X: Any, *train: Any) -> tuple[Any, Any]:
     return bound, X if taken is given else taken
 
 
-def _read(X: Any, blocks: _Blocks, *, name: str, at_least: int, purpose: str, memory: float | None, missing: bool) -> Rows:
+def _read(
+    X: Any, blocks: _Blocks, *, name: str, at_least: int, purpose: str, memory: float | None, missing: bool
+) -> Rows:
     source: Any
     if sp.issparse(X):
         source = as_csr(X, name, memory) if X.ndim == 2 else X

@@ -19,7 +19,7 @@ from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from ..limits import HELD
-from .functions import FeatureFunction, KernelFunction, RowsFunction, SampleFunction
+from .functions import FeatureFunction, RowsFunction, SampleFunction
 from .labels import real_targets
 from .options import FitOptions, row_weights
 
@@ -166,7 +166,7 @@ class Products:
         X = _kept(self.X.source[used])
         return SampleFunction(kernel=kernel, X=X, coefficients=coefficients, constant=constant, names=self.names)
 
-    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> KernelFunction:
+    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> RowsFunction:
         """f(x) = weights' phi(x) - constant."""
         features = self.features
         weights = np.ascontiguousarray(weights)

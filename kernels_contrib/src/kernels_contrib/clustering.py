@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
@@ -236,7 +237,7 @@ def kernel_kmeans(
     k, max_iterations = group_count(k, n), check_count(max_iterations, "max_iterations")
     weights = row_weights(sample_weight, n)
     options = FitOptions(
-        kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng
+        kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng, True
     )
     products = _products(X, options, budget=tol is None and max_features is not None)
     need_semidefinite(products.kernel, "kernel_kmeans")
@@ -271,12 +272,12 @@ def kernel_kmeans(
 
 def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
     """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` whatever that misses."""
-    given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
+    given = {"n_threads": options.n_threads, "rng": options.rng, "center": True, **options.parameters}
     if budget and options.method != "gram":
         features = fk.features(X, options.kernel, max_features=options.max_features, **given)
         return Products(X, features.kernel, features=features, n_threads=options.n_threads)
     if options.method != "features":
-        gram = quick_gram(X, options.kernel, **given)
+        gram = quick_gram(X, options.kernel, **(given | {"center": not sp.issparse(X)}))
         if options.method == "gram" or gram.products != "exact" or X.shape[0] <= DRAFT_ROWS:
             return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
     return products_for(X, options)

@@ -104,7 +104,9 @@ def mmd_test(
     """
     unbiased = check_flag(unbiased, "unbiased")
     permutations = check_count(permutations, "permutations")
-    options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads)
+    # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
+    center = not (unbiased and sample_weight is not None)
+    options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads, center=center)
     groups = _groups(X, Y)
     weights = _weights(sample_weight, groups)
     held = all(group.in_memory for group in groups) and sum(map(_bytes, groups)) <= HELD
@@ -200,7 +202,8 @@ class _Products:
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         parts = [group.source for group in groups]
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        gram = quick_gram(Z, options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters)
+        given = {"tol": options.tol, "n_threads": options.n_threads, "center": options.center and not sp.issparse(Z)}
+        gram = quick_gram(Z, options.kernel, **given, **options.parameters)
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()
@@ -240,7 +243,7 @@ class _Means:
         try:
             features = products_for(sample, options).features
         except ValueError:  # none reaches tol
-            features = fk.features(sample, self.kernel.unbound(), max_features=options.max_features)
+            features = fk.features(sample, self.kernel.unbound(), max_features=options.max_features, center=options.center)
         self._map = features.map
         self._groups = [group.shifted(features.shift) for group in groups]
         self.diagonal = np.empty(len(weights))
@@ -269,6 +272,7 @@ class _Means:
             difference += Phi.T @ (weights[part, None] * np.where(L[part], 1.0 / A, -1.0 / B))
         values = np.einsum("ij,ij->j", difference, difference)
         scale = float(self.diagonal.max())
-        off = 4 * EPS * len(L) * np.sqrt(scale)  # of the sums of features, of which |s| sums to 2
+        # of the features, of which |s| sums to 2, and of their sums
+        off = (2 * self._map.rounding + 4 * EPS * len(L)) * np.sqrt(scale)
         rounding = off * (2 * np.sqrt(values) + off) + 4 * (self._map.defect + EPS * self._map.n_features * scale)
         return values, self._mean @ difference, rounding

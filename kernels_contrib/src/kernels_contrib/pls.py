@@ -136,7 +136,7 @@ def kernel_pls(
     array([1.])
     """
     c = check_count(c, "c")
-    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng)
+    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng, center=True)
     products, targets, weights = regression_on(X, t, sample_weight, options, "kernel_pls")
     need_rows(len(targets), "kernel_pls")
     share = weights / weights.sum()

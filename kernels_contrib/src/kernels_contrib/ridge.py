@@ -233,7 +233,8 @@ def _errors(products: Products, coefficients: np.ndarray, root: np.ndarray) -> t
         return np.linalg.norm(root) * products.gram.error_bound * total, 0.0 * total, 0.0 * total
     features = products.features
     missed, trace = features.residual_trace, features.trace()
-    off = sum(features.shape) * EPS * np.sqrt(trace)  # sums of features over the rows, and over the features
+    # features, and their sums over the rows and over the features
+    off = (features.map.rounding + sum(features.shape) * EPS) * np.sqrt(trace)
     entries = features.map.defect * total
     of_residual = root.max() * (missed + off * np.sqrt(trace)) * size + np.linalg.norm(root) * entries
     return of_residual, (np.sqrt(missed) + off) * size, entries

@@ -82,27 +82,33 @@ def _read_samples(record: Record, name: str, known: Known) -> np.ndarray:
     if known["kernel"].by_number:
         return record.array(name, (0, 0))
     X = record.array(name, (None, None), kind="fiu")
-    known["n"] = len(X)
+    known["n"], known["d"] = X.shape
     return X
+
+
+def _read_shift(record: Record, name: str, known: Known) -> np.ndarray:
+    return record.array(name, (known.get("d", 0),))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleFunction(KernelFunction):
-    """f(x) = sum_j coefficients_j k(x, x_j) - constant, over the training rows with a coefficient."""
+    """f(x) = sum_j coefficients_j k(x - shift, x_j) - constant, over the shifted training rows with a coefficient."""
 
     kernel: Kernel = field(metadata=stored.in_file(lambda record, name, known: known.get(name), None))
     X: Any = field(metadata=stored.in_file(_read_samples, _dense))
+    shift: np.ndarray = field(metadata=stored.in_file(_read_shift))
     coefficients: np.ndarray = field(metadata=stored.array("nk"))
     constant: np.ndarray = field(metadata=stored.array("k"))
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         if self.kernel.by_number:  # X is the matrix between new and training rows
             return new_rows(X, len(self.coefficients)).all() @ self.coefficients - self.constant
-        rows = new_rows(X, self.X.shape[1]).source
+        given = new_rows(X, self.X.shape[1])
+        rows = given.shifted(self.shift).all() if self.shift.any() else given.source
         return fk.gram(rows, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
 
     def trial_row(self) -> np.ndarray:
-        return np.zeros((1, len(self.coefficients))) if self.kernel.by_number else self.X[:1]
+        return np.zeros((1, len(self.coefficients))) if self.kernel.by_number else self.X[:1] + self.shift
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -27,6 +27,9 @@ class FitOptions:
         Most features of a map.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
+    center : bool
+        The method uses the centred matrix alone: ``tol`` is relative to the trace of that one, and rows are shifted
+        where that leaves it as it is (``fastkpca.features``).
     """
 
     kernel: Any
@@ -36,6 +39,7 @@ class FitOptions:
     max_features: int | None = None
     n_threads: int | None = None
     rng: Any = 0
+    center: bool = False
 
     def __post_init__(self) -> None:
         check_choice(self.method, "method", ("auto", "features", "gram"))

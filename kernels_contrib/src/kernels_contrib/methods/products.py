@@ -76,6 +76,11 @@ class Products:
             "residual_trace": self.features.residual_trace,
         }
 
+    @property
+    def shift(self) -> np.ndarray | None:
+        """What was subtracted from the rows of a kernel that depends on it but for the centred matrix; else None."""
+        return self.gram.shift if self.features is None and self.kernel.translation == "centered" else None
+
     def mean_diagonal(self) -> float:
         """tr K / N."""
         return (self.gram if self.features is None else self.features).trace() / self.n_samples
@@ -108,14 +113,17 @@ class Products:
 
     def function(self, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
-        kernel = self.kernel.unbound()
+        kernel, shift = self.kernel.unbound(), self.shift
         if kernel.by_number:
-            return SampleFunction(kernel=kernel, X=np.empty((0, 0)), coefficients=coefficients, constant=constant)
+            rows = {"X": np.empty((0, 0)), "shift": np.zeros(0)}
+            return SampleFunction(kernel=kernel, coefficients=coefficients, constant=constant, **rows)
         used = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
         if len(used) == 0:
             used = np.zeros(1, dtype=np.intp)
         coefficients = np.ascontiguousarray(coefficients[used])
-        return SampleFunction(kernel=kernel, X=_kept(self.X[used]), coefficients=coefficients, constant=constant)
+        X = _kept(self.X[used]) if shift is None or not shift.any() else Rows(self.X[used], shift).all()
+        shift = np.zeros(X.shape[1]) if shift is None else shift
+        return SampleFunction(kernel=kernel, X=X, shift=shift, coefficients=coefficients, constant=constant)
 
     def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> FeatureFunction:
         """f(x) = weights' phi(x) - constant."""
@@ -158,14 +166,14 @@ def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any)
     if gram.products == "exact" and gram.kernel.takes_points:
         tol = tol * float(np.abs(gram.diagonal()).max())
         if gram.error_bound < tol:
-            known = {name: value for name, value in options.items() if name in ("n_threads", "rng")}
+            known = {name: value for name, value in options.items() if name in ("n_threads", "rng", "center")}
             gram = fk.gram(X, gram.kernel.unbound(), tol=tol, **known)
     return gram
 
 
 def products_for(X: Any, options: FitOptions) -> Products:
     """K of the rows X: through features where a map is small enough, or as ``options.method`` asks."""
-    given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
+    given = {"n_threads": options.n_threads, "rng": options.rng, "center": options.center, **options.parameters}
     if options.method != "gram":
         most = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
         try:
@@ -174,7 +182,7 @@ def products_for(X: Any, options: FitOptions) -> Products:
         except ValueError:  # no such map; what else it may be, gram raises again
             if options.method == "features":
                 raise
-    gram = fk.gram(X, options.kernel, **given)
+    gram = fk.gram(X, options.kernel, **(given | {"center": options.center and not sp.issparse(X)}))
     return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
 
 

@@ -30,6 +30,7 @@ from .methods.options import FitOptions, regularization_strength, row_weights
 from .methods.permutation import interval_of
 from .methods.products import DRAFT_ROWS, Products
 from .methods.views import over_permutations, two_views
+from .methods.threads import one_blas_thread
 
 __all__ = ["CCAModel", "kernel_cca"]
 
@@ -102,6 +103,7 @@ class CCAModel(FittedMethod):
         return [f"correlations {shares}", *p, f"{self.x.kernel!r}, {self.y.kernel!r}, n_samples={self.n_samples}"]
 
 
+@one_blas_thread
 def kernel_cca(
     X: Any,
     Y: Any,
@@ -193,7 +195,9 @@ def kernel_cca(
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
         A, B = (side.solve((np.asarray(side.view.features) - side.mean).T).T for side in (x, y))
-        values, same = over_permutations(lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng)
+        values, same = over_permutations(
+            lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng, n_threads, B.nbytes
+        )
         half = np.full(len(values), missed / 2 + indefinite + 3.0 * error)
         null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, half, same))
     return CCAModel(

@@ -35,6 +35,7 @@ from .methods.products import (
     second_moment,
     training_rows,
 )
+from .methods.threads import one_blas_thread
 
 __all__ = ["KMeansModel", "assign", "kernel_kmeans"]
 
@@ -166,6 +167,7 @@ def assign(model: Grouping, X: Any, *, n_threads: int | None = None) -> np.ndarr
     return Grouping.of(model).predict(X, n_threads=n_threads)
 
 
+@one_blas_thread
 def kernel_kmeans(
     X: Any,
     kernel: Any = "gaussian",

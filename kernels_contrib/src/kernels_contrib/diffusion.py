@@ -41,6 +41,7 @@ from .methods.functions import ComponentFunction, function
 from .methods.options import row_weights
 from .methods.partition import certificate, frame, means, nearest, partition
 from .methods.products import entry_error, quick_gram, training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "spectral_clustering"]
 
@@ -135,6 +136,7 @@ class SpectralModel(WalkModel, Grouping):
         """The normalised cut, the middle of its interval."""
         return float(self.cost_bounds.mean())
 
+    @one_blas_thread
     def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``assign``."""
         return nearest(self.coordinates_of(X, n_threads), self.centres)[0]
@@ -262,6 +264,7 @@ def _turn(constant: np.ndarray, m: int) -> np.ndarray:
     return np.eye(len(axis)) - (2.0 / square * np.outer(axis, axis) if square > 1e-20 else 0.0)
 
 
+@one_blas_thread
 def spectral_clustering(
     X: Any,
     kernel: Any = "gaussian",
@@ -402,6 +405,7 @@ def _check_number(name: str, value: Any, most: float) -> None:
         raise ValueError(f"{name} is {value!r}; give a number from 0" + (" to 1" if most == 1.0 else ""))
 
 
+@one_blas_thread
 def diffusion_map(
     X: Any,
     kernel: Any = "gaussian",

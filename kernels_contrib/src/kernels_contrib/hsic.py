@@ -35,10 +35,12 @@ from .limits import HELD
 from .methods.options import FitOptions, row_weights
 from .methods.permutation import PermutationTest, test_of
 from .methods.views import over_permutations, two_views
+from .methods.threads import one_blas_thread
 
 __all__ = ["PermutationTest", "hsic_test"]
 
 
+@one_blas_thread
 def hsic_test(
     X: Any,
     Y: Any,
@@ -116,9 +118,11 @@ def hsic_test(
     # a permutation picks the entries of one matrix (four numbers are read or written for each), or forms A' B
     if 16 * n * n <= HELD and A.shape[1] * B.shape[1] > 4 * parallel.A_NUMBER * n:
         K, L = A @ A.T, B @ B.T
+        n_bytes = 24 * n * n
         terms = 2 * rounding_factor(max(A.shape[1], B.shape[1])) + rounding_factor(n * n)
     else:
         K = L = None
+        n_bytes = B.nbytes
         terms = 0.0
 
     def measure(order: np.ndarray) -> tuple[float, float]:
@@ -128,7 +132,7 @@ def hsic_test(
             value = float(np.einsum("ij,ij->i", K, L[order][:, order]).sum())
         return value, float(k @ l[order])
 
-    (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng))
+    (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng, n_threads, n_bytes))
     heaviest, sizes = share.max() ** 2, (float(np.sum(share**2 * k)), float(l.sum()))
     missed_x = x.features.residual_trace * heaviest
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))

@@ -23,6 +23,7 @@ from .methods.functions import ComponentFunction
 from .methods.labels import class_codes
 from .methods.options import FitOptions, regularization_strength
 from .methods.products import training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_probability", "klda_project"]
 
@@ -80,6 +81,7 @@ class KLDAModel(DirectionsModel):
         ]
 
 
+@one_blas_thread
 def klda(
     X: Any,
     y: Any,
@@ -215,6 +217,7 @@ def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: 
     return np.asarray(softmax(_log_shares(model, X, prior, n_threads), axis=1))
 
 
+@one_blas_thread
 def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> np.ndarray:
     """Logarithm of the probability of each class, but for a constant in each row."""
     coordinates = model.project(X, n_threads=n_threads)
@@ -230,6 +233,7 @@ def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> 
     return np.asarray(coordinates @ weights + offset)
 
 
+@one_blas_thread
 def kernel_fisherfaces(
     X: Any,
     y: Any,

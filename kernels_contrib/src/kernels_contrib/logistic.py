@@ -24,6 +24,7 @@ from .methods.labels import class_codes
 from .methods.logit import Logit, check_scale, fit_logit, lift_through
 from .methods.options import FitOptions, accuracy, regularization_strength, row_weights
 from .methods.products import Products, need_semidefinite, products_for, training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
@@ -72,6 +73,7 @@ class LogisticModel(KernelMethod, Classifier):
         ]
 
 
+@one_blas_thread
 def kernel_logistic(
     X: Any,
     y: Any,

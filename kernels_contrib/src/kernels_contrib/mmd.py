@@ -37,10 +37,12 @@ from .limits import HELD
 from .methods.options import FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
 from .methods.products import DRAFT_ROWS, need_semidefinite, products_for, quick_gram
+from .methods.threads import one_blas_thread
 
 __all__ = ["PermutationTest", "mmd_test"]
 
 
+@one_blas_thread
 def mmd_test(
     X: Any,
     Y: Any,

@@ -25,6 +25,7 @@ from .methods.functions import KernelFunction, function
 from .methods.options import FitOptions
 from .methods.permutation import need_rows
 from .methods.products import Products, regression_on
+from .methods.threads import one_blas_thread
 
 __all__ = ["PLSModel", "kernel_pls"]
 
@@ -74,6 +75,7 @@ class PLSModel(Projection, Regressor, KernelMethod):
         return [f"{self.kernel!r}, {self.n_components} components, R^2 {shares}, n_samples={self.n_samples}"]
 
 
+@one_blas_thread
 def kernel_pls(
     X: Any,
     t: Any,

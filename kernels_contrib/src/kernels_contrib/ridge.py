@@ -32,6 +32,7 @@ from .methods.discriminant import preconditioner
 from .methods.functions import KernelFunction, SampleFunction, function, new_rows
 from .methods.options import FitOptions, accuracy, regularization_strength
 from .methods.products import Products, regression_on
+from .methods.threads import one_blas_thread
 
 __all__ = ["RidgeModel", "kernel_ridge"]
 
@@ -107,6 +108,7 @@ class RidgeModel(Regressor, KernelMethod):
         ]
 
 
+@one_blas_thread
 def kernel_ridge(
     X: Any,
     t: Any,

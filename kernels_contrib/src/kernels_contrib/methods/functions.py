@@ -16,6 +16,7 @@ from fastkpca.methods import Record, Rows, apply, as_rows, check_columns, check_
 
 from . import stored
 from .stored import InFile, Known, Stored
+from .threads import one_blas_thread
 
 
 def new_rows(X: Any, n_features: int, purpose: str = "predicting") -> Rows:
@@ -40,6 +41,7 @@ def within_range(values_of_rows: Callable[[], np.ndarray]) -> np.ndarray:
 class KernelFunction(Stored):
     """f(x), k numbers a row; each kind is some values at x minus ``constant`` (k,)."""
 
+    @one_blas_thread
     def __call__(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """f at rows X, (m, k)."""
         threads = parallel.resolve_threads(n_threads)

@@ -51,7 +51,7 @@ class FitOptions:
 def row_weights(sample_weight: Any, n_samples: int, *, fit: bool = True) -> np.ndarray:
     """Weights of the rows (N,), checked; ones where there are none."""
     weights = check_weights(sample_weight, n_samples, fit=fit)
-    return np.ones(n_samples) if weights is None else weights
+    return np.ones(n_samples) if weights is None else np.ascontiguousarray(weights)
 
 
 def _real(value: object, name: str, wanted: str) -> float:

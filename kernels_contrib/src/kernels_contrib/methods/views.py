@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.methods import as_rows, check_rng
 
+from ..limits import HELD
 from .options import FitOptions
 from .permutation import need_rows
 from .products import Products, need_semidefinite, products_for
@@ -47,13 +49,17 @@ def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> P
 
 
 def over_permutations(
-    measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any
+    measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any, n_threads: int | None, n_bytes: int
 ) -> tuple[np.ndarray, ...]:
-    """(measures (1 + m, ...) of the rows' order as it is and permuted, whether a permutation (m,) changes nothing)."""
+    """(measures (1 + m, ...) of the rows' order as it is and permuted, whether a permutation (m,) changes nothing).
+
+    A measure takes ``n_bytes``; as many run at once as threads are there and memory is for them, each alone.
+    """
     generator, order = check_rng(rng), np.arange(n)
+    threads = max(1, min(parallel.resolve_threads(n_threads), HELD // max(n_bytes, 1)))
     values, same = [measure(order)], []
-    for _ in range(permutations):
-        permuted = generator.permutation(n)
-        values.append(measure(permuted))
-        same.append(np.array_equal(permuted, order))
+    for start in range(0, permutations, 4 * threads):
+        orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]
+        values += parallel.run(lambda i, orders=orders: measure(orders[i]), len(orders), n_threads=threads)
+        same += [np.array_equal(permuted, order) for permuted in orders]
     return np.array(values), np.array(same, dtype=bool)

@@ -286,8 +286,14 @@ class _Inputs(NamedTuple):
 
 
 def _inputs(
-    function: Callable[..., Any], X: Any, kernel: Any, parameters: dict[str, Any], n_threads: int | None, rng: Any,
-    *, center: bool,
+    function: Callable[..., Any],
+    X: Any,
+    kernel: Any,
+    parameters: dict[str, Any],
+    n_threads: int | None,
+    rng: Any,
+    *,
+    center: bool,
 ) -> _Inputs:
     chosen, rows = given_kernel(kernel, parameters, function).bind(X)
     threads, randomness = parallel.threads_for(chosen, n_threads), Randomness(rng)

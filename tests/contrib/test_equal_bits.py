@@ -1,6 +1,7 @@
 """Methods give the same bits at any number of threads, their own and BLAS's, and however arrays lie in memory.
 
-Kernel PCA's dense route alone is LAPACK with all its threads (docs/guide.md): the methods on it take another route here.
+Large eigenproblems of kernel PCA alone are solved with all of BLAS's threads (docs/guide.md): methods on components
+take few features here.
 """
 
 import dataclasses
@@ -39,7 +40,9 @@ METHODS = {
     "hsic, matrices": lambda X, T, w, **o: hsic_test(X[:200], T[:200], sigma=0.5, tol=1e-3, permutations=9, **o),
     "cca": lambda X, T, w, **o: kernel_cca(X, T, tol=1e-3, permutations=9, **RBF, **o),
     "cca, weights": lambda X, T, w, **o: kernel_cca(X, T, sample_weight=w, tol=1e-3, **RBF, **o),
-    "mmd": lambda X, T, w, **o: mmd_test(X[:300], X[300:], sample_weight=(w[:300], w[300:]), permutations=9, **RBF, **o),
+    "mmd": lambda X, T, w, **o: mmd_test(
+        X[:300], X[300:], sample_weight=(w[:300], w[300:]), permutations=9, **RBF, **o
+    ),
     "mmd features": lambda X, T, w, **o: mmd_test(
         X[:300], X[300:], method="features", tol=1e-3, permutations=9, **RBF, **o
     ),
@@ -55,8 +58,10 @@ METHODS = {
     "kmeans": lambda X, T, w, **o: kernel_kmeans(X, sample_weight=w, method="features", **RBF, **o),
     "spectral": lambda X, T, w, **o: spectral_clustering(X, k=3, sample_weight=w, method="features", **RBF, **o),
     "diffusion": lambda X, T, w, **o: diffusion_map(X, c=3, sample_weight=w, method="features", **RBF, **o),
-    "components": lambda X, T, w, **o: kernel_pcr(X, T, c=10, tol=1e-3, method="features", **RBF, **o),
-    "components, classes": lambda X, T, w, **o: kernel_pc_logistic(X, Y, c=10, method="features", tol=1e-3, **RBF, **o),
+    "components": lambda X, T, w, **o: kernel_pcr(X, T, c=10, max_features=100, method="features", **RBF, **o),
+    "components, classes": lambda X, T, w, **o: kernel_pc_logistic(
+        X, Y, c=10, method="features", max_features=100, **RBF, **o
+    ),
     "kica": lambda X, T, w, **o: kica(X[:, :2], **o),
     "fisherfaces": lambda X, T, w, **o: kernel_fisherfaces(X[:150], Y[:150], components=20, **o),
 }

@@ -127,7 +127,10 @@ def check_mmd(rng):
     d, unbiased = int(rng.integers(1, 4)), bool(rng.integers(2))
     Z = np.vstack([on_grid(rng, n, d), on_grid(rng, m, d) + rng.choice([0.0, 0.5])])
     Z = scale * Z + offset
-    kernel, method = random_kernel(rng, scale, "linear", "gaussian", "polynomial"), str(rng.choice(["gram", "features"]))
+    kernel, method = (
+        random_kernel(rng, scale, "linear", "gaussian", "polynomial"),
+        str(rng.choice(["gram", "features"])),
+    )
     weights = (rng.random(n) + 0.1, rng.random(m) + 0.1) if rng.random() < 0.4 else None
     yield f"{kernel} {method} n={n} m={m} {scale=} {offset=} {unbiased=} weights={weights is not None}"
     found = mmd_test(

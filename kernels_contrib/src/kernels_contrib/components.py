@@ -15,8 +15,8 @@ from .methods import stored
 from .methods.base import Regressor
 from .methods.functions import ComponentFunction, function
 from .methods.labels import class_codes, real_targets
-from .methods.logit import check_scale, fit_logit, lift_through
-from .methods.options import accuracy, regularization_strength
+from .methods.logit import fit_logit, lift_through
+from .methods.options import MAX_LOGIT_SCALE, accuracy, check_scale, regularization_strength
 from .methods.products import training_rows
 from .methods.threads import one_blas_thread
 
@@ -157,7 +157,7 @@ def kernel_pc_logistic(
     n = training_rows(X, "kernel_pc_logistic").shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_pc_logistic")
     regularization = regularization_strength(regularization, zero=True)
-    check_scale(regularization, 1.0)
+    check_scale("logistic regression", 1.0, regularization, MAX_LOGIT_SCALE)
     logistic_tol = accuracy(logistic_tol, "logistic_tol")
     max_iterations = check_count(max_iterations, "max_iterations")
     model = fk.kpca(X, kernel, c, **options)

@@ -114,6 +114,12 @@ def hsic_test(
     B = B - B.mean(axis=0)
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     A *= share[:, None]
+    sizes = float(np.sum(share**2 * k)), float(l.sum())
+    if all(sizes) and not 280.0 > abs(np.log10(sizes[0]) + np.log10(sizes[1])):
+        raise ValueError(
+            f"the variance of X in the space of its kernel is {n * sizes[0]:.2g}, that of Y {sizes[1] / n:.2g}: their "
+            "product, which HSIC is about, is out of the range of float64; multiply X or Y by a power of ten"
+        )
 
     # a permutation picks the entries of one matrix (four numbers are read or written for each), or forms A' B
     if 16 * n * n <= HELD and A.shape[1] * B.shape[1] > 4 * parallel.A_NUMBER * n:
@@ -133,7 +139,7 @@ def hsic_test(
         return value, float(k @ l[order])
 
     (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng, n_threads, n_bytes))
-    heaviest, sizes = share.max() ** 2, (float(np.sum(share**2 * k)), float(l.sum()))
+    heaviest = share.max() ** 2
     missed_x = x.features.residual_trace * heaviest
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
     half = (of_x * missed_y + of_y * missed_x + missed_x * missed_y) / 2

@@ -21,8 +21,8 @@ from .methods import stored
 from .methods.base import Classifier, KernelMethod, predict
 from .methods.functions import KernelFunction, function
 from .methods.labels import class_codes
-from .methods.logit import Logit, check_scale, fit_logit, lift_through
-from .methods.options import FitOptions, accuracy, regularization_strength, row_weights
+from .methods.logit import Logit, fit_logit, lift_through
+from .methods.options import MAX_LOGIT_SCALE, FitOptions, accuracy, check_scale, regularization_strength, row_weights
 from .methods.products import Products, need_semidefinite, products_for, training_rows
 from .methods.threads import one_blas_thread
 
@@ -141,7 +141,7 @@ def kernel_logistic(
     products = products_for(X, options)
     if not products.kernel.by_number:
         need_semidefinite(products.kernel, "kernel_logistic")
-    check_scale(strength, abs(products.mean_diagonal()))
+    check_scale("logistic regression", products.mean_diagonal(), strength, MAX_LOGIT_SCALE)
     target = indicator(codes, len(classes))
     solution, function_of_rows = _fit(products, target, weights, strength, tol, max_iterations)
     warn_short(solution, tol)

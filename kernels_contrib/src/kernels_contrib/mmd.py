@@ -245,7 +245,9 @@ class _Means:
         try:
             features = products_for(sample, options).features
         except ValueError:  # none reaches tol
-            features = fk.features(sample, self.kernel.unbound(), max_features=options.max_features, center=options.center)
+            features = fk.features(
+                sample, self.kernel.unbound(), max_features=options.max_features, center=options.center
+            )
         self._map = features.map
         self._groups = [group.shifted(features.shift) for group in groups]
         self.diagonal = np.empty(len(weights))

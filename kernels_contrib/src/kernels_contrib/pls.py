@@ -143,18 +143,20 @@ def kernel_pls(
     need_rows(len(targets), "kernel_pls")
     share = weights / weights.sum()
     root, intercept = np.sqrt(share)[:, None], share @ targets
-    centred = root * (targets - intercept)
+    # squares of the largest numbers, and of kernel values, would overflow; powers of two round nothing
+    unit, unit_of_kernel = (_power_of_two(x) for x in (np.abs(targets).max(), products.mean_diagonal()))
+    centred = root * ((targets - intercept) / unit)
     total = np.sum(centred**2, axis=0)
-    if not (total > (len(targets) * EPS * np.abs(intercept)) ** 2).any():
+    if not (total > (len(targets) * EPS * np.abs(intercept / unit)) ** 2).any():
         raise ValueError("t is constant: there is nothing to explain; check t")
-    U, R, T = _components(products, share, root, centred, c)
-    coefficients = root * scipy.linalg.solve_triangular(R, U.T, trans="T").T
+    U, R, T = _components(products, share, root, centred, c, unit_of_kernel)
+    coefficients = root * scipy.linalg.solve_triangular(R, U.T, trans="T").T / unit_of_kernel
     loads = T.T @ centred
     return PLSModel(
         kernel=products.kernel.unbound(),
         function=products.function_of(coefficients, share @ products.matmat(coefficients)),
         score=np.divide(T, root, out=np.zeros_like(T), where=root > 0),
-        weights=loads,
+        weights=loads * unit,
         intercept=intercept,
         explained=np.cumsum(loads**2, axis=0) / np.where(total > 0, total, 1.0),
         single=np.ndim(t) == 1,
@@ -163,15 +165,21 @@ def kernel_pls(
     )
 
 
+def _power_of_two(size: float) -> float:
+    """The unit that brings numbers of this size near 1."""
+    return float(np.ldexp(1.0, np.frexp(size)[1] - 1)) if size else 1.0
+
+
 def _components(
-    products: Products, share: np.ndarray, root: np.ndarray, targets: np.ndarray, c: int
+    products: Products, share: np.ndarray, root: np.ndarray, targets: np.ndarray, c: int, unit: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U (N, c), R (c, c) and T (N, c) with K U = T R, K centred, rows weighted by ``root``; T orthonormal."""
+    """U (N, c), R (c, c) and T (N, c) with K U = unit T R, K centred, rows weighted by ``root``; T orthonormal."""
     product = products.held_product()
-    left, T, U, R, first = targets.copy(), np.empty((len(targets), 0)), [], np.zeros((c, c)), 0.0
+    left, T, U, R = targets.copy(), np.empty((len(targets), 0)), [], np.zeros((c, c))
+    first = products.mean_diagonal() / unit * float(np.sum(targets**2))  # rounding of K leaves a share of this
     for j in range(c):
         left -= T @ (T.T @ left)  # again, or rounding would bring the old components back
-        image = product(root * left)
+        image = product(root * left) / unit
         image = root * (image - share @ image)
         size, turn = np.linalg.eigh(left.T @ image)
         u, t = left @ turn[:, -1], image @ turn[:, -1]
@@ -180,7 +188,7 @@ def _components(
         more = T.T @ t
         t, along = t - T @ more, along + more
         length = float(np.linalg.norm(t))
-        first = first or float(size[-1])
+        first = first if j else max(first, float(size[-1]))
         if not size[-1] > 64 * EPS * first or not length > 0.0:
             if not j:
                 raise ValueError(

@@ -30,7 +30,7 @@ from .methods import stored
 from .methods.base import KernelMethod, Regressor
 from .methods.discriminant import preconditioner
 from .methods.functions import KernelFunction, SampleFunction, function, new_rows
-from .methods.options import FitOptions, accuracy, regularization_strength
+from .methods.options import FitOptions, accuracy, check_scale, regularization_strength
 from .methods.products import Products, regression_on
 from .methods.threads import one_blas_thread
 
@@ -187,6 +187,7 @@ def kernel_ridge(
     features_tol = accuracy(features_tol, "features_tol")
     options = FitOptions(kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng)
     products, targets, weights = regression_on(X, t, sample_weight, options, "kernel_ridge")
+    check_scale("kernel_ridge", products.mean_diagonal(), mu)
     root = np.sqrt(weights)[:, None]
     norms = np.linalg.norm(root * targets, axis=0)
     reached = _solve(products, root, root * targets, mu, tol * norms, max_iterations)

@@ -38,7 +38,7 @@ from ..limits import HELD
 from . import stored
 from .base import KernelMethod, Projection
 from .functions import KernelFunction, function
-from .options import FitOptions, regularization_strength
+from .options import MAX_SCALE, FitOptions, check_scale, regularization_strength
 from .products import Products, class_moments, entry_error, products_for, small_features
 
 Projector = Callable[[np.ndarray], np.ndarray]
@@ -96,6 +96,7 @@ class Penalised:
         A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
         """
         products, mu, on_norm = self.products, self.mu, self.penalty == "norm"
+        check_scale("method='gram'", products.mean_diagonal())
         precondition = preconditioner(products, project, mu, on_norm)
         info: dict[str, Any] = {"iterations": 0, "residual": 0.0}
 
@@ -366,7 +367,7 @@ def _check_penalty(regularization: Any, penalty: str, products: Products) -> flo
         raise ValueError("penalty='norm' needs a positive semidefinite kernel; take penalty='coefficients'")
     if regularization is None:
         scale = abs(products.mean_diagonal()) or 1.0
-        if penalty == "coefficients" and not scale < 1e150:
+        if penalty == "coefficients" and not 1.0 / MAX_SCALE < scale < MAX_SCALE:
             raise ValueError(
                 f"k(x, x) is about {scale:.2g}, and its square, which the default regularization needs, is out of the "
                 "range of float64; scale the rows down, or change the kernel's parameters"

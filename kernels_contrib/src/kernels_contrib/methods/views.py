@@ -42,7 +42,9 @@ def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> P
         if not view.features.map.defect:
             return view
         # entries that may be off in either sense
-        features = fk.features(X, kernel, tol=options.tol, max_features=options.max_features, features="pivots", center=True)
+        features = fk.features(
+            X, kernel, tol=options.tol, max_features=options.max_features, features="pivots", center=True
+        )
         return replace(view, features=features)
     except ValueError as error:
         raise ValueError(f"{purpose}, view {name}: {error}".replace(", or use gram()", "")) from error

@@ -223,25 +223,28 @@ def features(
     if budgeted:
         offer = _best_within(chosen, data, rows, share * tol, limit, features, threads)
         return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
-    reached, trace, asked = np.inf, FeatureOperator.trace, f"tol={tol:g}"
+    reached, asked = np.inf, f"tol={tol:g}"
+    trace: Callable[[FeatureOperator], float] = FeatureOperator.trace
     if center:
         trace, asked = _trace_after_centring, f"tol={tol:g} of the centred trace (about {share:.2g} of tr K)"
     for offer in _offers(chosen, data, rows, share * tol, limit, features, threads, asked):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
+        target = tol * trace(operator)
         for _ in range(3):
-            if operator.residual_trace <= tol * trace(operator):
-                return operator
+            if operator.residual_trace <= target:
+                break
             # a sample can miss a small far cluster; all rows know where the residual lies
             goal = 0.5 * share * tol
             more = refined(operator.map, rows, tol=goal, max_features=limit, rng=inputs.rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
-        if operator.residual_trace <= tol * trace(operator):
+            target = tol * trace(operator)
+        # rows that are equal are zero after centring: features of zero say so
+        if operator.residual_trace <= target and (center or target > 0):
             return operator
-        if not operator.trace() > 0:
-            continue  # a map that needs no pivots says so of rows that do not vary, with features of zero
-        reached = min(reached, operator.residual_trace / max(trace(operator), np.finfo(float).tiny))
+        if target > 0:
+            reached = min(reached, tol * operator.residual_trace / target)
     if np.isinf(reached):
         raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
     raise ValueError(

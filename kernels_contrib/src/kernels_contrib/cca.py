@@ -29,8 +29,8 @@ from .methods.functions import KernelFunction, function
 from .methods.options import FitOptions, regularization_strength, row_weights
 from .methods.permutation import interval_of
 from .methods.products import DRAFT_ROWS, Products
-from .methods.views import over_permutations, two_views
 from .methods.threads import one_blas_thread
+from .methods.views import over_permutations, two_views
 
 __all__ = ["CCAModel", "kernel_cca"]
 

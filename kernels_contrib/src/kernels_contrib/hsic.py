@@ -34,8 +34,8 @@ from fastkpca.methods import check_count, check_flag
 from .limits import HELD
 from .methods.options import FitOptions, row_weights
 from .methods.permutation import PermutationTest, test_of
-from .methods.views import over_permutations, two_views
 from .methods.threads import one_blas_thread
+from .methods.views import over_permutations, two_views
 
 __all__ = ["PermutationTest", "hsic_test"]
 

@@ -204,7 +204,11 @@ class _Products:
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         parts = [group.source for group in groups]
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        given = {"tol": options.tol, "n_threads": options.n_threads, "center": options.center and not sp.issparse(Z)}
+        given: dict[str, Any] = {
+            "tol": options.tol,
+            "n_threads": options.n_threads,
+            "center": options.center and not sp.issparse(Z),
+        }
         gram = quick_gram(Z, options.kernel, **given, **options.parameters)
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")

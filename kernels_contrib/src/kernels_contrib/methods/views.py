@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> P
         raise ValueError(f"{purpose}, view {name}: {error}".replace(", or use gram()", "")) from error
 
 
+def _measured(measure: Callable[[np.ndarray], Any], orders: list[np.ndarray], i: int) -> Any:
+    return measure(orders[i])
+
+
 def over_permutations(
     measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any, n_threads: int | None, n_bytes: int
 ) -> tuple[np.ndarray, ...]:
@@ -62,6 +67,6 @@ def over_permutations(
     values, same = [measure(order)], []
     for start in range(0, permutations, 4 * threads):
         orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]
-        values += parallel.run(lambda i, orders=orders: measure(orders[i]), len(orders), n_threads=threads)
+        values += parallel.run(partial(_measured, measure, orders), len(orders), n_threads=threads)
         same += [np.array_equal(permuted, order) for permuted in orders]
     return np.array(values), np.array(same, dtype=bool)

@@ -188,7 +188,7 @@ def features(
     -------
     FeatureOperator
         ``Phi @ C``, ``Phi.T @ U``, ``map``, ``shift``, ``moments(weights)``,
-        ``residual_trace``.
+        ``residual_trace``, ``centered_trace()``.
 
     Raises
     ------
@@ -229,6 +229,8 @@ def features(
         trace, asked = _trace_after_centring, f"tol={tol:g} of the centred trace (about {share:.2g} of tr K)"
     for offer in _offers(chosen, data, rows, share * tol, limit, features, threads, asked):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
+        if center and not operator.residual_trace:
+            return operator  # exact, whatever the trace is
         target = tol * trace(operator)
         for _ in range(3):
             if operator.residual_trace <= target:

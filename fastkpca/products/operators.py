@@ -293,7 +293,7 @@ class GramOperator(_RealOperator):
 
     @property
     def shift(self) -> np.ndarray:
-        """What was subtracted from the rows before the kernel saw them, shape (d,); the zero vector for some kernels."""
+        """What was subtracted from the rows before the kernel saw them, shape (d,); zero for some kernels."""
         return _shift_of(self._rows_x)
 
     def _times(self, U: np.ndarray, *, transposed: bool = False) -> np.ndarray:

@@ -140,7 +140,7 @@ def kernel_cca(
     sample_weight : array_like (N,), optional
         Weight 2 counts as two equal rows; without permutations.
     tol : float
-        The part of the trace that a view's feature map may miss.
+        The part of the trace after centring that a view's feature map may miss.
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None

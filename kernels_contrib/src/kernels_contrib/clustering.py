@@ -42,7 +42,7 @@ __all__ = ["KMeansModel", "assign", "kernel_kmeans"]
 COMPONENTS = 2
 """Leading components for each group, among which groups are looked for first: k - 1 hold the best of all subspaces."""
 MISSED = 1e-4
-"""Share of the trace that a map may miss: certificates are about per cents of the cost."""
+"""Share of the centred trace that a map may miss: certificates are about per cents of the cost."""
 
 
 def group_count(k: Any, n_samples: int) -> int:
@@ -198,8 +198,8 @@ def kernel_kmeans(
     k : int
         Number of groups, from 1 to N - 1.
     tol : float, optional
-        The part of the trace of K that a feature map may miss. By default 1e-4; where ``max_features`` says what may be
-        spent, whatever comes of it: the interval around the cost says how good that is.
+        The part of the trace of the centred K that a feature map may miss. By default 1e-4; where ``max_features`` says
+        what may be spent, whatever comes of it: the interval around the cost says how good that is.
     method : {"auto", "features", "gram"}
         Through a feature map, a pass over the rows in each iteration; through products with K; or a map where one is
         small enough.

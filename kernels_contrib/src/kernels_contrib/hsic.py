@@ -72,7 +72,7 @@ def hsic_test(
         Weights of the rows of X, which stay where they are when those of Y are permuted, so they must not depend on Y;
         for the biased statistic.
     tol : float
-        The part of the trace that a view's feature map may miss.
+        The part of the trace after centring that a view's feature map may miss.
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
@@ -88,7 +88,7 @@ def hsic_test(
     ------
     ValueError, TypeError
         The views are empty, have different numbers of rows, or fewer than 4; a kernel is not positive semidefinite, or
-        needs more than ``max_features`` features.
+        needs more than ``max_features`` features; the statistic is out of the range of float64.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def hsic_test(
     weights = row_weights(sample_weight, n)
     if sample_weight is not None and unbiased:
         raise ValueError("the unbiased HSIC is that of equal weights; leave out sample_weight, or take unbiased=False")
-    share, same_share = weights / weights.sum(), np.full(n, 1.0 / n)
-    moved = _moved(A, share, x.features.map.rounding), _moved(B, same_share, y.features.map.rounding)
+    share, uniform = weights / weights.sum(), np.full(n, 1.0 / n)
+    displaced = _displacement(A, share, x.features.map.rounding), _displacement(B, uniform, y.features.map.rounding)
     A = A - share @ A
     B = B - B.mean(axis=0)
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
@@ -144,16 +144,18 @@ def hsic_test(
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
     half = (of_x * missed_y + of_y * missed_x + missed_x * missed_y) / 2
     # what rounding leaves of K that is not semidefinite, in either sense
-    bad_x, bad_y = (view.features.map.defect_norm(n, view.features.trace()) for view in (x, y))
-    bad = of_x * bad_y + (of_y + missed_y + bad_y) * bad_x * heaviest + missed_x * bad_y
-    r_a, r_b = float(np.linalg.norm(share * moved[0])), float(np.linalg.norm(moved[1]))
+    indefinite_x, indefinite_y = (view.features.map.defect_norm(n, view.features.trace()) for view in (x, y))
+    indefinite = (
+        of_x * indefinite_y + (of_y + missed_y + indefinite_y) * indefinite_x * heaviest + missed_x * indefinite_y
+    )
+    r_a, r_b = float(np.linalg.norm(share * displaced[0])), float(np.linalg.norm(displaced[1]))
     r = r_a * np.sqrt(of_y) + r_b * np.sqrt(of_x) + r_a * r_b
     r += (rounding_factor(n) + rounding_factor(A.shape[1] * B.shape[1])) * UNIT * np.sqrt(sizes[0] * sizes[1])
-    error = half + bad + 2.0 * np.sqrt(np.maximum(values, 0.0)) * r + r**2 + terms * UNIT * sizes[0] * sizes[1]
+    error = half + indefinite + 2.0 * np.sqrt(np.maximum(values, 0.0)) * r + r**2 + terms * UNIT * sizes[0] * sizes[1]
     values = values + half
     if unbiased:
-        missed = x.features.residual_trace + bad_x, missed_y + bad_y
-        values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed, moved)
+        missed = x.features.residual_trace + indefinite_x, missed_y + indefinite_y
+        values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed, displaced)
     return test_of(
         values[:, None],
         error[:, None],
@@ -165,7 +167,7 @@ def hsic_test(
     )
 
 
-def _moved(Phi: np.ndarray, share: np.ndarray, rounding: float) -> np.ndarray:
+def _displacement(Phi: np.ndarray, share: np.ndarray, rounding: float) -> np.ndarray:
     """Bounds (N,) on the rounding of each row of features about their weighted mean."""
     lengths = np.linalg.norm(Phi, axis=1)
     return (rounding + 4.0 * UNIT) * lengths + rounding_factor(len(Phi)) * UNIT * np.sqrt(share @ lengths**2)
@@ -178,7 +180,7 @@ def _unbiased(
     k: np.ndarray,
     l: np.ndarray,
     missed: tuple[float, float],
-    moved: tuple[np.ndarray, np.ndarray],
+    displaced: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
     """HSIC from tr(K H L H) and its error, k.l of each order of the rows, the traces that the maps miss, and how far
     rounding moves each row of features."""
@@ -188,12 +190,12 @@ def _unbiased(
     # each diagonal is known as the trace is, and no entry misses more than all of it
     loose = k.max() * missed[1] + l.max() * missed[0] + missed[0] * missed[1]
     sums = k.sum() * missed[1] + l.sum() * missed[0] + missed[0] * missed[1]
-    dk, dl = (_of_squares(*x, n) for x in ((k, moved[0]), (l, moved[1])))
+    dk, dl = (_of_squares(*x, n) for x in ((k, displaced[0]), (l, displaced[1])))
     loose += dk.max() * l.sum() + dl.max() * k.sum() + n * dk.max() * dl.max()
     sums += dk.sum() * l.sum() + dl.sum() * k.sum() + dk.sum() * dl.sum()
     return values, (error + 2 * loose + sums / pairs + 4 * UNIT * np.abs(traces)) / whole
 
 
-def _of_squares(k: np.ndarray, moved: np.ndarray, n: int) -> np.ndarray:
-    """How far the squared lengths k of rows are off that are moved so far, summed over n of them."""
-    return 2.0 * np.sqrt(k) * moved + moved**2 + 2.0 * rounding_factor(n) * UNIT * k
+def _of_squares(k: np.ndarray, displaced: np.ndarray, n: int) -> np.ndarray:
+    """How far the squared lengths k of rows are off that are displaced so far, summed over n of them."""
+    return 2.0 * np.sqrt(k) * displaced + displaced**2 + 2.0 * rounding_factor(n) * UNIT * k

@@ -111,12 +111,12 @@ def klda(
         Number of directions, at most (number of classes) - 1; None: as many.
     regularization : float, optional
         mu, added to N as ``penalty`` says. Default: 1e-3 in the units of the kernel, mean(k(x, x))^2 for
-        "coefficients" and mean(k(x, x)) for "norm".
+        "coefficients" and mean(k(x, x)) for "norm" (of the linear kernel: of the rows about their mean).
     penalty : {"coefficients", "norm"}
         N + mu I, or N + mu K.
     tol : float
-        Through features: the part of the trace of K that they may miss. Through products: relative residual of the
-        linear solves.
+        Through features: the part of the trace of the centred K that they may miss. Through products: relative residual
+        of the linear solves.
     method : {"auto", "features", "gram"}
         "auto" takes D x D scatter matrices where a feature map is small enough, else products with K.
     max_features : int, optional

@@ -77,7 +77,7 @@ def mmd_test(
         Products with the kernel matrix, or means of features; "auto" takes products where the rows are in memory.
     tol : float
         What is aimed at: error of the products over the largest k(x, x), where rounding allows it; with features the
-        part of the trace that the map misses of the rows that it is chosen on, where ``max_features`` allow it.
+        part of the centred trace that the map misses of the rows that it is chosen on, where ``max_features`` allow it.
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None

@@ -107,7 +107,7 @@ def kernel_pls(
     method : {"auto", "features", "gram"}
         Through a feature map where a small one misses no more than ``tol``, or products with K.
     tol : float
-        The part of the trace of K that features may miss.
+        The part of the trace of the centred K that features may miss.
     max_features : int, optional
         2048 by default, and for "auto" no more than an eighth of the rows.
     n_threads : int, optional

@@ -435,7 +435,8 @@ def preconditioner(products: Products, project: Projector, mu: float, on_norm: b
         return lambda R: R
     max_features = max(1, int(min(1000, n // 4, HELD // (8 * n))))
     coarse = None
-    options = {"max_features": max_features, "n_threads": products.n_threads, "center": products.shift is not None}
+    options: dict[str, Any] = {"max_features": max_features, "n_threads": products.n_threads}
+    options["center"] = products.shift is not None
     for residual in (1e-3, 1e-2, 1e-1, 0.5):
         try:
             coarse = small_features(products.X, products.kernel, tol=residual, **options)

@@ -242,11 +242,12 @@ def features(
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
             target = tol * trace(operator)
-        # rows that are equal are zero after centring: features of zero say so
-        if operator.residual_trace <= target and (center or target > 0):
+        if operator.residual_trace <= target:
             return operator
         if target > 0:
             reached = min(reached, tol * operator.residual_trace / target)
+        elif not center:  # else rows may be equal, and those of an exact map are zero
+            break
     if np.isinf(reached):
         raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
     raise ValueError(

@@ -17,6 +17,7 @@ __all__ = [
     "ComponentsWarning",
     "DataChangedError",
     "DataFileError",
+    "DistancesWarning",
     "KernelContractError",
     "KernelParameterError",
     "LimitsWarning",
@@ -139,6 +140,10 @@ class CertificateWarning(UserWarning):
 
 class ComponentsWarning(UserWarning):
     """Fewer components than asked for carry variance, so fewer are returned."""
+
+
+class DistancesWarning(UserWarning):
+    """A matrix that is given in place of rows looks like distances between them, and not like values of a kernel."""
 
 
 class LimitsWarning(UserWarning):

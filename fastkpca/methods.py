@@ -4,7 +4,8 @@
 ``as_rows``, ``Rows``           rows from whatever a user gives (arrays, sparse, frames, files), tile by tile
 ``check_finite``                refuses NaN and infinity by row and column
 ``check_weights``               weights of the rows, finite and not negative
-``check_columns``               refuses new rows with other columns than those of the fit
+``check_columns``               refuses new rows with another number of columns than those of the fit
+``check_same_columns``          the same with their names, which ``as_rows`` keeps; ``check_columns_of``: of second rows
 ``holds_more``                  whether a type has more digits than float64
 ``nearest_and_rest``            numbers of such a type as the sum of two float64
 ``as_float``, ``check_choice``  arguments, refused in words; also ``check_count``, ``check_flag``, ``check_list``,
@@ -32,7 +33,7 @@ from .base.checks import (
 )
 from .base.stored import Record, refusing
 from .maps.passes import apply, feature_moments
-from .rows.columns import check_columns
+from .rows.columns import check_columns, check_columns_of, check_same_columns
 from .rows.convert import as_rows
 from .rows.sources import nearest_and_rest
 from .rows.values import check_finite, check_weights
@@ -49,12 +50,14 @@ __all__ = [
     "as_rows",
     "check_choice",
     "check_columns",
+    "check_columns_of",
     "check_count",
     "check_finite",
     "check_flag",
     "check_list",
     "check_numbers",
     "check_rng",
+    "check_same_columns",
     "check_weights",
     "conjugate_gradients",
     "feature_moments",

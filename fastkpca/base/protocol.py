@@ -227,6 +227,9 @@ class Kernel:
         """False: k(x, x) of new rows is not known."""
         is_linear = False
         """True: k(x, y) = x.y, so that feature space is the space of the rows."""
+    below_zero: float = 0.0
+    """Semidefinite is k with this added to each k(x, x): of a matrix whose entries are rounded. No part of
+    ``entry_error``."""
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
     width_parameter: ClassVar[str | None] = None

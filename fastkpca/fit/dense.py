@@ -72,7 +72,7 @@ def solve_dense(problem: Problem, present: Present) -> Solution:
         coeff -= sums / count if root is None else np.outer(root**2 / count, sums)
     # the trace is that of K less means of n values, two for each row and the mean of all: each is off by its rounding,
     # and both parts by the errors of the values
-    slack = (3.0 * rounding_factor(len(pairs.means)) + 8.0) * UNIT * pairs.size + 2.0 * problem.entry_error * count
+    slack = (3.0 * rounding_factor(len(pairs.means)) + 8.0) * UNIT * pairs.size + 2.0 * problem.value_error * count
     return Solution(
         eigenvalues,
         pairs.certificate,
@@ -129,7 +129,7 @@ def _by_lapack(
     if root is not None:
         K *= root
         K *= root[:, None]
-    total, error = float(K.trace()), problem.entry_error * count
+    total, error = float(K.trace()), problem.value_error * count
     # one more than asked for: it gives the gap behind the last cluster
     asked = n if target.n_components is None else target.n_components + 1
     values, vectors = largest_eigenpairs(K, asked)

@@ -19,8 +19,8 @@ from ..maps.pivots import PivotMap
 from ..products.blocks import checked_block
 from ..products.operators import FeatureOperator, GramOperator
 from ..products.vectors import centre
-from ..rows.columns import check_columns, column_names
-from ..rows.convert import as_rows, different, landmark_rows
+from ..rows.columns import check_columns_of
+from ..rows.convert import as_rows, bind_rows, different, landmark_rows
 from ..rows.summary import spread_rows, summarize_for
 from ..rows.values import check_finite
 from ..rows.view import Rows
@@ -108,7 +108,7 @@ def gram(
                 "numpy, as in K[:, columns] @ U"
             )
         rows_y = as_rows(Y, name="Y")
-        check_columns(rows_x.n_features, rows_y.n_features, name="Y", others="X has")
+        check_columns_of(rows_y, rows_x, name="Y")
         check_finite(rows_y, name="Y")
         rows_y, data_y = summarize_for(
             chosen, rows_y, centred=center, randomness=inputs.randomness, n_threads=threads, shift_by=data_x.shift
@@ -301,10 +301,10 @@ def _inputs(
     *,
     center: bool,
 ) -> _Inputs:
-    chosen, rows = given_kernel(kernel, parameters, function).bind(X)
+    chosen, rows = bind_rows(given_kernel(kernel, parameters, function), X)
     threads, randomness = parallel.threads_for(chosen, n_threads), Randomness(rng)
     seen, data = summarize_for(chosen, as_rows(rows), centred=center, randomness=randomness, n_threads=threads)
-    resolved = chosen.resolve(replace(data, feature_names=column_names(X)))
+    resolved = chosen.resolve(replace(data, feature_names=seen.names))
     return _Inputs(resolved, seen, data, randomness, threads, points=rows is X)
 
 

@@ -26,8 +26,8 @@ from ..kernels import given_kernel, guarded
 from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
-from ..rows.columns import check_columns, check_names, column_names, warn_of_ranges
-from ..rows.convert import as_rows, check_enough, different, landmark_rows
+from ..rows.columns import check_same_columns, warn_of_ranges
+from ..rows.convert import as_rows, bind_rows, check_enough, different, landmark_rows
 from ..rows.summary import spread_rows, summarize_for
 from ..rows.values import check_weights
 from ..rows.view import Rows
@@ -165,8 +165,14 @@ class Problem:
 
     @cached_property
     def entry_error(self) -> float:
-        """Bound on the error of a kernel value in float64, as far as the kernel states one."""
+        """Bound on the error of a kernel value in float64, as far as the kernel states one, from those of a kernel that
+        is as semidefinite as it says."""
         return entry_error_of(self.kernel, self.data)
+
+    @cached_property
+    def value_error(self) -> float:
+        """The same from the values of the kernel as it is, for what does not need it to be semidefinite."""
+        return self.entry_error - self.kernel.below_zero
 
     def some_rows(self, count: int) -> np.ndarray:
         """At most ``count`` rows of the sample, spread over it."""
@@ -193,7 +199,7 @@ def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, writte
     """
     method = _method(ask)
     randomness = Randomness(ask.rng)
-    kernel, X = _kernel(ask).bind(X)
+    kernel, X = bind_rows(_kernel(ask), X)
     threads = parallel.threads_for(kernel, ask.n_threads)
     memory, capped = room.memory_within(check_memory_limit(ask.memory_limit), threads)
     rows = _rows(X, ask, memory / 4)
@@ -208,7 +214,7 @@ def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, writte
         kernel, rows, centred=center, randomness=randomness, n_threads=threads, shift_by=shift_by, scale=scale
     )
     check_enough(rows.n_samples)
-    names = column_names(X) or (None if like is None else like.feature_names)
+    names = rows.names or (None if like is None else like.feature_names)
     kernel = kernel.resolve(data if names is None else replace(data, feature_names=names))
     if ask.standardize is None and like is None:
         warn_of_ranges(kernel, data, names)
@@ -280,8 +286,7 @@ def _rows(X: Any, ask: Ask, room: float) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
     rows = as_rows(X, at_least=2, memory=room)
     if ask.like is not None:
-        check_columns(ask.like.n_features, rows.n_features)
-        check_names(ask.like.feature_names, X)
+        check_same_columns(rows, ask.like.n_features, ask.like.feature_names)
     if ask.sample_weight is not None:
         rows = rows.weighted(check_weights(ask.sample_weight, rows.n_samples))
     if rows.counted:  # else when they were read
@@ -349,8 +354,8 @@ def _method(ask: Ask) -> str:
 
 
 def entry_error_of(kernel: Kernel, data: Summary) -> float:
-    """Bound on the error of a kernel value in float64; 0 where the kernel states none."""
-    return kernel.entry_error(data, np.dtype(np.float64)) or 0.0
+    """Bound on the error of a kernel value in float64, and on what is below zero; 0 where the kernel states none."""
+    return (kernel.entry_error(data, np.dtype(np.float64)) or 0.0) + kernel.below_zero
 
 
 def _kernel(ask: Ask) -> Kernel:

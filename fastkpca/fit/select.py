@@ -25,7 +25,7 @@ from ..model.result import KPCAModel, leading
 from ..model.selection import LARGER_IS_BETTER, MEASURES, Selection
 from ..model.shared_map import feature_projector
 from ..products.operators import FeatureOperator
-from ..rows.columns import column_names, warn_of_ranges
+from ..rows.columns import warn_of_ranges
 from ..rows.convert import as_rows
 from ..rows.summary import summarize
 from ..rows.values import check_finite
@@ -142,27 +142,28 @@ def kpca_select(
     >>> model = fk.kpca(X, choice.kernel, choice.c)
     """
     rows = _rows(X)
+    names = rows.names
     generator = check_rng(rng)
     labels = _labels(y, classifier, rows.n_samples)
     rows, labels = _drawn(rows, labels, check_count(max_rows, "max_rows", 4), generator)
     numbers = _numbers_of_components(c, rows.n_samples, check_count(folds, "folds", 2))
-    candidates = _given(kernels, column_names(X))
-    rows = _scaled(rows, standardize, candidates, column_names(X))
+    candidates = _given(kernels, names)
+    rows = _scaled(rows, standardize, candidates, names)
     candidates = _resolved(candidates, rows, n_threads)
     criterion = _criterion(criterion, candidates, max(numbers), rows.n_features, labels is not None)
     size = max(FEATURES, 3 * max(numbers)) if max_features is None else check_count(max_features, "max_features")
     split = _Split(_folds(labels, rows.n_samples, folds, generator), _halves(rows.n_samples, generator))
     size = min(max(size, max(numbers)), rows.n_samples)
     task = _Task(rows, numbers, split, labels, classifier, size, n_threads)
-    names = ["reconstruction", "stability"]
-    names += ["preimage"] * (criterion == "preimage") + ["score"] * (labels is not None)
+    criteria = ["reconstruction", "stability"]
+    criteria += ["preimage"] * (criterion == "preimage") + ["score"] * (labels is not None)
     measured = []
     with parallel.reporter(progress) as report:
         for i, kernel in enumerate(candidates):
-            measured.append(task.measure(kernel, names))
+            measured.append(task.measure(kernel, criteria))
             if report is not None:
                 report("kernels", i + 1, len(candidates))
-    tables = {x: np.array([m[x] for m in measured]) for x in names}
+    tables = {x: np.array([m[x] for m in measured]) for x in criteria}
     return replace(_selection(candidates, numbers, criterion, tables), standardized=bool(standardize))
 
 

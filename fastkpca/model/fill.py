@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base import parallel
 from ..rows.convert import as_rows
+from ..rows.foreign import like_given
 from .contributions import Statistic, least_along, statistic_of, tried_values
 from .result import KPCAModel, check_model
 from .rows import new_rows
@@ -25,7 +26,7 @@ def kpca_fill(
     train: Any = None,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
-) -> np.ndarray:
+) -> Any:
     """Rows whose missing values (NaN) are filled by a model: with those at which the row fits it best.
 
     Parameters
@@ -43,8 +44,9 @@ def kpca_fill(
 
     Returns
     -------
-    ndarray (m, d)
-        X, with a number for each NaN; all others are as they were.
+    ndarray (m, d), or data frame
+        X, with a number for each NaN; all others are as they were. A frame of pandas or polars, or an array of
+        xarray's, comes back as one, with its names and its index.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def kpca_fill(
         _fill(of_rows, filled, missing, tried, report)
     result = np.array(as_rows(X, missing=True).all(), dtype=given.dtype)
     result[some] = np.where(missing, model.in_units_of_rows(filled), result[some])
-    return result
+    return like_given(result, X)
 
 
 def _check(rows: np.ndarray, missing: np.ndarray) -> None:

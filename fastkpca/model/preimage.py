@@ -22,6 +22,7 @@ from ..base.protocol import Kernel
 from ..errors import PreimageWarning, warn_caller
 from ..kernels import guarded
 from ..rows.convert import as_rows
+from ..rows.foreign import frame_of, like_given
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .projector import finite, scores_of
@@ -44,7 +45,7 @@ def kpca_preimage(
     max_iter: int = 500,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
-) -> np.ndarray:
+) -> Any:
     r"""Rows whose images in feature space are near the points that scores stand for.
 
     ``kpca_preimage(model, kpca_project(model, X))`` removes from the rows X what the components do not describe: noise.
@@ -82,8 +83,9 @@ def kpca_preimage(
 
     Returns
     -------
-    ndarray (m, d)
-        float32 where both scores and model are float32, else float64. Always finite.
+    ndarray (m, d), or data frame
+        float32 where both scores and model are float32, else float64. Always finite. Of a frame of scores, where the
+        model knows names of columns, a frame with these and the index of the scores.
 
     Raises
     ------
@@ -154,7 +156,7 @@ def kpca_preimage(
             f"the pre-image of row {row} of Z is not finite: its scores, or the rows that it is learned from, are too "
             "large; give scores like those of the training rows, and smaller rows"
         )
-    return result.astype(dtype, copy=False)
+    return frame_of(result.astype(dtype, copy=False), Z, model.feature_names)
 
 
 def kpca_denoise(
@@ -168,7 +170,7 @@ def kpca_denoise(
     max_iter: int = 500,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
-) -> np.ndarray:
+) -> Any:
     """Rows without noise: projected on the components of a model, and taken back to rows.
 
     Parameters
@@ -188,7 +190,8 @@ def kpca_denoise(
 
     Returns
     -------
-    ndarray (m, d)
+    ndarray (m, d), or data frame
+        A frame of pandas or polars, or an array of xarray's, comes back as one, with its names and its index.
 
     Warns
     -----
@@ -232,7 +235,7 @@ def kpca_denoise(
         Z = finite(_scores_in_span(model, kernel, given.rows, threads), "the projection")
     options: dict[str, Any] = {"method": method, "train": train, "alpha": alpha, "tol": tol, "max_iter": max_iter}
     rows = kpca_preimage(model, Z, start=X, n_threads=n_threads, progress=progress, **options)
-    return rows.astype(given.dtype, copy=False)
+    return like_given(rows.astype(given.dtype, copy=False), X)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels import guarded
-from ..rows.columns import check_columns, check_names
-from ..rows.convert import as_rows
+from ..rows.columns import check_same_columns
+from ..rows.convert import as_rows, bind_rows
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from .projector import NewRows
@@ -52,11 +52,10 @@ def new_rows(
     """
     model = check_model(model)
     unbound = guarded(model.kernel)
-    kernel, X = unbound.bind(X, range(model.n_samples))
+    kernel, X = bind_rows(unbound, X, range(model.n_samples))
     rows = as_rows(X, name=name, purpose=purpose, missing=missing)
     if kernel is unbound:  # else the rows are not coordinates
-        check_names(model.feature_names, X, name=name)  # which say more than numbers of columns
-        check_columns(model.n_features, rows.n_features, name=name)
+        check_same_columns(rows, model.n_features, model.feature_names, name=name)
     if finite and not missing:
         check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:

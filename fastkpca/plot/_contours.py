@@ -12,7 +12,7 @@ from ..base.room import DEFAULT_MEMORY
 from ..model.project import kpca_project
 from ..model.result import check_model
 from ..model.rows import new_rows
-from ..rows.foreign import column_names
+from ..rows.foreign import named_columns
 from ._figure import FEW, colour_map, component_label, require_matplotlib, several_axes, short
 from ._scores import check_components, check_labels, check_number_of, draw_points
 
@@ -132,7 +132,8 @@ def contours(
     if model.kernel.by_number:
         raise ValueError("a model of a precomputed matrix has no inputs to draw contours over")
     rows = _rows(model, X)
-    names = column_names(X) or model.feature_names or ()
+    named = named_columns(X)
+    names = named.names if named else model.feature_names or ()
     first, second = _inputs(inputs, names, model.n_features)
     labels = check_labels(labels, 0 if rows is None else len(rows))
     spans = _limits(limits, rows, (first, second))

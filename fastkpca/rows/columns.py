@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..base.protocol import Kernel, Summary
 from ..errors import ScalesWarning, warn_caller
-from .foreign import column_names
+from .view import Rows
 
 WIDE = 1000.0
 """Times that the range of one column may be that of another before there is a warning."""
@@ -25,29 +25,54 @@ def check_columns(n_features: int, n_columns: int, name: str = "X", others: str 
         )
 
 
-def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> None:
-    """Raise ValueError where the columns of new rows are named otherwise than those that the model was fitted on.
+def check_same_columns(
+    rows: Rows, n_features: int, names: tuple[str, ...] | None, *, name: str = "X", like: Rows | None = None
+) -> None:
+    """Raise ValueError unless rows have the columns, by number and by name, of the rows that they are compared with.
 
-    Rows without names, and a model of such, are taken as they come.
+    Rows without names, and those compared with rows without, are taken as they come.
+
+    Parameters
+    ----------
+    rows : Rows
+        From ``as_rows``, which knows their names.
+    n_features : int
+    names : tuple of str or None
+        Of the columns of a model's training rows.
+    name : str
+        What the caller's user knows the rows as.
+    like : Rows, optional
+        What they are compared with where that is the user's X, and not what a model was fitted on.
     """
-    names = column_names(X)
-    if expected is None or names is None or names == expected:
-        return
-    order = f"take {name}[list(model.feature_names)]"
+    if None not in (names, rows.names) and names != rows.names:  # which says more than numbers of columns
+        _refuse_names(rows, names, name, like)
+    check_columns(n_features, rows.n_features, name, "the model was fitted on" if like is None else "X has")
+
+
+def check_columns_of(rows: Rows, X: Rows, *, name: str) -> None:
+    """``check_same_columns`` of second rows, an argument ``name``, with the rows X of the same call."""
+    check_same_columns(rows, X.n_features, X.names, name=name, like=X)
+
+
+def _refuse_names(rows: Rows, expected: Any, name: str, like: Rows | None) -> NoReturn:
+    names: Any = rows.names
+    listing = "model.feature_names" if like is None else like.named.listed.format("X")
+    take = f"take {rows.named.taken.format(name, listing)}"
     if sorted(names) == sorted(expected):
         first = next(i for i, (a, b) in enumerate(zip(names, expected)) if a != b)
+        where = "the columns that the model was fitted on" if like is None else "the columns of X"
         raise ValueError(
-            f"{name} has the columns that the model was fitted on in another order (first at column {first}: "
-            f"{names[first]!r}, fitted on {expected[first]!r}); {order}"
+            f"{name} has {where} in another order (first at column {first}: "
+            f"{names[first]!r}, {'fitted on' if like is None else 'in X'} {expected[first]!r}); {take}"
         )
     missing = [x for x in expected if x not in names]
     others = [x for x in names if x not in expected]
     text = [f"lacks {listed(map(repr, missing))}"] * bool(missing)
     text += [f"has {listed(map(repr, others))} besides"] * bool(others)
-    way = f"give all {len(expected)}" if missing else order
+    advice = f"give all {len(expected)}" if missing else take
     raise ValueError(
-        f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {way}, or rows "
-        "without names where these are the same columns"
+        f"{name} {' and '.join(text) or 'repeats columns'}: {'the model was fitted on' if like is None else 'X has'} "
+        f"other columns; {advice}, or rows without names where these are the same columns"
     )
 
 

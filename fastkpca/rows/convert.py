@@ -13,9 +13,21 @@ import scipy.sparse as sp
 
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
-from .columns import check_columns, listed
+from .columns import check_columns_of, listed
 from .dask import dask_source
-from .foreign import find_source, frame_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
+from .foreign import (
+    IN_BLOCKS,
+    Named,
+    find_source,
+    frame_source,
+    from_arrow,
+    from_frame,
+    is_arrow,
+    is_frame,
+    is_iterator,
+    named_columns,
+    plain,
+)
 from .sources import Source, TableSource
 from .values import check_finite, not_finite
 from .view import EXACT, Rows
@@ -42,9 +54,12 @@ def as_rows(
     infinity are left to the pass that reads the values (``rows.summarize``,
     ``check_finite``), but for those of a data frame, which are named by their columns here.
 
+    This is where names of columns are taken: the rows keep them (``Rows.names``), and ``check_same_columns`` compares.
+
     Parameters
     ----------
     X : array-like, shape (n_samples, n_features)
+        ``Rows`` are returned as they are.
     name : str
         What the caller's user knows X as.
     at_least : int
@@ -72,11 +87,28 @@ def as_rows(
     """
     if X is None:
         raise TypeError(f"{name} is None; {_NEED_ARRAY}")
+    if isinstance(X, Rows):  # whose values were looked at when they were made
+        check_enough(X.n_samples, name=name, at_least=at_least, purpose=purpose)
+        return X
+    named, X, blocks = named_columns(X), plain(X, name), _Blocks()
+    rows = _read(X, blocks, name=name, at_least=at_least, purpose=purpose, memory=memory, missing=missing)
+    rows.named = named or blocks.named
+    return rows
+
+
+def bind_rows(kernel: Kernel, X: Any, *train: Any) -> tuple[Any, Any]:
+    """``kernel.bind`` for what may be ``Rows``: these keep the names of their columns, unless they are a matrix."""
+    given = X.source if isinstance(X, Rows) else X
+    bound, taken = kernel.bind(given, *train)
+    return bound, X if taken is given else taken
+
+
+def _read(X: Any, blocks: _Blocks, *, name: str, at_least: int, purpose: str, memory: float, missing: bool) -> Rows:
     source: Any
     if sp.issparse(X):
         source = as_csr(X, name) if X.ndim == 2 else X
     elif (source := dask_source(X, name, _from_block)) is not None or (
-        source := find_source(X, name, _from_block)
+        source := find_source(X, name, blocks)
     ) is not None:
         _check_dtype(source.dtype, name, False)
         counted = not isinstance(source, Source) or source.counted  # an array stands for what is to be refused
@@ -143,6 +175,24 @@ def _check_parts(X: Any) -> None:
     second = getattr(sp, f"{X.format}_array")(X)
     if hasattr(second, "check_format"):
         second.check_format(full_check=True)
+
+
+class _Blocks:
+    """``_from_block`` for blocks of one source, which must have the same names of columns: those of the first."""
+
+    def __init__(self) -> None:
+        self.named: Named | None = None
+
+    def __call__(self, X: Any, name: str) -> np.ndarray:
+        named, block = named_columns(X), _from_block(plain(X, name), name)
+        if self.named is None:
+            self.named = named and Named(named.names, *IN_BLOCKS)
+        elif named is not None and named.names != self.named.names:
+            raise ValueError(
+                f"{name} has the columns {listed(map(repr, named.names))}, and the first block has "
+                f"{listed(map(repr, self.named.names))}; give each block the same columns in the same order"
+            )
+        return block
 
 
 def _from_block(X: Any, name: str) -> np.ndarray:
@@ -236,6 +286,7 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
             f"these are rows of one number, {name}.reshape(1, -1) if they are one row"
         )
     if len(shape) == 0:
+        _refuse_nested(source, name)
         if source.dtype.kind == "O":
             raise TypeError(f"{name} is of type {type(source[()]).__name__}; {_NEED_ARRAY}")
         raise ValueError(f"{name} is a single value; {purpose} needs an array of shape (rows, columns)")
@@ -244,6 +295,7 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
             f"{name} has {len(shape)} dimensions, shape {shape}; {purpose} needs two, (rows, columns): "
             f"{name}.reshape(len({name}), -1) makes one row of each {name}[i]"
         )
+    _refuse_nested(source, name)
     n, d = shape
     if d == 0:
         raise ValueError(f"{name} has no columns, shape {tuple(shape)}; {purpose} needs at least one")
@@ -251,7 +303,6 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
         raise ValueError(f"{name} has no rows, shape {tuple(shape)}; {purpose} needs at least {at_least}")
     if n < at_least:
         if n == 1:
-            _refuse_nested(source, name)
             raise ValueError(
                 f"{name} has 1 row; {purpose} needs at least {at_least}: one row has no variance (if the rows lie "
                 f"along the columns, pass {name}.T)"
@@ -274,11 +325,13 @@ def _check_missing(rows: Rows, labels: list, name: str, purpose: str) -> None:
 
 
 def _refuse_nested(source: Any, name: str) -> None:
-    """A cell array or a struct as scipy.io.loadmat returns it: one row of arrays, but not one row too few."""
-    if fields := source.dtype.names:
-        inner = f"{name}[{fields[0]!r}][0, 0]"
-    elif source.dtype.kind == "O" and isinstance(source[0, 0], np.ndarray):
-        inner = f"{name}[0, 0]"
+    """Refuse a cell array or a struct as scipy.io.loadmat returns it: arrays, and no rows."""
+    first = "0, 0" if source.ndim == 2 else "()"
+    fields = source.dtype.names
+    if fields and source.dtype[0].kind == "O":
+        inner = f"{name}[{fields[0]!r}][{first}]"
+    elif source.dtype.kind == "O" and source.size and isinstance(source.flat[0], np.ndarray):
+        inner = f"{name}[{first}]"
     else:
         return
     kind = "struct" if fields else "cell array"
@@ -294,8 +347,8 @@ def _check_dtype(dtype: np.dtype, name: str, sparse: bool) -> None:
         "m": "holds durations (timedelta64); turn them into numbers first, as in X / np.timedelta64(1, 's')",
         "U": "holds strings; convert them with X.astype(float), or encode them as numbers",
         "S": "holds byte strings; convert them with X.astype(float), or encode them as numbers",
-        "V": f"is a structured array (fields {dtype.names}); numpy.lib.recfunctions.structured_to_unstructured makes "
-        "columns of its fields",
+        "V": f"is a structured array (fields {dtype.names}) of two dimensions; give one of its fields, as "
+        f"X[{(dtype.names or ('',))[0]!r}]",
     }
     text = need.get(dtype.kind, f"has the type {dtype}; kpca needs real numbers")
     raise TypeError(f"{name} {text.replace('X', name)}")
@@ -355,10 +408,10 @@ def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows) -> np.ndarray:
         if len(wrong):
             raise ValueError(f"landmarks has row number {wrong[0]}, and X has rows 0 to {rows.n_samples - 1}")
         return rows.take(given.astype(np.intp))
-    if given.ndim == 1 or kernel.by_number:
+    if (given.ndim == 1 and given.dtype.names is None) or kernel.by_number:
         raise ValueError("landmarks must be whole numbers of rows of X (at least one), or an array of rows (m, d)")
     other = as_rows(landmarks, name="landmarks")
-    check_columns(rows.n_features, other.n_features, name="landmarks")
+    check_columns_of(other, rows, name="landmarks")
     check_finite(other, name="landmarks")
     return Rows(other.source, **rows.frame).all()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from .sources import (
     TableSource,
     page_rows,
 )
-from .view import EXACT, refuse_not_finite
+from .view import EXACT, Rows, refuse_not_finite
 
 # What an object is ------------------------------------------------------------------------------------------------
 
@@ -51,6 +52,21 @@ def is_arrow(X: Any) -> bool:
     return hasattr(X, "num_columns") and hasattr(X, "schema")
 
 
+def is_structured(X: Any) -> bool:
+    """An array of records, each with the same named fields."""
+    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is not None
+
+
+def is_labelled(X: Any) -> bool:
+    """An array of xarray's."""
+    return hasattr(type(X), "dims") and hasattr(type(X), "coords") and not hasattr(type(X), "data_vars")
+
+
+def is_lazy(X: Any) -> bool:
+    """A query of polars that has not run."""
+    return hasattr(type(X), "collect_schema") and not hasattr(type(X), "to_numpy")
+
+
 def is_iterator(X: Any) -> bool:
     """What can be read once only."""
     return hasattr(X, "__next__") and not hasattr(X, "__array__")
@@ -67,14 +83,103 @@ def is_writeable_dataset(X: Any) -> bool:
     return not (is_dask(X) or sparse) and all(hasattr(X, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
 
 
-def column_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a data frame or an Arrow table, where all of them are strings; else None."""
-    columns: Any = getattr(X, "column_names", None) if hasattr(X, "num_columns") else getattr(X, "columns", None)
+@dataclass(frozen=True)
+class Named:
+    """Names of the columns of what a user gave as ``X``, and how they are written in its library.
+
+    Attributes
+    ----------
+    names : tuple of str
+    listed, taken : str
+        Its list of names, with the argument's name for {0}; and its columns of other names {1}.
+    """
+
+    names: tuple[str, ...]
+    listed: str = "{0}.columns"
+    taken: str = "{0}[list({1})]"
+
+
+IN_BLOCKS = "{0}.schema.names", "the columns {1} from each block of {0}"
+_ARROW = "{0}.schema.names", "{0}.select(list({1}))"
+_STRUCTURED = "{0}.dtype.names", "{0}[list({1})]"
+_XARRAY = "{0}.to_pandas().columns", "{0}.to_pandas()[list({1})]"
+
+
+def named_columns(X: Any) -> Named | None:
+    """Names of the columns of a data frame, an Arrow table, a structured array or a labelled array of xarray's, where
+    all of them are strings; else None."""
+    found: Any
+    written: tuple[str, ...]
+    if isinstance(X, Rows):
+        return X.named
+    if is_structured(X):
+        found, written = X.dtype.names, _STRUCTURED
+    elif is_arrow(X):
+        found, written = X.schema.names, _ARROW
+    elif is_labelled(X):
+        labels = X.coords.get(X.dims[1]) if len(X.dims) == 2 else None
+        found, written = None if labels is None else labels.values.tolist(), _XARRAY
+    else:
+        found, written = None if is_lazy(X) else getattr(X, "columns", None), ()
     try:
-        names = tuple(columns)
+        names = tuple(found)
     except TypeError:
         return None
-    return tuple(map(str, names)) if names and all(isinstance(name, str) for name in names) else None
+    return Named(tuple(map(str, names)), *written) if names and all(isinstance(x, str) for x in names) else None
+
+
+def plain(X: Any, name: str) -> Any:
+    """The values of a labelled array, of records, or of what speaks DLPack alone; anything else as it is.
+
+    Raises
+    ------
+    TypeError
+        What holds no rows yet, or none that numpy can read.
+    """
+    if is_lazy(X):
+        raise TypeError(f"{name} is a LazyFrame of polars, which holds no rows yet; give {name}.collect()")
+    if hasattr(type(X), "to_dataarray"):
+        raise TypeError(
+            f"{name} is a Dataset of xarray; give one array, a variable of it, or {name}.to_dataarray('column')"
+            ".transpose(..., 'column') where each variable is a column"
+        )
+    if type(X).__name__ == "mat_struct":
+        raise TypeError(f"{name} is a struct of MATLAB; give one of its fields, as {name}.{X._fieldnames[0]}")
+    if is_labelled(X):
+        return X.data
+    if is_structured(X):
+        return _from_records(X, name)
+    if hasattr(type(X), "__dlpack__") and not hasattr(type(X), "__array__"):
+        try:
+            return np.from_dlpack(X)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name}, of type {type(X).__name__}, cannot be read through DLPack: {error}; copy it to an array of "
+                "numpy"
+            ) from error
+    if is_frame(X) and hasattr(type(X), "infer_objects") and any(str(dtype) == "object" for dtype in X.dtypes):
+        return X.infer_objects()  # floats among objects are floats
+    return X
+
+
+def _from_records(X: np.ndarray, name: str) -> np.ndarray:
+    """The fields of a structured array side by side."""
+    from numpy.lib.recfunctions import structured_to_unstructured
+
+    fields, dtypes = X.dtype.names or (), [X.dtype[field] for field in X.dtype.names or ()]
+    if others := [field for field, dtype in zip(fields, dtypes) if dtype.kind not in "fiub"]:
+        numeric = [field for field in fields if field not in others]
+        advice = f"take {name}[{numeric}]" if numeric else "give an array of numbers"
+        raise TypeError(
+            f"{name} is a structured array, and its field {others[0]!r} of type {X.dtype[others[0]]} does not hold one "
+            f"number a row; {advice}"
+        )
+    values = structured_to_unstructured(X)
+    if values.dtype.kind == "f":
+        for field, dtype in zip(fields, dtypes):
+            if dtype.kind in "iu" and dtype.itemsize == 8:
+                _check_whole(X[field], name, field, 0)
+    return np.asarray(values)
 
 
 # Frames and tables in memory --------------------------------------------------------------------------------------
@@ -154,6 +259,41 @@ def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
             if "int64" in word.lower():
                 _check_whole(values[:, j], name, labels[j], start)
     return values if values.dtype.kind in "fiub" else values.astype(dtype)
+
+
+def like_given(values: np.ndarray, X: Any) -> Any:
+    """Rows in the columns of X as X is: in a frame of pandas or polars, or a labelled array of xarray's, with its names
+    and its index; the array itself for anything else.
+
+    Floats keep their type, columns that are equal to those of X are those of X, and others are float64.
+    """
+    if is_labelled(X):
+        return X.copy(data=values)
+    if not is_frame(X) or is_dask(X) or not (hasattr(X, "iloc") or hasattr(X, "with_columns")):
+        return values
+    frame = X.copy() if hasattr(X, "copy") else X
+    for j, dtype in enumerate(X.dtypes):
+        old = X.iloc[:, j] if hasattr(X, "iloc") else X.to_series(j)
+        if np.array_equal(np.asarray(old), values[:, j]):
+            continue
+        if hasattr(X, "iloc"):
+            wide = "Float64" if hasattr(dtype, "na_value") else np.float64
+            kept = dtype if getattr(dtype, "kind", "O") == "f" else wide
+            frame.isetitem(j, type(old)(values[:, j], index=X.index).astype(kept))
+        else:
+            new = type(old)(old.name, values[:, j])
+            frame = frame.with_columns(new.cast(dtype) if dtype.is_float() else new)
+    return frame
+
+
+def frame_of(values: np.ndarray, scores: Any, names: tuple[str, ...] | None) -> Any:
+    """Rows that scores stand for: in a frame with the index of the scores, where these are a frame of pandas or polars
+    and the names of the columns are known; else the array."""
+    if not is_frame(scores) or is_dask(scores) or names is None:
+        return values
+    if hasattr(scores, "iloc"):
+        return type(scores)(values, index=scores.index, columns=list(names))
+    return type(scores)(values, schema=list(names)) if hasattr(scores, "with_columns") else values
 
 
 def _check_whole(column: np.ndarray, name: str, label: str, start: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import DataFileError
 from .archives import data_file_errors
-from .foreign import arrow_batches, arrow_types
+from .foreign import arrow_batches, arrow_types, from_arrow
 from .sources import ChunkedSource, Source
 
 
@@ -94,7 +94,7 @@ class Hdf5(_Datasets):
         def look(path: str, data: Any) -> None:
             of_matlab = matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)
             if isinstance(data, h5py.Dataset) and not of_matlab:
-                datasets[path] = _Transposed(data) if matlab else data
+                datasets[path.replace("/", ".") if matlab else path] = _Transposed(data) if matlab else data
 
         with data_file_errors(name, "is not a readable HDF5 file"):
             self._file = h5py.File(path, "r")
@@ -134,9 +134,9 @@ class Parquet:
         return [(i, types[i][1]) for i in columns if not types[i][2]]
 
     def rows(self, columns: list[int]) -> Callable[[], Iterator[Any]]:
-        """Blocks of rows, from the first on each time that it is called."""
+        """Blocks of rows, from the first on each time that it is called, without names: the caller maps those."""
         names = [self.names[i] for i in columns]
-        return lambda: arrow_batches(self._dataset, names)
+        return lambda: (from_arrow(batch, self.name) for batch in arrow_batches(self._dataset, names))
 
     def column(self, i: int) -> np.ndarray:
         """One column, whole: numbers, or strings."""

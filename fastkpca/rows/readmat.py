@@ -11,10 +11,21 @@ What goes wrong is told as JSON too: {"error": text, "v73": whether the file cal
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 WHOLE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
 NUMERIC = {"double", "single", "logical", "sparse", *WHOLE}
+
+
+def fields_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays of real numbers in a struct, and in structs in it, by their names as MATLAB writes them: data.X."""
+    for field in (value.dtype.names or ()) if value.size == 1 else ():
+        inner = value[field].flat[0]
+        if getattr(inner.dtype, "names", None):
+            yield from fields_of(f"{name}.{field}", inner)
+        elif inner.dtype.kind in "biuf":
+            yield f"{name}.{field}", inner
 
 
 def main(path: str, variable: str | None = None, folder: str = "") -> dict[str, Any]:
@@ -22,11 +33,17 @@ def main(path: str, variable: str | None = None, folder: str = "") -> dict[str, 
 
     if variable is None:
         listed = scipy.io.whosmat(path, appendmat=False)
-        return {name: [int(n) for n in shape] for name, shape, kind in listed if kind in NUMERIC}
+        shapes = {name: [int(n) for n in shape] for name, shape, kind in listed if kind in NUMERIC}
+        structs = [name for name, _, kind in listed if kind == "struct"]
+        held = scipy.io.loadmat(path, appendmat=False, variable_names=structs) if structs else {}
+        fields = (x for name in structs for x in fields_of(name, held[name]))
+        return shapes | {name: list(array.shape) for name, array in fields}
     import numpy as np
     import scipy.sparse as sp
 
-    value = scipy.io.loadmat(path, appendmat=False, variable_names=[variable])[variable]
+    name = variable.partition(".")[0]
+    value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+    value = value if name == variable else dict(fields_of(name, value))[variable]
     if sp.issparse(value):
         value.check_format(full_check=True)
         sp.save_npz(os.path.join(folder, "array.npz"), value.tocsr())

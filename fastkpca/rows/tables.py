@@ -127,6 +127,11 @@ def _refuse_var(name: str, var: str | None, kind: str) -> None:
 def _from_array(X: Any, selection: ColumnSelection) -> Table:
     """A table from an array or source. Nothing is copied where a range of columns is taken, or of a source."""
     name = selection.file
+    if X.dtype.names:
+        raise DataFileError(
+            f"{name}: the array has the fields {listed(X.dtype.names)}; save its columns as an array of numbers, "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)"
+        )
     if X.ndim != 2:
         raise DataFileError(f"{name}: the array has shape {tuple(X.shape)}; rows and columns are needed (2 dimensions)")
     if X.shape[0] == 0 or X.shape[1] == 0:
@@ -244,6 +249,7 @@ def _from_archive(archive: _Archive, var: str | None, selection: ColumnSelection
         tables = [n for n, shape in shapes.items() if len(shape) == 2]
         if not archive.has_vectors:  # in MATLAB: one row or column is a table where there is no other
             tables = [n for n in tables if min(shapes[n]) > 1] or tables
+            tables = [n for n in tables if "." not in n] or tables  # those in structs
         if not tables:
             raise DataFileError(f"{name} holds no table of rows and columns; it has {described(list(shapes))}")
         if len(tables) > 1:

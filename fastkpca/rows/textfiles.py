@@ -433,7 +433,9 @@ class TextFile:
 
     def _not_numeric(self, columns: list[int], hint: str) -> str:
         labels = listed(column_label(i, self.names) for i in columns)
-        return f"not numeric: {labels}, for example {self._example(columns[0])!r}{hint}"
+        example = self._example(columns[0])
+        hint = "; write 1 and 0 for truth values" if example.strip().lower() in ("true", "false") else hint
+        return f"not numeric: {labels}, for example {example!r}{hint}"
 
     def _example(self, i: int) -> str:
         """The first word of a column, as it stands in the file."""

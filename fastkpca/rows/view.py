@@ -139,7 +139,8 @@ class Rows:
 
     ``weights`` is an array (N,) of non-negative numbers, or None; ``scale`` one (d,) of positive numbers, or None.
     ``columns`` are the numbers of those columns that are looked at, after shift and scale; None: all. ``copied`` is of
-    ``convert.as_rows``: the bytes of a copy that it made.
+    ``convert.as_rows``: the bytes of a copy that it made. ``named`` are the names of the columns (``foreign.Named``),
+    or None.
 
     Without a shift (None) a number that float64 would round is refused when it is read. With a shift (even of zeros)
     only differences count, and these may be rounded.
@@ -152,6 +153,7 @@ class Rows:
         weights: np.ndarray | None = None,
         scale: np.ndarray | None = None,
         columns: np.ndarray | None = None,
+        named: Any = None,
     ):
         self.source = source.tocsr() if _is_sparse(source) else source
         self._paged = source if isinstance(source, Source) else None
@@ -161,7 +163,7 @@ class Rows:
         self.shift = None if shift is None else np.asarray(shift, dtype=np.float64)
         self._offset = None if self.shift is None or not self.shift.any() else self.shift
         self.weights = weights
-        self.scale, self.columns = scale, columns
+        self.scale, self.columns, self.named = scale, columns, named
         self.copied = 0
         self._held: np.ndarray | None = None
         self._width = self.n_features
@@ -169,9 +171,20 @@ class Rows:
             self.n_features = len(columns)
 
     @property
-    def frame(self) -> dict[str, np.ndarray | None]:
-        """What is done to a row of the source: arguments of ``Rows`` for another source."""
-        return {"shift": self.shift, "scale": self.scale, "columns": self.columns}
+    def frame(self) -> dict[str, Any]:
+        """What is done to a row of the source, and what its columns are called: arguments of ``Rows`` for another
+        source."""
+        return {"shift": self.shift, "scale": self.scale, "columns": self.columns, "named": self.named}
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns; None where there are none."""
+        return None if self.named is None else self.named.names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, d)."""
+        return self.n_samples, self.n_features
 
     @property
     def n_samples(self) -> int:
@@ -239,11 +252,11 @@ class Rows:
 
     def shifted(self, shift: np.ndarray | None) -> Rows:
         """The same source with this shift instead."""
-        return Rows(self.source, shift, self.weights, self.scale, self.columns)
+        return self.framed(shift, self.scale)
 
     def framed(self, shift: np.ndarray | None, scale: np.ndarray | None) -> Rows:
         """The same source with this shift and over this scale instead."""
-        return Rows(self.source, shift, self.weights, scale, self.columns)
+        return Rows(self.source, weights=self.weights, **self.frame | {"shift": shift, "scale": scale})
 
     def of_columns(self, columns: Columns) -> Rows:
         """The same rows with these columns alone, each over its width."""

@@ -32,8 +32,9 @@ from ..base import parallel
 from ..base.checks import as_float
 from ..errors import UnknownKernelError
 from ..kernels import Kernel
-from ..rows.convert import as_csr
-from ..rows.foreign import columns_of_words
+from ..rows.convert import as_csr, as_rows
+from ..rows.foreign import Named, columns_of_words
+from ..rows.view import Rows
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
 
@@ -108,6 +109,10 @@ class KernelEstimator(BaseEstimator):
             if "could not convert" not in str(error) or not hasattr(X, "dtypes"):
                 raise
             raise ValueError(f"{error}: X {columns_of_words(X)}") from error
+
+    def _named(self, X: Any) -> Any:
+        """Validated rows of ``fit`` with the names of their columns, for a method whose result keeps these."""
+        return X if self._names is None else Rows(as_rows(X).source, named=Named(self._names))
 
     def _kernel_of_estimator(
         self, X: Any, given: Mapping[str, Any], gamma: float | None, kernel_params: Mapping[str, Any] | None

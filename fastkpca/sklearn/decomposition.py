@@ -49,6 +49,7 @@ from ..model.result import KPCAModel, leading, widest_interval
 from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
+from ..rows.foreign import frame_of, named_columns
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
@@ -400,10 +401,15 @@ class KernelPCA(KernelTransformer):
         X = self._validated(X, reset=False)
         if self.model_ is None:
             raise ValueError("score_samples needs components, and the rows of fit have no variance")
+        if self._precomputed:
+            raise ValueError(
+                "score_samples needs k(x, x) of each row, which the matrix between new and training rows does not "
+                "hold; -fastkpca.kpca_spe(estimator.model_, X, diagonal=d) takes these values d"
+            )
         return -kpca_spe(self.model_, X, n_threads=self._n_threads())
 
     @property
-    def inverse_transform(self) -> Callable[[Any], np.ndarray]:
+    def inverse_transform(self) -> Callable[[Any], Any]:
         """Rows whose scores are about X: kernel ridge regression of the training rows on their scores.
 
         As in scikit-learn, the mean that centring took away does not come back: for the linear kernel take
@@ -415,7 +421,9 @@ class KernelPCA(KernelTransformer):
 
         Returns
         -------
-        ndarray of shape (n_rows, n_features)
+        ndarray of shape (n_rows, n_features), or data frame
+            Of a frame, as ``set_output`` makes ``transform`` return, a frame with its index, where the columns of
+            ``fit`` had names.
 
         Raises
         ------
@@ -427,6 +435,11 @@ class KernelPCA(KernelTransformer):
         ----------
         Bakir, Weston, Schoelkopf, Learning to find pre-images, NIPS 16 (2004).
         """
+        if self._precomputed:
+            raise NotFittedError(
+                "a precomputed matrix holds no rows to learn inverse_transform from; fastkpca.kpca_preimage(estimator, "
+                "Z, train=rows) learns it from rows that you give"
+            )
         if "n_samples_seen_" in vars(self):
             raise NotFittedError(
                 "partial_fit keeps no rows to learn inverse_transform from; fastkpca.kpca_preimage(estimator, Z, "
@@ -439,10 +452,14 @@ class KernelPCA(KernelTransformer):
             )
         return self._inverse_transform
 
-    def _inverse_transform(self, X: Any) -> np.ndarray:
+    def _inverse_transform(self, X: Any) -> Any:
         check_is_fitted(self, "X_transformed_fit_")
+        given, own = named_columns(X), tuple(self.get_feature_names_out())
+        if given is not None and given.names != own and sorted(given.names) == sorted(own):
+            take = given.taken.format("X", "estimator.get_feature_names_out()")
+            raise ValueError(f"X has the columns that transform returns in another order; take {take}")
         K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
-        return np.asarray(K @ self.dual_coef_)
+        return frame_of(np.asarray(K @ self.dual_coef_), X, self._names)
 
     @property
     def eigenvectors_(self) -> np.ndarray:
@@ -658,6 +675,8 @@ def _symmetric(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
             f"Kernel matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix; with "
             "kernel='precomputed' fit takes the kernel matrix of the training rows in place of X"
         )
+    if K.dtype.kind != "f":  # differences of truth values, or of whole numbers without signs, are none
+        K = K.astype(np.float64)
     size = float(np.abs(K).max(initial=0.0))
     eps = 2.0 * unit_roundoff(_float_type(K))
     if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):

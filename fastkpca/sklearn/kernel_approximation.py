@@ -36,7 +36,7 @@ from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
-from ..rows.convert import as_csr, as_rows, landmark_rows
+from ..rows.convert import as_csr, as_rows, bind_rows, landmark_rows
 from ..rows.summary import summarize_for
 from ..rows.values import check_weights
 from ..rows.view import Rows
@@ -266,7 +266,7 @@ class Nystroem(KernelTransformer):
         check_is_fitted(self, "normalization_")
         X = self._validated(X, reset=False)
         threads = parallel.threads_for(self._kernel_, self._n_threads())
-        if self._map is not None:
+        if self._map is not None and not self._precomputed:
             rows = as_rows(X).shifted(self._shift)
             features = FeatureOperator(self._kernel_, self._map, rows, threads) @ self._rotation
         elif self._precomputed:
@@ -310,6 +310,11 @@ class Nystroem(KernelTransformer):
                 f"{self._kernel_!r} does not declare itself positive semidefinite, so its eigenvalues may lie anywhere "
                 "beside those of the features; fastkpca.kpca without landmarks has intervals for such kernels"
             )
+        if self._precomputed:
+            raise ValueError(
+                "a precomputed matrix holds no rows that could be landmarks; fastkpca.kpca(K, 'precomputed', c) has "
+                "intervals without"
+            )
         landmarks = self.components_.toarray() if sp.issparse(self.components_) else self.components_
         given: dict[str, Any] = {
             "failure_probability": self.failure_probability,
@@ -318,7 +323,7 @@ class Nystroem(KernelTransformer):
             "standardize": False,
         }
         X = self._validated(X, reset=False)
-        return kpca(X, self._kernel_, c, landmarks=landmarks, **(given | options))
+        return kpca(self._named(X), self._kernel_, c, landmarks=landmarks, **(given | options))
 
     # The parameters
 
@@ -352,7 +357,7 @@ class Nystroem(KernelTransformer):
             given = {name: others[name] if x is None else x for name, x in given.items()}
         gamma = 1.0 if self.kernel == "chi2" else 1.0 / X.shape[1]
         kernel = self._kernel_of_estimator(X, given, gamma, keywords)
-        kernel, points = guarded(kernel).bind(X)
+        kernel, points = bind_rows(guarded(kernel), self._named(X))
         threads = parallel.threads_for(kernel, self._n_threads())
         rows = as_rows(points).weighted(weights)
         rows, data = summarize_for(kernel, rows, centred=False, randomness=Randomness(rng), n_threads=threads)

@@ -1,12 +1,15 @@
 """Kernel k-means, spectral clustering and diffusion maps: against dense references, and their certificates attacked."""
 
+import warnings
+
 import intervals
 import numpy as np
 import pytest
 from clustering_cases import difference
 from kernels_contrib.clustering import assign, kernel_kmeans
-from kernels_contrib.diffusion import diffusion_map, spectral_clustering
+from kernels_contrib.diffusion import diffusion_map, neighbor_graph, spectral_clustering
 from kernels_contrib.methods.partition import share_that_may_differ
+from kernels_contrib.sklearn import SpectralClustering as OfNeighbours
 from sklearn.cluster import KMeans, SpectralClustering
 
 import fastkpca as fk
@@ -136,6 +139,37 @@ def test_an_equal_gap_is_not_proved_to_be_the_largest():
     blocks = np.kron(np.eye(6), np.ones((5, 5)))
     model = spectral_clustering(blocks, "precomputed", max_groups=4)
     assert model.info["number"] == "not proved to have the largest gap"
+
+
+@pytest.mark.parametrize("n_neighbors", [5, 10, 60])
+def test_the_graph_of_nearest_neighbours_is_that_of_scikit_learn(n_neighbors):
+    theirs = SpectralClustering(4, affinity="nearest_neighbors", n_neighbors=n_neighbors, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the graph of few neighbours is not connected
+        theirs.fit(X)
+    A = neighbor_graph(X, n_neighbors)
+    assert abs((A + A.T) / 2 - theirs.affinity_matrix_).max() == 0.0
+    model = spectral_clustering(X, k=4, affinity="nearest_neighbors", n_neighbors=n_neighbors)
+    assert difference(model.labels, TRUE[None], np.ones(len(X)), 4)[0] < 0.02
+    assert difference(model.labels, theirs.labels_[None], np.ones(len(X)), 4)[0] == 0.0
+    new = X[::5] + 0.01
+    np.testing.assert_array_equal(model.predict(neighbor_graph(new, n_neighbors, X)), model.labels[::5])
+    estimator = OfNeighbours(4, affinity="nearest_neighbors", n_neighbors=n_neighbors).fit(X)
+    np.testing.assert_array_equal(estimator.labels_, model.labels)
+    np.testing.assert_array_equal(estimator.predict(new), model.labels[::5])
+
+
+def test_a_graph_of_neighbours_is_refused_in_words():
+    with pytest.raises(ValueError, match="takes no kernel; leave out the kernel"):
+        spectral_clustering(X, "gaussian", 4, affinity="nearest_neighbors", sigma=1.0)
+    with pytest.raises(ValueError, match="takes no kernel; leave out gamma"):
+        OfNeighbours(4, affinity="nearest_neighbors", gamma=1.0).fit(X)
+    with pytest.raises(ValueError, match="n_neighbors is 321; there are 320 rows"):
+        spectral_clustering(X, k=4, affinity="nearest_neighbors", n_neighbors=321)
+    with pytest.raises(ValueError, match="NaN"):
+        neighbor_graph(np.where(X > 2, np.nan, X))
+    with pytest.raises(ValueError, match="train has 3 columns, X has 2"):
+        neighbor_graph(X[:, :2], 3, X)
 
 
 def test_the_share_that_may_differ():

@@ -59,6 +59,7 @@ def test_no_run_is_left_that_is_forced_or_where_lapack_does_not_fit(unsuspecting
         assert "memory_limit" in forced or info["matrix_passes"] > 5
 
 
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.DistancesWarning")
 @pytest.mark.parametrize("n", [200, 400])
 def test_distances_have_no_positive_eigenvalue(n):
     """Minus a Gram matrix, whose zeros rounding makes positive: no component, not one with a wide interval."""

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import fastkpca as fk
-from fastkpca.rows.columns import check_names, column_names
+from fastkpca.methods import as_rows, check_same_columns
 
 X = np.random.default_rng(0).standard_normal((80, 3))
 FRAME = pd.DataFrame(X, columns=["height", "width", "age"])
@@ -76,7 +76,7 @@ def test_merged_and_updated_models_keep_them(model):
 def test_many_names_are_cut_short():
     names = tuple(f"x{i}" for i in range(40))
     with pytest.raises(ValueError, match="lacks 'x0', 'x1', 'x2', 'x3', 'x4' and 35 more and has 'y0'"):
-        check_names(names, pd.DataFrame(np.zeros((1, 40)), columns=[f"y{i}" for i in range(40)]))
+        check_same_columns(as_rows(pd.DataFrame(np.zeros((1, 40)), columns=[f"y{i}" for i in range(40)])), 40, names)
 
 
 def test_a_frame_without_a_column_and_one_with_words_name_all_of_them(model):
@@ -97,6 +97,5 @@ def test_a_frame_without_a_column_and_one_with_words_name_all_of_them(model):
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_of_other_libraries(library):
     make = {"polars": "DataFrame", "pyarrow": "table"}[library]
-    assert column_names(getattr(pytest.importorskip(library), make)({name: FRAME[name] for name in FRAME})) == tuple(
-        FRAME
-    )
+    frame = getattr(pytest.importorskip(library), make)({name: FRAME[name] for name in FRAME})
+    assert as_rows(frame).names == tuple(FRAME)

@@ -697,7 +697,7 @@ def test_mat(in_this_process, tmp_path):
     np.testing.assert_array_equal(X.toarray(), S.toarray()[:, [2, 0]])
     np.testing.assert_array_equal(tables.read(path, var="i").X, np.arange(12).reshape(3, 4))
     np.testing.assert_array_equal(tables.read(path, var="b").X, np.eye(3))
-    scipy.io.savemat(path, {"c": {"field": 1.0}, "z": np.array([[1, "a"]], dtype=object)})
+    scipy.io.savemat(path, {"c": {"field": "word"}, "z": np.array([[1, "a"]], dtype=object)})
     refused(path, "holds no array of real numbers")
     for row in (-1, 30, 10**8):  # out of range
         S.indices[5] = row

@@ -125,7 +125,8 @@ def kernel_cca(
     Parameters
     ----------
     X, Y : array_like (N, d), (N, e)
-        Two views of the same rows; also on disk or Dask collections.
+        Two views of the same rows; also on disk or Dask collections. A view whose kernel is "precomputed" is its Gram
+        matrix (N, N), and new rows of it are the matrix (m, N) between them and these.
     kernel : str, Kernel, object with ``block``, or callable
         Of X, positive semidefinite.
     c : int
@@ -189,8 +190,8 @@ def kernel_cca(
     left, found, right = scipy.linalg.svd(y.solve(x.solve(crossed).T).T)
     found = found[:c]
     sides = (x, y)
-    missed = share.max() * sum(side.view.features.residual_trace / side.penalty for side in sides)
-    indefinite = share.max() * sum(side.indefinite for side in sides)
+    missed = share.max() * sum(side.view.missed / side.penalty for side in sides)
+    below = share.max() * sum(side.view.below / side.penalty for side in sides)
     error = sum(side.rounding for side in sides)
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
@@ -198,14 +199,14 @@ def kernel_cca(
         values, same = over_permutations(
             lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng, n_threads, B.nbytes
         )
-        half = np.full(len(values), missed / 2 + indefinite + 3.0 * error)
+        half = np.full(len(values), missed / 2 + below + 3.0 * error)
         null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, half, same))
     return CCAModel(
         correlations=found,
         correlation_bounds=np.column_stack(
             [
-                np.maximum(np.sqrt(np.maximum(found**2 - indefinite, 0.0)) - error, 0.0),
-                np.minimum(np.sqrt(found**2 + missed + indefinite) + error, 1.0),
+                np.maximum(np.sqrt(np.maximum(found**2 - below, 0.0)) - error, 0.0),
+                np.minimum(np.sqrt(found**2 + missed + below) + error, 1.0),
             ]
         ),
         x=x.side(left[:, :c]),
@@ -239,12 +240,6 @@ class _Whitened:
         r = (self.view.features.map.rounding + rounding_factor(n) * UNIT) * np.sqrt(size)
         sums = (rounding_factor(n) + 4.0 * D + 8.0) * UNIT * (self.variance + self.penalty)
         return float(2.0 * r / np.sqrt(self.penalty) + 2.0 * sums / self.penalty)
-
-    @property
-    def indefinite(self) -> float:
-        """Trace of the part of K that is not semidefinite, over the penalty."""
-        features = self.view.features
-        return float(features.map.defect_norm(self.view.n_samples, features.trace()) / self.penalty)
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         return scipy.linalg.solve_triangular(self.root, right, lower=True)

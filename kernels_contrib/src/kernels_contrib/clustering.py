@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
-from fastkpca.errors import ComponentsWarning
+from fastkpca.errors import CertificateWarning, ComponentsWarning
 from fastkpca.methods import Randomness, check_count
 
 from .methods import stored
@@ -29,10 +29,12 @@ from .methods.products import (
     DRAFT_ROWS,
     Products,
     entry_error,
+    for_lengths,
     need_semidefinite,
     products_for,
     quick_gram,
     second_moment,
+    some_features,
     training_rows,
 )
 from .methods.threads import one_blas_thread
@@ -241,6 +243,7 @@ def kernel_kmeans(
     options = FitOptions(
         kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng, True
     )
+    options = for_lengths(options, n, "kernel_kmeans")
     products = _products(X, options, budget=tol is None and max_features is not None)
     need_semidefinite(products.kernel, "kernel_kmeans")
     Phi = None if products.features is None else products.held_features()
@@ -248,8 +251,8 @@ def kernel_kmeans(
     space = _of_products(products, weights, k, options) if Phi is None else _of_features(products, Phi, weights, k)
     labels = partition(space.points, weights, k, Randomness(rng).generator)
     groups = _lloyd(products, Phi, weights, labels, space, max_iterations)
-    low, high = (max(total - groups.between, 0.0) for total in space.total)
-    costs = (max(low - space.error, 0.0), high + space.error)
+    low, high = (max(total - groups.between, space.least) for total in space.total)
+    costs = (max(low - space.error, space.least), high + space.error)
     found = certificate(
         space.remainder,
         costs,
@@ -276,10 +279,10 @@ def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
     """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` whatever that misses."""
     given = {"n_threads": options.n_threads, "rng": options.rng, "center": True, **options.parameters}
     if budget and options.method != "gram":
-        features = fk.features(X, options.kernel, max_features=options.max_features, **given)
+        features = some_features(X, options.kernel, max_features=options.max_features, **given)
         return Products(X, features.kernel, features=features, n_threads=options.n_threads)
     if options.method != "features":
-        gram = quick_gram(X, options.kernel, **(given | {"center": not sp.issparse(X)}))
+        gram = quick_gram(X, options.kernel, **(given | {"center": not sp.issparse(X.source)}))
         if options.method == "gram" or gram.products != "exact" or X.shape[0] <= DRAFT_ROWS:
             return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
     return products_for(X, options)
@@ -303,6 +306,8 @@ class _Space:
         Of the cost between groups, as computed.
     missed : float
         Of what a feature map leaves out: the cost in the map's space may be so much less.
+    least : float
+        No cost is below: zero, but for a matrix whose rounding is negative.
     info : dict
     """
 
@@ -312,6 +317,7 @@ class _Space:
     eigenvalues: np.ndarray
     error: float
     missed: float = 0.0
+    least: float = 0.0
     info: dict[str, Any] = field(default_factory=dict)
 
 
@@ -350,6 +356,8 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
     """From kernel PCA; the cost between groups by a product whose error is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComponentsWarning)
+        if products.gram.kernel.below_zero:  # which the bounds on the cost have
+            warnings.simplefilter("ignore", CertificateWarning)
         model = fk.kpca(
             products.X,
             products.kernel.unbound(),
@@ -361,15 +369,18 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
     total = (model.count - 1.0) * np.array(model.total_variance_bounds)
     bounds = model.eigenvalue_bounds
     # components that were not found carry no variance but rounding; the trace says how much they may have at most
-    rest = max(total[1] - bounds[:, 0].sum(), 0.0)
-    bounds = np.vstack([bounds, np.tile([0.0, rest], (k, 1))])
+    below = products.gram.kernel.below_zero * float(weights.max())
+    rest = max(total[1] - bounds[:, 0].sum(), 0.0) + len(weights) * below
+    bounds = np.vstack([bounds, np.tile([-below, rest], (k, 1))])
     each = entry_error(products.gram)
     return _Space(
         points=np.asarray(model.score[:, : COMPONENTS * k - 1], dtype=np.float64),
         total=(float(total[0]), float(total[1])),
         remainder=float(total[0] - bounds[: k - 1, 1].sum()),
         eigenvalues=bounds,
-        error=4.0 * model.count * each,  # |B_j' error| <= each |B_j|_1^2 <= 4 each, for each part by its weight
+        # |B_j' error| <= each |B_j|_1^2 <= 4 each, for each part by its weight
+        error=4.0 * model.count * each + len(weights) * below,
+        least=-len(weights) * below,
         info={"kpca": model.plan.method, "failure_probability": model.failure_probability},
     )
 

@@ -27,12 +27,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.spatial import cKDTree
 
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning
-from fastkpca.methods import Randomness, as_float, check_count
+from fastkpca.methods import (
+    Randomness,
+    Rows,
+    as_float,
+    as_rows,
+    check_choice,
+    check_columns_of,
+    check_count,
+    check_finite,
+)
 
 from .clustering import Grouping, group_count
 from .methods import stored
@@ -43,7 +54,9 @@ from .methods.partition import certificate, frame, means, nearest, partition
 from .methods.products import entry_error, quick_gram, training_rows
 from .methods.threads import one_blas_thread
 
-__all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "spectral_clustering"]
+__all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "neighbor_graph", "spectral_clustering"]
+
+AFFINITIES = ("kernel", "nearest_neighbors")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -264,12 +277,48 @@ def _turn(constant: np.ndarray, m: int) -> np.ndarray:
     return np.eye(len(axis)) - (2.0 / square * np.outer(axis, axis) if square > 1e-20 else 0.0)
 
 
+def neighbor_graph(X: Any, n_neighbors: int = 10, train: Any = None) -> sp.csr_array:
+    """Nearest neighbours of rows, by Euclidean distance: ones where j is a neighbour of row i.
+
+    Parameters
+    ----------
+    X : array_like (m, d)
+    n_neighbors : int
+        Of each row, among those of ``train``.
+    train : array_like (N, d), optional
+        Default: X, and each row is its own first neighbour, as in scikit-learn's graph of spectral clustering.
+
+    Returns
+    -------
+    csr_array (m, N)
+        What ``assign`` takes for new rows X after ``spectral_clustering(train, affinity="nearest_neighbors")``. Of the
+        training rows A, that clusters the similarities (A + A') / 2.
+    """
+    rows = as_rows(X, name="X", purpose="neighbor_graph")
+    known = rows if train is None else as_rows(train, name="train", purpose="neighbor_graph")
+    check_columns_of(known, rows, name="train")
+    points, others = _points(rows, "X"), _points(known, "train")
+    n_neighbors = check_count(n_neighbors, "n_neighbors")
+    if n_neighbors > len(others):
+        raise ValueError(f"n_neighbors is {n_neighbors}; there are {len(others)} rows to choose from")
+    index = cKDTree(others).query(points, k=np.arange(1, n_neighbors + 1))[1]
+    starts = np.arange(0, index.size + 1, n_neighbors)
+    return sp.csr_array((np.ones(index.size), index.ravel(), starts), shape=(len(points), len(others)))
+
+
+def _points(rows: Rows, name: str) -> np.ndarray:
+    check_finite(rows, name=name, purpose="neighbor_graph")
+    return np.asarray(rows.shifted(np.zeros(rows.n_features)).all(), dtype=np.float64)
+
+
 @one_blas_thread
 def spectral_clustering(
     X: Any,
     kernel: Any = "gaussian",
     k: int | None = None,
     *,
+    affinity: str = "kernel",
+    n_neighbors: int = 10,
     max_groups: int = 10,
     tol: float | None = None,
     method: str = "auto",
@@ -290,10 +339,16 @@ def spectral_clustering(
     X : array_like (N, d)
         At least 4 rows; the matrix of similarities (N, N) for ``kernel="precomputed"``.
     kernel : str, Kernel, object with ``block``, or callable
-        Without negative values.
+        Without negative values. A matrix of similarities may be indefinite, as that of a graph is.
     k : int, optional
         Number of groups, from 1 to N - 1. Default: the number from 2 to ``max_groups`` after which the gap between
         eigenvalues is the largest; ``info["number"]`` says whether the intervals prove that it is.
+    affinity : {"kernel", "nearest_neighbors"}
+        "nearest_neighbors": similarities are those of scikit-learn's graph, 1 between two rows that are among each
+        other's ``n_neighbors`` nearest, 1/2 where one is (``neighbor_graph``); there is no kernel. The model is then
+        that of a precomputed matrix.
+    n_neighbors : int
+        A row itself is the first.
     max_groups : int
     tol : float, optional
         Width of the intervals around eigenvalues. By default 1e-6; where ``max_features`` says what may be spent,
@@ -329,6 +384,12 @@ def spectral_clustering(
     >>> np.bincount(model.labels).tolist(), model.info["number"]
     ([100, 100, 100], 'proved to have the largest gap')
     """
+    check_choice(affinity, "affinity", AFFINITIES)
+    if affinity == "nearest_neighbors":
+        if kernel_parameters or not (isinstance(kernel, str) and kernel == "gaussian"):
+            raise ValueError("affinity='nearest_neighbors' takes no kernel; leave out the kernel and its parameters")
+        A = neighbor_graph(X, n_neighbors)
+        X, kernel = (A + A.T) / 2, "precomputed"
     X = training_rows(X, "spectral_clustering")
     n = X.shape[0]
     most = group_count(min(check_count(max_groups, "max_groups"), n - 1) if k is None else k, n)

@@ -61,7 +61,8 @@ def hsic_test(
     Parameters
     ----------
     X, Y : array_like (N, d), (N, e)
-        Two views of the same rows; also on disk or Dask collections, while the features of both fit into memory.
+        Two views of the same rows; also on disk or Dask collections, while the features of both fit into memory. A view
+        whose kernel is "precomputed" is its Gram matrix (N, N).
     kernel, kernel_y : str, Kernel, object with ``block``, or callable
         Of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
     unbiased : bool
@@ -104,7 +105,7 @@ def hsic_test(
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads, center=True)
     x, y = two_views(X, Y, kernel_y, options, "hsic_test")
     A, B = np.asarray(x.features), np.asarray(y.features)
-    n, missed_y = len(A), y.features.residual_trace
+    n, missed_y = len(A), y.missed
     weights = row_weights(sample_weight, n)
     if sample_weight is not None and unbiased:
         raise ValueError("the unbiased HSIC is that of equal weights; leave out sample_weight, or take unbiased=False")
@@ -140,21 +141,17 @@ def hsic_test(
 
     (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng, n_threads, n_bytes))
     heaviest = share.max() ** 2
-    missed_x = x.features.residual_trace * heaviest
+    missed_x, below_x = x.missed * heaviest, x.below * heaviest
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
     half = (of_x * missed_y + of_y * missed_x + missed_x * missed_y) / 2
-    # what rounding leaves of K that is not semidefinite, in either sense
-    indefinite_x, indefinite_y = (view.features.map.defect_norm(n, view.features.trace()) for view in (x, y))
-    indefinite = (
-        of_x * indefinite_y + (of_y + missed_y + indefinite_y) * indefinite_x * heaviest + missed_x * indefinite_y
-    )
+    below = of_x * y.below + of_y * below_x + (below_x + missed_x) * (y.below + missed_y) - missed_x * missed_y
     r_a, r_b = float(np.linalg.norm(share * displaced[0])), float(np.linalg.norm(displaced[1]))
     r = r_a * np.sqrt(of_y) + r_b * np.sqrt(of_x) + r_a * r_b
     r += (rounding_factor(n) + rounding_factor(A.shape[1] * B.shape[1])) * UNIT * np.sqrt(sizes[0] * sizes[1])
-    error = half + indefinite + 2.0 * np.sqrt(np.maximum(values, 0.0)) * r + r**2 + terms * UNIT * sizes[0] * sizes[1]
+    error = half + below + 2.0 * np.sqrt(np.maximum(values, 0.0)) * r + r**2 + terms * UNIT * sizes[0] * sizes[1]
     values = values + half
     if unbiased:
-        missed = x.features.residual_trace + indefinite_x, missed_y + indefinite_y
+        missed = x.missed + x.below, missed_y + y.below
         values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed, displaced)
     return test_of(
         values[:, None],

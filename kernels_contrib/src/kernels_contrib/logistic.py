@@ -23,7 +23,7 @@ from .methods.functions import KernelFunction, function
 from .methods.labels import class_codes
 from .methods.logit import Logit, fit_logit, lift_through
 from .methods.options import MAX_LOGIT_SCALE, FitOptions, accuracy, check_scale, regularization_strength, row_weights
-from .methods.products import Products, need_semidefinite, products_for, training_rows
+from .methods.products import Products, for_lengths, need_semidefinite, products_for, training_rows
 from .methods.threads import one_blas_thread
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
@@ -138,9 +138,8 @@ def kernel_logistic(
     weights = _weights(sample_weight, classes, codes)
     features_tol = accuracy(features_tol, "features_tol")
     options = FitOptions(kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng)
-    products = products_for(X, options)
-    if not products.kernel.by_number:
-        need_semidefinite(products.kernel, "kernel_logistic")
+    products = products_for(X, for_lengths(options, X.shape[0], "kernel_logistic"))
+    need_semidefinite(products.kernel, "kernel_logistic")
     check_scale("logistic regression", products.mean_diagonal(), strength, MAX_LOGIT_SCALE)
     target = indicator(codes, len(classes))
     solution, function_of_rows = _fit(products, target, weights, strength, tol, max_iterations)

@@ -25,7 +25,7 @@ from fastkpca.base.rounding import EPS
 from fastkpca.methods import (
     Rows,
     as_rows,
-    check_columns,
+    check_columns_of,
     check_count,
     check_finite,
     check_flag,
@@ -36,7 +36,7 @@ from fastkpca.methods import (
 from .limits import HELD
 from .methods.options import FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
-from .methods.products import DRAFT_ROWS, need_semidefinite, products_for, quick_gram
+from .methods.products import DRAFT_ROWS, for_lengths, is_matrix, need_semidefinite, products_for, quick_gram
 from .methods.threads import one_blas_thread
 
 __all__ = ["PermutationTest", "mmd_test"]
@@ -63,7 +63,9 @@ def mmd_test(
     Parameters
     ----------
     X, Y : array_like (n, d), (m, d)
-        The groups; also rows on disk and Dask collections, of which means of features are taken.
+        The groups; also rows on disk and Dask collections, of which means of features are taken. For
+        ``kernel="precomputed"`` the rows (n, n + m) and (m, n + m) of the Gram matrix K of both: ``K[:n]`` and
+        ``K[n:]``.
     kernel : str, Kernel, object with ``block``, or callable, or a list of these
         Positive semidefinite. Several kernels, as one of several widths, are tested together.
     unbiased : bool
@@ -109,15 +111,18 @@ def mmd_test(
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
     options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads, center=center)
+    several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+    if not several:
+        raise ValueError("kernel is an empty list; give at least one")
+    of_matrix = any(map(is_matrix, several))
+    if of_matrix:
+        _check_matrix(X, Y, method, len(several))
     groups = _groups(X, Y)
     weights = _weights(sample_weight, groups)
     held = all(group.in_memory for group in groups) and sum(map(_bytes, groups)) <= HELD
     if not held and method == "gram":
         raise ValueError("method='gram' needs both groups in memory; leave it out, or load a sample of the rows")
-    form = _Products if held and method != "features" else _Means
-    several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
-    if not several:
-        raise ValueError("kernel is an empty list; give at least one")
+    form = _Products if of_matrix or (held and method != "features") else _Means
     forms = [form(groups, weights, replace(options, kernel=one)) for one in several]
     labels = np.arange(len(weights)) < groups[0].n_samples
     found, changed = [], []
@@ -138,14 +143,36 @@ def mmd_test(
     )
 
 
+def _check_matrix(X: Any, Y: Any, method: str, n_kernels: int) -> None:
+    """Raise ValueError where X and Y are not the rows of one kernel matrix, or something else takes part."""
+    if n_kernels > 1:
+        raise ValueError(
+            "a precomputed matrix is not tested together with other kernels; give kernel='precomputed' alone"
+        )
+    if method == "features":
+        raise ValueError("method='features' needs rows, and X and Y are those of a matrix; take method='gram'")
+    n, m = (as_rows(part, name=name, purpose="mmd_test") for part, name in ((X, "X"), (Y, "Y")))
+    if not n.n_features == m.n_features == len(n) + len(m):
+        raise ValueError(
+            f"X and Y have the shapes {(len(n), n.n_features)} and {(len(m), m.n_features)}; with kernel="
+            f"'precomputed' give X = K[:{len(n)}] and Y = K[{len(n)}:] of the matrix K of all {len(n) + len(m)} "
+            "rows, those of X first"
+        )
+
+
 def _groups(X: Any, Y: Any) -> list[Rows]:
     groups = []
     for rows, name in ((X, "X"), (Y, "Y")):
         groups.append(as_rows(rows, name=name, at_least=2, purpose="mmd_test"))
         check_finite(groups[-1], name=name, purpose="mmd_test")
-    check_columns(groups[0].n_features, groups[1].n_features, name="Y", others="X has")
+    check_columns_of(groups[1], groups[0], name="Y")
     need_rows(sum(map(len, groups)), "mmd_test", "X with Y")
     return groups
+
+
+def _named(rows: Any, groups: list[Rows]) -> Rows:
+    """Rows of both groups, whose columns have the names that those of one group have."""
+    return Rows(rows, named=groups[0].named or groups[1].named)
 
 
 def _weights(given: Any, groups: list[Rows]) -> np.ndarray:
@@ -202,14 +229,15 @@ class _Products:
     bytes_of_label = 24  # the label, s, K s, and what numpy makes on the way
 
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
-        parts = [group.source for group in groups]
+        parts = [group.source if group.in_memory else group.source[0 : len(group)] for group in groups]
+        options = for_lengths(options, len(weights), "mmd_test")
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
         given: dict[str, Any] = {
             "tol": options.tol,
             "n_threads": options.n_threads,
             "center": options.center and not sp.issparse(Z),
         }
-        gram = quick_gram(Z, options.kernel, **given, **options.parameters)
+        gram = quick_gram(_named(Z, groups), options.kernel, **given, **options.parameters)
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()
@@ -242,7 +270,7 @@ class _Means:
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         some = np.random.default_rng(0)
         chosen = [np.sort(some.choice(len(group), min(DRAFT_ROWS, len(group)), replace=False)) for group in groups]
-        sample = np.concatenate([group.loaded().take(rows) for group, rows in zip(groups, chosen)])
+        sample = _named(np.concatenate([group.loaded().take(rows) for group, rows in zip(groups, chosen)]), groups)
         self.kernel = fk.gram(sample, options.kernel, products="exact", **options.parameters).kernel
         need_semidefinite(self.kernel, "mmd_test")
         options = replace(options, kernel=self.kernel.unbound(), parameters={}, method="features")

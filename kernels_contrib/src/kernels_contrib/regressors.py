@@ -24,10 +24,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from fastkpca.kernels import Kernel
+from fastkpca.methods import Rows, as_rows
 
 from .cca import kernel_cca
 from .pls import kernel_pls
 from .ridge import kernel_ridge
+
+PASSED_BY_NAME = ("affinity", "kernel_y", "max_features", "method", "n_neighbors", "penalty", "regularization", "tol")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -38,6 +41,7 @@ class MedianWidth(KernelEstimator):
     """
 
     _constraints: ClassVar[dict[str, list[Any]]] = KernelEstimator._parameter_constraints | {
+        "affinity": [StrOptions({"kernel", "nearest_neighbors"})],
         "C": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"})],
@@ -47,6 +51,7 @@ class MedianWidth(KernelEstimator):
         "method": [StrOptions({"auto", "features", "gram"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "penalty": [StrOptions({"coefficients", "norm"})],
         "regularization": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
@@ -55,7 +60,7 @@ class MedianWidth(KernelEstimator):
     _passed: ClassVar[dict[str, str]] = {
         "alpha": "regularization",
         "max_iter": "max_iterations",
-        **{name: name for name in ("kernel_y", "max_features", "method", "penalty", "regularization", "tol")},
+        **{name: name for name in PASSED_BY_NAME},
     }
     """What these parameters are called by the methods."""
 
@@ -201,7 +206,7 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
         """
         X, y = self._targets(X, y)
         weights = self._weights(X, sample_weight)
-        self.model_ = kernel_ridge(X, y, self._kernel_of_fit(X), sample_weight=weights, **self._options())
+        self.model_ = kernel_ridge(self._named(X), y, self._kernel_of_fit(X), sample_weight=weights, **self._options())
         self.n_iter_ = max(1, self.model_.info["iterations"])
         return self
 
@@ -221,6 +226,7 @@ class Projector(KernelTransformer, MedianWidth):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
 
         Returns
         -------
@@ -297,7 +303,7 @@ class KernelPLSRegression(RegressorMixin, Predictor, _Components):
         """
         X, y = self._targets(X, y)
         kernel, weights = self._kernel_of_fit(X), self._weights(X, sample_weight)
-        self.model_ = kernel_pls(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
+        self.model_ = kernel_pls(self._named(X), y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.model_.n_components
         return self
 
@@ -362,9 +368,11 @@ class KernelCCA(_Components):
         -------
         self
         """
+        named = as_rows(y, name="y").named if hasattr(y, "columns") else None
         X, y = self._targets(X, y)
-        y, kernel, weights = y.reshape(len(y), -1), self._kernel_of_fit(X), self._weights(X, sample_weight)
-        self.model_ = kernel_cca(X, y, kernel, self.n_components, sample_weight=weights, **self._options())
+        kernel, weights = self._kernel_of_fit(X), self._weights(X, sample_weight)
+        y = Rows(y.reshape(len(y), -1), named=named)
+        self.model_ = kernel_cca(self._named(X), y, kernel, self.n_components, sample_weight=weights, **self._options())
         self.n_components_ = self.n_components
         return self
 

@@ -29,7 +29,7 @@ from .errors import AccuracyWarning
 from .methods import stored
 from .methods.base import KernelMethod, Regressor
 from .methods.discriminant import preconditioner
-from .methods.functions import KernelFunction, SampleFunction, function, new_rows
+from .methods.functions import RowsFunction, SampleFunction, function
 from .methods.options import FitOptions, accuracy, check_scale, regularization_strength
 from .methods.products import Products, regression_on
 from .methods.threads import one_blas_thread
@@ -64,7 +64,7 @@ class RidgeModel(Regressor, KernelMethod):
     made_by = "kernel_ridge()"
 
     regularization: float = field(metadata=stored.number(least=0.0))
-    function: KernelFunction = field(metadata=function("k"))
+    function: RowsFunction = field(metadata=function("k"))
     error_rate: np.ndarray = field(metadata=stored.array("k", least=0.0, infinite=True))
     error_constant: np.ndarray = field(metadata=stored.array("k", least=0.0, infinite=True))
     n_samples: int = field(metadata=stored.count())
@@ -92,7 +92,7 @@ class RidgeModel(Regressor, KernelMethod):
         """
         if self.kernel.by_number:
             raise ValueError("an error bound needs k(x, x) of new rows, and a precomputed matrix does not hold it")
-        rows = new_rows(X, self.function.trial_row().shape[1])
+        rows = self.function.rows(X)
         scale = np.sqrt(np.maximum(self.kernel.diagonal(rows.all()), 0.0))
         bounds = scale[:, None] * self.error_rate + self.error_constant
         if isinstance(self.function, SampleFunction):

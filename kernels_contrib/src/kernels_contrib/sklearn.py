@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .clustering import kernel_kmeans
-from .diffusion import spectral_clustering
+from .diffusion import neighbor_graph, spectral_clustering
 from .klda import klda
 from .logistic import kernel_logistic
 
@@ -54,6 +54,7 @@ class _KernelClassifier(ClassifierMixin, Predictor):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
 
         Returns
         -------
@@ -138,7 +139,7 @@ class KLDA(Projector, _KernelClassifier):
         self
         """
         X, y = self._checked(X, y)
-        self.model_ = klda(X, y, self._kernel_of_fit(X), self.n_components, **self._options())
+        self.model_ = klda(self._named(X), y, self._kernel_of_fit(X), self.n_components, **self._options())
         self.classes_ = self.model_.classes
         return self
 
@@ -215,7 +216,7 @@ class KernelLogisticRegression(_KernelClassifier):
         """
         X, y = self._checked(X, y)
         options = self._options() | {"regularization": 1.0 / self.C, "sample_weight": self._weights(X, sample_weight)}
-        self.model_ = kernel_logistic(X, y, self._kernel_of_fit(X), **options)
+        self.model_ = kernel_logistic(self._named(X), y, self._kernel_of_fit(X), **options)
         self.classes_ = self.model_.classes
         self.n_iter_ = int(self.model_.info["iterations"])
         return self
@@ -247,10 +248,8 @@ class _KernelClusterer(ClusterMixin, Predictor):
         """
         X = self._checked_rows(X, ())
         kernel = self._kernel_of_fit(X)
-        if self._precomputed:  # declared: the plan checks it
-            kernel = type(kernel)(semidefinite=True)
-        weights = self._weights(X, sample_weight)
-        self.model_ = type(self)._method(X, kernel, self.n_clusters, sample_weight=weights, **self._options())
+        options = self._options() | {"sample_weight": self._weights(X, sample_weight)}
+        self.model_ = type(self)._method(self._named(X), kernel, self.n_clusters, **options)
         self.labels_ = self.model_.labels
         return self
 
@@ -303,6 +302,7 @@ class KernelKMeans(_KernelClusterer):
         return float(self.model_.inertia)
 
 
+@dataclass(eq=False, repr=False)
 class SpectralClustering(_KernelClusterer):
     """Spectral clustering of many rows, with intervals around eigenvalues and a place for new rows.
 
@@ -311,11 +311,16 @@ class SpectralClustering(_KernelClusterer):
     n_clusters : int, default=8
         None: the number after which the gap between eigenvalues is the largest, up to 10.
     kernel : str, callable, or kernel of fastkpca, default='rbf'
-        As for ``KLDA``, like the next four; without negative values.
+        As for ``KLDA``, like the next four; without negative values. A matrix of similarities, for 'precomputed', may
+        be indefinite.
     gamma : float or 'scale', default=None
     degree : float, default=3
     coef0 : float, default=1
     kernel_params : dict, default=None
+    affinity : {'kernel', 'nearest_neighbors'}, default='kernel'
+        'nearest_neighbors': the graph of scikit-learn's ``SpectralClustering`` takes the place of a kernel. ``predict``
+        takes rows and finds their neighbours among the training rows, which are kept.
+    n_neighbors : int, default=10
     tol : float, default=None
         As for ``kernels_contrib.diffusion.spectral_clustering``, like the next.
     max_features : int, default=None
@@ -341,5 +346,29 @@ class SpectralClustering(_KernelClusterer):
     >>> sorted(np.bincount(groups.labels_).tolist())
     [50, 100]
     """
+
+    _: KW_ONLY
+    affinity: str = "kernel"
+    n_neighbors: int = 10
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        super().fit(X, y, sample_weight)
+        self._train = self._validated(X, reset=False) if self.affinity == "nearest_neighbors" else None
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        if vars(self).get("_train") is None:
+            return super().predict(X)
+        graph = neighbor_graph(self._validated(X, reset=False), self.n_neighbors, self._train)
+        return np.asarray(self.model_.predict(graph, n_threads=self._n_threads()))
+
+    def _kernel_of_fit(self, X: Any) -> Any:
+        if self.affinity == "kernel":
+            return super()._kernel_of_fit(X)
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+        given = [name for name in names if getattr(self, name) != getattr(type(self), name)]
+        if given:
+            raise ValueError(f"affinity={self.affinity!r} takes no kernel; leave out {', '.join(given)}")
+        return "gaussian"
 
     _method = staticmethod(spectral_clustering)

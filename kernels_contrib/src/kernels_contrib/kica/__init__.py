@@ -30,7 +30,7 @@ from ..methods import stored
 from ..methods.base import Projection, project
 from ..methods.functions import new_rows, within_range
 from ..methods.options import accuracy, regularization_strength
-from ..methods.products import DRAFT_ROWS, need_semidefinite
+from ..methods.products import DRAFT_ROWS, is_matrix, need_semidefinite
 from ..methods.threads import one_blas_thread
 from .contrast import FEW, Setting, some_numbers
 from .descent import descend, random_rotation, turn_pairs
@@ -78,12 +78,13 @@ class KICAModel(Projection):
     contrast: float = field(metadata=stored.number())
     kernel: Kernel = field(metadata=stored.object_of(Kernel))
     info: dict[str, Any] = field(metadata=stored.info())
+    names: tuple[str, ...] | None = field(metadata=stored.names("d"))
 
     @one_blas_thread
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
         parallel.resolve_threads(n_threads)
-        rows = new_rows(X, len(self.mean), "kica")
+        rows = new_rows(X, len(self.mean), self.names, "kica")
         return within_range(lambda: rows.shifted(self.mean).all() @ self.unmixing.T)
 
     def facts(self) -> list[str]:
@@ -157,7 +158,8 @@ def kica(
     (3, 2)
     """
     check_choice(contrast, "contrast", ("kgv", "kcca"))
-    X = _matrix(X)
+    rows = as_rows(X, purpose="kica")
+    X = _matrix(rows)
     n, d = X.shape
     c = d if c is None else check_count(c, "c")
     n_starts = (8 if c > 2 else 1) if n_starts is None else check_count(n_starts, "n_starts")
@@ -177,7 +179,7 @@ def kica(
             fine = replace(fine, kernel=kernel) if fine.kernel is rough.kernel else fine
             W, value, reached = _from_start(Z, W, fine, max_iter, generator)
             info |= reached | {"starts": values if n_starts > 1 else []}
-    return _model(X, mean, W @ whitening, coloring @ W.T, value, fine.kernel, info)
+    return _model(X, mean, W @ whitening, coloring @ W.T, value, fine.kernel, info, rows.names)
 
 
 def _best_start(
@@ -291,6 +293,10 @@ def _setting(
     """Kernel, kappa and tol; the paper's for n rows where they are not given."""
     if kernel == Gaussian():
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
+    if is_matrix(kernel):
+        raise ValueError(
+            "kica compares single numbers of the rows by its kernel, so it takes no matrix; give it the rows"
+        )
     need_semidefinite(kernel, "kica")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
     if not LEAST_REGULARIZATION <= kappa <= 1.0 / LEAST_REGULARIZATION:
@@ -345,7 +351,14 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _model(
-    X: np.ndarray, mean: np.ndarray, unmixing: np.ndarray, mixing: np.ndarray, value: float, kernel: Any, info: dict
+    X: np.ndarray,
+    mean: np.ndarray,
+    unmixing: np.ndarray,
+    mixing: np.ndarray,
+    value: float,
+    kernel: Any,
+    info: dict,
+    names: tuple[str, ...] | None,
 ) -> KICAModel:
     # the share of the variance of X, each column in its own unit: sources have unit variance
     largest = np.abs(mixing).max(axis=1, keepdims=True)
@@ -363,4 +376,5 @@ def _model(
         contrast=value,
         kernel=kernel,
         info=info,
+        names=names,
     )

@@ -28,6 +28,12 @@ class FittedMethod(Stored):
             raise TypeError(f"model is a {type(model).__name__}; give what {cls.made_by} returned")
         return model
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns of the training rows, where they had names; new rows must have the same ones."""
+        function = vars(self).get("function")
+        return vars(self).get("names") if function is None else function.feature_names
+
     def facts(self) -> list[str]:
         """What ``repr`` says."""
         raise NotImplementedError

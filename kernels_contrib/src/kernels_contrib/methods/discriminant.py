@@ -31,7 +31,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 import fastkpca as fk
 from fastkpca.base.rounding import EPS, UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
-from fastkpca.methods import check_choice, check_count, solve_to_residual
+from fastkpca.methods import Rows, check_choice, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
 from ..limits import HELD
@@ -39,7 +39,7 @@ from . import stored
 from .base import KernelMethod, Projection
 from .functions import KernelFunction, function
 from .options import MAX_SCALE, FitOptions, check_scale, regularization_strength
-from .products import Products, class_moments, entry_error, products_for, small_features
+from .products import Products, class_moments, entry_error, for_lengths, products_for, small_features
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -68,16 +68,16 @@ class Penalised:
         moved = 2.0 * (features.map.rounding + rounding_factor(n) * UNIT)
         return float(moved**2 * trace + features.map.defect_norm(n, trace))
 
-    def separating(self, squares: np.ndarray, asked: int) -> int:
+    def separating(self, squares: np.ndarray, noise: float, asked: int) -> int:
         """How many contrasts with these squared lengths, descending, are longer than rounding, of so many at most.
 
         Raises ValueError for none, and warns where fewer are than were asked for.
         """
-        kept = min(int(np.sum(squares > self.noise)), asked)
+        kept = min(int(np.sum(squares > noise)), asked)
         if not kept:
             raise ValueError(
                 f"no direction separates the rows: their means coincide in the space of {self.products.kernel!r}, up "
-                f"to a distance of {np.sqrt(self.noise):.2g} that is within rounding; check X and the labels, or take "
+                f"to a distance of {np.sqrt(noise):.2g} that is within rounding; check X and the labels, or take "
                 "another kernel"
             )
         self.warn_fewer(kept, asked)
@@ -142,11 +142,13 @@ def _product_directions(
     """(coefficients (N, k), quotients (k,), what the iterations came to) of the best k <= c directions, by products.
 
     They are of the symmetric matrix E'K a(E) of order ``size``, by Lanczos on solves where it is not small.
-    ``contrast`` is U -> E U, ``transposed`` V -> E'V.
+    ``contrast`` is U -> E U, ``transposed`` V -> E'V. Squared lengths are those of E u in the space of the kernel.
+    An indefinite K has no such space: what counts is |K E u|^2, and rounding moves the matrix of these by 2 |K E| as
+    much.
     """
     solve, info = problem.solver(project)
     few = size <= max(2 * c + 1, 20)  # as many vectors as eigsh would keep
-    matmat = problem.products.matmat
+    matmat, indefinite = problem.products.matmat, not problem.products.kernel.positive_semidefinite
 
     def leading(product: Projector) -> tuple[np.ndarray, np.ndarray]:
         start = np.random.default_rng(0).standard_normal(size)
@@ -154,13 +156,16 @@ def _product_directions(
         return _descending(*eigsh(operator, c, which="LA", v0=start, tol=problem.tol))
 
     def lengths(U: np.ndarray) -> np.ndarray:
-        return transposed(matmat(contrast(U.reshape(size, -1))))
+        V = matmat(contrast(U.reshape(size, -1)))
+        return transposed(matmat(V) if indefinite else V)
 
     squares, axes = _eigenvectors(lengths(np.eye(size))) if few else leading(lengths)
-    c = problem.separating(squares, c)
+    noise = problem.noise * (2.0 * np.sqrt(max(squares[0], 0.0)) if indefinite else 1.0)
+    c = problem.separating(squares, noise, c)
     if few:  # contrasts of rounding alone are left out, or they would compete with the others
-        solutions = solve(contrast(axes[:, squares > problem.noise]))
-        values, vectors = _eigenvectors(axes[:, squares > problem.noise].T @ transposed(matmat(solutions)))
+        axes = axes[:, squares > noise]
+        solutions = solve(contrast(axes))
+        values, vectors = _eigenvectors(axes.T @ transposed(matmat(solutions)))
     else:
         values, vectors = leading(lambda U: transposed(matmat(solve(contrast(U.reshape(size, -1))))))
     # solves that end at a residual leave its square of the largest quotient, the eigensolver its rounding
@@ -232,7 +237,7 @@ class FittedDirections:
 
 
 def fit_directions(
-    X: Any,
+    X: Rows,
     options: FitOptions,
     regularization: Any,
     penalty: str,
@@ -242,6 +247,8 @@ def fit_directions(
 ) -> tuple[dict[str, Any], FittedDirections]:
     """The fields of a ``DirectionsModel``, through features or products, and what else was found."""
     max_iterations = check_count(max_iterations, "max_iterations")
+    if penalty == "norm":
+        options = for_lengths(options, X.shape[0], "penalty='norm'")
     products = _products(X, options, penalty)
     mu = _check_penalty(regularization, penalty, products)
     problem = Penalised(products, mu, penalty, options.tol, max_iterations)
@@ -266,7 +273,7 @@ def fit_directions(
     return fields, fitted
 
 
-def _products(X: Any, options: FitOptions, penalty: str) -> Products:
+def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
     """K of the rows, or the centred matrix where that is all that counts: for a penalty on the norm.
 
     The penalty on coefficients is on those of K itself, and where a shift would change it, rows are not shifted; what a
@@ -276,8 +283,8 @@ def _products(X: Any, options: FitOptions, penalty: str) -> Products:
     kernel = fk.get_kernel(options.kernel, **options.parameters)
     if penalty == "norm" or kernel.translation != "centered":
         return products_for(X, replace(options, center=True))
-    some = X[np.linspace(0, X.shape[0] - 1, min(X.shape[0], 256)).astype(np.intp)]
-    K = fk.gram(some, kernel)[:]
+    some = X.source[np.linspace(0, X.shape[0] - 1, min(X.shape[0], 256)).astype(np.intp)]
+    K = fk.gram(Rows(some, named=X.named), kernel)[:]
     share = 1.0 - K.sum() / len(K) / max(float(np.trace(K)), np.finfo(float).tiny)
     return products_for(X, replace(options, tol=options.tol * min(max(share, EPS), 1.0)))
 
@@ -311,7 +318,7 @@ def _by_features(problem: Penalised, groups: Groups, c: int) -> FittedDirections
     else:
         vectors, lengths, _ = scipy.linalg.svd(contrasts, full_matrices=False)
         values = lengths**2
-    c, kept = problem.separating(values, c), values > problem.noise
+    c, kept = problem.separating(values, problem.noise, c), values > problem.noise
     contrasts = vectors[:, kept] * np.sqrt(values[kept])
     second = None
     if problem.penalty == "coefficients":  # about the origin, moved to zero

@@ -12,17 +12,17 @@ import scipy.sparse as sp
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.kernels import FeatureMap, Kernel
-from fastkpca.methods import Record, Rows, apply, as_rows, check_columns, check_finite, refusing
+from fastkpca.methods import Record, Rows, apply, as_rows, check_finite, check_same_columns, refusing
 
 from . import stored
 from .stored import InFile, Known, Stored
 from .threads import one_blas_thread
 
 
-def new_rows(X: Any, n_features: int, purpose: str = "predicting") -> Rows:
-    """The one way in for rows that a method was not fitted on: their type, columns and values."""
+def new_rows(X: Any, n_features: int, names: tuple[str, ...] | None, purpose: str = "predicting") -> Rows:
+    """The one way in for rows that a method was not fitted on: their type, columns, their names, and values."""
     rows = as_rows(X, purpose=purpose)
-    check_columns(n_features, rows.n_features)
+    check_same_columns(rows, n_features, names)
     check_finite(rows, purpose=purpose)
     return rows
 
@@ -41,6 +41,11 @@ def within_range(values_of_rows: Callable[[], np.ndarray]) -> np.ndarray:
 class KernelFunction(Stored):
     """f(x), k numbers a row; each kind is some values at x minus ``constant`` (k,)."""
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns of the training rows."""
+        raise NotImplementedError
+
     @one_blas_thread
     def __call__(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """f at rows X, (m, k)."""
@@ -56,7 +61,22 @@ class KernelFunction(Stored):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureFunction(KernelFunction):
+class RowsFunction(KernelFunction):
+    """Such a function of the columns of rows, or of a precomputed matrix, in which columns are rows without names."""
+
+    names: tuple[str, ...] | None = field(default=None, metadata=stored.names("d"))
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        return self.names
+
+    def rows(self, X: Any) -> Rows:
+        """New rows, checked."""
+        return new_rows(X, self.trial_row().shape[1], self.names)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureFunction(RowsFunction):
     """f(x) = weights' phi(x - shift) - constant; its size does not depend on the number of training rows."""
 
     map: FeatureMap = field(metadata=stored.object_of(FeatureMap, "D", lambda feature_map: feature_map.n_features))
@@ -66,7 +86,7 @@ class FeatureFunction(KernelFunction):
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         # without a shift, numbers that float64 would round are refused
-        rows = new_rows(X, len(self.shift)).shifted(self.shift if self.shift.any() else None)
+        rows = self.rows(X).shifted(self.shift if self.shift.any() else None)
         return apply(self.map, rows, self.weights, n_threads, constant=self.constant)
 
     def trial_row(self) -> np.ndarray:
@@ -84,7 +104,7 @@ def _read_samples(record: Record, name: str, known: Known) -> np.ndarray:
     if known["kernel"].by_number:
         return record.array(name, (0, 0))
     X = record.array(name, (None, None), kind="fiu")
-    known["n"], known["d"] = X.shape
+    stored.agree(record, name, known, "nd", X.shape)
     return X
 
 
@@ -93,7 +113,7 @@ def _read_shift(record: Record, name: str, known: Known) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SampleFunction(KernelFunction):
+class SampleFunction(RowsFunction):
     """f(x) = sum_j coefficients_j k(x - shift, x_j) - constant, over the shifted training rows with a coefficient."""
 
     kernel: Kernel = field(metadata=stored.in_file(lambda record, name, known: known.get(name), None))
@@ -104,8 +124,10 @@ class SampleFunction(KernelFunction):
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         if self.kernel.by_number:  # X is the matrix between new and training rows
-            return new_rows(X, len(self.coefficients)).all() @ self.coefficients - self.constant
-        given = new_rows(X, self.X.shape[1])
+            n = len(self.coefficients)
+            kernel, rows = self.kernel.bind(X, range(n))
+            return kernel.block(rows, np.arange(float(n))[:, None]) @ self.coefficients - self.constant
+        given = self.rows(X)
         rows = given.shifted(self.shift).all() if self.shift.any() else given.source
         return fk.gram(rows, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
 
@@ -113,9 +135,19 @@ class SampleFunction(KernelFunction):
         return np.zeros((1, len(self.coefficients))) if self.kernel.by_number else self.X[:1] + self.shift
 
 
+def of_matrix(kernel: Kernel, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
+    """f(x) = sum_j coefficients_j K_xj - constant, of a precomputed matrix, whose rows stay with the user."""
+    X, shift = np.empty((0, 0)), np.zeros(0)
+    return SampleFunction(kernel=kernel, X=X, shift=shift, coefficients=coefficients, constant=constant)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ComponentFunction(KernelFunction):
     """f(x) = weights' (projection of x onto kernel components) - constant."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        return self.components.feature_names
 
     components: fk.KPCAModel = field(metadata=stored.object_of(fk.KPCAModel, "c", lambda model: model.n_components))
     weights: np.ndarray = field(metadata=stored.array("ck"))

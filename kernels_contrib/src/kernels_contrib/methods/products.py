@@ -19,7 +19,7 @@ from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from ..limits import HELD
-from .functions import FeatureFunction, KernelFunction, SampleFunction
+from .functions import FeatureFunction, RowsFunction, SampleFunction, of_matrix
 from .labels import real_targets
 from .options import FitOptions, row_weights
 
@@ -28,6 +28,9 @@ MAX_FEATURES = 2048
 DRAFT_ROWS = 8192
 """Rows that a choice is made on where all of them show later what came of it: a map, the start of k-means or of a
 descent, or whether exact products are quick."""
+MAX_PROVED_ROWS = 8192
+"""Rows up to which the kernel of a matrix proves that it is semidefinite."""
+USE_PRODUCTS = "leave out method='features' and max_features for products with K"
 PRODUCT_TOL = 1e-10
 """Error of a fast product, over the largest k(x, x): eigenvalues and costs are wanted to 1e-6, and sums of a column are
 seldom less than a thousandth of the number of rows."""
@@ -38,24 +41,54 @@ def need_semidefinite(kernel: Kernel, purpose: str) -> None:
     if not kernel.positive_semidefinite:
         raise ValueError(
             f"{kernel!r} is not positive semidefinite, and {purpose} measures lengths in the space of such a kernel; "
-            "take another one (a kernel of your own says that it is with positive_semidefinite = True, a matrix "
-            "with semidefinite=True)"
+            "take another one (a kernel of your own says that it is with positive_semidefinite = True)"
         )
 
 
-def training_rows(X: Any, purpose: str) -> Any:
-    """The rows to fit on, as an array or CSR matrix; what their values must be is checked where they are read."""
+def is_matrix(kernel: Any) -> bool:
+    """Whether a kernel, as a user gives it, is that of a matrix in place of rows."""
+    if isinstance(kernel, str):
+        return kernel.rpartition(":")[2] == "precomputed"
+    return isinstance(kernel, Kernel) and "semidefinite" in kernel.parameters
+
+
+def for_lengths(options: FitOptions, n_samples: int, purpose: str) -> FitOptions:
+    """The options of a method that measures lengths: a matrix is declared semidefinite, so that the kernel checks it.
+
+    The kernel proves that of so many rows only; of more the user has to declare it.
+    """
+    if not is_matrix(options.kernel):
+        return options
+    matrix = fk.get_kernel(options.kernel, **options.parameters)
+    if n_samples > MAX_PROVED_ROWS and not matrix.positive_semidefinite:
+        raise ValueError(
+            f"{purpose} needs a positive semidefinite matrix, and of {n_samples} rows that is not proved; declare it, "
+            f"semidefinite=True, and it is checked on {MAX_PROVED_ROWS} of them (an estimator takes "
+            "kernel_params={'semidefinite': True})"
+        )
+    return replace(options, kernel=fk.get_kernel("precomputed", semidefinite=True), parameters={})
+
+
+def some_features(X: Any, kernel: Any, **options: Any) -> Any:
+    """``fastkpca.features``, whose advice is that of a method."""
+    try:
+        return fk.features(X, kernel, **options)
+    except ValueError as error:
+        raise ValueError(str(error).replace("use gram()", USE_PRODUCTS)) from error
+
+
+def training_rows(X: Any, purpose: str) -> Rows:
+    """The rows to fit on, in memory, with the names of their columns; what their values must be is checked where they
+    are read."""
     rows = as_rows(X, purpose=purpose)
-    return (
-        rows.source if isinstance(rows.source, np.ndarray) or sp.issparse(rows.source) else rows.source[0 : len(rows)]
-    )
+    return rows if rows.in_memory else Rows(rows.source[0 : len(rows)], named=rows.named)
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
     """K of the rows X: ``features`` (with K = Phi Phi' up to ``residual``) or ``gram`` is there, not both."""
 
-    X: Any
+    X: Rows
     kernel: Kernel
     features: Any = None
     gram: Any = None
@@ -66,6 +99,11 @@ class Products:
         return (self.gram if self.features is None else self.features).shape[0]
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns of X; of a matrix they would be rows."""
+        return None if self.kernel.by_number else self.X.names
+
+    @property
     def info(self) -> dict[str, Any]:
         """How K is multiplied by, for a model's ``info``."""
         if self.features is None:
@@ -73,8 +111,18 @@ class Products:
         return {
             "method": "features",
             "n_features": self.features.shape[1],
-            "residual_trace": self.features.residual_trace,
+            "residual_trace": self.missed,
         }
+
+    @property
+    def missed(self) -> float:
+        """Trace of what the features miss of K, which is semidefinite."""
+        return float(self.features.residual_trace)
+
+    @property
+    def below(self) -> float:
+        """Bound on the norm and the trace of the part of K - Phi Phi' that is not semidefinite, in either sense."""
+        return float(self.features.map.defect_norm(self.n_samples, self.features.trace()))
 
     @property
     def shift(self) -> np.ndarray | None:
@@ -93,7 +141,7 @@ class Products:
 
     def feature_rows(self, index: np.ndarray) -> Rows:
         """Rows of these numbers as the feature map takes them."""
-        return Rows(self.X[index], self.features.shift)
+        return Rows(self.X.source[index], self.features.shift)
 
     def held_features(self) -> np.ndarray | None:
         """Phi as a matrix, where it fits."""
@@ -105,7 +153,7 @@ class Products:
         Phi = None if self.features is None else self.held_features()
         return self.matmat if Phi is None else lambda U: Phi @ (Phi.T @ U)
 
-    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> KernelFunction:
+    def function_of(self, coefficients: np.ndarray, constant: np.ndarray) -> RowsFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant, with K as it is multiplied by."""
         if self.features is None:
             return self.function(coefficients, constant)
@@ -115,21 +163,25 @@ class Products:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
         kernel, shift = self.kernel.unbound(), self.shift
         if kernel.by_number:
-            rows = {"X": np.empty((0, 0)), "shift": np.zeros(0)}
-            return SampleFunction(kernel=kernel, coefficients=coefficients, constant=constant, **rows)
+            return of_matrix(kernel, coefficients, constant)
         used = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
         if len(used) == 0:
             used = np.zeros(1, dtype=np.intp)
         coefficients = np.ascontiguousarray(coefficients[used])
-        X = _kept(self.X[used]) if shift is None or not shift.any() else Rows(self.X[used], shift).all()
+        rows = self.X.source[used]
+        X = _kept(rows) if shift is None or not shift.any() else Rows(rows, shift).all()
         shift = np.zeros(X.shape[1]) if shift is None else shift
-        return SampleFunction(kernel=kernel, X=X, shift=shift, coefficients=coefficients, constant=constant)
+        return SampleFunction(
+            kernel=kernel, X=X, shift=shift, coefficients=coefficients, constant=constant, names=self.names
+        )
 
-    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> FeatureFunction:
+    def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> RowsFunction:
         """f(x) = weights' phi(x) - constant."""
         features = self.features
         weights = np.ascontiguousarray(weights)
-        return FeatureFunction(map=features.map, shift=features.shift, weights=weights, constant=constant)
+        return FeatureFunction(
+            map=features.map, shift=features.shift, weights=weights, constant=constant, names=self.names
+        )
 
 
 def _kept(rows: Any) -> Any:
@@ -141,7 +193,7 @@ def _kept(rows: Any) -> Any:
 
 def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) -> Any:
     """``fastkpca.features`` with a map for D x D matrices: one that is large but has structure gives way to pivots."""
-    features = fk.features(X, kernel, max_features=max_features, **options)
+    features = some_features(X, kernel, max_features=max_features, **options)
     if features.shape[1] > max_features:
         features = fk.features(X, kernel, max_features=max_features, **(options | {"features": "pivots"}))
     return features
@@ -173,6 +225,7 @@ def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any)
 
 def products_for(X: Any, options: FitOptions) -> Products:
     """K of the rows X: through features where a map is small enough, or as ``options.method`` asks."""
+    X = as_rows(X)
     given = {"n_threads": options.n_threads, "rng": options.rng, "center": options.center, **options.parameters}
     if options.method != "gram":
         most = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
@@ -182,7 +235,7 @@ def products_for(X: Any, options: FitOptions) -> Products:
         except ValueError:  # no such map; what else it may be, gram raises again
             if options.method == "features":
                 raise
-    gram = fk.gram(X, options.kernel, **(given | {"center": options.center and not sp.issparse(X)}))
+    gram = fk.gram(X, options.kernel, **(given | {"center": options.center and not sp.issparse(X.source)}))
     return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
 
 
@@ -194,9 +247,8 @@ def regression_on(
     targets, weights = real_targets(t, X.shape[0]), row_weights(sample_weight, X.shape[0])
     if options.method == "auto" and options.max_features is None:  # as many as rows would cost more than products do
         options = replace(options, max_features=max(1, min(MAX_FEATURES, X.shape[0] // 8)))
-    products = products_for(X, options)
-    if not products.kernel.by_number:
-        need_semidefinite(products.kernel, purpose)
+    products = products_for(X, for_lengths(options, X.shape[0], purpose))
+    need_semidefinite(products.kernel, purpose)
     return products, targets, weights
 
 

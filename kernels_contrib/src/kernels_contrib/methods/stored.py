@@ -101,6 +101,21 @@ def counts() -> InFile:
     return in_file(read)
 
 
+def names(letter: str) -> InFile:
+    """Names of so many columns, or None."""
+
+    def read(record: Record, name: str, known: Known) -> tuple[str, ...] | None:
+        if record.get(name) is None:
+            return None
+        values = record.list(name)
+        if not all(isinstance(x, str) for x in values):
+            raise record.refuse(f"{name} are not strings")
+        agree(record, name, known, letter, (len(values),))
+        return tuple(values)
+
+    return in_file(read, lambda value: None if value is None else list(value))
+
+
 def info(*needed: str) -> InFile:
     """What the fit came to: a mapping with these texts in it, and others."""
 

@@ -9,22 +9,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import Randomness, check_count, check_name, check_tol
+from ..base.checks import Randomness, as_float, check_count, check_flag, check_name, check_tol
 from ..base.protocol import Kernel, Offer, Summary
+from ..base.rounding import UNIT
 from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.choosing import refined
 from ..maps.pivots import PivotMap
+from ..products.blocks import checked_block
 from ..products.operators import FeatureOperator, GramOperator
+from ..products.vectors import centre
 from ..rows.columns import check_columns_of
 from ..rows.convert import as_rows, bind_rows, different, landmark_rows
-from ..rows.summary import summarize_for
+from ..rows.summary import spread_rows, summarize_for
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .look import OF_PIVOTS, look_at
 from .offers import MAX_FEATURES, offers_of_maps, offers_within, small_offers
 from .problem import entry_error_of
 from .product_choice import best_product, both_sides, exact_error, products_for
+
+SHARE_ROWS = 256
+"""Rows from which the centred part of the trace is estimated before a map is chosen; all rows check the map."""
+CONSTANT_SHARE = 512 * UNIT
+"""Part of the trace after centring that rounding of kernel values and features leaves of equal rows."""
 
 
 def gram(
@@ -34,6 +42,7 @@ def gram(
     *,
     tol: float | None = None,
     products: str = "auto",
+    center: bool = False,
     n_threads: int | None = None,
     rng: Any = 0,
     progress: bool | Callable[[str, int, int], None] = False,
@@ -53,6 +62,9 @@ def gram(
         unit of the kernel's values.
     products : str
         "auto", "exact", or the name of a summation to force.
+    center : bool
+        Only the centred matrix H K H is wanted. Rows are first shifted by their mean (``shift``) where that leaves
+        H K H as it is: entries of the linear kernel are then those of the shifted rows, and keep their digits.
     n_threads : int, optional
         Default: all processors. Results do not depend on it.
     rng : int, Generator, SeedSequence or None
@@ -84,8 +96,9 @@ def gram(
     """
     check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
-        tol = check_tol(tol)
-    inputs = _inputs(gram, X, kernel, kernel_parameters, n_threads, rng)
+        tol = _absolute(tol)
+    center = check_flag(center, "center")
+    inputs = _inputs(gram, X, kernel, kernel_parameters, n_threads, rng, center=center)
     chosen, rows_x, data_x, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
     rows_y, data_y = None, data_x
     if Y is not None:
@@ -98,7 +111,7 @@ def gram(
         check_columns_of(rows_y, rows_x, name="Y")
         check_finite(rows_y, name="Y")
         rows_y, data_y = summarize_for(
-            chosen, rows_y, centred=False, randomness=inputs.randomness, n_threads=threads, shift_by=data_x.shift
+            chosen, rows_y, centred=center, randomness=inputs.randomness, n_threads=threads, shift_by=data_x.shift
         )
     least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
     if tol is not None and tol < least:
@@ -108,6 +121,16 @@ def gram(
     return GramOperator(
         chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress
     )
+
+
+def _absolute(tol: Any) -> float:
+    """An error of entries, in the unit of the kernel's values, which may be of any size."""
+    number = as_float(tol)
+    if number is None:
+        raise TypeError(f"tol is {tol!r}; give a positive number: the error of an entry, in the unit of the kernel")
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"tol is {tol!r}; give a positive number: the error of an entry, in the unit of the kernel")
+    return number
 
 
 def _unreachable(kernel: Kernel, tol: float, least: float, terms: int) -> str:
@@ -130,6 +153,7 @@ def features(
     max_features: int | None = None,
     landmarks: Any = None,
     features: str = "auto",
+    center: bool = False,
     n_threads: int | None = None,
     rng: Any = 0,
     progress: bool | Callable[[str, int, int], None] = False,
@@ -151,6 +175,9 @@ def features(
         Numbers of rows, (m,), or rows, (m, d): the map of Nystroem's method with these. The same row twice counts once.
     features : str
         "auto", or the name of a feature map to force.
+    center : bool
+        Only centred features are wanted: ``tol`` is relative to the trace of the centred matrix, and rows are shifted
+        by their mean where that leaves this matrix as it is, as for ``gram``.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     progress : bool or callable
@@ -161,7 +188,7 @@ def features(
     -------
     FeatureOperator
         ``Phi @ C``, ``Phi.T @ U``, ``map``, ``shift``, ``moments(weights)``,
-        ``residual_trace``.
+        ``residual_trace``, ``centered_trace()``.
 
     Raises
     ------
@@ -180,7 +207,8 @@ def features(
     check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
     budgeted = tol is None and max_features is not None
     tol = check_tol(1e-6 if tol is None else tol)
-    inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)
+    center = check_flag(center, "center")
+    inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng, center=center)
     chosen, rows, data, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
     limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
     if chosen.without_maps:
@@ -191,33 +219,60 @@ def features(
         pivots = different(landmark_rows(landmarks, chosen, rows))
         feature_map = PivotMap(chosen, pivots, entry_error=entry_error_of(chosen, data))
         return FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
+    share = _centred_share(chosen, data.sample) if center else 1.0
     if budgeted:
-        offer = _best_within(chosen, data, rows, tol, limit, features, threads)
+        offer = _best_within(chosen, data, rows, share * tol, limit, features, threads)
         return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
-    reached = np.inf
-    for offer in _offers(chosen, data, rows, tol, limit, features, threads):
+    reached, asked = np.inf, f"tol={tol:g}"
+    trace: Callable[[FeatureOperator], float] = FeatureOperator.trace
+    if center:
+        trace, asked = _trace_after_centring, f"tol={tol:g} of the centred trace (about {share:.2g} of tr K)"
+    for offer in _offers(chosen, data, rows, share * tol, limit, features, threads, asked):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
-        target = tol * operator.trace()
+        if center and not operator.residual_trace:
+            return operator  # exact, whatever the trace is
+        target = tol * trace(operator)
         for _ in range(3):
             if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            more = refined(operator.map, rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
+            goal = 0.5 * share * tol
+            more = refined(operator.map, rows, tol=goal, max_features=limit, rng=inputs.rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
+            target = tol * trace(operator)
         if operator.residual_trace <= target:
             return operator
-        if not operator.trace() > 0:
-            raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
-        reached = min(reached, operator.residual_trace / operator.trace())
+        if target > 0:
+            reached = min(reached, tol * operator.residual_trace / target)
+        elif not center:  # else rows may be equal, and those of an exact map are zero
+            break
+    if np.isinf(reached):
+        raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
     raise ValueError(
-        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {limit} features, tol is "
-        f"{tol:g}; raise tol or max_features, or use gram()"
+        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {limit} features, and is asked "
+        f"for {asked}; raise tol or max_features, or use gram()"
     )
 
 
 _FEATURES = features  # the function, whose own parameter of this name hides it
+
+
+def _centred_share(kernel: Kernel, sample: np.ndarray) -> float:
+    """About tr H K H over tr K, from some rows; 1 where they do not vary beyond rounding."""
+    some = spread_rows(sample, SHARE_ROWS)
+    K = checked_block(kernel, some, some)
+    trace = float(np.trace(K))
+    centre(K)
+    found = np.trace(K) / trace if trace > 0.0 else 1.0
+    return float(min(found, 1.0)) if found > CONSTANT_SHARE else 1.0
+
+
+def _trace_after_centring(operator: FeatureOperator) -> float:
+    """That of the features; tr K where they do not vary beyond its rounding."""
+    centred, trace = operator.centered_trace(), operator.trace()
+    return centred if centred > CONSTANT_SHARE * trace else trace
 
 
 class _Inputs(NamedTuple):
@@ -237,19 +292,29 @@ class _Inputs(NamedTuple):
 
 
 def _inputs(
-    function: Callable[..., Any], X: Any, kernel: Any, parameters: dict[str, Any], n_threads: int | None, rng: Any
+    function: Callable[..., Any],
+    X: Any,
+    kernel: Any,
+    parameters: dict[str, Any],
+    n_threads: int | None,
+    rng: Any,
+    *,
+    center: bool,
 ) -> _Inputs:
     chosen, rows = bind_rows(given_kernel(kernel, parameters, function), X)
     threads, randomness = parallel.threads_for(chosen, n_threads), Randomness(rng)
-    seen, data = summarize_for(chosen, as_rows(rows), centred=False, randomness=randomness, n_threads=threads)
+    seen, data = summarize_for(chosen, as_rows(rows), centred=center, randomness=randomness, n_threads=threads)
     resolved = chosen.resolve(replace(data, feature_names=seen.names))
     return _Inputs(resolved, seen, data, randomness, threads, points=rows is X)
 
 
 def _offers(
-    kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int
+    kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int, asked: str
 ) -> Iterator[Offer]:
-    """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
+    """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first.
+
+    ``asked`` is the tolerance in the words of an error.
+    """
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
     # (the first look at pivots sees too few of them to say how many are too many)
@@ -263,12 +328,12 @@ def _offers(
         every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
         others = {x.name for x in _within(every, max_features)} - {name}
         raise ValueError(
-            f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
+            f"{kernel!r} has no feature map {name!r} of at most {max_features} features for {asked} on these rows; "
             + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
         )
     if not offers:
         raise ValueError(
-            f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "
+            f"{kernel!r} reaches {asked} on these rows with no feature map of at most {max_features} features; "
             "raise tol or max_features, or use gram()"
         )
     yield from sorted(offers, key=lambda x: x.cost.n_features)

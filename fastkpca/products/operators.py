@@ -107,6 +107,10 @@ def _diagonals(kernel: Kernel, rows: Rows) -> Iterator[np.ndarray]:
         yield kernel.diagonal(rows.tile(start, min(n, start + step)))
 
 
+def _shift_of(rows: Rows) -> np.ndarray:
+    return np.zeros(rows.n_features) if rows.shift is None else rows.shift
+
+
 class _RealOperator(LinearOperator):
     """The base of the operators: blocks of real columns, checked before scipy turns them into plain arrays."""
 
@@ -288,6 +292,11 @@ class GramOperator(_RealOperator):
         """Whether sources and targets are the same rows."""
         return self._rows_y is None
 
+    @property
+    def shift(self) -> np.ndarray:
+        """What was subtracted from the rows before the kernel saw them, shape (d,); zero for some kernels."""
+        return _shift_of(self._rows_x)
+
     def _times(self, U: np.ndarray, *, transposed: bool = False) -> np.ndarray:
         with parallel.reporter(self._progress) as report:
             summation = self._summation
@@ -427,7 +436,7 @@ class FeatureOperator(_RealOperator):
     @property
     def shift(self) -> np.ndarray:
         """What to subtract from other rows before ``map`` sees them, shape (d,); the zero vector for some kernels."""
-        return np.zeros(self._rows.n_features) if self._rows.shift is None else self._rows.shift
+        return _shift_of(self._rows)
 
     def moments(self, weights: np.ndarray | None = None) -> Moments:
         """Count, mean and centred second moment of the features, in one pass; ``weights`` (N,) are non-negative."""
@@ -442,6 +451,25 @@ class FeatureOperator(_RealOperator):
     def trace(self) -> float:
         """tr K: the sum of k(x_i, x_i)."""
         return float(sum(values.sum() for values in _diagonals(self.kernel, self._rows)))
+
+    def centered_trace(self) -> float:
+        """Sum of squared distances of the features from their mean, tr H Phi Phi' H: no more than tr H K H.
+
+        Tiles are centred by themselves and merged (Chan, Golub and LeVeque 1979): nothing cancels.
+        """
+        n, step = self._rows.n_samples, map_tile_rows(self.map)
+
+        def of_tile(i: int) -> tuple[int, np.ndarray, float]:
+            Phi = self.map.features(self._rows.tile(i * step, min(n, (i + 1) * step)))
+            mean = Phi.mean(axis=0)
+            return len(Phi), mean, float(np.sum((Phi - mean) ** 2))
+
+        def merged(a: tuple[int, np.ndarray, float], b: tuple[int, np.ndarray, float]) -> tuple[int, np.ndarray, float]:
+            count, apart = a[0] + b[0], b[1] - a[1]
+            mean = a[1] + apart * (b[0] / count)
+            return count, mean, a[2] + b[2] + float(apart @ apart) * (a[0] * b[0] / count)
+
+        return parallel.tree_reduce(of_tile, -(-n // step), merged, n_threads=self._n_threads)[2]
 
     @property
     def residual_trace(self) -> float:

@@ -29,6 +29,7 @@ import option_cases
 import preimage_cases
 import product_cases
 import range_cases
+import rounding_cases
 import second_order_calls
 import second_order_cases
 import source_cases
@@ -73,6 +74,7 @@ def families(label, attack, functions, count, least, **more):
 
 ATTACKS |= families("options", option_cases.attacked, option_cases.FAMILIES, 2000, 40, answered=0.1)
 ATTACKS |= families("methods", method_cases.methods, method_cases.CHECKS, 500, 25)
+ATTACKS |= families("rounding", rounding_cases.rounding, rounding_cases.CHECKS, 2000, 25, answered=0.7)
 ATTACKS |= families("sampled bound", loose_cases.bounds, loose_cases.FAMILIES, 20000, 1000, seen=(MAY_FAIL,))
 rare = {"failing": 0.01}
 ATTACKS |= families(

@@ -168,7 +168,7 @@ def test_a_graph_of_neighbours_is_refused_in_words():
         spectral_clustering(X, k=4, affinity="nearest_neighbors", n_neighbors=321)
     with pytest.raises(ValueError, match="NaN"):
         neighbor_graph(np.where(X > 2, np.nan, X))
-    with pytest.raises(ValueError, match="X has 2 columns, train has 3"):
+    with pytest.raises(ValueError, match="train has 3 columns, X has 2"):
         neighbor_graph(X[:, :2], 3, X)
 
 

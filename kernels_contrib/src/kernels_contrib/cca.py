@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fastkpca.base.rounding import EPS
+from fastkpca.base.rounding import EPS, UNIT, rounding_factor
 from fastkpca.kernels import Kernel
 from fastkpca.methods import as_rows, check_count
 
@@ -29,6 +29,7 @@ from .methods.functions import KernelFunction, function
 from .methods.options import FitOptions, regularization_strength, row_weights
 from .methods.permutation import interval_of
 from .methods.products import DRAFT_ROWS, Products
+from .methods.threads import one_blas_thread
 from .methods.views import over_permutations, two_views
 
 __all__ = ["CCAModel", "kernel_cca"]
@@ -69,7 +70,7 @@ class CCAModel(FittedMethod):
     correlations : ndarray (c,)
         Regularised, descending: covariances of functions with unit variance plus penalty.
     correlation_bounds : ndarray (c, 2)
-        Intervals around those of the kernels, for what the feature maps miss.
+        Intervals around those of the kernels, for what the feature maps miss and for rounding.
     x, y : Side
         The functions of each view: ``model.x.project(X)``.
     null : ndarray (m,)
@@ -102,6 +103,7 @@ class CCAModel(FittedMethod):
         return [f"correlations {shares}", *p, f"{self.x.kernel!r}, {self.y.kernel!r}, n_samples={self.n_samples}"]
 
 
+@one_blas_thread
 def kernel_cca(
     X: Any,
     Y: Any,
@@ -139,7 +141,7 @@ def kernel_cca(
     sample_weight : array_like (N,), optional
         Weight 2 counts as two equal rows; without permutations.
     tol : float
-        The part of the trace that a view's feature map may miss.
+        The part of the trace after centring that a view's feature map may miss.
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
@@ -170,7 +172,7 @@ def kernel_cca(
     """
     c, permutations = check_count(c, "c"), check_count(permutations, "permutations", least=0)
     strength = regularization_strength(regularization, ": without it some functions of any two views agree perfectly")
-    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
+    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads, center=True)
     views = two_views(X, Y, kernel_y, options, "kernel_cca")
     n, sizes = views[0].n_samples, [view.features.shape[1] for view in views]
     weights = row_weights(sample_weight, n)
@@ -187,17 +189,26 @@ def kernel_cca(
     crossed = second[: sizes[0], sizes[0] :]
     left, found, right = scipy.linalg.svd(y.solve(x.solve(crossed).T).T)
     found = found[:c]
-    missed = share.max() * sum(side.view.missed / side.penalty for side in (x, y))
-    below = share.max() * sum(side.view.below / side.penalty for side in (x, y))
+    sides = (x, y)
+    missed = share.max() * sum(side.view.missed / side.penalty for side in sides)
+    below = share.max() * sum(side.view.below / side.penalty for side in sides)
+    error = sum(side.rounding for side in sides)
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
         A, B = (side.solve((np.asarray(side.view.features) - side.mean).T).T for side in (x, y))
-        values, same = over_permutations(lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng)
-        error = np.full(len(values), missed / 2 + below + 64 * EPS * len(second) / strength)
-        null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, error, same))
+        values, same = over_permutations(
+            lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng, n_threads, B.nbytes
+        )
+        half = np.full(len(values), missed / 2 + below + 3.0 * error)
+        null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, half, same))
     return CCAModel(
         correlations=found,
-        correlation_bounds=np.sqrt(np.clip(np.column_stack([found**2 - below, found**2 + missed]), 0.0, 1.0)),
+        correlation_bounds=np.column_stack(
+            [
+                np.maximum(np.sqrt(np.maximum(found**2 - below, 0.0)) - error, 0.0),
+                np.minimum(np.sqrt(found**2 + missed + below) + error, 1.0),
+            ]
+        ),
         x=x.side(left[:, :c]),
         y=y.side(right[:c].T),
         null=null,
@@ -218,6 +229,17 @@ class _Whitened:
     mean: np.ndarray
     root: np.ndarray
     penalty: float
+    variance: float
+
+    @property
+    def rounding(self) -> float:
+        """Of a singular value: features are moved by r in the mean square, and whitened ones by r over the root of the
+        penalty, also through the covariance; sums and factors err by their rounding, over the penalty."""
+        D, n = len(self.root), self.view.n_samples
+        size = self.variance + float(self.mean @ self.mean)
+        r = (self.view.features.map.rounding + rounding_factor(n) * UNIT) * np.sqrt(size)
+        sums = (rounding_factor(n) + 4.0 * D + 8.0) * UNIT * (self.variance + self.penalty)
+        return float(2.0 * r / np.sqrt(self.penalty) + 2.0 * sums / self.penalty)
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         return scipy.linalg.solve_triangular(self.root, right, lower=True)
@@ -233,7 +255,7 @@ def _whitened(view: Products, mean: np.ndarray, covariance: np.ndarray, strength
     if not variance > len(covariance) * EPS * float(mean @ mean):
         raise ValueError(f"{name} does not vary in the space of its kernel; kernel_cca needs views that do")
     penalised = covariance + strength * variance * np.eye(len(covariance))
-    return _Whitened(view, mean, scipy.linalg.cholesky(penalised, lower=True), strength * variance)
+    return _Whitened(view, mean, scipy.linalg.cholesky(penalised, lower=True), strength * variance, variance)
 
 
 def _moments(views: list[Products], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT, rounding_factor
@@ -36,13 +37,14 @@ from .methods.products import (
     some_features,
     training_rows,
 )
+from .methods.threads import one_blas_thread
 
 __all__ = ["KMeansModel", "assign", "kernel_kmeans"]
 
 COMPONENTS = 2
 """Leading components for each group, among which groups are looked for first: k - 1 hold the best of all subspaces."""
 MISSED = 1e-4
-"""Share of the trace that a map may miss: certificates are about per cents of the cost."""
+"""Share of the centred trace that a map may miss: certificates are about per cents of the cost."""
 
 
 def group_count(k: Any, n_samples: int) -> int:
@@ -167,6 +169,7 @@ def assign(model: Grouping, X: Any, *, n_threads: int | None = None) -> np.ndarr
     return Grouping.of(model).predict(X, n_threads=n_threads)
 
 
+@one_blas_thread
 def kernel_kmeans(
     X: Any,
     kernel: Any = "gaussian",
@@ -197,8 +200,8 @@ def kernel_kmeans(
     k : int
         Number of groups, from 1 to N - 1.
     tol : float, optional
-        The part of the trace of K that a feature map may miss. By default 1e-4; where ``max_features`` says what may be
-        spent, whatever comes of it: the interval around the cost says how good that is.
+        The part of the trace of the centred K that a feature map may miss. By default 1e-4; where ``max_features`` says
+        what may be spent, whatever comes of it: the interval around the cost says how good that is.
     method : {"auto", "features", "gram"}
         Through a feature map, a pass over the rows in each iteration; through products with K; or a map where one is
         small enough.
@@ -238,7 +241,7 @@ def kernel_kmeans(
     k, max_iterations = group_count(k, n), check_count(max_iterations, "max_iterations")
     weights = row_weights(sample_weight, n)
     options = FitOptions(
-        kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng
+        kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng, True
     )
     options = for_lengths(options, n, "kernel_kmeans")
     products = _products(X, options, budget=tol is None and max_features is not None)
@@ -274,12 +277,12 @@ def kernel_kmeans(
 
 def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
     """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` whatever that misses."""
-    given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
+    given = {"n_threads": options.n_threads, "rng": options.rng, "center": True, **options.parameters}
     if budget and options.method != "gram":
         features = some_features(X, options.kernel, max_features=options.max_features, **given)
         return Products(X, features.kernel, features=features, n_threads=options.n_threads)
     if options.method != "features":
-        gram = quick_gram(X, options.kernel, **given)
+        gram = quick_gram(X, options.kernel, **(given | {"center": not sp.issparse(X.source)}))
         if options.method == "gram" or gram.products != "exact" or X.shape[0] <= DRAFT_ROWS:
             return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
     return products_for(X, options)

@@ -15,9 +15,10 @@ from .methods import stored
 from .methods.base import Regressor
 from .methods.functions import ComponentFunction, function
 from .methods.labels import class_codes, real_targets
-from .methods.logit import check_scale, fit_logit, lift_through
-from .methods.options import accuracy, regularization_strength
+from .methods.logit import fit_logit, lift_through
+from .methods.options import MAX_LOGIT_SCALE, accuracy, check_scale, regularization_strength
 from .methods.products import training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["RegressionModel", "kernel_pc_logistic", "kernel_pcr", "pcr_predict"]
 
@@ -55,6 +56,7 @@ class RegressionModel(Regressor):
         return [f"{self.components.n_components} components, R^2 {shares}, {self.components!r}"]
 
 
+@one_blas_thread
 def kernel_pcr(
     X: Any, t: Any, kernel: Any = "gaussian", c: int | float | None = 0.9, **options: Any
 ) -> RegressionModel:
@@ -116,6 +118,7 @@ def pcr_predict(model: RegressionModel, X: Any, *, n_threads: int | None = None)
     return RegressionModel.of(model).predict(X, n_threads=n_threads)
 
 
+@one_blas_thread
 def kernel_pc_logistic(
     X: Any,
     y: Any,
@@ -154,7 +157,7 @@ def kernel_pc_logistic(
     n = training_rows(X, "kernel_pc_logistic").shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_pc_logistic")
     regularization = regularization_strength(regularization, zero=True)
-    check_scale(regularization, 1.0)
+    check_scale("logistic regression", 1.0, regularization, MAX_LOGIT_SCALE)
     logistic_tol = accuracy(logistic_tol, "logistic_tol")
     max_iterations = check_count(max_iterations, "max_iterations")
     model = fk.kpca(X, kernel, c, **options)

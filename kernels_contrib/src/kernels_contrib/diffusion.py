@@ -52,6 +52,7 @@ from .methods.functions import ComponentFunction, function
 from .methods.options import row_weights
 from .methods.partition import certificate, frame, means, nearest, partition
 from .methods.products import entry_error, quick_gram, training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["DiffusionModel", "SpectralModel", "diffusion_map", "neighbor_graph", "spectral_clustering"]
 
@@ -148,6 +149,7 @@ class SpectralModel(WalkModel, Grouping):
         """The normalised cut, the middle of its interval."""
         return float(self.cost_bounds.mean())
 
+    @one_blas_thread
     def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``assign``."""
         return nearest(self.coordinates_of(X, n_threads), self.centres)[0]
@@ -309,6 +311,7 @@ def _points(rows: Rows, name: str) -> np.ndarray:
     return np.asarray(rows.shifted(np.zeros(rows.n_features)).all(), dtype=np.float64)
 
 
+@one_blas_thread
 def spectral_clustering(
     X: Any,
     kernel: Any = "gaussian",
@@ -463,6 +466,7 @@ def _check_number(name: str, value: Any, most: float) -> None:
         raise ValueError(f"{name} is {value!r}; give a number from 0" + (" to 1" if most == 1.0 else ""))
 
 
+@one_blas_thread
 def diffusion_map(
     X: Any,
     kernel: Any = "gaussian",

@@ -12,6 +12,13 @@ tr(K~ L~) = tr(K H L H) - k.l.
 
 Where the maps miss E of K and F of L, tr(H (Phi Phi' + E) H (Psi Psi' + F)) lies above |Phi' H Psi|^2 by at most
 |H Phi|_2^2 tr F + |H Psi|_2^2 tr E + tr E tr F, whichever way the rows of a view are permuted.
+
+Rounding moves A = H Phi by a matrix of norm r_A, and B = H Psi by one of norm r_B: the features by ``map.rounding`` of
+their lengths, before the mean is subtracted, and the mean by that of its sum. So |A'B| moves by at most
+
+    r = r_A |B|_2 + r_B |A|_2 + r_A r_B + (rounding of the product),
+
+and its square v by at most 2 sqrt(v) r + r^2.
 """
 
 from __future__ import annotations
@@ -21,17 +28,19 @@ from typing import Any
 import numpy as np
 
 from fastkpca.base import parallel
-from fastkpca.base.rounding import EPS
+from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.methods import check_count, check_flag
 
 from .limits import HELD
 from .methods.options import FitOptions, row_weights
 from .methods.permutation import PermutationTest, test_of
+from .methods.threads import one_blas_thread
 from .methods.views import over_permutations, two_views
 
 __all__ = ["PermutationTest", "hsic_test"]
 
 
+@one_blas_thread
 def hsic_test(
     X: Any,
     Y: Any,
@@ -64,7 +73,7 @@ def hsic_test(
         Weights of the rows of X, which stay where they are when those of Y are permuted, so they must not depend on Y;
         for the biased statistic.
     tol : float
-        The part of the trace that a view's feature map may miss.
+        The part of the trace after centring that a view's feature map may miss.
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
@@ -80,7 +89,7 @@ def hsic_test(
     ------
     ValueError, TypeError
         The views are empty, have different numbers of rows, or fewer than 4; a kernel is not positive semidefinite, or
-        needs more than ``max_features`` features.
+        needs more than ``max_features`` features; the statistic is out of the range of float64.
 
     Examples
     --------
@@ -93,24 +102,35 @@ def hsic_test(
     """
     unbiased = check_flag(unbiased, "unbiased")
     permutations = check_count(permutations, "permutations")
-    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads)
+    options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads, center=True)
     x, y = two_views(X, Y, kernel_y, options, "hsic_test")
     A, B = np.asarray(x.features), np.asarray(y.features)
     n, missed_y = len(A), y.missed
     weights = row_weights(sample_weight, n)
     if sample_weight is not None and unbiased:
         raise ValueError("the unbiased HSIC is that of equal weights; leave out sample_weight, or take unbiased=False")
-    share = weights / weights.sum()
+    share, uniform = weights / weights.sum(), np.full(n, 1.0 / n)
+    displaced = _displacement(A, share, x.features.map.rounding), _displacement(B, uniform, y.features.map.rounding)
     A = A - share @ A
     B = B - B.mean(axis=0)
     k, l = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     A *= share[:, None]
+    sizes = float(np.sum(share**2 * k)), float(l.sum())
+    if all(sizes) and not 280.0 > abs(np.log10(sizes[0]) + np.log10(sizes[1])):
+        raise ValueError(
+            f"the variance of X in the space of its kernel is {n * sizes[0]:.2g}, that of Y {sizes[1] / n:.2g}: their "
+            "product, which HSIC is about, is out of the range of float64; multiply X or Y by a power of ten"
+        )
 
     # a permutation picks the entries of one matrix (four numbers are read or written for each), or forms A' B
     if 16 * n * n <= HELD and A.shape[1] * B.shape[1] > 4 * parallel.A_NUMBER * n:
         K, L = A @ A.T, B @ B.T
+        n_bytes = 24 * n * n
+        terms = 2 * rounding_factor(max(A.shape[1], B.shape[1])) + rounding_factor(n * n)
     else:
         K = L = None
+        n_bytes = B.nbytes
+        terms = 0.0
 
     def measure(order: np.ndarray) -> tuple[float, float]:
         if K is None:
@@ -119,19 +139,23 @@ def hsic_test(
             value = float(np.einsum("ij,ij->i", K, L[order][:, order]).sum())
         return value, float(k @ l[order])
 
-    (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng))
-    missed_x, below_x = x.missed * share.max() ** 2, x.below * share.max() ** 2
+    (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng, n_threads, n_bytes))
+    heaviest = share.max() ** 2
+    missed_x, below_x = x.missed * heaviest, x.below * heaviest
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
     half = (of_x * missed_y + of_y * missed_x + missed_x * missed_y) / 2
-    rounding = 4 * EPS * (n + A.shape[1] + B.shape[1]) * np.sum(share**2 * k) * l.sum()
-    below = of_x * y.below + of_y * below_x + (below_x + missed_x) * (y.below + missed_y)
-    values, error = values + half, half + rounding + below
+    below = of_x * y.below + of_y * below_x + (below_x + missed_x) * (y.below + missed_y) - missed_x * missed_y
+    r_a, r_b = float(np.linalg.norm(share * displaced[0])), float(np.linalg.norm(displaced[1]))
+    r = r_a * np.sqrt(of_y) + r_b * np.sqrt(of_x) + r_a * r_b
+    r += (rounding_factor(n) + rounding_factor(A.shape[1] * B.shape[1])) * UNIT * np.sqrt(sizes[0] * sizes[1])
+    error = half + below + 2.0 * np.sqrt(np.maximum(values, 0.0)) * r + r**2 + terms * UNIT * sizes[0] * sizes[1]
+    values = values + half
     if unbiased:
         missed = x.missed + x.below, missed_y + y.below
-        values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed)
+        values, error = _unbiased(n**2 * values, n**2 * error, crossed, k, l, missed, displaced)
     return test_of(
         values[:, None],
-        np.full((len(values), 1), error),
+        error[:, None],
         same,
         name=f"HSIC, {'un' * unbiased}biased",
         kernels=(x.kernel.unbound(), y.kernel.unbound()),
@@ -140,14 +164,35 @@ def hsic_test(
     )
 
 
+def _displacement(Phi: np.ndarray, share: np.ndarray, rounding: float) -> np.ndarray:
+    """Bounds (N,) on the rounding of each row of features about their weighted mean."""
+    lengths = np.linalg.norm(Phi, axis=1)
+    return (rounding + 4.0 * UNIT) * lengths + rounding_factor(len(Phi)) * UNIT * np.sqrt(share @ lengths**2)
+
+
 def _unbiased(
-    traces: np.ndarray, error: float, crossed: np.ndarray, k: np.ndarray, l: np.ndarray, missed: tuple[float, float]
-) -> tuple[np.ndarray, float]:
-    """HSIC from tr(K H L H) and its error, k.l of each order of the rows, and the traces that the maps miss."""
+    traces: np.ndarray,
+    error: np.ndarray,
+    crossed: np.ndarray,
+    k: np.ndarray,
+    l: np.ndarray,
+    missed: tuple[float, float],
+    displaced: tuple[np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """HSIC from tr(K H L H) and its error, k.l of each order of the rows, the traces that the maps miss, and how far
+    rounding moves each row of features."""
     n = len(k)
     pairs, whole = (n - 1) * (n - 2), n * (n - 3)
     values = (traces + k.sum() * l.sum() / pairs - (1 + 2 / (n - 2)) * crossed) / whole
     # each diagonal is known as the trace is, and no entry misses more than all of it
     loose = k.max() * missed[1] + l.max() * missed[0] + missed[0] * missed[1]
     sums = k.sum() * missed[1] + l.sum() * missed[0] + missed[0] * missed[1]
-    return values, (error + 2 * loose + sums / pairs) / whole
+    dk, dl = (_of_squares(*x, n) for x in ((k, displaced[0]), (l, displaced[1])))
+    loose += dk.max() * l.sum() + dl.max() * k.sum() + n * dk.max() * dl.max()
+    sums += dk.sum() * l.sum() + dl.sum() * k.sum() + dk.sum() * dl.sum()
+    return values, (error + 2 * loose + sums / pairs + 4 * UNIT * np.abs(traces)) / whole
+
+
+def _of_squares(k: np.ndarray, displaced: np.ndarray, n: int) -> np.ndarray:
+    """How far the squared lengths k of rows are off that are displaced so far, summed over n of them."""
+    return 2.0 * np.sqrt(k) * displaced + displaced**2 + 2.0 * rounding_factor(n) * UNIT * k

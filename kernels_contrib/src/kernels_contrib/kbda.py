@@ -18,6 +18,7 @@ from .methods.discriminant import DirectionsModel, Groups, fit_directions
 from .methods.labels import subset
 from .methods.options import FitOptions
 from .methods.products import training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["KBDAModel", "kbda", "kbda_project"]
 
@@ -53,6 +54,7 @@ class KBDAModel(DirectionsModel):
         ]
 
 
+@one_blas_thread
 def kbda(
     X: Any,
     positive: Any,

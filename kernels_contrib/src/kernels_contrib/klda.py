@@ -23,6 +23,7 @@ from .methods.functions import ComponentFunction
 from .methods.labels import class_codes
 from .methods.options import FitOptions, regularization_strength
 from .methods.products import training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_probability", "klda_project"]
 
@@ -80,6 +81,7 @@ class KLDAModel(DirectionsModel):
         ]
 
 
+@one_blas_thread
 def klda(
     X: Any,
     y: Any,
@@ -109,12 +111,12 @@ def klda(
         Number of directions, at most (number of classes) - 1; None: as many.
     regularization : float, optional
         mu, added to N as ``penalty`` says. Default: 1e-3 in the units of the kernel, mean(k(x, x))^2 for
-        "coefficients" and mean(k(x, x)) for "norm".
+        "coefficients" and mean(k(x, x)) for "norm" (of the linear kernel: of the rows about their mean).
     penalty : {"coefficients", "norm"}
         N + mu I, or N + mu K.
     tol : float
-        Through features: the part of the trace of K that they may miss. Through products: relative residual of the
-        linear solves.
+        Through features: the part of the trace of the centred K that they may miss. Through products: relative residual
+        of the linear solves.
     method : {"auto", "features", "gram"}
         "auto" takes D x D scatter matrices where a feature map is small enough, else products with K.
     max_features : int, optional
@@ -215,6 +217,7 @@ def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: 
     return np.asarray(softmax(_log_shares(model, X, prior, n_threads), axis=1))
 
 
+@one_blas_thread
 def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> np.ndarray:
     """Logarithm of the probability of each class, but for a constant in each row."""
     coordinates = model.project(X, n_threads=n_threads)
@@ -230,6 +233,7 @@ def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> 
     return np.asarray(coordinates @ weights + offset)
 
 
+@one_blas_thread
 def kernel_fisherfaces(
     X: Any,
     y: Any,

@@ -21,9 +21,10 @@ from .methods import stored
 from .methods.base import Classifier, KernelMethod, predict
 from .methods.functions import KernelFunction, function
 from .methods.labels import class_codes
-from .methods.logit import Logit, check_scale, fit_logit, lift_through
-from .methods.options import FitOptions, accuracy, regularization_strength, row_weights
+from .methods.logit import Logit, fit_logit, lift_through
+from .methods.options import MAX_LOGIT_SCALE, FitOptions, accuracy, check_scale, regularization_strength, row_weights
 from .methods.products import Products, for_lengths, need_semidefinite, products_for, training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
@@ -72,6 +73,7 @@ class LogisticModel(KernelMethod, Classifier):
         ]
 
 
+@one_blas_thread
 def kernel_logistic(
     X: Any,
     y: Any,
@@ -138,7 +140,7 @@ def kernel_logistic(
     options = FitOptions(kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng)
     products = products_for(X, for_lengths(options, X.shape[0], "kernel_logistic"))
     need_semidefinite(products.kernel, "kernel_logistic")
-    check_scale(strength, abs(products.mean_diagonal()))
+    check_scale("logistic regression", products.mean_diagonal(), strength, MAX_LOGIT_SCALE)
     target = indicator(codes, len(classes))
     solution, function_of_rows = _fit(products, target, weights, strength, tol, max_iterations)
     warn_short(solution, tol)

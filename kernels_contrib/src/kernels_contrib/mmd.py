@@ -37,10 +37,12 @@ from .limits import HELD
 from .methods.options import FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
 from .methods.products import DRAFT_ROWS, for_lengths, is_matrix, need_semidefinite, products_for, quick_gram
+from .methods.threads import one_blas_thread
 
 __all__ = ["PermutationTest", "mmd_test"]
 
 
+@one_blas_thread
 def mmd_test(
     X: Any,
     Y: Any,
@@ -77,7 +79,7 @@ def mmd_test(
         Products with the kernel matrix, or means of features; "auto" takes products where the rows are in memory.
     tol : float
         What is aimed at: error of the products over the largest k(x, x), where rounding allows it; with features the
-        part of the trace that the map misses of the rows that it is chosen on, where ``max_features`` allow it.
+        part of the centred trace that the map misses of the rows that it is chosen on, where ``max_features`` allow it.
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
@@ -106,7 +108,9 @@ def mmd_test(
     """
     unbiased = check_flag(unbiased, "unbiased")
     permutations = check_count(permutations, "permutations")
-    options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads)
+    # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
+    center = not (unbiased and sample_weight is not None)
+    options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads, center=center)
     several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
     if not several:
         raise ValueError("kernel is an empty list; give at least one")
@@ -228,9 +232,12 @@ class _Products:
         parts = [group.source if group.in_memory else group.source[0 : len(group)] for group in groups]
         options = for_lengths(options, len(weights), "mmd_test")
         Z = sp.vstack(parts, format="csr") if any(map(sp.issparse, parts)) else np.concatenate(parts)
-        gram = quick_gram(
-            _named(Z, groups), options.kernel, tol=options.tol, n_threads=options.n_threads, **options.parameters
-        )
+        given: dict[str, Any] = {
+            "tol": options.tol,
+            "n_threads": options.n_threads,
+            "center": options.center and not sp.issparse(Z),
+        }
+        gram = quick_gram(_named(Z, groups), options.kernel, **given, **options.parameters)
         self.kernel = gram.kernel
         need_semidefinite(self.kernel, "mmd_test")
         self.diagonal = gram.diagonal()
@@ -270,7 +277,9 @@ class _Means:
         try:
             features = products_for(sample, options).features
         except ValueError:  # none reaches tol
-            features = fk.features(sample, self.kernel.unbound(), max_features=options.max_features)
+            features = fk.features(
+                sample, self.kernel.unbound(), max_features=options.max_features, center=options.center
+            )
         self._map = features.map
         self._groups = [group.shifted(features.shift) for group in groups]
         self.diagonal = np.empty(len(weights))
@@ -299,6 +308,7 @@ class _Means:
             difference += Phi.T @ (weights[part, None] * np.where(L[part], 1.0 / A, -1.0 / B))
         values = np.einsum("ij,ij->j", difference, difference)
         scale = float(self.diagonal.max())
-        off = 4 * EPS * len(L) * np.sqrt(scale)  # of the sums of features, of which |s| sums to 2
+        # of the features, of which |s| sums to 2, and of their sums
+        off = (2 * self._map.rounding + 4 * EPS * len(L)) * np.sqrt(scale)
         rounding = off * (2 * np.sqrt(values) + off) + 4 * (self._map.defect + EPS * self._map.n_features * scale)
         return values, self._mean @ difference, rounding

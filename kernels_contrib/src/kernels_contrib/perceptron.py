@@ -20,6 +20,7 @@ from .methods.functions import KernelFunction, function
 from .methods.labels import class_codes
 from .methods.options import FitOptions
 from .methods.products import Products, products_for, training_rows
+from .methods.threads import one_blas_thread
 
 __all__ = ["PerceptronModel", "kernel_perceptron", "perceptron_decision", "perceptron_predict"]
 
@@ -71,6 +72,7 @@ class PerceptronModel(KernelMethod, Classifier):
         ]
 
 
+@one_blas_thread
 def kernel_perceptron(
     X: Any,
     y: Any,

@@ -25,6 +25,7 @@ from .methods.functions import KernelFunction, function
 from .methods.options import FitOptions
 from .methods.permutation import need_rows
 from .methods.products import Products, regression_on
+from .methods.threads import one_blas_thread
 
 __all__ = ["PLSModel", "kernel_pls"]
 
@@ -74,6 +75,7 @@ class PLSModel(Projection, Regressor, KernelMethod):
         return [f"{self.kernel!r}, {self.n_components} components, R^2 {shares}, n_samples={self.n_samples}"]
 
 
+@one_blas_thread
 def kernel_pls(
     X: Any,
     t: Any,
@@ -105,7 +107,7 @@ def kernel_pls(
     method : {"auto", "features", "gram"}
         Through a feature map where a small one misses no more than ``tol``, or products with K.
     tol : float
-        The part of the trace of K that features may miss.
+        The part of the trace of the centred K that features may miss.
     max_features : int, optional
         2048 by default, and for "auto" no more than an eighth of the rows.
     n_threads : int, optional
@@ -136,23 +138,25 @@ def kernel_pls(
     array([1.])
     """
     c = check_count(c, "c")
-    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng)
+    options = FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng, center=True)
     products, targets, weights = regression_on(X, t, sample_weight, options, "kernel_pls")
     need_rows(len(targets), "kernel_pls")
     share = weights / weights.sum()
     root, intercept = np.sqrt(share)[:, None], share @ targets
-    centred = root * (targets - intercept)
+    # squares of the largest numbers, and of kernel values, would overflow; powers of two round nothing
+    unit, unit_of_kernel = (_power_of_two(x) for x in (np.abs(targets).max(), products.mean_diagonal()))
+    centred = root * ((targets - intercept) / unit)
     total = np.sum(centred**2, axis=0)
-    if not (total > (len(targets) * EPS * np.abs(intercept)) ** 2).any():
+    if not (total > (len(targets) * EPS * np.abs(intercept / unit)) ** 2).any():
         raise ValueError("t is constant: there is nothing to explain; check t")
-    U, R, T = _components(products, share, root, centred, c)
-    coefficients = root * scipy.linalg.solve_triangular(R, U.T, trans="T").T
+    U, R, T = _components(products, share, root, centred, c, unit_of_kernel)
+    coefficients = root * scipy.linalg.solve_triangular(R, U.T, trans="T").T / unit_of_kernel
     loads = T.T @ centred
     return PLSModel(
         kernel=products.kernel.unbound(),
         function=products.function_of(coefficients, share @ products.matmat(coefficients)),
         score=np.divide(T, root, out=np.zeros_like(T), where=root > 0),
-        weights=loads,
+        weights=loads * unit,
         intercept=intercept,
         explained=np.cumsum(loads**2, axis=0) / np.where(total > 0, total, 1.0),
         single=np.ndim(t) == 1,
@@ -161,15 +165,21 @@ def kernel_pls(
     )
 
 
+def _power_of_two(size: float) -> float:
+    """The unit that brings numbers of this size near 1."""
+    return float(np.ldexp(1.0, np.frexp(size)[1] - 1)) if size else 1.0
+
+
 def _components(
-    products: Products, share: np.ndarray, root: np.ndarray, targets: np.ndarray, c: int
+    products: Products, share: np.ndarray, root: np.ndarray, targets: np.ndarray, c: int, unit: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U (N, c), R (c, c) and T (N, c) with K U = T R, K centred, rows weighted by ``root``; T orthonormal."""
+    """U (N, c), R (c, c) and T (N, c) with K U = unit T R, K centred, rows weighted by ``root``; T orthonormal."""
     product = products.held_product()
-    left, T, U, R, first = targets.copy(), np.empty((len(targets), 0)), [], np.zeros((c, c)), 0.0
+    left, T, U, R = targets.copy(), np.empty((len(targets), 0)), [], np.zeros((c, c))
+    first = products.mean_diagonal() / unit * float(np.sum(targets**2))  # rounding of K leaves a share of this
     for j in range(c):
         left -= T @ (T.T @ left)  # again, or rounding would bring the old components back
-        image = product(root * left)
+        image = product(root * left) / unit
         image = root * (image - share @ image)
         size, turn = np.linalg.eigh(left.T @ image)
         u, t = left @ turn[:, -1], image @ turn[:, -1]
@@ -178,7 +188,7 @@ def _components(
         more = T.T @ t
         t, along = t - T @ more, along + more
         length = float(np.linalg.norm(t))
-        first = first or float(size[-1])
+        first = first if j else max(first, float(size[-1]))
         if not size[-1] > 64 * EPS * first or not length > 0.0:
             if not j:
                 raise ValueError(

@@ -30,8 +30,9 @@ from .methods import stored
 from .methods.base import KernelMethod, Regressor
 from .methods.discriminant import preconditioner
 from .methods.functions import RowsFunction, SampleFunction, function
-from .methods.options import FitOptions, accuracy, regularization_strength
+from .methods.options import FitOptions, accuracy, check_scale, regularization_strength
 from .methods.products import Products, regression_on
+from .methods.threads import one_blas_thread
 
 __all__ = ["RidgeModel", "kernel_ridge"]
 
@@ -107,6 +108,7 @@ class RidgeModel(Regressor, KernelMethod):
         ]
 
 
+@one_blas_thread
 def kernel_ridge(
     X: Any,
     t: Any,
@@ -185,6 +187,7 @@ def kernel_ridge(
     features_tol = accuracy(features_tol, "features_tol")
     options = FitOptions(kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng)
     products, targets, weights = regression_on(X, t, sample_weight, options, "kernel_ridge")
+    check_scale("kernel_ridge", products.mean_diagonal(), mu)
     root = np.sqrt(weights)[:, None]
     norms = np.linalg.norm(root * targets, axis=0)
     reached = _solve(products, root, root * targets, mu, tol * norms, max_iterations)
@@ -233,7 +236,8 @@ def _errors(products: Products, coefficients: np.ndarray, root: np.ndarray) -> t
         return np.linalg.norm(root) * products.gram.error_bound * total, 0.0 * total, 0.0 * total
     features = products.features
     missed, trace = features.residual_trace, features.trace()
-    off = sum(features.shape) * EPS * np.sqrt(trace)  # sums of features over the rows, and over the features
+    # features, and their sums over the rows and over the features
+    off = (features.map.rounding + sum(features.shape) * EPS) * np.sqrt(trace)
     entries = features.map.defect * total
     of_residual = root.max() * (missed + off * np.sqrt(trace)) * size + np.linalg.norm(root) * entries
     return of_residual, (np.sqrt(missed) + off) * size, entries

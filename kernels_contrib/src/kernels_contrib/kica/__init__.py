@@ -31,6 +31,7 @@ from ..methods.base import Projection, project
 from ..methods.functions import new_rows, within_range
 from ..methods.options import accuracy, regularization_strength
 from ..methods.products import DRAFT_ROWS, is_matrix, need_semidefinite
+from ..methods.threads import one_blas_thread
 from .contrast import FEW, Setting, some_numbers
 from .descent import descend, random_rotation, turn_pairs
 
@@ -79,6 +80,7 @@ class KICAModel(Projection):
     info: dict[str, Any] = field(metadata=stored.info())
     names: tuple[str, ...] | None = field(metadata=stored.names("d"))
 
+    @one_blas_thread
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
         parallel.resolve_threads(n_threads)

@@ -20,7 +20,7 @@ and the quotient is left to be maximised over the span of the columns of a, wher
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,17 +28,18 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from fastkpca.base.rounding import EPS
+import fastkpca as fk
+from fastkpca.base.rounding import EPS, UNIT, rounding_factor
 from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
-from fastkpca.methods import check_choice, check_count, solve_to_residual
+from fastkpca.methods import Rows, check_choice, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
 from ..limits import HELD
 from . import stored
 from .base import KernelMethod, Projection
 from .functions import KernelFunction, function
-from .options import FitOptions, regularization_strength
-from .products import Products, class_moments, for_lengths, products_for, small_features
+from .options import MAX_SCALE, FitOptions, check_scale, regularization_strength
+from .products import Products, class_moments, entry_error, for_lengths, products_for, small_features
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -53,32 +54,41 @@ class Penalised:
     tol: float
     max_iterations: int
 
-    def separating(self, quotients: np.ndarray, residual: float | None = None) -> int:
-        """How many of these directions, descending, separate anything.
+    @property
+    def noise(self) -> float:
+        """Squared length of a contrast Phi'E u, |u| = 1, that rounding may leave of one that is zero.
 
-        Rounding in K, of N u k(x, x), leaves a quotient of its square over mu ("coefficients"), or of itself over mu
-        ("norm"). Relative to the largest quotient, solves that end at a ``residual`` leave its square, and the
-        eigensolver behind them its rounding.
-
-        Raises ValueError for none, and warns where some do not: such a direction is of rounding alone.
+        Features are off by ``map.rounding`` of their length and the part of K - Phi Phi' that is not semidefinite, the
+        means of groups by the rounding of their sums; a product with K by N times the error of its entries.
         """
-        products = self.products
-        noise = 8 * EPS * products.n_samples * abs(products.mean_diagonal())
-        least = (noise**2 if self.penalty == "coefficients" else noise) / self.mu
-        if residual is not None:
-            least = max(least, (64 * EPS + residual**2) * quotients.max(initial=0.0))
-        kept = int(np.sum(quotients > least))
+        products, n = self.products, self.products.n_samples
+        if products.features is None:
+            return n * entry_error(products.gram)
+        features, trace = products.features, products.features.trace()
+        moved = 2.0 * (features.map.rounding + rounding_factor(n) * UNIT)
+        return float(moved**2 * trace + features.map.defect_norm(n, trace))
+
+    def separating(self, squares: np.ndarray, noise: float, asked: int) -> int:
+        """How many contrasts with these squared lengths, descending, are longer than rounding, of so many at most.
+
+        Raises ValueError for none, and warns where fewer are than were asked for.
+        """
+        kept = min(int(np.sum(squares > noise)), asked)
         if not kept:
             raise ValueError(
-                f"no direction separates the rows: their means coincide in the space of {products.kernel!r}; check X "
-                "and the labels, or take another kernel"
+                f"no direction separates the rows: their means coincide in the space of {self.products.kernel!r}, up "
+                f"to a distance of {np.sqrt(noise):.2g} that is within rounding; check X and the labels, or take "
+                "another kernel"
             )
-        if kept < len(quotients):
+        self.warn_fewer(kept, asked)
+        return kept
+
+    def warn_fewer(self, kept: int, asked: int) -> None:
+        if kept < asked:
             warn_caller(
-                f"{len(quotients)} directions asked for, {kept} returned: the others separate nothing but rounding",
+                f"{asked} directions asked for, {kept} returned: the others separate nothing but rounding",
                 ComponentsWarning,
             )
-        return kept
 
     def solver(self, project: Projector) -> tuple[Projector, dict[str, Any]]:
         """(E -> a for the columns of a contrast, what the iterations came to), with products only.
@@ -86,6 +96,7 @@ class Penalised:
         A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
         """
         products, mu, on_norm = self.products, self.mu, self.penalty == "norm"
+        check_scale("method='gram'", products.mean_diagonal())
         precondition = preconditioner(products, project, mu, on_norm)
         info: dict[str, Any] = {"iterations": 0, "residual": 0.0}
 
@@ -131,28 +142,47 @@ def _product_directions(
     """(coefficients (N, k), quotients (k,), what the iterations came to) of the best k <= c directions, by products.
 
     They are of the symmetric matrix E'K a(E) of order ``size``, by Lanczos on solves where it is not small.
-    ``contrast`` is U -> E U, ``transposed`` V -> E'V.
+    ``contrast`` is U -> E U, ``transposed`` V -> E'V. Squared lengths are those of E u in the space of the kernel.
+    An indefinite K has no such space: what counts is |K E u|^2, and rounding moves the matrix of these by 2 |K E| as
+    much.
     """
     solve, info = problem.solver(project)
+    few = size <= max(2 * c + 1, 20)  # as many vectors as eigsh would keep
+    matmat, indefinite = problem.products.matmat, not problem.products.kernel.positive_semidefinite
 
-    def quotient(U: np.ndarray) -> np.ndarray:
-        return transposed(problem.products.matmat(solve(contrast(U.reshape(size, -1)))))
-
-    solutions = None
-    if size <= max(2 * c + 1, 20):  # as many vectors as eigsh would keep
-        solutions = solve(contrast(np.eye(size)))
-        matrix = transposed(problem.products.matmat(solutions))
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        values, vectors = values[-c:], vectors[:, -c:]
-    else:
-        operator = LinearOperator((size, size), matvec=quotient, matmat=quotient, dtype=np.float64)
+    def leading(product: Projector) -> tuple[np.ndarray, np.ndarray]:
         start = np.random.default_rng(0).standard_normal(size)
-        values, vectors = eigsh(operator, c, which="LA", v0=start, tol=problem.tol)
+        operator = LinearOperator((size, size), matvec=product, matmat=product, dtype=np.float64)
+        return _descending(*eigsh(operator, c, which="LA", v0=start, tol=problem.tol))
+
+    def lengths(U: np.ndarray) -> np.ndarray:
+        V = matmat(contrast(U.reshape(size, -1)))
+        return transposed(matmat(V) if indefinite else V)
+
+    squares, axes = _eigenvectors(lengths(np.eye(size))) if few else leading(lengths)
+    noise = problem.noise * (2.0 * np.sqrt(max(squares[0], 0.0)) if indefinite else 1.0)
+    c = problem.separating(squares, noise, c)
+    if few:  # contrasts of rounding alone are left out, or they would compete with the others
+        axes = axes[:, squares > noise]
+        solutions = solve(contrast(axes))
+        values, vectors = _eigenvectors(axes.T @ transposed(matmat(solutions)))
+    else:
+        values, vectors = leading(lambda U: transposed(matmat(solve(contrast(U.reshape(size, -1))))))
+    # solves that end at a residual leave its square of the largest quotient, the eigensolver its rounding
+    kept = int(np.sum(values[:c] > (64 * EPS + info["residual"] ** 2) * values[0]))
+    problem.warn_fewer(kept, c)
+    vectors = vectors[:, :kept] / np.sqrt(values[:kept])
+    return solutions @ vectors if few else solve(contrast(vectors)), values[:kept], info
+
+
+def _eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, descending, and eigenvectors of a matrix that is symmetric but for rounding."""
+    return _descending(*np.linalg.eigh((matrix + matrix.T) / 2))
+
+
+def _descending(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(values)[::-1]
-    order = order[: problem.separating(values[order], info["residual"])]
-    values, vectors = values[order], vectors[:, order]
-    vectors = vectors / np.sqrt(values)
-    return solve(contrast(vectors)) if solutions is None else solutions @ vectors, values, info
+    return values[order], vectors[:, order]
 
 
 @dataclass(frozen=True)
@@ -207,7 +237,7 @@ class FittedDirections:
 
 
 def fit_directions(
-    X: Any,
+    X: Rows,
     options: FitOptions,
     regularization: Any,
     penalty: str,
@@ -219,7 +249,7 @@ def fit_directions(
     max_iterations = check_count(max_iterations, "max_iterations")
     if penalty == "norm":
         options = for_lengths(options, X.shape[0], "penalty='norm'")
-    products = products_for(X, options)
+    products = _products(X, options, penalty)
     mu = _check_penalty(regularization, penalty, products)
     problem = Penalised(products, mu, penalty, options.tol, max_iterations)
     fitted = (_by_products if products.features is None else _by_features)(problem, groups, c)
@@ -241,6 +271,22 @@ def fit_directions(
         "info": products.info | fitted.info,
     }
     return fields, fitted
+
+
+def _products(X: Rows, options: FitOptions, penalty: str) -> Products:
+    """K of the rows, or the centred matrix where that is all that counts: for a penalty on the norm.
+
+    The penalty on coefficients is on those of K itself, and where a shift would change it, rows are not shifted; what a
+    map misses is relative to the centred trace all the same.
+    """
+    check_choice(penalty, "penalty", ("coefficients", "norm"))
+    kernel = fk.get_kernel(options.kernel, **options.parameters)
+    if penalty == "norm" or kernel.translation != "centered":
+        return products_for(X, replace(options, center=True))
+    some = X.source[np.linspace(0, X.shape[0] - 1, min(X.shape[0], 256)).astype(np.intp)]
+    K = fk.gram(Rows(some, named=X.named), kernel)[:]
+    share = 1.0 - K.sum() / len(K) / max(float(np.trace(K)), np.finfo(float).tiny)
+    return products_for(X, replace(options, tol=options.tol * min(max(share, EPS), 1.0)))
 
 
 def signs(means: np.ndarray) -> np.ndarray:
@@ -267,20 +313,23 @@ def _by_features(problem: Penalised, groups: Groups, c: int) -> FittedDirections
     contrasts = (steps * np.sqrt(counts)[:, None]).T
     spread = contrasts @ contrasts.T + parts[1]
     if groups.held < len(counts):
-        values, vectors = np.linalg.eigh(spread)
-        kept = values > len(values) * EPS * values.max(initial=0.0)
-        contrasts = vectors[:, kept] * np.sqrt(values[kept])
+        values, vectors = _eigenvectors(spread)
+        values = np.where(values > len(values) * EPS * values.max(initial=0.0), values, 0.0)
+    else:
+        vectors, lengths, _ = scipy.linalg.svd(contrasts, full_matrices=False)
+        values = lengths**2
+    c, kept = problem.separating(values, problem.noise, c), values > problem.noise
+    contrasts = vectors[:, kept] * np.sqrt(values[kept])
     second = None
     if problem.penalty == "coefficients":  # about the origin, moved to zero
         aside = np.outer(counts @ means, origin)
         second = within + spread + aside + aside.T - counts.sum() * np.outer(origin, origin)
     columns, quotients = _feature_directions(within, contrasts, second, problem.mu, c)
-    count = problem.separating(quotients)
-    weights = columns[:, :count] * np.sqrt(groups.degrees)
+    weights = columns * np.sqrt(groups.degrees)
     weights = weights * signs(steps @ weights)
     return FittedDirections(
         problem.products.feature_function(weights, origin @ weights),
-        quotients[:count],
+        quotients,
         {"residual_trace": missed},
         steps @ weights,
         weights.T @ within @ weights / groups.degrees,
@@ -321,12 +370,11 @@ def _by_products(problem: Penalised, groups: Groups, c: int) -> FittedDirections
 
 def _check_penalty(regularization: Any, penalty: str, products: Products) -> float:
     """mu: as given, or 1e-3 in the units of what it is added to."""
-    check_choice(penalty, "penalty", ("coefficients", "norm"))
     if penalty == "norm" and not products.kernel.positive_semidefinite:
         raise ValueError("penalty='norm' needs a positive semidefinite kernel; take penalty='coefficients'")
     if regularization is None:
         scale = abs(products.mean_diagonal()) or 1.0
-        if penalty == "coefficients" and not scale < 1e150:
+        if penalty == "coefficients" and not 1.0 / MAX_SCALE < scale < MAX_SCALE:
             raise ValueError(
                 f"k(x, x) is about {scale:.2g}, and its square, which the default regularization needs, is out of the "
                 "range of float64; scale the rows down, or change the kernel's parameters"
@@ -394,11 +442,11 @@ def preconditioner(products: Products, project: Projector, mu: float, on_norm: b
         return lambda R: R
     max_features = max(1, int(min(1000, n // 4, HELD // (8 * n))))
     coarse = None
+    options: dict[str, Any] = {"max_features": max_features, "n_threads": products.n_threads}
+    options["center"] = products.shift is not None
     for residual in (1e-3, 1e-2, 1e-1, 0.5):
         try:
-            coarse = small_features(
-                products.X, products.kernel, tol=residual, max_features=max_features, n_threads=products.n_threads
-            )
+            coarse = small_features(products.X, products.kernel, tol=residual, **options)
             break
         except ValueError:
             continue

@@ -16,6 +16,7 @@ from fastkpca.methods import Record, Rows, apply, as_rows, check_finite, check_s
 
 from . import stored
 from .stored import InFile, Known, Stored
+from .threads import one_blas_thread
 
 
 def new_rows(X: Any, n_features: int, names: tuple[str, ...] | None, purpose: str = "predicting") -> Rows:
@@ -45,6 +46,7 @@ class KernelFunction(Stored):
         """Names of the columns of the training rows."""
         raise NotImplementedError
 
+    @one_blas_thread
     def __call__(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """f at rows X, (m, k)."""
         threads = parallel.resolve_threads(n_threads)
@@ -106,12 +108,17 @@ def _read_samples(record: Record, name: str, known: Known) -> np.ndarray:
     return X
 
 
+def _read_shift(record: Record, name: str, known: Known) -> np.ndarray:
+    return record.array(name, (known.get("d", 0),))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleFunction(RowsFunction):
-    """f(x) = sum_j coefficients_j k(x, x_j) - constant, over the training rows with a coefficient."""
+    """f(x) = sum_j coefficients_j k(x - shift, x_j) - constant, over the shifted training rows with a coefficient."""
 
     kernel: Kernel = field(metadata=stored.in_file(lambda record, name, known: known.get(name), None))
     X: Any = field(metadata=stored.in_file(_read_samples, _dense))
+    shift: np.ndarray = field(metadata=stored.in_file(_read_shift))
     coefficients: np.ndarray = field(metadata=stored.array("nk"))
     constant: np.ndarray = field(metadata=stored.array("k"))
 
@@ -120,11 +127,18 @@ class SampleFunction(RowsFunction):
             n = len(self.coefficients)
             kernel, rows = self.kernel.bind(X, range(n))
             return kernel.block(rows, np.arange(float(n))[:, None]) @ self.coefficients - self.constant
-        K = fk.gram(self.rows(X).source, self.kernel, self.X, n_threads=n_threads)
-        return K @ self.coefficients - self.constant
+        given = self.rows(X)
+        rows = given.shifted(self.shift).all() if self.shift.any() else given.source
+        return fk.gram(rows, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
 
     def trial_row(self) -> np.ndarray:
-        return np.zeros((1, len(self.coefficients))) if self.kernel.by_number else self.X[:1]
+        return np.zeros((1, len(self.coefficients))) if self.kernel.by_number else self.X[:1] + self.shift
+
+
+def of_matrix(kernel: Kernel, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
+    """f(x) = sum_j coefficients_j K_xj - constant, of a precomputed matrix, whose rows stay with the user."""
+    X, shift = np.empty((0, 0)), np.zeros(0)
+    return SampleFunction(kernel=kernel, X=X, shift=shift, coefficients=coefficients, constant=constant)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -24,7 +24,8 @@ def real_targets(t: Any, n_samples: int) -> np.ndarray:
             f"t has shape {targets.shape} and type {targets.dtype}; give real numbers, shape ({n_samples},) or "
             f"({n_samples}, k){hint}"
         )
-    values = np.asarray(targets, dtype=np.float64).reshape(n_samples, -1)
+    # in C order: sums of others are added up in another order
+    values = np.ascontiguousarray(targets, dtype=np.float64).reshape(n_samples, -1)
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
         raise ValueError(f"t contains NaN or infinity (first at row {row}); drop these rows")

@@ -18,12 +18,7 @@ from scipy.special import expit
 from fastkpca.base.rounding import EPS
 from fastkpca.methods import conjugate_gradients
 
-from ..limits import FARTHEST
-
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
-LARGEST = float(np.sqrt(FARTHEST))
-"""Of kernel values and of the penalty, and of what they are divided by: their products stay within float64."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +42,6 @@ def lift_through(Phi: Any) -> Lift:
         return weights, Phi @ weights
 
     return lift
-
-
-def check_scale(strength: float, mean_diagonal: float) -> None:
-    """Raise ValueError where the penalty or kernel values are so large or small that their products leave float64."""
-    for name, value in (("regularization is", strength), ("k(x, x) is about", mean_diagonal)):
-        if value and not 1.0 / LARGEST <= value <= LARGEST:
-            raise ValueError(
-                f"{name} {value:.2g}; logistic regression needs {1.0 / LARGEST:g} to {LARGEST:g}: scale the kernel, or "
-                "the rows, and regularization alike"
-            )
 
 
 def _probability(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

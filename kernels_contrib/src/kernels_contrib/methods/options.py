@@ -9,6 +9,8 @@ import numpy as np
 
 from fastkpca.methods import as_float, check_choice, check_count, check_weights
 
+from ..limits import FARTHEST
+
 
 @dataclass(frozen=True)
 class FitOptions:
@@ -27,6 +29,9 @@ class FitOptions:
         Most features of a map.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
+    center : bool
+        The method uses the centred matrix alone: ``tol`` is relative to the trace of that one, and rows are shifted
+        where that leaves it as it is (``fastkpca.features``).
     """
 
     kernel: Any
@@ -36,6 +41,7 @@ class FitOptions:
     max_features: int | None = None
     n_threads: int | None = None
     rng: Any = 0
+    center: bool = False
 
     def __post_init__(self) -> None:
         check_choice(self.method, "method", ("auto", "features", "gram"))
@@ -47,7 +53,7 @@ class FitOptions:
 def row_weights(sample_weight: Any, n_samples: int, *, fit: bool = True) -> np.ndarray:
     """Weights of the rows (N,), checked; ones where there are none."""
     weights = check_weights(sample_weight, n_samples, fit=fit)
-    return np.ones(n_samples) if weights is None else weights
+    return np.ones(n_samples) if weights is None else np.ascontiguousarray(weights)
 
 
 def _real(value: object, name: str, wanted: str) -> float:
@@ -66,6 +72,22 @@ def regularization_strength(value: object, reason: str = "", *, zero: bool = Fal
     if not 0.0 < number < np.inf:
         raise ValueError(f"regularization is {value!r}; give {wanted}")
     return number
+
+
+MAX_LOGIT_SCALE = float(np.sqrt(FARTHEST))
+"""Kernel values and penalty of a logistic regression: their products stay within float64."""
+MAX_SCALE = 1e140
+"""Kernel values and penalty of a linear system: their squares stay within float64."""
+
+
+def check_scale(purpose: str, mean_diagonal: float, strength: float = 0.0, largest: float = MAX_SCALE) -> None:
+    """Raise ValueError where the penalty or kernel values are so large or small that their products leave float64."""
+    for name, value in (("regularization is", strength), ("k(x, x) is about", abs(mean_diagonal))):
+        if value and not 1.0 / largest <= value <= largest:
+            raise ValueError(
+                f"{name} {value:.2g}; {purpose} needs {1.0 / largest:g} to {largest:g}: scale the kernel, or the rows, "
+                "and regularization alike"
+            )
 
 
 def accuracy(value: object, name: str, wanted: str = "a number between 0 and 1, as in 1e-6") -> float:

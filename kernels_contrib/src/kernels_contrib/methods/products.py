@@ -19,7 +19,7 @@ from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
 from ..limits import HELD
-from .functions import FeatureFunction, RowsFunction, SampleFunction
+from .functions import FeatureFunction, RowsFunction, SampleFunction, of_matrix
 from .labels import real_targets
 from .options import FitOptions, row_weights
 
@@ -121,8 +121,13 @@ class Products:
 
     @property
     def below(self) -> float:
-        """Trace of a part of K that is negative, and that the features do not have."""
-        return 0.0
+        """Bound on the norm and the trace of the part of K - Phi Phi' that is not semidefinite, in either sense."""
+        return float(self.features.map.defect_norm(self.n_samples, self.features.trace()))
+
+    @property
+    def shift(self) -> np.ndarray | None:
+        """What was subtracted from the rows of a kernel that depends on it but for the centred matrix; else None."""
+        return self.gram.shift if self.features is None and self.kernel.translation == "centered" else None
 
     def mean_diagonal(self) -> float:
         """tr K / N."""
@@ -156,15 +161,19 @@ class Products:
 
     def function(self, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
-        kernel = self.kernel.unbound()
+        kernel, shift = self.kernel.unbound(), self.shift
         if kernel.by_number:
-            return SampleFunction(kernel=kernel, X=np.empty((0, 0)), coefficients=coefficients, constant=constant)
+            return of_matrix(kernel, coefficients, constant)
         used = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
         if len(used) == 0:
             used = np.zeros(1, dtype=np.intp)
         coefficients = np.ascontiguousarray(coefficients[used])
-        X = _kept(self.X.source[used])
-        return SampleFunction(kernel=kernel, X=X, coefficients=coefficients, constant=constant, names=self.names)
+        rows = self.X.source[used]
+        X = _kept(rows) if shift is None or not shift.any() else Rows(rows, shift).all()
+        shift = np.zeros(X.shape[1]) if shift is None else shift
+        return SampleFunction(
+            kernel=kernel, X=X, shift=shift, coefficients=coefficients, constant=constant, names=self.names
+        )
 
     def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> RowsFunction:
         """f(x) = weights' phi(x) - constant."""
@@ -209,7 +218,7 @@ def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any)
     if gram.products == "exact" and gram.kernel.takes_points:
         tol = tol * float(np.abs(gram.diagonal()).max())
         if gram.error_bound < tol:
-            known = {name: value for name, value in options.items() if name in ("n_threads", "rng")}
+            known = {name: value for name, value in options.items() if name in ("n_threads", "rng", "center")}
             gram = fk.gram(X, gram.kernel.unbound(), tol=tol, **known)
     return gram
 
@@ -217,7 +226,7 @@ def quick_gram(X: Any, kernel: Any, *, tol: float = PRODUCT_TOL, **options: Any)
 def products_for(X: Any, options: FitOptions) -> Products:
     """K of the rows X: through features where a map is small enough, or as ``options.method`` asks."""
     X = as_rows(X)
-    given = {"n_threads": options.n_threads, "rng": options.rng, **options.parameters}
+    given = {"n_threads": options.n_threads, "rng": options.rng, "center": options.center, **options.parameters}
     if options.method != "gram":
         most = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
         try:
@@ -226,7 +235,7 @@ def products_for(X: Any, options: FitOptions) -> Products:
         except ValueError:  # no such map; what else it may be, gram raises again
             if options.method == "features":
                 raise
-    gram = fk.gram(X, options.kernel, **given)
+    gram = fk.gram(X, options.kernel, **(given | {"center": options.center and not sp.issparse(X.source)}))
     return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
 
 

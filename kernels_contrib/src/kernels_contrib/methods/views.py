@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 import fastkpca as fk
+from fastkpca.base import parallel
+from fastkpca.base.rounding import UNIT, factorisation_error, rounding_factor
 from fastkpca.methods import Rows, as_rows, check_rng
 
-from .functions import SampleFunction
+from ..limits import HELD
+from .functions import SampleFunction, of_matrix
 from .options import FitOptions
 from .permutation import need_rows
 from .products import USE_PRODUCTS, Products, for_lengths, is_matrix, need_semidefinite, products_for, training_rows
@@ -46,7 +50,9 @@ def _view(name: str, X: Any, given: Any, options: FitOptions, purpose: str) -> P
         if not view.features.map.defect:
             return view
         # entries that may be off in either sense
-        features = fk.features(X, kernel, tol=options.tol, max_features=options.max_features, features="pivots")
+        features = fk.features(
+            X, kernel, tol=options.tol, max_features=options.max_features, features="pivots", center=True
+        )
         return replace(view, features=features)
     except ValueError as error:
         raise ValueError(f"{purpose}, view {name}: {error}".replace(f", or {USE_PRODUCTS}", "")) from error
@@ -71,22 +77,24 @@ class MatrixView(Products):
 
     def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = weights' (phi(x) - shift) - constant."""
-        of_rows = self.coefficients @ weights
-        constant = constant + self.features.shift @ weights
-        return SampleFunction(kernel=self.kernel, X=np.empty((0, 0)), coefficients=of_rows, constant=constant)
+        return of_matrix(self.kernel, self.coefficients @ weights, constant + self.features.shift @ weights)
 
 
 def _of_matrix(X: Any, options: FitOptions, purpose: str) -> MatrixView:
-    """K + t I by Cholesky's factorisation with pivoting, where no eigenvalue of K lies below -t.
+    """K + t I by Cholesky's factorisation with pivoting, where no eigenvalue of K, and of its rounding, lies below -t.
 
-    It ends where the largest entry of what is left is so small that no more than ``tol`` of the trace is left, or 2 t.
+    It ends where the largest diagonal entry of the residual is so small that its trace is no more than ``tol`` of the
+    trace after centring, or at 2 t. Phi Phi' is K + t I less the residual, up to the factorisation's rounding.
     """
     K = training_rows(X, purpose)
     options = for_lengths(options, K.shape[0], purpose)
     gram = fk.gram(K, options.kernel, n_threads=options.n_threads)
-    A, n, t, trace = np.asarray(gram), gram.shape[0], gram.error_bound + gram.kernel.below_zero, gram.trace()
+    A, n, trace = np.asarray(gram), gram.shape[0], gram.trace()
+    rounding = factorisation_error(n, UNIT) * float(gram.diagonal().max())
+    t = gram.error_bound + gram.kernel.below_zero + rounding
+    centred = trace - float(A.sum()) / n
     A.flat[:: n + 1] += t
-    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(A, lower=1, tol=max(options.tol * trace / n, 2.0 * t))
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(A, lower=1, tol=max(options.tol * centred / n, 2.0 * t))
     if rank > options.max_features:
         raise ValueError(
             f"the matrix has {rank} features at tol={options.tol:g}, max_features is {options.max_features}; raise one"
@@ -95,25 +103,34 @@ def _of_matrix(X: Any, options: FitOptions, purpose: str) -> MatrixView:
     Phi, coefficients = np.empty((n, rank)), np.zeros((n, rank))
     Phi[pivots] = factor
     coefficients[pivots[:rank]] = scipy.linalg.solve_triangular(factor[:rank], np.eye(rank), lower=True, trans="T")
+    sums = (rounding_factor(n * rank) + rounding_factor(n)) * UNIT * trace
     return MatrixView(
         Rows(Phi),
         gram.kernel.unbound(),
-        features=fk.features(Phi, "linear", features="monomial"),
+        features=fk.features(Phi, "linear", features="monomial", center=True),
         n_threads=options.n_threads,
         coefficients=coefficients,
-        trace_missed=max(trace + n * t - float(np.einsum("ij,ij->", Phi, Phi)), 0.0),
+        trace_missed=max(trace + n * t - float(np.einsum("ij,ij->", Phi, Phi)), 0.0) + n * rounding + sums,
         trace_below=n * t,
     )
 
 
+def _measured(measure: Callable[[np.ndarray], Any], orders: list[np.ndarray], i: int) -> Any:
+    return measure(orders[i])
+
+
 def over_permutations(
-    measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any
+    measure: Callable[[np.ndarray], Any], n: int, permutations: int, rng: Any, n_threads: int | None, n_bytes: int
 ) -> tuple[np.ndarray, ...]:
-    """(measures (1 + m, ...) of the rows' order as it is and permuted, whether a permutation (m,) changes nothing)."""
+    """(measures (1 + m, ...) of the rows' order as it is and permuted, whether a permutation (m,) changes nothing).
+
+    A measure takes ``n_bytes``; as many run at once as threads are there and memory is for them, each alone.
+    """
     generator, order = check_rng(rng), np.arange(n)
+    threads = max(1, min(parallel.resolve_threads(n_threads), HELD // max(n_bytes, 1)))
     values, same = [measure(order)], []
-    for _ in range(permutations):
-        permuted = generator.permutation(n)
-        values.append(measure(permuted))
-        same.append(np.array_equal(permuted, order))
+    for start in range(0, permutations, 4 * threads):
+        orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]
+        values += parallel.run(partial(_measured, measure, orders), len(orders), n_threads=threads)
+        same += [np.array_equal(permuted, order) for permuted in orders]
     return np.array(values), np.array(same, dtype=bool)

@@ -162,6 +162,10 @@ def kpca_baseline(
     [0, 1, 2, 3, 4]
     """
     confidence = check_share(confidence, "confidence")
+    if (isinstance(kernel, str) and kernel.rpartition(":")[2] == "precomputed") or getattr(kernel, "by_number", False):
+        raise ValueError(
+            "kpca_baseline simulates faults in the columns of rows, and a precomputed matrix has none; give it the rows"
+        )
     missing, lags = check_flag(fill_missing, "fill_missing"), check_count(lags, "lags", least=0)
     source = as_rows(X, missing=missing, at_least=3, purpose="kpca_baseline")
     if not missing:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.checks import check_flag
 from ..errors import HealthWarning, warn_caller
 from ..rows.columns import column_labels, listed
 from ..rows.convert import as_rows
@@ -169,6 +170,7 @@ def kpca_health(
     >>> [(finding.kind, finding.columns) for finding in fk.kpca_health(X)]
     [('stuck', ('column 1',))]
     """
+    standardize = check_flag(standardize, "standardize")
     rows = as_rows(X, missing=True)
     names = rows.names or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None

@@ -392,6 +392,7 @@ class KernelPCA(KernelTransformer):
                     n_threads=self._n_threads(),
                     sample_weight=weights,
                     forget=self.forget,
+                    grow=True if self.max_features is None else self.max_features,
                 )
         self._forget("X_fit_", "X_transformed_fit_", "dual_coef_")
         self.n_samples_seen_ = model.n_samples

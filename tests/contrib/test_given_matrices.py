@@ -265,6 +265,7 @@ DOORS = {
 }
 CLOSED = {
     "features": lambda: fk.features(K, "precomputed"),
+    "kpca_baseline": lambda: fk.kpca_baseline(K, "precomputed"),
     "kica": lambda: method("kica")(K, "precomputed"),
     "KernelPCANovelty": lambda: fastkpca.sklearn.KernelPCANovelty(kernel="precomputed").fit(K),
 }

@@ -125,10 +125,6 @@ def test_shards_of_a_model_that_grew_are_merged_with_its_rows():
         fk.kpca_merge(grown, apart)
 
 
-def part_of(first, rows):
-    return fk.kpca(rows, like=first, keep_moments=True, return_scores=False)
-
-
 def test_parts_are_fitted_in_other_processes():
     """What docs/streams.md says of Spark and Ray: a model goes out, models come back, and are merged."""
     made = regimes()
@@ -136,11 +132,11 @@ def test_parts_are_fitted_in_other_processes():
         warnings.simplefilter("ignore", DriftWarning)
         first = fk.kpca_update(fk.kpca(made[0], "gaussian", 4, tol=1e-4, **OPTIONS), made[2])
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
-        models = list(workers.map(part_of, [first] * 3, [made[1], made[3], made[4]]))
+        models = list(workers.map(stream_cases.part_of, [first] * 3, [made[1], made[3], made[4]]))
     together = fk.kpca_merge(first, *models)
     assert together.n_samples == 1500
     assert holds(together, exact(np.concatenate([made[i] for i in (0, 2, 1, 3, 4)])))
-    here = fk.kpca_merge(first, *(part_of(first, made[i]) for i in (1, 3, 4)))
+    here = fk.kpca_merge(first, *(stream_cases.part_of(first, made[i]) for i in (1, 3, 4)))
     assert (here.eigenvalue_bounds == together.eigenvalue_bounds).all()
 
 

@@ -35,6 +35,11 @@ def batches(rng: np.random.Generator) -> tuple[list[np.ndarray], str]:
     return made, kind
 
 
+def part_of(first, rows):
+    """A worker's model of its rows."""
+    return fk.kpca(rows, like=first, keep_moments=True, return_scores=False)
+
+
 def exact(kernel, X: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Eigenvalues of the weighted centred matrix, by LAPACK from matrices in long double."""
     K = np.asarray(kernel.block(X, X), dtype=np.longdouble)

@@ -30,6 +30,7 @@ from kernels_contrib.storage import save as save_method
 
 import fastkpca as fk
 from fastkpca import errors, plot
+from fastkpca.fit.population import Population
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
 from fastkpca.model.contributions import Contributions
 from fastkpca.model.health import Finding
@@ -100,6 +101,8 @@ def shards(X: Array) -> None:
     second = fk.kpca(X[60:90], "polynomial", 2, degree=2, keep_moments=True, like=first)
     assert_type(fk.kpca_merge(first, second), fk.KPCAModel)
     assert_type(fk.kpca_update(first, X[90:]), fk.KPCAModel)
+    assert_type(fk.kpca_subtract(fk.kpca_merge(first, second), second), fk.KPCAModel)
+    assert_type(fk.kpca_population(fk.kpca(X[:60], "gaussian", 2, sigma=1.0), X[60:]), Population)
 
 
 def products(X: Array) -> None:

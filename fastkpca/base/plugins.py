@@ -59,7 +59,7 @@ class Entry:
     summary: str = ""
     aliases: tuple[str, ...] = ()
     target: Any = field(default=None, repr=False, compare=False)
-    """What was registered for this session; None where the thing is found by ``value``."""
+    """The object registered for this session; None where it is found by ``value``."""
     state: str = field(default="not loaded", repr=False, compare=False)
     error: str = field(default="", repr=False, compare=False)
     parameters: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
@@ -243,7 +243,7 @@ class Group:
 
 @lru_cache  # metadata takes the text apart anew each time: a fortieth of a fit of 50 rows
 def _own(value: str) -> Any:
-    """What an entry of this distribution names."""
+    """The object that an entry of this distribution names."""
     return metadata.EntryPoint("", value, "").load()
 
 
@@ -252,7 +252,7 @@ class Table(tuple[Entry, ...]):
 
     @property
     def names(self) -> list[str]:
-        """How each row is asked for: the bare name, or "distribution:name" where two distributions share it."""
+        """Name by which each entry is found: the bare one, or "distribution:name" where two distributions share it."""
         bare = [entry.name for entry in self]
         return [e.qualified if bare.count(e.name) > 1 and e.target is None else e.name for e in self]
 

@@ -1,4 +1,4 @@
-"""What the command line says and where: errors and warnings of one line, progress, closed streams."""
+"""Messages of the command line: errors and warnings of one line, progress, closed streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _drawn: list[Any] = []  # bars that a warning has to take away before it is prin
 
 
 class Refused(Exception):
-    """What the command line itself finds wrong; the text is the whole message."""
+    """Error of the command line itself; the text is the whole message."""
 
 
 class _ClosedStream(io.StringIO):

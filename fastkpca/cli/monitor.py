@@ -194,7 +194,7 @@ def warn_of_ceiling(model: Any) -> None:
 
 
 def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
-    """Those that the model keeps, at another confidence where one is asked for; or of the rows of ``--normal``."""
+    """Limits that the model keeps, at another confidence where one is given; or limits of the rows of ``--normal``."""
     import fastkpca as fk
 
     confidence = options.limits or inspect.signature(fk.kpca_limits).parameters["confidence"].default

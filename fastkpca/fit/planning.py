@@ -112,7 +112,7 @@ def _best_seconds(candidates: list[Candidate]) -> float:
 
 
 def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bool:
-    """Whether a look may change which way is the best.
+    """True if a look may change which way is the best.
 
     Not where all that there is was asked for, and is known. A look moves the prices of maps and of block Krylov;
     LAPACK's is known for good, and one that is guessed does not fall: it is the lowest there may be.

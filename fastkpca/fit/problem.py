@@ -72,7 +72,7 @@ class Ask:
 
     @property
     def budgeted(self) -> bool:
-        """Whether the number of features was given."""
+        """True if the number of features was given."""
         return self.max_features is not None or self.landmarks is not None
 
 
@@ -139,12 +139,12 @@ class Problem:
 
     @property
     def takes_quick_moments(self) -> bool:
-        """Whether moments from fewer sums may do, where the map has them."""
+        """True if moments from fewer sums may do, where the map has them."""
         return self.rows.weights is None and not self.keeps_moments and self.target.n_components is not None
 
     @property
     def dtype(self) -> np.dtype:
-        """Of scores and coefficients."""
+        """Bytes of scores and coefficients."""
         return np.dtype(np.float32 if self.rows.dtype == np.float32 else np.float64)
 
     @cached_property

@@ -90,7 +90,7 @@ def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
 
 
 def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list[Candidate]) -> bool:
-    """Whether another way may find narrower intervals, at no more than a few times the price.
+    """True if another way may find narrower intervals, at no more than a few times the price.
 
     A map that misses tol has been given up before.
     """

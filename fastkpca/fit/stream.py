@@ -41,7 +41,7 @@ GROW_AT = 2.0
 """Mean residual of all rows over that of the first ones, from which on pivots are added: intervals of first order then
 stay within twice what they were."""
 GROW_ROUNDS = 4
-"""Of drawing rows in proportion to their residual, and adding pivots among them."""
+"""Rounds in which rows are drawn in proportion to their residual, and pivots added from them."""
 MAX_GROWN_FEATURES = 2048
 """With ``grow=True``: second moments of 32 MiB, whose eigenvalues take about a second."""
 DRIFT_AT, DRIFT_ROWS = 0.5, 30
@@ -61,7 +61,7 @@ def kpca_update(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> KPCAModel:
-    """The model with more rows: one pass over these, whatever the number of those that it was made from.
+    """The model with more rows, from one pass over these: the time does not depend on the number of rows before.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Between the core and kernels from outside: errors name the plugin, and what comes back is looked at.
+"""Layer between the core and kernels from outside: results are checked, and errors name the plugin.
 
 ``guarded(kernel)`` is the kernel itself for fastkpca's own. For any other it is a ``Guard`` around it, which
 
@@ -74,7 +74,7 @@ def naming(kernel: protocol.Kernel) -> Iterator[None]:
 
 
 def _is_bound(value: Any, limit: float = np.inf) -> bool:
-    """Whether the value is a finite number from 0 to ``limit``."""
+    """True if the value is a finite number from 0 to ``limit``."""
     return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= limit
 
 
@@ -252,7 +252,7 @@ class Guard(Proxy, Kernel):
 
 
 def _has_own_diagonal(kernel: protocol.Kernel) -> bool:
-    """Whether ``diagonal`` is more than the values of ``block``."""
+    """True if ``diagonal`` is more than the values of ``block``."""
     if isinstance(kernel, ObjectKernel):
         return hasattr(kernel.wrapped, "diagonal")
     return type(kernel).diagonal not in (protocol.Kernel.diagonal, OnObjects.diagonal)

@@ -20,7 +20,7 @@ MOST_PROVED = 8192
 COARSEST_ROUNDING = 1e-3
 """Error of an entry, over the largest one, up to which a negative eigenvalue counts as rounding."""
 LOOKED_AT = 512
-"""Rows whose own matrix says where to look for the lowest eigenvalue."""
+"""Rows of the submatrix whose eigenvector starts the search for the lowest eigenvalue."""
 TRIANGLE_ROWS = 48
 """Rows of which a matrix with a zero diagonal is tried for the triangle inequality."""
 
@@ -63,7 +63,7 @@ class Precomputed(Kernel):
     largest: float | None = None
     """|K_ij| at most, of a square matrix."""
     mixed: bool = False
-    """Whether the two halves differ, so that values are those of (K + K') / 2."""
+    """True if the two halves differ, so that values are those of (K + K') / 2."""
 
     def check(self) -> None:
         self.__dict__["semidefinite"] = check_flag(self.semidefinite, "semidefinite")
@@ -142,7 +142,7 @@ class Precomputed(Kernel):
 
 
 def _matrix(X: Any) -> Any:
-    """The matrix as an array or compressed sparse rows, from whatever rows may come in."""
+    """The matrix as an array or compressed sparse rows."""
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 2:
         raise ValueError(f"a precomputed Gram matrix must have two dimensions; found shape {shape}")
@@ -159,7 +159,7 @@ def _submatrix(K: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def _evenly(n: int, most: int) -> np.ndarray:
-    """At most so many of n rows, spread evenly."""
+    """At most ``most`` of n row numbers, spread evenly."""
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
@@ -233,7 +233,7 @@ def _consecutive(index: np.ndarray) -> bool:
 
 
 def _strips(K: Any) -> Any:
-    """(the first row, float64 rows) of strips of a few MB, whatever the matrix."""
+    """(number of the first row, float64 rows) of strips of a few MB."""
     step = min(1024, max(64, (1 << 18) // max(1, K.shape[1])))
     for i in range(0, K.shape[0], step):
         yield i, np.asarray(_dense(K[i : i + step]), dtype=np.float64)

@@ -323,7 +323,7 @@ def pivot_map(
 
 
 def may_be_means(kernel: Kernel) -> bool:
-    """Whether means of rows are rows like others, as for a kernel of the rows' difference."""
+    """True if means of rows are rows like others, as for a kernel of the rows' difference."""
     return kernel.translation == "kernel"
 
 

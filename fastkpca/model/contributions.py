@@ -26,7 +26,7 @@ Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions:
-    """How much of a row's SPE or T^2 each of its columns is responsible for.
+    """Part of a row's SPE or T^2 that each of its columns is responsible for.
 
     Attributes
     ----------

@@ -387,7 +387,7 @@ def _f_limit(model: KPCAModel, confidence: float) -> float:
 
 
 def _holds(model: KPCAModel, rows: Rows) -> bool:
-    """Whether the model was made of all of these rows, and holds them."""
+    """True if the model was made of all of these rows, and holds them."""
     landmarks = model.projector.landmarks
     if landmarks is None or not model.projector.grows_with_n or model.kernel.by_number:
         return False

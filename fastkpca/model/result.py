@@ -262,7 +262,7 @@ class KPCAModel(Reported):
 
     @property
     def explained_of(self) -> str:
-        """What ``explained`` is a share of, as text."""
+        """Name of the total that ``explained`` is a fraction of."""
         return "the variance" if self.kernel.positive_semidefinite else "a trace that negative eigenvalues may reduce"
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -422,7 +422,7 @@ def widest_interval(model: KPCAModel, c: int | None = None) -> float:
 
 
 def facts(model: KPCAModel) -> dict[str, str]:
-    """What a model is and how well its eigenvalues are known: what the command line and a notebook show."""
+    """Description of a model and of the accuracy of its eigenvalues, for the command line and notebooks."""
     low, high = model.total_variance_bounds
     explained = "not defined: negative eigenvalues outweigh the others"
     if model.total_variance > 0:

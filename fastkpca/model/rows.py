@@ -1,4 +1,4 @@
-"""The one way in for rows that a model was not made of."""
+"""Check and conversion of rows that a model was not made of."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _difference(first: KPCAModel, other: KPCAModel) -> str:
 
 
 def _same_features(one: FeatureProjector, other: FeatureProjector) -> bool:
-    """Whether two maps have equal features, whatever rows their bounds are for."""
+    """True if two maps have equal features; the rows of their bounds may differ."""
 
     def of_the_features(header: Any) -> Any:
         if isinstance(header, dict):

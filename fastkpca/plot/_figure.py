@@ -1,4 +1,4 @@
-"""What the pictures share: new axes, colours that everybody can tell apart, labels, files."""
+"""Parts that the pictures share: new axes, colours that everybody can tell apart, labels, files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
 
 
 def _is_own(path: Any, kind: str) -> bool:
-    """Whether a picture of this format names ``save`` as its maker."""
+    """True if a picture of this format names ``save`` as its maker."""
     if kind not in _MAKERS or not os.path.isfile(path):
         return False
     with contextlib.suppress(OSError, EOFError), (gzip.open if kind == "svgz" else open)(path, "rb") as file:

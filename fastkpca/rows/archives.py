@@ -29,7 +29,7 @@ from .foreign import file_source
 from .sources import KEPT
 
 MAX_HEADER_BYTES = 1 << 14
-"""Of an array in an .npz file: numpy takes 10,000."""
+"""Bytes of an array's header in an .npz file: numpy takes 10,000."""
 
 
 @contextmanager

@@ -303,7 +303,7 @@ def _from_array(X: Any, name: str) -> np.ndarray:
 
 
 def _reaches(values: np.ndarray, most: float) -> bool:
-    """Whether a float64 among these is as large, without an array of their sizes."""
+    """True if a float64 among these is as large, without an array of their sizes."""
     if values.dtype != np.float64:
         return False
     return bool(max(np.fmax.reduce(values, None, initial=0.0), -np.fmin.reduce(values, None, initial=0.0)) >= most)

@@ -50,7 +50,7 @@ Table = Callable[[Any, int], np.ndarray]
 
 
 def is_dask(X: Any) -> bool:
-    """Whether this is a Dask collection."""
+    """True if this is a Dask collection."""
     return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
 
 
@@ -146,7 +146,7 @@ def _changed(name: str, first: int, length: int) -> DataChangedError:
 
 @dataclass
 class _Failed:
-    """What a task raised."""
+    """Error that a task raised."""
 
     error: Exception
 
@@ -169,7 +169,7 @@ def _told(work: Callable[[], Any], alone: bool) -> Any:
 
 @dataclass
 class _Shared:
-    """What the tasks of one graph share."""
+    """Arguments that the tasks of one graph share."""
 
     frame: dict[str, np.ndarray | None]
     n: int

@@ -42,7 +42,7 @@ def is_series(X: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether an object stands for a missing one: None, an ellipsis, NaN, or NA and NaT of pandas."""
+    """True if an object stands for a missing one: None, an ellipsis, NaN, or NA and NaT of pandas."""
     if value is None or value is ... or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return type(value).__name__.startswith(("float", "Decimal")) and bool(value != value)
@@ -69,7 +69,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def is_iterator(X: Any) -> bool:
-    """What can be read once only."""
+    """True if the object can be read once only."""
     return hasattr(X, "__next__") and not hasattr(X, "__array__")
 
 
@@ -79,7 +79,7 @@ def is_dask(X: Any) -> bool:
 
 
 def is_writeable_dataset(X: Any) -> bool:
-    """What has a shape and a type and can be assigned to by slice, as a dataset of h5py or zarr."""
+    """True if the object has a shape and a type and takes values by slice, as a dataset of h5py or zarr."""
     sparse = hasattr(X, "tocsr")
     return not (is_dask(X) or sparse) and all(hasattr(X, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
 
@@ -334,7 +334,7 @@ def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MappedPart:
-    """Where the numbers of an array lie in the file of a memory map.
+    """Position of the numbers of an array in the file of a memory map.
 
     Attributes
     ----------
@@ -366,7 +366,7 @@ class MappedPart:
 
 
 def mapped_part(X: Any, name: str) -> MappedPart | None:
-    """Where an array lies in a file, if it is a memory map or any view of one, else None.
+    """Position of an array in a file, if it is a memory map or any view of one, else None.
 
     Raises
     ------

@@ -251,7 +251,7 @@ class FileSource(Source):
             os.close(self._handle)
 
     def is_same_file(self) -> bool:
-        """Whether the open file is the one that is mapped, and not another one of its name."""
+        """True if the open file is the one that is mapped, and not another one of its name."""
         assert self.mapped is not None
         if os.fstat(self._handle).st_size < self._part.high:
             return False
@@ -293,7 +293,7 @@ class FileSource(Source):
 
 
 class ChunkedSource(Source):
-    """What can be sliced, but is no array, as a dataset of HDF5 (h5py) or zarr.
+    """Source that is read by slices, as a dataset of HDF5 (h5py) or zarr.
 
     ``read(start, stop)`` returns rows of this type, by default that of X; a page is of ``rows_in_page`` rows, by
     default of whole chunks.

@@ -105,7 +105,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
 
 
 def _overlaps_itself(out: np.ndarray) -> bool:
-    """Whether entries of an array may lie in one place: as a view that was broadcast, or of sliding windows."""
+    """True if entries of an array may lie in one place: as a view that was broadcast, or of sliding windows."""
     reach = out.itemsize
     for step, n in sorted((abs(step), n) for step, n in zip(out.strides, out.shape) if n > 1):
         if step < reach:

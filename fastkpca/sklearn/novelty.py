@@ -23,7 +23,7 @@ from .base import KernelEstimator
 from .decomposition import KernelPCA
 
 COLUMNS = ("n_features_in_", "feature_names_in_")
-"""What scikit-learn's check of rows has set."""
+"""Attributes that scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
 LEFT_OUT = 0.2
@@ -210,7 +210,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
 
     @property
     def _chooses(self) -> bool:
-        """Whether the kernel is chosen by simulated faults."""
+        """True if the kernel is chosen by simulated faults."""
         return isinstance(self.kernel, str) and self.kernel == "auto" and self.gamma is None and not self.kernel_params
 
     @property

@@ -283,6 +283,6 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
 
 
 def _still_falls(history: list[tuple[int, float]]) -> bool:
-    """Whether the last looks have narrowed the intervals; after few: whether any is finite enough."""
+    """True if the last looks have narrowed the intervals; after few: whether any is finite enough."""
     widths = [width for _, width in history]
     return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])

@@ -110,7 +110,7 @@ def check_count(value: Any, name: str, least: int = 1, most: int = sys.maxsize) 
 
 
 def check_max_features(value: Any, name: str, c: int | float | None, n_samples: int) -> int | None:
-    """A largest number of features for so many components and rows; None stays None."""
+    """Largest number of features, checked against the numbers of components and rows; None stays None."""
     if value is None:
         return None
     most = check_count(value, name)

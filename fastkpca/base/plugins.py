@@ -1,4 +1,4 @@
-"""Names that other distributions bring: one entry-point group, read lazily, whatever it holds (kernels, methods).
+"""Names that other distributions bring: one entry-point group, read lazily (kernels, methods).
 
 Nothing is imported until a name is asked for, and a name of fastkpca's own is found without looking at what is
 installed. Reading and finding are pure, so plugins are tested without installing them::
@@ -199,7 +199,7 @@ class Group:
         )
 
     def lookup(self, name: str, session: Mapping[str, Entry]) -> Entry:
-        """``find`` among what is installed, with a second look for what was installed since the first."""
+        """``find`` in the list of installed names, which is read again for what was installed since."""
         if name in session or name in self.reserved:
             return self.find(name, (), session)
         try:

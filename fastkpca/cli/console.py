@@ -86,7 +86,7 @@ def standard_output() -> Iterator[None]:
     """What is written there has been written at the end, or an error says why not."""
     stream: Any = sys.stdout
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
-        # names of rows, columns and files, whatever the terminal's encoding is; a file's name may be no text
+        # names of rows, columns and files, in any encoding of the terminal; a file's name may be no text
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     with contextlib.redirect_stdout(cast(Any, _Output(stream))):
         try:

@@ -58,7 +58,7 @@ def score_writer(path: str | None, options: argparse.Namespace) -> Callable[...,
 
 
 def beside(path: str) -> str:
-    """Folder in which many scores are stored: that of their file, or that of temporary files."""
+    """Path next to which many scores are stored until they are written: their file, or temporary files."""
     return tempfile.gettempdir() + os.sep if path == "-" else path
 
 

@@ -133,13 +133,13 @@ def kpca_baseline(
     numbers of components for T^2 and for SPE. Each is fitted to a half of (at most 1000 of) the rows of the fit, and
     gets joint limits of the other half. In rows of that half faults are simulated: a column moves by 0.5 to 5 standard
     deviations, up or down; takes the value that it has in another row, so that it is stuck, or has nothing to do with
-    the other columns; or the row moves as far along a random direction. The criterion is the fraction of these faults
+    the other columns. Or the row moves as far along a random direction. The criterion is the fraction of these faults
     beyond a limit, averaged over 0.5, 1, 2 and 4 times the rate of false alarms that is asked for.
 
     Of candidates within a standard error, or three points in a hundred, the linear kernel is taken first, with SPE of
     as many components as the columns share factors: so many eigenvalues of their correlations, each column in units of
     what the others do not tell of it (Guttman), are larger than those of the same columns, each shuffled by itself
-    (Horn). SPE is then the distance from what columns share, in which each column counts alike; T^2 of all components
+    (Horn). SPE is then the distance from what columns share, in which each column counts alike. T^2 of all components
     is the Mahalanobis distance, in which a column counts the more, the better the others tell it. Faults of a noisy
     column show in the first, those of a quiet one in the second.
 

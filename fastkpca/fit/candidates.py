@@ -482,7 +482,7 @@ def _converging(look: Look, last: float, block: int, passes: int, tol: float) ->
     """Passes, of so many at most, after which the error of lambda_k, ``last``, is tol lambda_1.
 
     A block of b columns gains a factor exp(2 acosh(1 + 2 (lambda_k - lambda_(b+1)) / (lambda_(b+1) - lambda_n))) a pass
-    (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
+    (Chebyshev), of which a quarter counts. A random one begins with n / b times what it has of each vector. The longer
     the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
     """
     more = np.arange(passes // 2 + 1)  # further blocks

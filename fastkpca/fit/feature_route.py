@@ -57,7 +57,7 @@ class _Pass:
     """Result of a pass over the rows.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
-    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept.
+    trace, and ``moved`` about the largest v'Rv. ``residual`` (N,) are the traces of each row, where they are kept.
     ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
@@ -197,7 +197,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     """One pass with this map, which ``tries`` others came before.
 
     A ``lean`` one tries quick moments where they may do, and draws no rows for a map that is to leave out no more of
-    the trace than ``tol`` allows; a second pass follows where that does not do.
+    the trace than ``tol`` allows. A second pass follows where that does not do.
     """
     budget, target, n = problem.budget, problem.target, problem.rows.n_samples
     draws_rows = target.is_loose and not (lean and _trace_may_do(feature_map, target))

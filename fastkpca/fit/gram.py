@@ -83,7 +83,7 @@ def gram(
     ------
     ValueError, TypeError
         For wrong input; for a tolerance below what float64 can guarantee, or with a kernel that does not bound its
-        values; for a product that the kernel does not offer; for ``Y`` beside a precomputed matrix. Products raise
+        values. For a product that the kernel does not offer; for ``Y`` beside a precomputed matrix. Products raise
         where their result is not finite.
 
     Examples

@@ -38,7 +38,7 @@ from .target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What a call of ``kpca`` or ``plan`` asks for, beside the rows: its arguments, as the user gave them."""
+    """Arguments of a call of ``kpca`` or ``plan``, without the rows, as the user gave them."""
 
     function: Any
     """Whose arguments they are, for the texts of errors."""
@@ -83,7 +83,7 @@ class Budget:
     Attributes
     ----------
     memory : int
-        Bytes beside the rows themselves.
+        Bytes in addition to the rows.
     n_threads : int
     max_passes : int
         Over the exact kernel values.
@@ -365,7 +365,7 @@ def entry_error_of(kernel: Kernel, data: Summary) -> float:
 
 
 def _kernel(ask: Ask) -> Kernel:
-    """The kernel that was asked for, or that of ``like``, where what is asked for beside it does not contradict it."""
+    """The requested kernel, or that of ``like``, if the other arguments do not contradict it."""
     kernel, parameters = ask.kernel, ask.kernel_parameters
     if ask.like is None:
         return given_kernel("gaussian" if kernel is None else kernel, parameters, ask.function)

@@ -18,8 +18,8 @@ from .problem import Problem, check_range
 from .solution import Present, Solution
 
 NEXT_RUN = 10.0
-"""A run that missed tol is followed by another that costs at most so many times as much; and by LAPACK, where that
-misses tol too, if its intervals, known beforehand, are narrower by this factor."""
+"""Largest ratio of costs of the run that follows one that missed tol. LAPACK follows where that run misses tol too, if
+its intervals, known beforehand, are narrower by this factor."""
 
 
 def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:

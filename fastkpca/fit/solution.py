@@ -40,7 +40,7 @@ class Solution:
     help: str = ""
     moments: Moments | None = field(default=None, repr=False)
     left_out: Bound | None = None
-    """On the largest eigenvalue of what the feature map leaves out."""
+    """Bound on the largest eigenvalue of the feature map's residual."""
     added: tuple[tuple[int, float], ...] = ()
     """``KPCAModel._added``."""
     reservoir: Reservoir | None = field(default=None, repr=False)

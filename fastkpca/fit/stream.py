@@ -3,7 +3,7 @@
 A model keeps the moments of its features, and an update adds those of a batch:
 
 1. Moments of the batch with the model's map (``moments_and_draws``).
-2. Where the map leaves out so much of the batch that intervals would widen, pivots of the batch are added behind those
+2. If the map's residual on the batch is large enough to widen intervals, pivots of the batch are added behind those
    that are there (``second_round``), and the batch is read again. The rows before are not: their new features count
    as zero, and the certificate allows for that (``merge.cross_error``); a reservoir of them says how much that is.
 3. The moments of the rows before are multiplied by ``forget``, and those of the batch are added.
@@ -72,7 +72,7 @@ def kpca_update(
     sample_weight : array_like (m,), optional
         Their weights.
     c : int, optional
-        Number of components; by default as many as the model has.
+        Number of components; by default that of the model.
     tol : float
     grow : bool or int
         Whether pivots may be added to the map for rows that it does not describe, or how many features there may then
@@ -204,7 +204,7 @@ def kpca_subtract(
         Of some of these rows, with their weights, as they were merged into it: made with ``like=``, or by an earlier
         call with a map to which features were added since.
     c : int, optional
-        Number of components; by default as many as the model has.
+        Number of components; by default that of the model.
     tol : float
     failure_probability : float, optional
         As in ``kpca_merge``.
@@ -290,7 +290,7 @@ def _grown(
     rng: np.random.Generator,
     **options: Any,
 ) -> FeatureMap:
-    """The map with pivots added where it leaves out too much of these rows; itself where not."""
+    """The map, with pivots added where its residual on these rows is too large."""
     moments, draws = found
     assert model._moments is not None
     if not isinstance(feature_map, PivotMap) or draws is None or feature_map.n_features >= most:
@@ -332,7 +332,7 @@ def _bound_of_batch(
     found: tuple[Moments, Draws | None],
     failure: float,
 ) -> Bound:
-    """On the largest eigenvalue of what the map leaves out of the batch: from a sample where ``failure`` allows one."""
+    """Bound on the largest eigenvalue of the map's residual on the batch; by a sample if ``failure`` is positive."""
     moments, draws = found
     trace = Bound(moments.residual_trace, "trace")
     if not failure or draws is None or not moments.residual_trace > 0.0:

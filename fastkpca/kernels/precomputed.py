@@ -16,7 +16,7 @@ from ..rows.convert import as_rows
 from .kernel import Kernel
 
 MOST_PROVED = 8192
-"""Rows up to which a matrix that is declared semidefinite is proved to be; of a larger one, so many of its rows."""
+"""Order up to which a matrix declared semidefinite is proved to be; of a larger one, a submatrix of this order."""
 COARSEST_ROUNDING = 1e-3
 """Error of an entry, over the largest one, up to which a negative eigenvalue counts as rounding."""
 LOOKED_AT = 512
@@ -36,8 +36,8 @@ class Precomputed(Kernel):
     semidefinite : bool
         Declares that the matrix is positive semidefinite, up to rounding of its entries, and has it checked. Intervals
         then rest on bounds for semidefinite matrices: they are certain, and need fewer passes. Up to 8192 rows the
-        check is a proof, by a Cholesky factorisation of the whole matrix (N^3 / 3 operations); of more rows it is the
-        matrix of 8192 of them, spread evenly, and the rest is taken at your word. Default: not assumed.
+        check is a proof, by a Cholesky factorisation of the whole matrix (N^3 / 3 operations). Of more rows it is the
+        matrix of 8192 of them, spread evenly, and nothing is proved about the whole. Default: not assumed.
 
     Notes
     -----

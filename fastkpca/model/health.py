@@ -156,9 +156,9 @@ def kpca_health(
     -------
     tuple of Finding
         Columns without any value, with more than half of the values missing, with one value in all rows; stuck ones:
-        runs of equal values that are long beside the other rows, or beside the normal ones; columns that never fall or
-        never rise, which are clocks or counters (in new rows where they leave the range of the normal ones, too);
-        without a model and ``standardize`` those whose range is less than a hundredth of the widest; times that
+        runs of equal values that are long for these rows, or against the normal ones. Columns that never fall or
+        never rise, which are clocks or counters (in new rows where they leave the range of the normal ones, too).
+        Without a model and ``standardize`` those whose range is less than a hundredth of the widest; times that
         repeat, fall, or come after a gap.
 
     Examples

@@ -77,8 +77,8 @@ class Limits:
     def exceeded(self, *, t2: Any = None, spe: Any = None) -> np.ndarray:
         """True for rows beyond a limit, shape (m,): of either statistic where both are given.
 
-        New rows like the calibration rows are flagged with probability at most 1 - confidence by one statistic, and by
-        both with at most 2 (1 - confidence), or 1 - confidence where the limits are ``joint``. Raises ValueError where
+        New rows like the calibration rows are flagged with probability at most 1 - confidence by one statistic. By both
+        it is at most 2 (1 - confidence), or 1 - confidence where the limits are ``joint``. Raises ValueError where
         the shapes of the two differ, or a value is NaN.
         """
         if t2 is None and spe is None:

@@ -92,7 +92,7 @@ def scores(
         matplotlib is not installed.
     ValueError
         The scores are not a table or not finite, there is not one label for each row, labels are missing or not finite,
-        or there is no such component; or matplotlib does not take the style.
+        or there is no such component. Or matplotlib does not take the style.
     TypeError, AttributeError
         An argument is of another type; matplotlib knows no such style.
 

@@ -48,7 +48,7 @@ def _columns(U: Any) -> np.ndarray:
 
 
 def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
-    """The product, refused where it is not finite: one sum in cache or at the speed of memory, no array beside it."""
+    """The product, refused where it is not finite: one sum in cache or at the speed of memory, no further array."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = product.sum()
     if not np.isfinite(total) and not np.isfinite(product).all():

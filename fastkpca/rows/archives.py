@@ -46,7 +46,7 @@ def data_file_errors(name: str, what: str, errors: tuple[type[Exception], ...] =
 
 
 class Npz:
-    """The arrays of an .npz file, looked at by their headers alone."""
+    """The arrays of an .npz file, known by their headers alone."""
 
     has_vectors = True
 

@@ -1,4 +1,4 @@
-"""Rows of a Dask collection: every pass over them is a Dask graph, on whatever scheduler the user has.
+"""Rows of a Dask collection: every pass over them is a Dask graph, on the user's scheduler.
 
 A pass is a map and a sum. The tasks are the same as over an array: task i reads rows i span to (i + 1) span, whatever
 the chunks, and results are combined along the tree of ``parallel.tree_reduce``. A worker gets an aligned group of 2^k

@@ -197,7 +197,7 @@ def frame_source(X: Any, name: str, most: float) -> Source | None:
 
     def read(start: int, stop: int) -> np.ndarray:
         page = from_frame(_part(X, start, stop), name, start)
-        if page.dtype != first.dtype:  # whole numbers beside nulls, in polars
+        if page.dtype != first.dtype:  # whole numbers and nulls, in polars
             refuse_not_finite(page, start, name, "kpca")
         return page
 
@@ -530,7 +530,7 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
             f"give a function that returns a new iterator over blocks of rows (for a generator function, {name} "
             "itself without the parentheses), or an object whose __iter__ starts anew"
         )
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame, whatever else it offers
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame, even if it has other interfaces
         return None
     if hasattr(X, "__iter__"):
         again: Callable[[], Iterable] = X.__iter__

@@ -239,7 +239,7 @@ class FileSource(Source):
     def __init__(self, name: str, X: np.ndarray, part: Any, handle: int = -1):
         row_bytes = X.shape[1] * X.itemsize
         rows = page_rows(row_bytes)
-        if abs(X.strides[0]) < abs(X.strides[1]):  # column by column: parts of columns that are worth a call
+        if abs(X.strides[0]) < abs(X.strides[1]):  # column by column: parts of columns long enough for a call
             while 16 * rows * X.itemsize < self.MIN_BYTES_AT_ONCE and 2 * rows * row_bytes <= KEPT // 2:
                 rows *= 2
         super().__init__(name, len(X), X.shape[1], X.dtype, rows)

@@ -45,7 +45,7 @@ from .textcells import (
 )
 
 _Block = tuple[np.ndarray, list[Iterable[str]]]
-"""Some rows of X, and what stands beside them: the label column and the identifiers, where they are asked for."""
+"""Some rows of X, with the label column and the identifiers, where they are asked for."""
 
 SMALL_FILE = 1 << 22
 """Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
@@ -267,7 +267,7 @@ class TextFile:
     # Reading
 
     def _collected(self, taken: list[int], beside: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
-        """(X, the texts beside it). What pandas does not read, or not for certain, is read or refused by csv."""
+        """(X, texts of the other columns). Files that pandas does not read, or not for certain, are left to csv."""
         if os.path.getsize(self.path) > SMALL_FILE and PANDAS_COLUMN_BYTES * self.n_columns <= self._memory / 4:
             try:
                 return self._joined(self._pandas_blocks(taken, beside), taken, beside)

@@ -208,7 +208,7 @@ class Rows:
 
     @property
     def step(self) -> int:
-        """Rows of a tile where the rows are looked at and nothing wider is made of them: by their shape alone."""
+        """Rows of a tile for passes that read the rows and make nothing wider of them: by their shape alone."""
         return parallel.tile_rows(2 * self.n_features)
 
     @property

@@ -198,8 +198,8 @@ class KernelPCA(KernelTransformer):
     Notes
     -----
     Differences from scikit-learn: a parameter that the kernel does not have is an error unless it has its default
-    value; NaN or infinity among the values of a callable kernel raise ValueError at once; a callable gets rows of
-    float64; a precomputed matrix that is not symmetric after centring is replaced by its symmetric part; float32 data
+    value. NaN or infinity among the values of a callable kernel raise ValueError at once. A callable gets rows of
+    float64. A precomputed matrix that is not symmetric after centring is replaced by its symmetric part; float32 data
     are computed in float64, and their scores are float32.
 
     Examples

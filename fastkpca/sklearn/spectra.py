@@ -33,7 +33,7 @@ def symmetric_part(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.n
     """The symmetric part of a precomputed matrix, and its own column means where they differ from that part's.
 
     Row offsets and column offsets are taken away by centring: K = S + 1 a' + b 1' gives the components of S, and so
-    does its symmetric part; but new rows, which come with their own b, are centred by the column means of K itself.
+    does its symmetric part. But new rows, which come with their own b, are centred by the column means of K itself.
     """
     K = dense(K)
     if K.shape[0] != K.shape[1]:

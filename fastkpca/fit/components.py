@@ -168,9 +168,7 @@ def _flip(score: np.ndarray, signs: np.ndarray, n_threads: int) -> None:
     parallel.each(task, len(parts), n_threads=n_threads)
 
 
-def feature_sums(
-    moments: Moments, n_samples: int, left_out: Bound | None, cross_error: float = 0.0
-) -> FeatureSums:
+def feature_sums(moments: Moments, n_samples: int, left_out: Bound | None, cross_error: float = 0.0) -> FeatureSums:
     return FeatureSums(
         n=n_samples,
         trace=moments.trace,

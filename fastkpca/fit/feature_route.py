@@ -121,9 +121,7 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     )
     if free and _rounded(found, solution, target):
         raise TooDearError
-    return replace(
-        solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem)
-    )
+    return replace(solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem))
 
 
 def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:

@@ -33,6 +33,7 @@ from .target import Target
 Added = tuple[tuple[int, float], ...]
 """``KPCAModel._added``."""
 
+
 def kpca_merge(
     first: KPCAModel,
     *others: KPCAModel,

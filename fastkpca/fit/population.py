@@ -157,11 +157,8 @@ def kpca_population(
     True
     """
     model = check_model(model)
-    k = (
-        model.n_components
-        if n_components is None
-        else check_count(n_components, "n_components", most=model.n_components)
-    )
+    c = model.n_components
+    k = c if n_components is None else check_count(n_components, "n_components", most=c)
     level, delta = check_level(level), 0.5 * (1.0 - check_level(level))
     _check_kind(model)
     if spectrum is not None:

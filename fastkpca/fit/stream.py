@@ -116,7 +116,7 @@ def kpca_update(
     >>> import numpy as np, fastkpca as fk
     >>> rng = np.random.default_rng(0)
     >>> model = fk.kpca(rng.standard_normal((500, 2)), "gaussian", 3, sigma=1.0, features="pivots", keep_moments=True)
-    >>> moved = fk.kpca_update(model, rng.standard_normal((500, 2)) + 8.0)
+    >>> moved = fk.kpca_update(model, rng.standard_normal((500, 2)) + 8.0, tol=1e-4)
     >>> moved.n_samples, moved.info["grown"]
     (1000, 1)
     """
@@ -226,7 +226,7 @@ def kpca_subtract(
     --------
     >>> import numpy as np, fastkpca as fk
     >>> X = np.random.default_rng(0).standard_normal((900, 3))
-    >>> first = fk.kpca(X[:300], "gaussian", 3, features="pivots", keep_moments=True)
+    >>> first = fk.kpca(X[:300], "polynomial", 3, degree=2, keep_moments=True)
     >>> second, third = (fk.kpca(rows, like=first, keep_moments=True) for rows in (X[300:600], X[600:]))
     >>> window = fk.kpca_subtract(fk.kpca_merge(first, second, third), first)
     >>> window.n_samples

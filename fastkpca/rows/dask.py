@@ -32,6 +32,7 @@ import numpy as np
 
 from ..base import parallel
 from ..errors import DataChangedError
+from .foreign import is_dask
 from .sinks import SCORES_AT_ONCE, Sink
 from .sources import SequentialSource, Source, bytes_of
 from .view import Pass, Rows, same
@@ -47,11 +48,6 @@ _one_at_a_time = threading.Lock()
 
 Table = Callable[[Any, int], np.ndarray]
 """(block, how many rows it has) -> these as an array."""
-
-
-def is_dask(X: Any) -> bool:
-    """True if this is a Dask collection."""
-    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
 
 
 def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:

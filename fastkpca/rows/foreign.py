@@ -74,8 +74,8 @@ def is_iterator(X: Any) -> bool:
 
 
 def is_dask(X: Any) -> bool:
-    """A collection of Dask's."""
-    return hasattr(X, "dask")
+    """True if this is a Dask collection."""
+    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
 
 
 def is_writeable_dataset(X: Any) -> bool:

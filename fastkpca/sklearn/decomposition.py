@@ -45,8 +45,7 @@ from ..model.project import kpca_project
 from ..model.result import KPCAModel, widest_interval
 from ..model.rows import new_rows
 from ..rows.convert import as_rows, check_finite
-from ..rows.dask import is_dask
-from ..rows.foreign import frame_of, named_columns
+from ..rows.foreign import frame_of, is_dask, named_columns
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
 from .base import KernelTransformer, by_blocks

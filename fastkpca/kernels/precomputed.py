@@ -110,7 +110,7 @@ class Precomputed(Kernel):
             raise KernelParameterError("precomputed: no matrix is bound; pass the Gram matrix itself in place of X")
         rows, columns = X[:, 0].astype(np.intp), Y[:, 0].astype(np.intp)
         if _consecutive(rows) and _consecutive(columns):  # a slice: no copy by index
-            return _dense(self.matrix[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1])
+            return dense(self.matrix[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1])
         return _submatrix(self.matrix, rows, columns)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -150,12 +150,12 @@ def _matrix(X: Any) -> Any:
     return source if isinstance(source, np.ndarray) or sp.issparse(source) else source[0 : source.shape[0]]
 
 
-def _dense(part: Any) -> np.ndarray:
+def dense(part: Any) -> Any:
     return part.toarray() if sp.issparse(part) else part
 
 
 def _submatrix(K: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return _dense(K[rows][:, columns]) if sp.issparse(K) else K[np.ix_(rows, columns)]
+    return dense(K[rows][:, columns]) if sp.issparse(K) else K[np.ix_(rows, columns)]
 
 
 def _evenly(n: int, most: int) -> np.ndarray:
@@ -174,7 +174,7 @@ def _below_zero(K: Any, largest: float) -> float:
     n = K.shape[0]
     index = _evenly(n, MOST_PROVED)
     m = len(index)
-    A = np.array(_dense(K) if m == n else _submatrix(K, index, index), dtype=np.float64)
+    A = np.array(dense(K) if m == n else _submatrix(K, index, index), dtype=np.float64)
     A += A.T.copy()
     A *= 0.5
     t, most = 4.0 * m * UNIT * largest, 2.0 * np.sqrt(m) * COARSEST_ROUNDING * largest
@@ -236,7 +236,7 @@ def _strips(K: Any) -> Any:
     """(number of the first row, float64 rows) of strips of a few MB."""
     step = min(1024, max(64, (1 << 18) // max(1, K.shape[1])))
     for i in range(0, K.shape[0], step):
-        yield i, np.asarray(_dense(K[i : i + step]), dtype=np.float64)
+        yield i, np.asarray(dense(K[i : i + step]), dtype=np.float64)
 
 
 def _refuse_not_finite(rows: np.ndarray, first: int, which: str) -> None:
@@ -256,7 +256,7 @@ def _check_symmetric(K: Any) -> tuple[float, float]:
     for i, rows in _strips(K):
         _refuse_not_finite(rows, i, "Gram matrix")
         largest = max(largest, float(rows.max(initial=0.0)), -float(rows.min(initial=0.0)))
-        difference = rows - _dense(transposed[i : i + len(rows)])
+        difference = rows - dense(transposed[i : i + len(rows)])
         np.abs(difference, out=difference)
         if difference.max(initial=0.0) > worst:
             worst = float(difference.max())

@@ -40,10 +40,11 @@ from ..fit.gram import gram
 from ..fit.kpca import kpca
 from ..fit.stream import kpca_update
 from ..kernels import guarded
+from ..kernels.precomputed import dense
 from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, widest_interval
-from ..model.rows import new_rows
+from ..model.rows import float_type, new_rows
 from ..rows.convert import as_rows, check_finite
 from ..rows.foreign import frame_of, is_dask, named_columns
 from ..solve.ridge import solve_ridge
@@ -53,12 +54,10 @@ from .kernels import is_sklearn_kernel
 from .spectra import (
     centred_spectrum,
     completed,
-    dense,
     n_positive,
     padded,
     rest_bound,
     symmetric_part,
-    type_of_rows,
     with_sklearn_signs,
 )
 
@@ -329,7 +328,7 @@ class KernelPCA(KernelTransformer):
         check_is_fitted(self, "model_")  # more than gamma_, which a fit that was interrupted leaves behind
         X = self._validated(X, reset=False)
         fitted = self.X_fit_ if "X_fit_" in vars(self) else self.model_
-        dtype = np.promote_types(type_of_rows(X), type_of_rows(fitted))
+        dtype = np.promote_types(float_type(X.dtype), float_type(fitted.dtype))
         if self.model_ is None:
             return np.zeros((X.shape[0], self._n_features_out), dtype=dtype)
         X = dense(X) if self._precomputed else X
@@ -511,7 +510,7 @@ class KernelPCA(KernelTransformer):
             vectors = self.model_.score / np.sqrt(self.model_.eigenvalues).astype(self.model_.score.dtype)
             if self.model_.sample_weight is not None:
                 vectors = np.sqrt(self.model_.sample_weight)[:, None] * vectors
-        return completed(vectors.astype(type_of_rows(self.X_fit_), copy=False), self._n_features_out)
+        return completed(vectors.astype(float_type(self.X_fit_.dtype), copy=False), self._n_features_out)
 
     @property
     def _n_features_out(self) -> int:
@@ -659,7 +658,7 @@ class KernelPCA(KernelTransformer):
             spectrum = spectrum[order][:wanted]
         else:
             return
-        _check_psd_eigenvalues(spectrum.astype(type_of_rows(X)), enable_warnings=False)
+        _check_psd_eigenvalues(spectrum.astype(float_type(X.dtype)), enable_warnings=False)
 
     def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
         """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
@@ -684,7 +683,7 @@ class KernelPCA(KernelTransformer):
 
     def _scores(self) -> np.ndarray:
         scores = np.zeros((self.X_fit_.shape[0], 0)) if self.model_ is None else self.model_.score
-        return padded(scores.astype(type_of_rows(self.X_fit_)), self._n_features_out)
+        return padded(scores.astype(float_type(self.X_fit_.dtype)), self._n_features_out)
 
     # The inverse transform
 

@@ -7,26 +7,18 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from ..base import parallel
 from ..base.protocol import Kernel
 from ..base.rounding import unit_roundoff
 from ..kernels import guarded
+from ..kernels.precomputed import dense
 from ..model.result import KPCAModel, leading
 from ..model.rows import float_type
 from ..products.matrix import gram_matrix
 from ..products.vectors import centre
 from ..rows.view import Rows
-
-
-def type_of_rows(X: Any) -> np.dtype:
-    return float_type(X.dtype)
-
-
-def dense(X: Any) -> Any:
-    return X.toarray() if sp.issparse(X) else X
 
 
 def symmetric_part(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -44,7 +36,7 @@ def symmetric_part(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.n
     if K.dtype.kind != "f":  # differences of truth values, or of whole numbers without signs, are none
         K = K.astype(np.float64)
     size = float(np.abs(K).max(initial=0.0))
-    eps = 2.0 * unit_roundoff(type_of_rows(K))
+    eps = 2.0 * unit_roundoff(float_type(K.dtype))
     if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):
         return K, None
     K = K.astype(np.float64)
@@ -57,7 +49,7 @@ def symmetric_part(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.n
 
 def n_positive(model: KPCAModel, X: Any) -> int:
     """Number of eigenvalues that scikit-learn takes for more than zero: above 1e-12 of the largest."""
-    checked = _check_psd_eigenvalues(model.eigenvalues.astype(type_of_rows(X)), enable_warnings=False)
+    checked = _check_psd_eigenvalues(model.eigenvalues.astype(float_type(X.dtype)), enable_warnings=False)
     return int(np.count_nonzero(checked))
 
 

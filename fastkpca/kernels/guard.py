@@ -6,7 +6,7 @@
   each tile for NaN and infinity).
 - turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes.
 - holds the values on one tile of at most 64 rows against what is declared of them: symmetry, semidefinite or not,
-  translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved;
+  translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved.
 - holds against the values on some rows what bounds rest on: each diagonal, each feature map, each product.
 
 What rows show is wrong; what they do not show may still be wrong, and is for ``fastkpca.testing`` to find.

@@ -1,4 +1,4 @@
-"""What authors of methods build on beside ``gram``, ``features`` and ``kpca``: rows, arguments, systems, files.
+"""Tools for authors of methods, next to ``gram``, ``features`` and ``kpca``: rows, arguments, systems, files.
 
 ==============================  ============================================================================
 ``as_rows``, ``Rows``           rows from whatever a user gives (arrays, sparse, frames, files), tile by tile

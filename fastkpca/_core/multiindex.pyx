@@ -70,7 +70,7 @@ cdef list waiting = []
 
 
 cdef taken(Py_ssize_t size):
-    """A work array of at least so many numbers."""
+    """A work array of at least ``size`` numbers."""
     try:
         work = waiting.pop()
     except IndexError:

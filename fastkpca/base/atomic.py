@@ -54,7 +54,7 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
 
 
 def _temporary(target: Path) -> tuple[Path, int]:
-    """A new file beside ``target``."""
+    """A new file in the folder of ``target``."""
     # not tempfile: its files are private to the user, these get the permissions of any new file, or from the first
     # byte on no more than those of the file that they replace
     mode = 0o666

@@ -31,7 +31,7 @@ def _whole(value: Any) -> int | None:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether this is one real number: no truth value, text or array."""
+    """True if this is one real number: no truth value, text or array."""
     # float and int are real: named first, they are found fast
     return isinstance(value, (float, int, numbers.Real)) and not isinstance(value, (bool, np.bool_))
 
@@ -110,7 +110,7 @@ def check_count(value: Any, name: str, least: int = 1, most: int = sys.maxsize) 
 
 
 def check_max_features(value: Any, name: str, c: int | float | None, n_samples: int) -> int | None:
-    """A largest number of features for so many components and rows; None stays None."""
+    """Largest number of features, checked against the numbers of components and rows; None stays None."""
     if value is None:
         return None
     most = check_count(value, name)
@@ -174,7 +174,7 @@ def check_tol(tol: Any, name: str = "tol") -> float:
 
 
 def check_failure_probability(value: Any, *, guaranteed: bool = False) -> float:
-    """With which probability bounds may fail, 1e-100 to 0.5: 1e-6 in place of None; 0.0 where none may."""
+    """Probability with which bounds may fail, 1e-100 to 0.5: 1e-6 in place of None; 0.0 where none may."""
     name = "failure_probability"
     if guaranteed:
         if value is not None:

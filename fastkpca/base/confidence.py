@@ -1,4 +1,4 @@
-"""Confidence bounds on means of bounded numbers that hold for every number of them, whatever their distribution."""
+"""Confidence bounds on means of bounded numbers, valid for every sample size and every distribution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_STAKE = 0.75
 PRIOR_COUNT = 4.0
 """Number of terms that the prior mean and variance count for, in the estimates that bets are made by."""
 HALVINGS = 40
-"""Of the interval in which an end is searched: to 1e-12."""
+"""Halvings of the interval in which a bound is searched: to 1e-12."""
 
 
 def ratio_bounds(

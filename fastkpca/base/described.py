@@ -1,4 +1,4 @@
-"""What installed distributions say of themselves in files, read without an import, in whatever state the files are."""
+"""Metadata of installed distributions, read from their files without an import; damaged files are allowed for."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _docstring(module: str, names: list[str], left: int) -> str | None:
 
 
 def _spec(module: str) -> Any:
-    """Where a module lies, by the finders that an import asks, without the import of the packages that it is in."""
+    """Spec of a module, by the finders of ``sys.meta_path``, without an import of its packages."""
     spec, path, name = None, None, ""
     for part in module.split("."):
         name = f"{name}.{part}".lstrip(".")

@@ -21,7 +21,7 @@ REDUCED = 16
 
 
 def takes_all(n: int, c: int) -> bool:
-    """Whether ``largest_eigenpairs`` computes all n: inverse iteration for more than half of them takes as long."""
+    """True if ``largest_eigenpairs`` computes all n: inverse iteration for more than half of them takes as long."""
     return 2 * c > n
 
 

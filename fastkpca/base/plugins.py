@@ -1,4 +1,4 @@
-"""Names that other distributions bring: one entry-point group, read lazily, whatever it holds (kernels, methods).
+"""Names that other distributions bring: one entry-point group, read lazily (kernels, methods).
 
 Nothing is imported until a name is asked for, and a name of fastkpca's own is found without looking at what is
 installed. Reading and finding are pure, so plugins are tested without installing them::
@@ -59,7 +59,7 @@ class Entry:
     summary: str = ""
     aliases: tuple[str, ...] = ()
     target: Any = field(default=None, repr=False, compare=False)
-    """What was registered for this session; None where the thing is found by ``value``."""
+    """The object registered for this session; None where it is found by ``value``."""
     state: str = field(default="not loaded", repr=False, compare=False)
     error: str = field(default="", repr=False, compare=False)
     parameters: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
@@ -199,7 +199,7 @@ class Group:
         )
 
     def lookup(self, name: str, session: Mapping[str, Entry]) -> Entry:
-        """``find`` among what is installed, with a second look for what was installed since the first."""
+        """``find`` in the list of installed names, which is read again for what was installed since."""
         if name in session or name in self.reserved:
             return self.find(name, (), session)
         try:
@@ -243,7 +243,7 @@ class Group:
 
 @lru_cache  # metadata takes the text apart anew each time: a fortieth of a fit of 50 rows
 def _own(value: str) -> Any:
-    """What an entry of this distribution names."""
+    """The object that an entry of this distribution names."""
     return metadata.EntryPoint("", value, "").load()
 
 
@@ -252,7 +252,7 @@ class Table(tuple[Entry, ...]):
 
     @property
     def names(self) -> list[str]:
-        """How each row is asked for: the bare name, or "distribution:name" where two distributions share it."""
+        """Name by which each entry is found: the bare one, or "distribution:name" where two distributions share it."""
         bare = [entry.name for entry in self]
         return [e.qualified if bare.count(e.name) > 1 and e.target is None else e.name for e in self]
 

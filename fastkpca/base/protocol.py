@@ -386,7 +386,7 @@ class Kernel:
 
     @property
     def takes_points(self) -> bool:
-        """Whether rows are points of coordinates: no ``bind`` makes something else of them."""
+        """True if rows are points of coordinates: no ``bind`` makes something else of them."""
         return type(self).bind is Kernel.bind
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
@@ -502,13 +502,13 @@ class FeatureMap:
     rounding: float = 64 * EPS
     """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
     anywhere: bool = False
-    """Whether ``residual`` and ``defect`` hold for every row, however far from the rows of the fit: later rows may then
+    """True if ``residual`` and ``defect`` hold for every row, however far from the rows of the fit: later rows may then
     share the map (``like=``, ``kpca_update``)."""
     tile_rows: int | None = None
     """Rows of a tile, for a map whose cost per tile does not depend on the number of rows in it (a fast transform);
     None: as many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
     chunked: bool = False
-    """Whether ``accumulate`` and ``apply`` hold the features of a few rows at a time, never those of a whole tile."""
+    """True if ``accumulate`` and ``apply`` hold the features of a few rows at a time, never those of a whole tile."""
     transform_eps: float = 0.0
     """Relative accuracy of ``accumulate`` and ``apply`` where a fast transform takes the place of the features."""
     if TYPE_CHECKING:  # a class may declare each as an attribute or as a property

@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _as_parameter(option: str, unknown: list[str]) -> list[str]:
-    """How an unknown option with a number is given, if it is a parameter of the kernel."""
+    """Form in which an unknown option with a number is given, if it is a parameter of the kernel."""
     name, equals, value = option.partition("=")
     if not equals:
         value = next(iter(unknown[unknown.index(option) + 1 :]), "")

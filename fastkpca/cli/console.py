@@ -1,4 +1,4 @@
-"""What the command line says and where: errors and warnings of one line, progress, closed streams."""
+"""Messages of the command line: errors and warnings of one line, progress, closed streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _drawn: list[Any] = []  # bars that a warning has to take away before it is prin
 
 
 class Refused(Exception):
-    """What the command line itself finds wrong; the text is the whole message."""
+    """Error of the command line itself; the text is the whole message."""
 
 
 class _ClosedStream(io.StringIO):
@@ -86,7 +86,7 @@ def standard_output() -> Iterator[None]:
     """What is written there has been written at the end, or an error says why not."""
     stream: Any = sys.stdout
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
-        # names of rows, columns and files, whatever the terminal's encoding is; a file's name may be no text
+        # names of rows, columns and files, in any encoding of the terminal; a file's name may be no text
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     with contextlib.redirect_stdout(cast(Any, _Output(stream))):
         try:

@@ -214,7 +214,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _components(table: Any, options: argparse.Namespace) -> int | float | None:
-    """What ``-c`` says; by default a number that a short file has."""
+    """Value of ``-c``; by default a number that a short file has, too."""
     if "components" in options:
         return options.components
     n = table.n_rows
@@ -269,7 +269,7 @@ def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def summary(model: Any, seconds: float | None = None) -> str:
-    """What a model is and how well its eigenvalues are known, for the terminal."""
+    """Description of a model and of the accuracy of its eigenvalues, for the terminal."""
     from ..model.result import component_table, facts
 
     heads, table = component_table(model, digits=12)

@@ -83,12 +83,12 @@ def file_name(file: str) -> str:
 
 
 def plain_names(table: Any) -> list[str]:
-    """What the columns are called: by the file, or by their numbers in it."""
+    """Names of the columns: those of the file, or their numbers in it."""
     return [(table.names[i] if table.names else "") or f"column {j + 1}" for i, j in enumerate(table.places)]
 
 
 def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, scaled: bool = True) -> tuple[Any, Any]:
-    """(findings about the rows of a table, which are said whatever is quiet; facts of its columns).
+    """(findings about the rows of a table, printed even with --quiet; statistics of its columns).
 
     ``scaled``: their ranges may differ; the library itself warns where they differ by far.
     """
@@ -204,5 +204,5 @@ def _copy(stream: Any, copy: Any, name: str) -> None:
 
 
 def _is_pipe(path: str) -> bool:
-    """Whether this is neither a file nor a folder: a named pipe, a shell's <(command), /dev/stdin."""
+    """True if the path is neither a file nor a folder: a named pipe, a shell's <(command), /dev/stdin."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)

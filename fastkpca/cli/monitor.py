@@ -113,6 +113,8 @@ def updated(model: Any, X: Any, options: argparse.Namespace, progress: Any) -> A
     """The model with more rows, as ``--forget``, ``--grow`` and ``--tol`` say."""
     import fastkpca as fk
 
+    if model._moments is None:
+        raise Refused(f"{options.model} keeps no sums to add rows to; fit it with --keep-moments")
     given = {} if vars(options).get("tol") is None else {"tol": options.tol}
     grow = True if options.grow is None else options.grow or False
     return fk.kpca_update(model, X, forget=options.forget, grow=grow, progress=progress, **given)
@@ -194,7 +196,7 @@ def warn_of_ceiling(model: Any) -> None:
 
 
 def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
-    """Those that the model keeps, at another confidence where one is asked for; or of the rows of ``--normal``."""
+    """Limits that the model keeps, at another confidence where one is given; or limits of the rows of ``--normal``."""
     import fastkpca as fk
 
     confidence = options.limits or inspect.signature(fk.kpca_limits).parameters["confidence"].default

@@ -1,4 +1,4 @@
-"""What ``fastkpca monitor`` writes: rows and contributions as csv, and a line of JSON."""
+"""Output of ``fastkpca monitor``: rows and contributions as csv, and a line of JSON."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _json(options: argparse.Namespace, code: int, n_rows: int, n_alarms: int, **
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has: no number of numpy's, null for what is not finite, times as text."""
+    """The value in JSON's types: Python numbers, null for NaN and infinity, times as text."""
     if isinstance(value, dict):
         return {key: _plain(x) for key, x in value.items()}
     if isinstance(value, list | tuple):

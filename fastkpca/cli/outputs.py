@@ -58,10 +58,10 @@ def score_writer(path: str | None, options: argparse.Namespace) -> Callable[...,
 
 
 def beside(path: str) -> str:
-    """Where many scores wait: beside their file, or in the folder of temporary files."""
+    """Path next to which many scores are stored until they are written: their file, or temporary files."""
     return tempfile.gettempdir() + os.sep if path == "-" else path
 
 
 def row_names(table: Any, options: argparse.Namespace) -> tuple[str, Any] | None:
-    """What the rows are called, and the name of that column."""
+    """(name of the column of identifiers, the identifiers of the rows)."""
     return None if table.identifiers is None else ("id" if options.id.isdigit() else options.id, table.identifiers)

@@ -27,28 +27,28 @@ from .kpca import kpca
 from .missing import fit_and_fill
 
 HELD_BACK = 3
-"""One row in so many is held back from the fit, for the limits."""
+"""The limits are made of one row in 3, held back from the fit."""
 NUMBERS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45, 60)
-"""Of components, for T^2 and for SPE."""
+"""Numbers of components that are tried, for T^2 and for SPE."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Of the Gaussian kernel, as multiples of the median distance."""
+"""Widths of the Gaussian kernel, as multiples of the median distance."""
 MOST_ROWS = 1000
-"""Of the choice; more take longer."""
+"""Rows that the choice is made from at most."""
 FEWEST_ROWS = 16
-"""Of the choice: a half of fewer than these makes no components."""
+"""Rows that the choice needs at least: each half of them is to have components."""
 FAULTS = 4000
 RATES = np.array([1.0, 0.5, 2.0, 4.0])
-"""Over the rate of false alarms that is asked for; the mean over these changes less from draw to draw."""
+"""Rates of false alarms over the required one; a mean over several rates varies less from draw to draw."""
 SIZES = 0.5, 5.0
-"""Of simulated shifts, in standard deviations of a column: from hardly to easily seen."""
+"""Smallest and largest simulated shift, in standard deviations of a column."""
 AS_GOOD = 0.03
 """Difference in the fraction of faults found up to which the simpler model is taken."""
 RIDGE = 1e-6
-"""Of a matrix of correlations, so that columns that are sums of others leave it an inverse."""
+"""Ridge of a correlation matrix: it has an inverse even where a column is the sum of others."""
 
 
 class Choice(NamedTuple):
-    """What finds simulated faults best.
+    """Kernel and numbers of components that find most simulated faults.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Choice(NamedTuple):
     c : int or float or None
         As for ``kpca``: what was given, or the number of components of T^2.
     spe_components : int or None
-        SPE is the distance from so many; None: from all components.
+        Number of components that SPE leaves out; None: all of the model.
     text : str
         What was chosen, and how much it finds.
     """
@@ -133,13 +133,13 @@ def kpca_baseline(
     numbers of components for T^2 and for SPE. Each is fitted to a half of (at most 1000 of) the rows of the fit, and
     gets joint limits of the other half. In rows of that half faults are simulated: a column moves by 0.5 to 5 standard
     deviations, up or down; takes the value that it has in another row, so that it is stuck, or has nothing to do with
-    the other columns; or the row moves as far along a random direction. The criterion is the fraction of these faults
+    the other columns. Or the row moves as far along a random direction. The criterion is the fraction of these faults
     beyond a limit, averaged over 0.5, 1, 2 and 4 times the rate of false alarms that is asked for.
 
     Of candidates within a standard error, or three points in a hundred, the linear kernel is taken first, with SPE of
     as many components as the columns share factors: so many eigenvalues of their correlations, each column in units of
     what the others do not tell of it (Guttman), are larger than those of the same columns, each shuffled by itself
-    (Horn). SPE is then the distance from what columns share, in which each column counts alike; T^2 of all components
+    (Horn). SPE is then the distance from what columns share, in which each column counts alike. T^2 of all components
     is the Mahalanobis distance, in which a column counts the more, the better the others tell it. Faults of a noisy
     column show in the first, those of a quiet one in the second.
 
@@ -323,7 +323,7 @@ def _statistics(model: KPCAModel, X: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _from_top(values: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """How many of the values are at least as large."""
+    """Number of the values that are at least as large, for each of ``of``."""
     return np.asarray(len(values) - np.searchsorted(np.sort(values), of, side="left"))
 
 

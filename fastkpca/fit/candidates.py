@@ -231,7 +231,7 @@ def feature_candidate(
 
 
 def _misses_by_rounding(offer: Offer) -> bool:
-    """Whether its transforms and products alone round by more than what it may leave out."""
+    """True if its transforms and products alone round by more than what it may leave out."""
     return offer.cost.rounding > offer.cost.residual > 0.0
 
 
@@ -305,7 +305,7 @@ def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
 
 
 class Expected(NamedTuple):
-    """What a run of block Krylov is expected to take.
+    """Predicted work of a run of block Krylov.
 
     Attributes
     ----------
@@ -482,7 +482,7 @@ def _converging(look: Look, last: float, block: int, passes: int, tol: float) ->
     """Passes, of so many at most, after which the error of lambda_k, ``last``, is tol lambda_1.
 
     A block of b columns gains a factor exp(2 acosh(1 + 2 (lambda_k - lambda_(b+1)) / (lambda_(b+1) - lambda_n))) a pass
-    (Chebyshev), of which a quarter counts; a random one begins with n / b times what it has of each vector. The longer
+    (Chebyshev), of which a quarter counts. A random one begins with n / b times what it has of each vector. The longer
     the run, the more eigenvalues beyond the block it finds as well: two passes for each further block of them.
     """
     more = np.arange(passes // 2 + 1)  # further blocks
@@ -548,7 +548,7 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:
-    """What the limit leaves for the basis."""
+    """Bytes within the limit for the basis."""
     n = problem.data.n_samples
     block = default_block_size(n, k)
     least = basis_bytes(n, least_columns(n, k, block), block)

@@ -25,7 +25,7 @@ ROUNDED = 1e-11
 
 
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Of all rows, less a constant (c,), for these axes (D, c): (N, c)."""
+"""Scores (N, c) of all rows, less a constant (c,), for these axes (D, c)."""
 
 QUICK_SHARE, QUICK_DIGITS = 1e-2, 1e-4
 """Errors of quick moments that will do: over tol times the largest eigenvalue, and over the smallest that is kept."""
@@ -58,7 +58,7 @@ def leading_of(
 
 
 def accurate_enough(moments: Moments, leading: Axes, target: Target) -> bool:
-    """Whether the error of quick moments is far below ``tol``, and below each eigenvalue."""
+    """True if the error of quick moments is far below ``tol``, and below each eigenvalue."""
     values, c = leading[0], target.n_components
     if not moments.error:
         return True
@@ -168,9 +168,7 @@ def _flip(score: np.ndarray, signs: np.ndarray, n_threads: int) -> None:
     parallel.each(task, len(parts), n_threads=n_threads)
 
 
-def feature_sums(
-    moments: Moments, n_samples: int, left_out: Bound | None, cross_error: float = 0.0
-) -> FeatureSums:
+def feature_sums(moments: Moments, n_samples: int, left_out: Bound | None, cross_error: float = 0.0) -> FeatureSums:
     return FeatureSums(
         n=n_samples,
         trace=moments.trace,

@@ -87,7 +87,7 @@ def solve_dense(problem: Problem, present: Present) -> Solution:
 
 
 def takes_products(problem: Problem) -> bool:
-    """Whether products with the matrix may do, before LAPACK is asked; not where it was asked for by name."""
+    """True if products with the matrix may do, before LAPACK is asked; not where it was asked for by name."""
     target = problem.target
     if target.forced or target.n_components is None or problem.rows.weights is not None:
         return False

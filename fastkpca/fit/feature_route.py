@@ -54,10 +54,10 @@ BUDGET_SHARE = 0.3
 
 @dataclass(frozen=True)
 class _Pass:
-    """What a pass over the rows has found.
+    """Result of a pass over the rows.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue, of which that is about ``share`` of the
-    trace, and ``moved`` about the largest v'Rv; ``residual`` (N,) are the traces of each row, where they are kept.
+    trace, and ``moved`` about the largest v'Rv. ``residual`` (N,) are the traces of each row, where they are kept.
     ``vectors`` and ``narrowed`` are known where rows were drawn for intervals of second order.
     """
 
@@ -77,7 +77,7 @@ class _Pass:
         return self.left_out.mu if self.narrowed is None else self.narrowed.found.certificate.width
 
     def misses(self, target: Target) -> bool:
-        """Whether an interval is wider than ``tol``."""
+        """True if an interval is wider than ``tol``."""
         return self.width > target.tol * largest_of(self.leading[0])
 
     def times_too_large(self, target: Target) -> float:
@@ -121,9 +121,7 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
     )
     if free and _rounded(found, solution, target):
         raise TooDearError
-    return replace(
-        solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem)
-    )
+    return replace(solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem))
 
 
 def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
@@ -162,7 +160,7 @@ def _pass_seconds(problem: Problem, D: int) -> float:
 
 
 def _rounded(found: _Pass, solution: Solution, target: Target) -> bool:
-    """Whether intervals miss ``tol`` by the rounding of transforms, which is more than that of products."""
+    """True if intervals miss ``tol`` by the rounding of transforms, which is more than that of products."""
     of_transforms = found.leading[2] is not None
     return of_transforms and solution.misses(target) and solution.width > ROUNDED
 
@@ -197,7 +195,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     """One pass with this map, which ``tries`` others came before.
 
     A ``lean`` one tries quick moments where they may do, and draws no rows for a map that is to leave out no more of
-    the trace than ``tol`` allows; a second pass follows where that does not do.
+    the trace than ``tol`` allows. A second pass follows where that does not do.
     """
     budget, target, n = problem.budget, problem.target, problem.rows.n_samples
     draws_rows = target.is_loose and not (lean and _trace_may_do(feature_map, target))
@@ -223,7 +221,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
 
 
 def _trace_may_do(feature_map: FeatureMap, target: Target) -> bool:
-    """Whether the map was chosen to leave out little of the trace: not one of pivots, nor one that was given."""
+    """True if the map was chosen to leave out little of the trace: not one of pivots, nor one that was given."""
     return target.tol_is_required and not (target.given_map or isinstance(feature_map, PivotMap))
 
 
@@ -243,7 +241,7 @@ def _summed(
 
 
 def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
-    """Whether quick moments may be accurate enough: a few rows, 16 or 2048, tell where the features hardly vary."""
+    """True if quick moments may be accurate enough: a few rows, 16 or 2048, tell where the features hardly vary."""
     if not problem.takes_quick_moments:
         return False
     trial = feature_map.quick_moments()
@@ -328,7 +326,7 @@ def _most_pivots(D: int) -> int:
 
 
 def _may_narrow(found: _Pass, problem: Problem) -> bool:
-    """Whether rows of what the map leaves out are to be had, and not all are known."""
+    """True if rows of what the map leaves out are to be had, and not all are known."""
     known = 0 if found.narrowed is None else found.narrowed.rows
     return found.residual is not None and known < problem.rows.n_samples
 
@@ -445,7 +443,7 @@ def _share_of_all(bound: float, count: int, failure: float) -> float:
 
 
 def _all_equal(problem: Problem) -> bool:
-    """Whether the kernel's values tell the two ends of the rows' box apart by no more than their rounding.
+    """True if the kernel's values tell the two ends of the rows' box apart by no more than their rounding.
 
     Asked only of maps whose features err by more than rounding. Their kernels fall with the distance along each axis,
     so no two rows differ by more than these ends.

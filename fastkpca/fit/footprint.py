@@ -61,14 +61,14 @@ def _looking_bytes(source: float, n: int, d: int, step: int, itemsize: int) -> f
     return max(tiles, sample) + source + 4e6 * _filled(n, 64.0)
 
 
-def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:
+def copies_of_rows(data: Summary, itemsize: float = 8.0) -> float:
     return float(data.n_samples) * data.n_features * itemsize
 
 
 def _copy_bytes(data: Summary, rows: Rows) -> float:
     """Copies of rows in a route that needs them in any order: of a sequential source, of rows of positive weight."""
     copies = float(rows.sequential) + float(rows.weights is not None and not np.all(rows.weights))
-    return copies * copies_of_rows(data, rows, rows.dtype.itemsize)
+    return copies * copies_of_rows(data, rows.dtype.itemsize)
 
 
 def _accumulators(tasks: int, threads: int = THREADS) -> int:
@@ -82,7 +82,7 @@ def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     few = wanted is not None and not takes_all(data.n_samples, wanted + 1)
     kept = n if wanted is None else min(float(wanted), n)
     vectors = kept + 1 if few else n
-    one_copy = copies_of_rows(data, rows)
+    one_copy = copies_of_rows(data)
     blocks = THREADS * 8.0 * min(n, TILE) * 2.5 * d
     solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0))
     scoring = 8.0 * n * (vectors + 3.0 * kept)
@@ -160,7 +160,7 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, product: float) -> float:
     n, d = data.n_samples, data.n_features
     block = default_block_size(n, c)
     space = basis_bytes(n, least_columns(n, c, block), block)
-    copy = copies_of_rows(data, rows)
+    copy = copies_of_rows(data)
     weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
     # the two bands of a task, what of them is packed or converted, and those of the task before, which malloc keeps
     bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 5.0 * d

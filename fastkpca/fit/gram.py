@@ -83,7 +83,7 @@ def gram(
     ------
     ValueError, TypeError
         For wrong input; for a tolerance below what float64 can guarantee, or with a kernel that does not bound its
-        values; for a product that the kernel does not offer; for ``Y`` beside a precomputed matrix. Products raise
+        values. For a product that the kernel does not offer; for ``Y`` beside a precomputed matrix. Products raise
         where their result is not finite.
 
     Examples
@@ -260,7 +260,7 @@ _FEATURES = features  # the function, whose own parameter of this name hides it
 
 
 def _centred_share(kernel: Kernel, sample: np.ndarray) -> float:
-    """About tr H K H over tr K, from some rows; 1 where they do not vary beyond rounding."""
+    """Estimate of tr H K H over tr K, from some rows; 1 where they do not vary beyond rounding."""
     some = spread_rows(sample, SHARE_ROWS)
     K = checked_block(kernel, some, some)
     trace = float(np.trace(K))
@@ -284,7 +284,7 @@ class _Inputs(NamedTuple):
     randomness: Randomness
     n_threads: int
     points: bool
-    """Whether the rows are those of X, and not numbers of rows of a matrix."""
+    """True if the rows are those of X, and not numbers of rows of a matrix."""
 
     @property
     def rng(self) -> np.random.Generator:

@@ -218,7 +218,7 @@ def plan(
     return_scores: bool = True,
     **kernel_parameters: Any,
 ) -> Plan:
-    """What ``kpca`` would run, what it costs, and why, before it runs.
+    """Candidates of ``kpca``, their predicted costs, and the choice, before a run.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ def _products(problem: Problem, way: Candidate, present: Present, block: int) ->
 
 
 def _fits_float32(problem: Problem) -> bool:
-    """Whether rows and values are well within the range of float32, with a margin for products and sums."""
+    """True if rows and values are well within the range of float32, with a margin for products and sums."""
     # distances are formed in units of the kernel's own
     rows = problem.kernel.translation == "kernel" or 1e-15 < problem.data.radius < 1e15
     if not (rows and _values_fit_float32(problem)):

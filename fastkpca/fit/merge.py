@@ -1,9 +1,9 @@
 """Models that add up: made on shards or over time with one feature map, merged from their moments.
 
 The centred second moment of the features of two sets of rows is the sum of theirs, and a term of rank one for the
-distance of the means; counts, traces and what the map leaves out add as well. So a merged model is the one that a
+distance of the means. Counts, traces and residuals of the map add as well. So a merged model is the one that a
 single pass over all the rows would have made with that map, to rounding, and so is its certificate. Where the bound on
-what the map leaves out comes from samples, the bounds of the parts add up, and so do their failure probabilities.
+the residual comes from samples, the bounds of the parts add up, and so do their failure probabilities.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .target import Target
 Added = tuple[tuple[int, float], ...]
 """``KPCAModel._added``."""
 
+
 def kpca_merge(
     first: KPCAModel,
     *others: KPCAModel,
@@ -47,7 +48,7 @@ def kpca_merge(
     first, *others : KPCAModel
         Made with ``keep_moments=True``, all but one of them with ``like=`` that one.
     c : int, optional
-        Number of components; by default as many as the model with the most.
+        Number of components; by default that of the model with the most.
     tol : float
         Width of an eigenvalue's interval, relative to the largest, beyond which there is a warning.
     failure_probability : float, optional
@@ -127,10 +128,10 @@ def added_in(models: Sequence[KPCAModel]) -> Added:
 def cross_error(moments: Moments, added: Added) -> float:
     r"""Bound on the error of the eigenvalues by features that were added after rows had been read.
 
-    Let F hold the features of all rows, zero where they were added later, Delta what should be there, and E what the
-    map leaves out, semidefinite. K = F F' + (F Delta' + Delta F') + (Delta Delta' + E). The last part is what the maps
-    of their time left out of the rows. The second is a sum over the blocks of features that were added at one time: no
-    row both has a block, Psi, and lacks it, Delta. So its norm is at most
+    Let F hold the features of all rows, zero where they were added later, Delta what should be there, and E the
+    residual of the map, semidefinite. K = F F' + (F Delta' + Delta F') + (Delta Delta' + E). The last part is what the
+    maps of their time left out of the rows. The second is a sum over the blocks of features that were added at one
+    time: no row both has a block, Psi, and lacks it, Delta. So its norm is at most
 
     .. math:: \sum_{blocks} \sqrt{\lambda_{max}(\Psi' \Psi) \lambda_{max}(\Delta' \Delta)}.
     """
@@ -152,7 +153,7 @@ def largest_eigenvalue(A: np.ndarray) -> float:
 
 
 def left_out_of(model: KPCAModel) -> Bound:
-    """On the largest eigenvalue of what the map leaves out of a model's rows."""
+    """Bound on the largest eigenvalue of the map's residual on a model's rows."""
     assert model._moments is not None
     trace = model._moments.residual_trace
     if model._left_out is None or (model._left_out[0] >= trace and not model._added):
@@ -213,7 +214,7 @@ def solved(
         cross_error=error,
         reference=reference,
     )
-    if added:  # what the cross error rests on may fail, beside a trace that is certain, too
+    if added:  # the cross error rests on bounds that may fail, even if the trace is certain
         failure = max(solution.certificate.failure_probability, left_out.failure_probability)
         certificate = replace(solution.certificate, failure_probability=failure)
         solution = replace(solution, certificate=certificate, left_out=left_out)

@@ -89,7 +89,7 @@ class Narrowed:
 
 
 def takes_pass(problem: Problem, memory: float = np.inf) -> bool:
-    """Whether rows of what a map leaves out may be looked at, or all of them: vectors are held, rows read at random."""
+    """True if rows of what a map leaves out may be looked at, or all of them: vectors are held, rows read at random."""
     rows, target, c = problem.rows, problem.target, problem.target.n_components
     if not target.is_loose or c is None or rows.distributed or rows.sequential:
         return False

@@ -133,7 +133,7 @@ def budgeted(n: int, rank: int) -> Counted:
 
 
 def worth_means(data: Summary) -> bool:
-    """Whether there are more rows than pivots are drawn from: their means may be better."""
+    """True if there are more rows than pivots are drawn from: their means may be better."""
     return data.n_samples > len(data.sample)
 
 

@@ -1,8 +1,8 @@
 """The plan: every way to solve a problem with its price, the cheapest first; and how far it is worth to look.
 
 Ways are priced from what is known (``candidates``). A further look at a few rows is taken while all looks cost less
-than a twentieth of the best price so far, or twice that where a guessed price lies far below it; if a look could change
-which way is the best, and fits into the memory limit.
+than a twentieth of the best price so far, or twice that where a guessed price lies far below it. It must be able
+to change the choice, and to fit into the memory limit.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _best_seconds(candidates: list[Candidate]) -> float:
 
 
 def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bool:
-    """Whether a look may change which way is the best.
+    """True if a look may change which way is the best.
 
     Not where all that there is was asked for, and is known. A look moves the prices of maps and of block Krylov;
     LAPACK's is known for good, and one that is guessed does not fall: it is the lowest there may be.

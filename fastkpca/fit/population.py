@@ -9,7 +9,7 @@ With D^2 the largest |phi(x) - phi(y)|^2 that the process can give, and s_k the 
 1. Lower bound: s_k >= trace(P C), P onto the first k components of a model of *other* rows. This is the mean of numbers
    in [0, D^2 / 2] over disjoint pairs of new rows (``ratio_bounds``).
 2. Upper bound: for P onto the first k eigenvectors of C, unknown but fixed, the average of |P (phi(x) - phi(y))|^2 / 2
-   over all pairs of rows has the expectation s_k, and is at most S_k, the sum of the k largest eigenvalues of the
+   over all pairs of rows has the expectation s_k. It is at most S_k, the sum of the k largest eigenvalues of the
    sample covariance (``solve.sampled.upper_share``).
 """
 
@@ -103,7 +103,7 @@ def kpca_population(
     Parameters
     ----------
     model : KPCAModel
-        A centred model. It may have been made in any way, as long as the rows X had no part in it.
+        A centred model. Any fit will do in which the rows X had no part.
     X : array_like (m, d)
         New rows: independent of the rows of the fit and of each other. Half of the rows, held back, will do.
     level : float
@@ -140,10 +140,11 @@ def kpca_population(
        = \frac{\log(1 / \delta)}{\lfloor N / 2 \rfloor}, \qquad \delta = \frac{1 - level}{2},
 
     as the mean of |P (phi(x) - phi(y))|^2 / 2 over all pairs of N rows, P fixed, is a U-statistic (Hoeffding,
-    Probability inequalities for sums of bounded random variables, JASA 1963, section 5), and at most S_k for every P of
-    rank k. The bounds on means are the values that no bet refuses: a gambler whose wealth is a martingale if the mean
-    is m reaches 1 / delta with a probability of delta at most (Waudby-Smith and Ramdas, Estimating means of bounded
-    random variables by betting, JRSS B 2024). The wealths of 16 pairings of the rows are averaged, which is a wealth.
+    Probability inequalities for sums of bounded random variables, JASA 1963, section 5). It is at most S_k for every P
+    of rank k. The bounds on means are the values that no bet refuses: a gambler whose wealth is a martingale if the
+    mean is m reaches 1 / delta with a probability of delta at most (Waudby-Smith and Ramdas, Estimating means of
+    bounded random variables by betting, JRSS B 2024). The wealths of 16 pairings of the rows are averaged, which is a
+    wealth.
 
     Examples
     --------
@@ -156,11 +157,8 @@ def kpca_population(
     True
     """
     model = check_model(model)
-    k = (
-        model.n_components
-        if n_components is None
-        else check_count(n_components, "n_components", most=model.n_components)
-    )
+    c = model.n_components
+    k = c if n_components is None else check_count(n_components, "n_components", most=c)
     level, delta = check_level(level), 0.5 * (1.0 - check_level(level))
     _check_kind(model)
     if spectrum is not None:

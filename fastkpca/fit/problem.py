@@ -38,7 +38,7 @@ from .target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What a call of ``kpca`` or ``plan`` asks for, beside the rows: its arguments, as the user gave them."""
+    """Arguments of a call of ``kpca`` or ``plan``, without the rows, as the user gave them."""
 
     function: Any
     """Whose arguments they are, for the texts of errors."""
@@ -72,7 +72,7 @@ class Ask:
 
     @property
     def budgeted(self) -> bool:
-        """Whether the number of features was given."""
+        """True if the number of features was given."""
         return self.max_features is not None or self.landmarks is not None
 
 
@@ -83,7 +83,7 @@ class Budget:
     Attributes
     ----------
     memory : int
-        Bytes beside the rows themselves.
+        Bytes in addition to the rows.
     n_threads : int
     max_passes : int
         Over the exact kernel values.
@@ -139,12 +139,12 @@ class Problem:
 
     @property
     def takes_quick_moments(self) -> bool:
-        """Whether moments from fewer sums may do, where the map has them."""
+        """True if moments from fewer sums may do, where the map has them."""
         return self.rows.weights is None and not self.keeps_moments and self.target.n_components is not None
 
     @property
     def dtype(self) -> np.dtype:
-        """Of scores and coefficients."""
+        """Bytes of scores and coefficients."""
         return np.dtype(np.float32 if self.rows.dtype == np.float32 else np.float64)
 
     @cached_property
@@ -365,7 +365,7 @@ def entry_error_of(kernel: Kernel, data: Summary) -> float:
 
 
 def _kernel(ask: Ask) -> Kernel:
-    """The kernel that was asked for, or that of ``like``, where what is asked for beside it does not contradict it."""
+    """The requested kernel, or that of ``like``, if the other arguments do not contradict it."""
     kernel, parameters = ask.kernel, ask.kernel_parameters
     if ask.like is None:
         return given_kernel("gaussian" if kernel is None else kernel, parameters, ask.function)

@@ -18,8 +18,8 @@ from .problem import Problem, check_range
 from .solution import Present, Solution
 
 NEXT_RUN = 10.0
-"""A run that missed tol is followed by another that costs at most so many times as much; and by LAPACK, where that
-misses tol too, if its intervals, known beforehand, are narrower by this factor."""
+"""Largest ratio of costs of the run that follows one that missed tol. LAPACK follows where that run misses tol too, if
+its intervals, known beforehand, are narrower by this factor."""
 
 
 def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
@@ -90,7 +90,7 @@ def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
 
 
 def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list[Candidate]) -> bool:
-    """Whether another way may find narrower intervals, at no more than a few times the price.
+    """True if another way may find narrower intervals, at no more than a few times the price.
 
     A map that misses tol has been given up before.
     """

@@ -1,7 +1,7 @@
 """Which kernel, which parameters, how many components: measured on rows that the components were not made of.
 
 Each kernel gets one set of features for all the rows. Every fold, every half and every number of components is then
-solved from second moments of these features, D x D numbers, without another look at the kernel.
+solved from second moments of these features, D x D numbers, without further kernel values.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from .kpca import kpca
 WIDTHS = 2.0 ** np.arange(-3.0, 3.0, 0.5)
 """Of the grid around a parameter that is chosen from the data, as multiples of what the heuristic finds."""
 FEATURES = 200
-"""For each kernel; more where c needs them. The rest of the kernel is counted in the error as left out."""
+"""Features for each kernel; more where c needs them. The residual of the map is counted in the error."""
 HALVINGS = 4
 """How often the rows are halved for the stability."""
 RESOLVED = 1e-6
 """Components with less variance, relative to the first, are left out: ``kpca`` does not resolve them by default."""
 PREIMAGE_ROWS = 50
-"""At most so many rows of each fold get a pre-image, which is a search for each row."""
+"""Rows of each fold that get a pre-image, at most: each one takes a search."""
 
 
 def kpca_select(
@@ -185,7 +185,7 @@ def _rows(X: Any) -> Rows:
 def _drawn(
     rows: Rows, labels: np.ndarray | None, most: int, rng: np.random.Generator
 ) -> tuple[Rows, np.ndarray | None]:
-    """So many rows, drawn without replacement and in their order, with their labels; all where there are no more."""
+    """Rows drawn without replacement, in their order, with their labels; all where there are no more."""
     if rows.n_samples <= most:
         return rows, labels
     index = np.sort(rng.choice(rows.n_samples, most, replace=False))

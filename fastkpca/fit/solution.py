@@ -1,4 +1,4 @@
-"""What every route returns, and the steps that routes share: which components are kept, their signs, the model."""
+"""Result of every route, and the steps that routes share: selection of components, signs, the model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Solution:
     help: str = ""
     moments: Moments | None = field(default=None, repr=False)
     left_out: Bound | None = None
-    """On the largest eigenvalue of what the feature map leaves out."""
+    """Bound on the largest eigenvalue of the feature map's residual."""
     added: tuple[tuple[int, float], ...] = ()
     """``KPCAModel._added``."""
     reservoir: Reservoir | None = field(default=None, repr=False)
@@ -48,11 +48,11 @@ class Solution:
 
     @property
     def width(self) -> float:
-        """Of the widest interval, over the largest eigenvalue."""
+        """Width of the widest interval, over the largest eigenvalue."""
         return self.certificate.width / float(self.eigenvalues[0])
 
     def misses(self, target: Target) -> bool:
-        """Whether an interval is wider than tol."""
+        """True if an interval is wider than tol."""
         return target.tol_is_required and not self.width <= target.tol
 
     def model(

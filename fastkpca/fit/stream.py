@@ -3,7 +3,7 @@
 A model keeps the moments of its features, and an update adds those of a batch:
 
 1. Moments of the batch with the model's map (``moments_and_draws``).
-2. Where the map leaves out so much of the batch that intervals would widen, pivots of the batch are added behind those
+2. If the map's residual on the batch is large enough to widen intervals, pivots of the batch are added behind those
    that are there (``second_round``), and the batch is read again. The rows before are not: their new features count
    as zero, and the certificate allows for that (``merge.cross_error``); a reservoir of them says how much that is.
 3. The moments of the rows before are multiplied by ``forget``, and those of the batch are added.
@@ -41,7 +41,7 @@ GROW_AT = 2.0
 """Mean residual of all rows over that of the first ones, from which on pivots are added: intervals of first order then
 stay within twice what they were."""
 GROW_ROUNDS = 4
-"""Of drawing rows in proportion to their residual, and adding pivots among them."""
+"""Rounds in which rows are drawn in proportion to their residual, and pivots added from them."""
 MAX_GROWN_FEATURES = 2048
 """With ``grow=True``: second moments of 32 MiB, whose eigenvalues take about a second."""
 DRIFT_AT, DRIFT_ROWS = 0.5, 30
@@ -54,14 +54,14 @@ def kpca_update(
     *,
     sample_weight: Any = None,
     c: int | None = None,
-    tol: float = 1e-6,
+    tol: float | None = None,
     grow: bool | int = True,
     forget: float = 1.0,
     failure_probability: float | None = None,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> KPCAModel:
-    """The model with more rows: one pass over these, whatever the number of those that it was made from.
+    """The model with more rows, from one pass over these: the time does not depend on the number of rows before.
 
     Parameters
     ----------
@@ -72,11 +72,13 @@ def kpca_update(
     sample_weight : array_like (m,), optional
         Their weights.
     c : int, optional
-        Number of components; by default as many as the model has.
-    tol : float
+        Number of components; by default that of the model.
+    tol : float, optional
+        Width of an eigenvalue's interval, relative to the largest, beyond which there is a warning, and up to which
+        features are added. Default: that of the model.
     grow : bool or int
-        Whether pivots may be added to the map for rows that it does not describe, or how many features there may then
-        be; True: 2048. Rows are then read a second time. Maps of other kinds do not grow.
+        Whether pivots may be added to the map for rows that it does not describe, or the largest number of features in
+        all; True: 2048. Rows are then read a second time. Maps of other kinds do not grow.
     forget : float
         Factor for the weights of all rows before, above 0: 1 keeps them, 0.9 halves their weight in seven batches. The
         eigenvalues are then those of the weighted rows.
@@ -116,13 +118,13 @@ def kpca_update(
     >>> import numpy as np, fastkpca as fk
     >>> rng = np.random.default_rng(0)
     >>> model = fk.kpca(rng.standard_normal((500, 2)), "gaussian", 3, sigma=1.0, features="pivots", keep_moments=True)
-    >>> moved = fk.kpca_update(model, rng.standard_normal((500, 2)) + 8.0, tol=0.1)
+    >>> moved = fk.kpca_update(model, rng.standard_normal((400, 2)) + 8.0, c=8, tol=0.1)
     >>> moved.n_samples, moved.info["grown"]
-    (1000, 1)
+    (900, 1)
     """
     (model,) = check_mergeable([model])
     assert model._moments is not None
-    failure, tol, forget = check_failure_probability(failure_probability), check_tol(tol), _checked_forget(forget)
+    failure, tol, forget = check_failure_probability(failure_probability), _tol(model, tol), _checked_forget(forget)
     most = MAX_GROWN_FEATURES if grow is True else 0 if grow is False else check_count(grow, "grow")
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
@@ -201,10 +203,10 @@ def kpca_subtract(
     model : KPCAModel
         Of all rows, with moments (``keep_moments=True``); it is not changed.
     part : KPCAModel
-        Of some of these rows, with their weights, as they were merged into it: made with ``like=``, or by an earlier
-        call with a map to which features were added since.
+        Of some of these rows, with their weights: made with ``like=`` the same first model. Only a part that has more
+        variance than the model is noticed not to be one.
     c : int, optional
-        Number of components; by default as many as the model has.
+        Number of components; by default that of the model.
     tol : float
     failure_probability : float, optional
         As in ``kpca_merge``.
@@ -216,7 +218,8 @@ def kpca_subtract(
     Raises
     ------
     ValueError
-        A model has no moments, or they are of different feature maps; or the part has as many rows as the model.
+        A model has no moments, or they are of different feature maps, or features were added to one; or the part has
+        as many rows as the model.
 
     Notes
     -----
@@ -226,9 +229,9 @@ def kpca_subtract(
     --------
     >>> import numpy as np, fastkpca as fk
     >>> X = np.random.default_rng(0).standard_normal((900, 3))
-    >>> first = fk.kpca(X[:300], "gaussian", 3, features="pivots", keep_moments=True)
-    >>> second, third = (fk.kpca(rows, like=first, keep_moments=True, tol=0.1) for rows in (X[300:600], X[600:]))
-    >>> window = fk.kpca_subtract(fk.kpca_merge(first, second, third, tol=0.1), first, tol=0.1)
+    >>> first = fk.kpca(X[:300], "polynomial", 3, degree=2, keep_moments=True)
+    >>> second, third = (fk.kpca(rows, like=first, keep_moments=True) for rows in (X[300:600], X[600:]))
+    >>> window = fk.kpca_subtract(fk.kpca_merge(first, second, third), first)
     >>> window.n_samples
     600
     """
@@ -238,11 +241,13 @@ def kpca_subtract(
         raise ValueError(
             f"part counts {part.count:.6g} rows, and the model {model.count:.6g}; give a model of some of its rows"
         )
-    widest, own = feature_projector(model).map, part._moments
-    assert model._moments is not None and own is not None
-    if own.map.n_features > widest.n_features:
-        raise ValueError("part has features that the model lacks, so its rows are not among the model's")
-    moments = model._moments.without(own.widened(widest) if own.map.n_features < widest.n_features else own)
+    if model._added or feature_projector(part).map.n_features != feature_projector(model).map.n_features:
+        raise ValueError(
+            "features were added to one of the models, and which of them the rows of part have in the other is not "
+            "known; merge the parts that stay (kpca_merge), or update with grow=False"
+        )
+    assert model._moments is not None and part._moments is not None
+    moments = model._moments.without(part._moments)
     least = moments.trace + moments.error
     if not (least >= 0.0 and moments.residual_trace >= 0.0):
         raise ValueError("the variance of part is larger than the model's: its rows are not among the model's")
@@ -268,6 +273,11 @@ def kpca_subtract(
     )
 
 
+def _tol(model: KPCAModel, given: float | None) -> float:
+    """As given, or that of the model."""
+    return check_tol(float(model.info.get("tol") or 1e-6) if given is None else given)
+
+
 def _checked_forget(forget: Any) -> float:
     value = as_float(forget)
     if value is None or not 0.0 < value <= 1.0:
@@ -290,7 +300,7 @@ def _grown(
     rng: np.random.Generator,
     **options: Any,
 ) -> FeatureMap:
-    """The map with pivots added where it leaves out too much of these rows; itself where not."""
+    """The map, with pivots added where its residual on these rows is too large."""
     moments, draws = found
     assert model._moments is not None
     if not isinstance(feature_map, PivotMap) or draws is None or feature_map.n_features >= most:
@@ -332,7 +342,7 @@ def _bound_of_batch(
     found: tuple[Moments, Draws | None],
     failure: float,
 ) -> Bound:
-    """On the largest eigenvalue of what the map leaves out of the batch: from a sample where ``failure`` allows one."""
+    """Bound on the largest eigenvalue of the map's residual on the batch; by a sample if ``failure`` is positive."""
     moments, draws = found
     trace = Bound(moments.residual_trace, "trace")
     if not failure or draws is None or not moments.residual_trace > 0.0:

@@ -53,17 +53,17 @@ class Target:
 
     @property
     def given_landmarks(self) -> bool:
-        """Whether the features are those of landmarks that the user chose: there will be no more."""
+        """True if the features are those of landmarks that the user chose: there will be no more."""
         return self.given_map and self.max_features is not None
 
     @property
     def is_loose(self) -> bool:
-        """Whether what a feature map leaves out may be worth a closer look than its trace."""
+        """True if what a feature map leaves out may be worth a closer look than its trace."""
         return self.tol >= LOOSE or not self.tol_is_required
 
     @property
     def may_use_sampled_bound(self) -> bool:
-        """Whether a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
+        """True if a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
         return self.is_loose and self.failure_probability > 0.0
 
     # A features run may end with products, so each of its parts has a share; products alone have all.
@@ -90,10 +90,10 @@ class Target:
 
     @property
     def forced(self) -> bool:
-        """Whether the user chose the route."""
+        """True if the user chose the route."""
         return self.method != "auto"
 
     @property
     def free(self) -> bool:
-        """Whether the route and all its parts are left to the plan."""
+        """True if the route and all its parts are left to the plan."""
         return self.method == self.features == self.products == "auto"

@@ -282,7 +282,7 @@ class _FlatCombination(Combination):
         raise NotImplementedError
 
     def _joint_size(self, sizes: Sequence[int]) -> int:
-        """Features of the map that maps of so many features make."""
+        """Number of features of the map that is made of maps with these numbers."""
         raise NotImplementedError
 
     def _errors_and_bounds(self, data: Summary, dtype: np.dtype) -> tuple[list[float], list[float]] | None:

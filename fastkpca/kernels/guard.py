@@ -1,12 +1,12 @@
-"""Between the core and kernels from outside: errors name the plugin, and what comes back is looked at.
+"""Layer between the core and kernels from outside: results are checked, and errors name the plugin.
 
 ``guarded(kernel)`` is the kernel itself for fastkpca's own. For any other it is a ``Guard`` around it, which
 
 - hands tiles on read-only, and checks the shape and type of what comes back (and a row, a column and the diagonal of
-  each tile for NaN and infinity);
-- turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes;
+  each tile for NaN and infinity).
+- turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes.
 - holds the values on one tile of at most 64 rows against what is declared of them: symmetry, semidefinite or not,
-  translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved;
+  translation, the bound on them, the compiled tile. Once for each public call, when the parameters are resolved.
 - holds against the values on some rows what bounds rest on: each diagonal, each feature map, each product.
 
 What rows show is wrong; what they do not show may still be wrong, and is for ``fastkpca.testing`` to find.
@@ -74,7 +74,7 @@ def naming(kernel: protocol.Kernel) -> Iterator[None]:
 
 
 def _is_bound(value: Any, limit: float = np.inf) -> bool:
-    """Whether the value is a finite number from 0 to ``limit``."""
+    """True if the value is a finite number from 0 to ``limit``."""
     return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= limit
 
 
@@ -94,7 +94,7 @@ class Guard(Proxy, Kernel):
         return hash(self._inner)
 
     def over_parts(self, function: Callable[[protocol.Kernel], protocol.Kernel]) -> Kernel:
-        return self  # whatever it is made of, its declarations are about the whole
+        return self  # its declarations are about the whole, not its parts
 
     def unguarded(self) -> Any:
         """The kernel itself."""
@@ -224,7 +224,7 @@ class Guard(Proxy, Kernel):
         return GuardedMap(feature_map, self._origin, self)
 
     def hold_map(self, made: FeatureMap, X: np.ndarray, Phi: np.ndarray, residual: np.ndarray, label: str) -> None:
-        """The features of these rows, and what they leave out, against the values of ``block``."""
+        """Check of the features of these rows, and of their residual, against the values of ``block``."""
         K = self.block(X, X)
         fault = contract.map_stays_below(made, Phi, residual, K, self.error(K))
         if fault:
@@ -252,7 +252,7 @@ class Guard(Proxy, Kernel):
 
 
 def _has_own_diagonal(kernel: protocol.Kernel) -> bool:
-    """Whether ``diagonal`` is more than the values of ``block``."""
+    """True if ``diagonal`` is more than the values of ``block``."""
     if isinstance(kernel, ObjectKernel):
         return hasattr(kernel.wrapped, "diagonal")
     return type(kernel).diagonal not in (protocol.Kernel.diagonal, OnObjects.diagonal)
@@ -280,7 +280,7 @@ for _name, _allowed in (_FLAGS | {"translation": (None, "kernel", "centered")}).
 def _looks_finite(K: np.ndarray) -> bool:
     """By its first row, first column and diagonal, where a row that the kernel cannot take shows; microseconds."""
     row, column, diagonal = K[0], K[:, 0], K.diagonal()
-    with np.errstate(over="ignore", invalid="ignore"):  # then all of it is looked at
+    with np.errstate(over="ignore", invalid="ignore"):  # then each entry is checked
         return isfinite(row.dot(row) + column.dot(column) + diagonal.dot(diagonal))
 
 
@@ -332,7 +332,7 @@ class GuardedMap(Proxy, FeatureMap):
 class GuardedSummation(Proxy, Summation):
     """A product from outside."""
 
-    gives_norm = False  # nothing looks at a norm from outside
+    gives_norm = False  # norms from outside are not used
 
     def __init__(self, summation: Summation, origin: Origin, kernel: Guard, X: Rows, Y: Rows | None):
         self.__dict__.update(_inner=summation, _origin=origin, _kernel=kernel, _sides=(X, X if Y is None else Y))

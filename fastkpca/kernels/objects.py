@@ -22,7 +22,7 @@ def check_none_missing(objects: Any) -> None:
 
 
 def is_object_list(X: Any) -> bool:
-    """Whether this is a list of objects and not of rows of numbers: the first is no number, list, tuple or array."""
+    """True if this is a list of objects and not of rows of numbers: the first is no number, list, tuple or array."""
     if is_series(X):
         X = np.asarray(X)
     if isinstance(X, np.ndarray):

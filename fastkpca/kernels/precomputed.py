@@ -16,11 +16,11 @@ from ..rows.convert import as_rows
 from .kernel import Kernel
 
 MOST_PROVED = 8192
-"""Rows up to which a matrix that is declared semidefinite is proved to be; of a larger one, so many of its rows."""
+"""Order up to which a matrix declared semidefinite is proved to be; of a larger one, a submatrix of this order."""
 COARSEST_ROUNDING = 1e-3
 """Error of an entry, over the largest one, up to which a negative eigenvalue counts as rounding."""
 LOOKED_AT = 512
-"""Rows whose own matrix says where to look for the lowest eigenvalue."""
+"""Rows of the submatrix whose eigenvector starts the search for the lowest eigenvalue."""
 TRIANGLE_ROWS = 48
 """Rows of which a matrix with a zero diagonal is tried for the triangle inequality."""
 
@@ -36,8 +36,8 @@ class Precomputed(Kernel):
     semidefinite : bool
         Declares that the matrix is positive semidefinite, up to rounding of its entries, and has it checked. Intervals
         then rest on bounds for semidefinite matrices: they are certain, and need fewer passes. Up to 8192 rows the
-        check is a proof, by a Cholesky factorisation of the whole matrix (N^3 / 3 operations); of more rows it is the
-        matrix of 8192 of them, spread evenly, and the rest is taken at your word. Default: not assumed.
+        check is a proof, by a Cholesky factorisation of the whole matrix (N^3 / 3 operations). Of more rows it is the
+        matrix of 8192 of them, spread evenly, and nothing is proved about the whole. Default: not assumed.
 
     Notes
     -----
@@ -63,7 +63,7 @@ class Precomputed(Kernel):
     largest: float | None = None
     """|K_ij| at most, of a square matrix."""
     mixed: bool = False
-    """Whether the two halves differ, so that values are those of (K + K') / 2."""
+    """True if the two halves differ, so that values are those of (K + K') / 2."""
 
     def check(self) -> None:
         self.__dict__["semidefinite"] = check_flag(self.semidefinite, "semidefinite")
@@ -110,7 +110,7 @@ class Precomputed(Kernel):
             raise KernelParameterError("precomputed: no matrix is bound; pass the Gram matrix itself in place of X")
         rows, columns = X[:, 0].astype(np.intp), Y[:, 0].astype(np.intp)
         if _consecutive(rows) and _consecutive(columns):  # a slice: no copy by index
-            return _dense(self.matrix[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1])
+            return dense(self.matrix[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1])
         return _submatrix(self.matrix, rows, columns)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -142,7 +142,7 @@ class Precomputed(Kernel):
 
 
 def _matrix(X: Any) -> Any:
-    """The matrix as an array or compressed sparse rows, from whatever rows may come in."""
+    """The matrix as an array or compressed sparse rows."""
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 2:
         raise ValueError(f"a precomputed Gram matrix must have two dimensions; found shape {shape}")
@@ -150,16 +150,16 @@ def _matrix(X: Any) -> Any:
     return source if isinstance(source, np.ndarray) or sp.issparse(source) else source[0 : source.shape[0]]
 
 
-def _dense(part: Any) -> np.ndarray:
+def dense(part: Any) -> Any:
     return part.toarray() if sp.issparse(part) else part
 
 
 def _submatrix(K: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return _dense(K[rows][:, columns]) if sp.issparse(K) else K[np.ix_(rows, columns)]
+    return dense(K[rows][:, columns]) if sp.issparse(K) else K[np.ix_(rows, columns)]
 
 
 def _evenly(n: int, most: int) -> np.ndarray:
-    """At most so many of n rows, spread evenly."""
+    """At most ``most`` of n row numbers, spread evenly."""
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
@@ -174,7 +174,7 @@ def _below_zero(K: Any, largest: float) -> float:
     n = K.shape[0]
     index = _evenly(n, MOST_PROVED)
     m = len(index)
-    A = np.array(_dense(K) if m == n else _submatrix(K, index, index), dtype=np.float64)
+    A = np.array(dense(K) if m == n else _submatrix(K, index, index), dtype=np.float64)
     A += A.T.copy()
     A *= 0.5
     t, most = 4.0 * m * UNIT * largest, 2.0 * np.sqrt(m) * COARSEST_ROUNDING * largest
@@ -233,10 +233,10 @@ def _consecutive(index: np.ndarray) -> bool:
 
 
 def _strips(K: Any) -> Any:
-    """(the first row, float64 rows) of strips of a few MB, whatever the matrix."""
+    """(number of the first row, float64 rows) of strips of a few MB."""
     step = min(1024, max(64, (1 << 18) // max(1, K.shape[1])))
     for i in range(0, K.shape[0], step):
-        yield i, np.asarray(_dense(K[i : i + step]), dtype=np.float64)
+        yield i, np.asarray(dense(K[i : i + step]), dtype=np.float64)
 
 
 def _refuse_not_finite(rows: np.ndarray, first: int, which: str) -> None:
@@ -256,7 +256,7 @@ def _check_symmetric(K: Any) -> tuple[float, float]:
     for i, rows in _strips(K):
         _refuse_not_finite(rows, i, "Gram matrix")
         largest = max(largest, float(rows.max(initial=0.0)), -float(rows.min(initial=0.0)))
-        difference = rows - _dense(transposed[i : i + len(rows)])
+        difference = rows - dense(transposed[i : i + len(rows)])
         np.abs(difference, out=difference)
         if difference.max(initial=0.0) > worst:
             worst = float(difference.max())

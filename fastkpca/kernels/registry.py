@@ -1,4 +1,4 @@
-"""Kernels by name: a literal table of the built-in ones, the entry-point group for the rest, and a session's own.
+"""Kernels by name: a literal table of the built-in ones, the entry-point group for others, and a session's own.
 
 How names are read, found and loaded is ``fastkpca.base.plugins``; here is what is particular to kernels: the table,
 what a class has to fulfil, objects and functions in the place of a name, and where a kernel came from.
@@ -210,7 +210,7 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
     KernelParameterError
         A parameter is out of range.
     TypeError
-        Not a kernel, an unknown parameter, or parameters beside a kernel object.
+        Not a kernel, an unknown parameter, or parameters together with a kernel object.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Pivots, chosen among candidates by randomly pivoted Cholesky, and added where all rows have most of the residual.
 
 They are drawn in proportion to the residual diagonal (Chen, Epperly, Tropp, Webber 2025, doi:10.1002/cpa.22234), in
-blocks with rejection, which leaves their distribution as it is and makes the work BLAS 3 (Epperly, Tropp, Webber 2024,
+blocks with rejection. That leaves their distribution as it is and makes the work BLAS 3 (Epperly, Tropp, Webber 2024,
 arXiv:2410.03969).
 """
 
@@ -162,7 +162,7 @@ def selected(
 
 
 def _proposed(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """So many numbers drawn in proportion to the weights; none where all weights are zero."""
+    """Numbers drawn in proportion to the weights; none where all weights are zero."""
     cumulative = np.cumsum(weights)
     if not cumulative[-1] > 0.0:
         return np.empty(0, dtype=np.intp)
@@ -323,7 +323,7 @@ def pivot_map(
 
 
 def may_be_means(kernel: Kernel) -> bool:
-    """Whether means of rows are rows like others, as for a kernel of the rows' difference."""
+    """True if means of rows are rows like others, as for a kernel of the rows' difference."""
     return kernel.translation == "kernel"
 
 
@@ -382,7 +382,7 @@ def second_round(
     """The map with pivots added where the residual of all rows lies.
 
     Pivots drawn on a sample miss a small far cluster. Here rows are drawn from all of them in proportion to their
-    residual under ``old``, and pivoting goes on among these, weighted so that the sum it stops on estimates the
+    residual under ``old``. Pivoting goes on among these, weighted so that the sum it stops on estimates the
     residual trace of all rows. That takes one pass; ``seen`` is what one has found already: the trace of K, and the
     draws. ``nested``: the first features stay those of ``old``, so that moments of other rows can still be used.
 

@@ -166,7 +166,7 @@ def scaled_residuals(
     -----
     The error, with t = sum c_i k(x_i, x_i) / r_i and e = sum c_i / r_i, the squared norms of scaled features and of
     scaled ones: features that are computed twice differ (by ``rounding``, or by what the map's defect says of its
-    triangular solves); what is not semidefinite is bounded by ``defect_norm``; products of D terms round; so do kernel
+    triangular solves). What is not semidefinite is bounded by ``defect_norm``; products of D terms round; so do kernel
     values, and the matrix when it is stored, whose norm is at most its trace sum c_i.
     """
     m, scale = len(X), np.sqrt(counts / residual)

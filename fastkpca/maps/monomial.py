@@ -275,7 +275,7 @@ class TaylorMap(_ExpansionMap):
         return self.sigma == sigma
 
     def reaches(self, radius: float) -> bool:
-        """Whether its bounds hold for rows up to so far from the origin of the tiles.
+        """True if its bounds hold for rows up to so far from the origin of the tiles.
 
         exp(-|x|^2 / 2) underflows at |x| = 38: there next to nothing has to be left of the features.
         """

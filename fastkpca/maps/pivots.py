@@ -3,7 +3,7 @@
 ``choosing`` says how the pivots are chosen, ``probe`` how many a tolerance needs.
 
 Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error
-of a kernel value; factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of
+of a kernel value. Factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of
 the Schur complement before block k, about tr K_PP for k = 0 and falling as the spectrum does.
 
 - Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
@@ -285,7 +285,7 @@ class PivotMap(FeatureMap):
 
     def _check_factor(self, own: Record) -> None:
         """L is lower triangular with a positive diagonal, and its last row that of K_PP + nu I, so that pivots, factor
-        and kernel belong together; all rows would cost as much as to make L anew."""
+        and kernel belong together. All rows would cost as much as to make L anew."""
         L, r = self.factor, self.n_features
         if not (self._margin > 0.0 and L.diagonal().min() > 0.0 and self.nu > 0.0):
             raise own.refuse("its factor is singular")

@@ -26,7 +26,7 @@ Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions:
-    """How much of a row's SPE or T^2 each of its columns is responsible for.
+    """Part of a row's SPE or T^2 that each of its columns is responsible for.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def kpca_contributions(
 
     Columns that go together with a faulty one have a part of its contribution, and several faulty ones share it. T^2
     blames the right column for linear and polynomial kernels. With a kernel that vanishes at a distance T^2 is small
-    far from all training rows, so that there "spe" is to be trusted; for a kernel that is not positive semidefinite
+    far from all training rows, so that there "spe" is to be trusted. For a kernel that is not positive semidefinite
     SPE is no distance, and may mislead.
     It costs 43 SPE for each row and column.
 

@@ -133,7 +133,7 @@ class FeatureProjector:
     def squared_errors(
         self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:
-        """Squared prediction errors, and intervals that allow for rounding and for what the map leaves out.
+        """Squared prediction errors, and intervals that allow for rounding and for the map's residual.
 
         Through features, the error has two parts: the part of phi(x) outside the components, and what the map itself
         leaves out. Through training rows, with orthonormal components, it is k~(x, x) - |z|^2.
@@ -150,7 +150,7 @@ class FeatureProjector:
         kernel, rows = given.kernel, given.rows
         n, D = rows.n_samples, self.map.n_features
         delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
-        # a map with a transform has too many features to form: cancellation, and no lower bound on what it leaves out
+        # a map with a transform has too many features to form: cancellation, and no lower bound on its residual
         transform = self.map.tile_rows is not None
         if transform:
             products = self.products(kernel, rows, n_threads, progress)
@@ -219,7 +219,7 @@ class FeatureProjector:
         return float(np.sqrt(self.mean @ self.mean))
 
     # Parts of a tile X with k = k(x, x): |r|^2 of what the components leave in the space of the features, an upper and
-    # a lower bound on what the map leaves out of k(x, x), and |phi(x)|^2.
+    # a lower bound on the map's residual of k(x, x), and |phi(x)|^2.
 
     def _formed(self, X: np.ndarray, k: np.ndarray, delta: float) -> tuple[np.ndarray, ...]:
         """Scores, and the parts, from the features."""

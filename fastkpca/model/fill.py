@@ -51,7 +51,7 @@ def kpca_fill(
     Raises
     ------
     ValueError, TypeError
-        The kernel has no columns (a precomputed matrix, a list of objects); a row has no value at all, or an infinite
+        The kernel has no columns (a precomputed matrix, a list of objects). A row has no value at all, or an infinite
         one; the model holds neither limits nor rows and ``train`` is not given; or as ``kpca_spe``.
 
     Notes
@@ -62,10 +62,10 @@ def kpca_fill(
     search starts from the nearest of the rows or pivots that the model holds, by the columns that are known, or else
     from medians.
 
-    So an alarm by SPE is one whatever the missing values were (within the range of normal rows, and as far as the
-    search found the least), and SPE alarms no more often than for complete rows. T^2 and scores are those of the filled
-    row: they hold if it was like this. The mean of a column in place of its missing values would raise false alarms
-    wherever columns go together. A row that misses nearly all of its values fits any model.
+    So an alarm by SPE holds for all values that the missing ones may have had (within the range of normal rows, and as
+    far as the search found the least). SPE alarms no more often than for complete rows. T^2 and scores are those of the
+    filled row: they hold if it was like this. The mean of a column in place of its missing values would raise false
+    alarms wherever columns go together. A row that misses nearly all of its values fits any model.
 
     It costs 43 SPE for each missing value, and for those of rows that miss several four times as many.
 

@@ -14,16 +14,17 @@ import numpy as np
 
 from ..base.checks import check_flag
 from ..errors import HealthWarning, warn_caller
-from ..rows.columns import column_labels, listed
+from ..rows.columns import check_same_columns, column_labels, listed
 from ..rows.convert import as_rows
 from ..rows.times import as_times, gaps
 from ..rows.view import Rows
 from .limits import Limits
+from .result import check_model
 
 MIN_RUN_ROWS = 10
 """Rows from which on equal values may be called stuck; half of that where no two normal rows in a row were equal."""
 LONG_RUN_FACTOR = 4
-"""Times the longest run of equal values in the normal rows from which on a run is a stuck sensor."""
+"""Length of a stuck sensor's run of equal values, over the longest run in the normal rows."""
 MIN_RISES = 20
 """Rises from which on a column that never falls is a clock or a counter: by chance one of 20! orders."""
 MOSTLY_FRACTION = 0.5
@@ -34,7 +35,7 @@ to 16, though their standard deviations differ 277 times; tables of several unit
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with columns, or with the times of the rows.
+    """Fault of columns, or of the times of the rows.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class Finding:
 
 
 class Facts:
-    """What one pass over rows (n, d) tells of each column. NaN is no value.
+    """Statistics of each column from one pass over rows (n, d). NaN is no value.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class Facts:
     run, run_end, run_value : ndarray (d,)
         Rows of the longest run of equal values, the number of its last row, and the value.
     rises, falls : ndarray (d,)
-        Of how many rows the value is above, is below that of the row before.
+        Numbers of rows whose value is above, or below, that of the row before.
     """
 
     def __init__(self, rows: Rows):
@@ -95,7 +96,7 @@ class Facts:
 
 
 def _where(facts: Facts, limits: Limits | None, scaled: bool) -> dict[str, np.ndarray]:
-    """In which columns each kind is found; ``limits`` say what the normal rows were like."""
+    """Columns in which each kind is found; ``limits`` hold the statistics of the normal rows."""
     most, least = np.maximum(facts.rises, facts.falls), np.minimum(facts.rises, facts.falls)
     dead, growing = facts.n_values == 0, (most >= MIN_RISES) & (least == 0)
     constant = (facts.low == facts.high) & (facts.n_values > 1)
@@ -132,7 +133,7 @@ TEXTS = {
                "scales all columns alike, standardize=False leaves them as they are, and says nothing)",
                " ({range:.3g} of {largest:.3g})"),
 }  # fmt: skip
-"""What each kind of finding in columns is called, and what is added to the name of each column."""
+"""Text of each kind of finding in columns, and the addition to the name of each column."""
 
 
 def kpca_health(
@@ -157,9 +158,9 @@ def kpca_health(
     -------
     tuple of Finding
         Columns without any value, with more than half of the values missing, with one value in all rows; stuck ones:
-        runs of equal values that are long beside the other rows, or beside the normal ones; columns that never fall or
-        never rise, which are clocks or counters (in new rows where they leave the range of the normal ones, too);
-        without a model and ``standardize`` those whose range is less than a hundredth of the widest; times that
+        runs of equal values that are long for these rows, or against the normal ones. Columns that never fall or
+        never rise, which are clocks or counters (in new rows where they leave the range of the normal ones, too).
+        Without a model and ``standardize`` those whose range is less than a hundredth of the widest; times that
         repeat, fall, or come after a gap.
 
     Examples
@@ -172,6 +173,10 @@ def kpca_health(
     """
     standardize = check_flag(standardize, "standardize")
     rows = as_rows(X, missing=True)
+    if model is not None:
+        model = check_model(model)
+        if rows.n_features * (model.lags + 1) != model.n_features:
+            check_same_columns(rows, model.n_features, model.feature_names)
     names = rows.names or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None
     return findings_of(Facts(rows), names, (label_name, labels), limits, scaled)
@@ -200,7 +205,7 @@ def findings_of(
 
 
 def _numbers(facts: Facts, j: int, labels: Any) -> dict[str, Any]:
-    """What texts say of column j."""
+    """Numbers that the texts about column j contain."""
     of_column = {"low": facts.low[j], "high": facts.high[j], "value": facts.run_value[j], "run": facts.run[j]}
     of_column |= {"missing": 1 - facts.n_values[j] / facts.n, "range": facts.ranges[j], "largest": facts.ranges.max()}
     return of_column | {"first": _called(labels, int(facts.run_end[j] - facts.run[j]) + 1)}

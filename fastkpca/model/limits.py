@@ -77,8 +77,8 @@ class Limits:
     def exceeded(self, *, t2: Any = None, spe: Any = None) -> np.ndarray:
         """True for rows beyond a limit, shape (m,): of either statistic where both are given.
 
-        New rows like the calibration rows are flagged with probability at most 1 - confidence by one statistic, and by
-        both with at most 2 (1 - confidence), or 1 - confidence where the limits are ``joint``. Raises ValueError where
+        New rows like the calibration rows are flagged with probability at most 1 - confidence by one statistic. By both
+        it is at most 2 (1 - confidence), or 1 - confidence where the limits are ``joint``. Raises ValueError where
         the shapes of the two differ, or a value is NaN.
         """
         if t2 is None and spe is None:
@@ -150,21 +150,21 @@ class OrderStatistic:
         return min(self.place, self.count - k + 1.0)
 
     def _from_top(self, values: np.ndarray) -> np.ndarray:
-        """How many of the rows lie at or above each of the values."""
+        """Weight of the rows at or above each of the values."""
         order = np.argsort(-values, kind="stable")
         above = np.cumsum(self.weights[order])
         return np.asarray(above[np.searchsorted(-values[order], -values, side="right") - 1])
 
     @property
     def few(self) -> str:
-        """What to say where there are too few rows."""
+        """Text about too few rows."""
         need = int(np.ceil(1.0 / self.rate - 1.0 - 1e-9))
         both = " for both together" if self.joint else ""
         return f"limits at confidence {self.confidence:g}{both} need at least {need} rows, and there are {self.count:g}"
 
     @property
     def most(self) -> float:
-        """The confidence that so many rows prove, of both where ``joint``."""
+        """Largest confidence that the rows prove, of both limits where ``joint``."""
         return max(1.0 - (2.0 if self.joint else 1.0) / (self.count + 1.0), 0.0)
 
     def limit(self, values: np.ndarray, method: str, place: float | None = None) -> tuple[float, str]:

@@ -23,7 +23,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     """Write a model to a .mat file for MATLAB or GNU Octave.
 
     Variables as MATLAB's ``pca`` calls them, rows being observations there too: ``coeff`` (N, c), ``score`` (N, c),
-    ``latent`` (c, 1), ``tsquared`` (N, 1), ``explained`` (c, 1); beside them ``eigenvalues``, ``eigenvalue_bounds``,
+    ``latent`` (c, 1), ``tsquared`` (N, 1), ``explained`` (c, 1); also ``eigenvalues``, ``eigenvalue_bounds``,
     ``bound_kind``, ``failure_probability``, ``angle_bounds``, ``clusters``, ``total_variance``, ``n_samples``,
     ``shift`` (1, d), ``kernel`` (a struct: its name and parameters) and ``projector`` (a struct), by which
     ``fastkpca_project.m`` of the documentation projects new rows. For the linear kernel also ``loadings`` (d, c), which
@@ -44,7 +44,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     Raises
     ------
     ValueError
-        The kernel has no name, is of objects, on some columns or with a width for each; its feature map is from another
+        The kernel has no name, is of objects, on some columns or with a width for each. Its feature map is from another
         distribution; or an array is too large for the format.
 
     See Also

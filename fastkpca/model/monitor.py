@@ -77,9 +77,9 @@ class Monitored(Reported):
     def run_evidence(self) -> np.ndarray | None:
         """Evidence after each row that the whole run is unlike the normal rows, shape (m,); 100 and more is an alarm.
 
-        Where the rows of the limits and these are exchangeable, that is, could not be told apart by their order, fewer
-        than 1 % of runs ever reach 100, however long they are (`fastkpca.model.run`). None where the limits keep no
-        rows that the model had not seen, and for models of lagged rows, which hold each other.
+        If the rows of the limits and these are exchangeable, fewer than 1 % of runs ever reach 100, at any length
+        (`fastkpca.model.run`). None where the limits keep no rows that the model had not seen, and for models of lagged
+        rows, which hold each other.
         """
         kept = self.limits.calibration
         if kept is None or self.limits.of_training or self.model.lags:

@@ -1,4 +1,4 @@
-"""What a notebook shows of a result, a small table; and the page that ``plot.report`` makes of it."""
+"""Notebook view of a result, a small table; and the page that ``plot.report`` makes of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def html_table(
 
 
 class Reported:
-    """What has a page of its own."""
+    """Base class of results with a page of their own."""
 
     def report(self, path: str | os.PathLike, *, title: str = "", overwrite: bool = False) -> None:
         """Write a page about it, as ``fastkpca.plot.report``."""

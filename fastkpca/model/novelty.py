@@ -1,7 +1,7 @@
 """Is a row like those the model was made of? Squared prediction error, Hotelling's T^2, and control limits for both.
 
 A row's image in feature space has two parts: its part in the kept components, whose size T^2 measures in units of each
-component's variance, and the rest, whose squared length is the SPE (also called Q). The two detect different faults.
+component's variance, and its residual, whose squared length is the SPE (or Q). The two detect different faults.
 """
 
 from __future__ import annotations
@@ -133,11 +133,11 @@ def kpca_spe(
 
     with ``sample_weight`` these means are weighted.
 
-    A model on a feature map phi has |phi(x) - mean - W (W'W)^(-1) z|^2, formed without cancellation, and what the map
-    leaves out of x, e = k(x, x) - |phi(x)|^2, which is at right angles to all components: their sum is returned. Of
-    what the map leaves out of the training rows only the (weighted) mean size e' is known (``model.mean_residual``).
-    The squared length of their mean is at most e', and by the triangle inequality the true value has a number between
-    (sqrt(e) - sqrt(e'))^2 and (sqrt(e) + sqrt(e'))^2 in place of e.
+    A model on a feature map phi has |phi(x) - mean - W (W'W)^(-1) z|^2, formed without cancellation. The residual of
+    the map at x, e = k(x, x) - |phi(x)|^2, is at right angles to all components: the sum of both is returned. Of the
+    residual of the training rows only the (weighted) mean size e' is known (``model.mean_residual``). The squared
+    length of their mean is at most e', and by the triangle inequality the true value has a number between (sqrt(e) -
+    sqrt(e'))^2 and (sqrt(e) + sqrt(e'))^2 in place of e.
 
     Jackson & Mudholkar, Control procedures for residuals associated with principal component analysis, Technometrics
     1979; Lee, Yoo, Choi, Vanrolleghem & Lee, Nonlinear process monitoring using kernel principal component analysis,
@@ -218,18 +218,19 @@ def kpca_limits(
     The scores of kernel PCA need not be normally distributed, least of all for a small sigma: new normal rows exceed
     "F" never, or several times as often as stated (``benchmarks/reproduce/limits.py``); "empirical" assumes nothing. It
     is the order statistic number ceil((m + 1) confidence) of the m rows: a new row of the same distribution, used for
-    neither model nor limit, exceeds it with probability at most 1 - confidence, whatever the distribution is (Vovk,
+    neither model nor limit, exceeds it with probability at most 1 - confidence for any distribution (Vovk,
     Gammerman & Shafer 2005). That is over all draws of the m rows. With those at hand it is a number around that, with
     the standard deviation of about ((1 - confidence) / m)^(1/2).
 
     Where both limits are empirical, joint ones share the rate. Let the rank of a row among the m rows and the new one
-    be how many of these m + 1 have a T^2 at least as large, and the same for SPE, and let a(k) be how many of them have
-    a rank of k or less in either. The largest k with a(k) at most (m + 1) (1 - confidence) treats all m + 1 alike, so
+    be how many of these m + 1 have a T^2 at least as large, and the same for SPE. Let a(k) be how many of them have a
+    rank of k or less in either. The largest k with a(k) at most (m + 1) (1 - confidence) treats all m + 1 alike, so
     that the new row is among those of rank k or less with probability at most 1 - confidence. It has such a rank in T^2
-    where fewer than k of the m rows have a T^2 as large; and a(k) then counts itself, the rows of rank k - 1 or less in
-    T^2 among the m, and those of rank k or less in SPE. So the limit of T^2 is the k-th largest of the m, for the
-    largest k for which this count is small enough, and that of SPE the same with the two exchanged. No limit is above
-    the one of half of the rate for each statistic, ceil((m + 1) (1 + confidence) / 2), which other joint limits have.
+    where fewer than k of the m rows have a T^2 as large. Then a(k) counts the row itself, the rows of rank k - 1 or
+    less in T^2 among the m, and those of rank k or less in SPE. So the limit of T^2 is the k-th largest of the m, for
+    the largest k for which this count is small enough, and that of SPE the same with the two exchanged. No limit is
+    above the one of half of the rate for each statistic, ceil((m + 1) (1 + confidence) / 2), which other joint limits
+    have.
 
     F: Tracy, Young & Mason, Multivariate control charts for individual observations, Journal of Quality Technology
     1992. Box: Box, Some theorems on quadratic forms, Annals of Mathematical Statistics 1954; Nomikos & MacGregor,
@@ -331,7 +332,7 @@ def _calibrated(
 
 
 def _some(rows: Rows) -> np.ndarray:
-    """Numbers of all rows, or of so many as limits are made of at most, whatever their weights."""
+    """Numbers of all rows, or of the most that limits are made of; weights have no influence."""
     return sample_index(rows.weighted(None), 0.0, Randomness(0))
 
 
@@ -387,7 +388,7 @@ def _f_limit(model: KPCAModel, confidence: float) -> float:
 
 
 def _holds(model: KPCAModel, rows: Rows) -> bool:
-    """Whether the model was made of all of these rows, and holds them."""
+    """True if the model was made of all of these rows, and holds them."""
     landmarks = model.projector.landmarks
     if landmarks is None or not model.projector.grows_with_n or model.kernel.by_number:
         return False

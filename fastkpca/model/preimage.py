@@ -143,7 +143,7 @@ def kpca_preimage(
             assert known is not None
             regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=threads, progress=report)
             result = regression.predict(scores, threads, report)
-            if not kernel.by_number:  # else these are rows beside a matrix, or of objects
+            if not kernel.by_number:  # else these are rows of a matrix, or objects
                 result = model.in_units_of_rows(result)
         else:
             search = Search(model, kernel, known, _start(model, start, scores), tol, max_iter)
@@ -328,7 +328,7 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     """Scores of rows projected on the linear span of mean and components, scaled so that the mean has weight one.
 
     With b = W' mean and a = (W'W)^(-1) b, the part of the mean at right angles to the components has the squared length
-    |mean|^2 - a.b, and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).a) / (|mean|^2 - a.b). The
+    |mean|^2 - a.b. The image phi(x) has t times that part, t = (<phi(x), mean> - (z + b).a) / (|mean|^2 - a.b). The
     projection is t mean + W (W'W)^(-1) (z + (1 - t) b), and divided by t it is that of the scores
     z / t + (1 / t - 1) b.
     """
@@ -341,7 +341,7 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     outside = square - float(a @ b)
     if not outside > 1e-10 * square:
         return inside - b
-    # not divided by a share so small that it may be rounding alone, or what a map leaves out
+    # not divided by a share that may be rounding alone, or the residual of a map
     least = max(10.0 * np.sqrt(model.mean_residual), 1e-12)
     share = np.maximum((along - inside @ a) / outside, least)[:, None]
     return (inside - b) / share + (1.0 / share - 1.0) * b

@@ -84,7 +84,7 @@ def read_projector(
     if not center and mean.any():
         raise record.refuse("it is not centred, and its mean is not zero")
     gram = axes.T @ axes
-    if "residual_rows" in read_info(record.get("info")):  # of second order: longer, by what the map leaves out
+    if "residual_rows" in read_info(record.get("info")):  # of second order: longer, by the map's residual
         if not (np.isfinite(gram).all() and np.linalg.eigvalsh(gram)[0] > 0.5):
             raise record.refuse("its axes are not independent")
     elif not np.abs(gram - np.eye(c)).max() < 1e-6:

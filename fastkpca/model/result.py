@@ -84,7 +84,7 @@ SPECTRUM = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters")
 """A model's own arrays with an entry for each component, all but the first as the certificate has them. To add one,
 compute it there, name it here, make it a field of ``KPCAModel``, and check it in ``_read_spectrum``."""
 ARRAYS = (*SPECTRUM, "shift", "scale")
-"""What the arrays of a model's file are, beside those of the projector, the moments and the limits."""
+"""Arrays of a model's file, apart from those of the projector, the moments and the limits."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,7 +163,7 @@ class KPCAModel(Reported):
     scale: np.ndarray | None = None
     _moments: Moments | None = field(default=None)
     _left_out: tuple[float, float] | None = field(default=None)
-    """Bound on the largest eigenvalue of what the feature map leaves out, and its failure probability."""
+    """Bound on the largest eigenvalue of the feature map's residual, and its failure probability."""
     _added: tuple[tuple[int, float], ...] = ()
     """Blocks of features that were added after rows had been read, and are zero for these: the number of the first one,
     and a bound on the largest eigenvalue of the moment of what these rows lack (``fit.merge.cross_error``)."""
@@ -206,7 +206,7 @@ class KPCAModel(Reported):
 
     @property
     def mean_residual(self) -> float:
-        """Mean over the training rows of what the feature map leaves out of k(x, x); zero without a feature map."""
+        """Mean of the feature map's residual k(x, x) - |phi(x)|^2 over the training rows; zero without a map."""
         return max(float(self.info.get("residual_trace", 0.0)), 0.0) / self.count
 
     @property
@@ -262,7 +262,7 @@ class KPCAModel(Reported):
 
     @property
     def explained_of(self) -> str:
-        """What ``explained`` is a share of, as text."""
+        """Name of the total that ``explained`` is a fraction of."""
         return "the variance" if self.kernel.positive_semidefinite else "a trace that negative eigenvalues may reduce"
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -422,7 +422,7 @@ def widest_interval(model: KPCAModel, c: int | None = None) -> float:
 
 
 def facts(model: KPCAModel) -> dict[str, str]:
-    """What a model is and how well its eigenvalues are known: what the command line and a notebook show."""
+    """Description of a model and of the accuracy of its eigenvalues, for the command line and notebooks."""
     low, high = model.total_variance_bounds
     explained = "not defined: negative eigenvalues outweigh the others"
     if model.total_variance > 0:

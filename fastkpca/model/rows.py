@@ -1,4 +1,4 @@
-"""The one way in for rows that a model was not made of."""
+"""Check and conversion of rows that a model was not made of."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def new_rows(
     finite: bool = True,
     missing: bool = False,
 ) -> NewRows:
-    """The one way in for rows that a model was not made of: their type, columns, names, weights and shift.
+    """Rows that a model was not made of, with checks of their type, columns, names, weights and shift.
 
     Parameters
     ----------

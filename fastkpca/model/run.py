@@ -1,6 +1,6 @@
-"""Has anything in a whole run of rows been unlike the normal ones? A test martingale over conformal p-values.
+"""Test martingale over conformal p-values: evidence that a run of rows differs from the normal ones.
 
-Where the rows of the limits and the new ones are exchangeable, fewer than 1 % of all runs ever raise it, of any length.
+If the rows of the limits and the new ones are exchangeable, it ever exceeds 100 in fewer than 1 % of all runs.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 RUN_RATE = 0.01
-"""Fraction of runs of normal rows that raise it at most."""
+"""Largest fraction of runs of normal rows that raise an alarm."""
 POWERS = np.array([0.1, 0.25, 0.5, 0.7, 0.85, 0.95])
-"""Of the bets: the smaller, the more is won by the smallest p-values, and lost by all others."""
+"""Exponents e of the bets: a smaller one wins more by the smallest p-values, and loses more by all others."""
 BLOCK_ROWS = 512
 MOST_EVIDENCE = 1e250
 
 
 def run_evidence(normal: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The evidence after each new row that the run is unlike the normal rows; it is raised where that is 1 / 1 %.
+    """Evidence after each new row that the run differs from the normal rows; the alarm is raised at 1 / ``RUN_RATE``.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class SampleProjector:
     X : ndarray (N, d)
         Training rows, after the shift.
     coeff : ndarray (N, c)
-        In float64, whatever the rows: of a small eigenvalue they are large, and their products with K cancel.
+        In float64 for rows of any type: of a small eigenvalue they are large, and their products with K cancel.
     column_means : ndarray (N,)
         Of the Gram matrix of the training rows; with weights, weighted means.
     weights : ndarray (N,) or None

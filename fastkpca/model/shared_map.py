@@ -44,7 +44,7 @@ def check_mergeable(models: Sequence[Any]) -> list[KPCAModel]:
     """The models, or those of estimators; TypeError or ValueError unless all have moments, and of one feature map."""
     checked = [check_model(model, f"model {i}") for i, model in enumerate(models)]
     for i, model in enumerate(checked):
-        which = f"model {i}"
+        which = f"model {i}" if len(checked) > 1 else "the model"
         if model._moments is None:
             raise ValueError(f"{which} has no moments to add up; make it with kpca(..., keep_moments=True)")
         difference = _difference(checked[0], model)
@@ -75,7 +75,7 @@ def _difference(first: KPCAModel, other: KPCAModel) -> str:
 
 
 def _same_features(one: FeatureProjector, other: FeatureProjector) -> bool:
-    """Whether two maps have equal features, whatever rows their bounds are for."""
+    """True if two maps have equal features; the rows of their bounds may differ."""
 
     def of_the_features(header: Any) -> Any:
         if isinstance(header, dict):

@@ -30,7 +30,7 @@ from .rows import rows_of
 FEWEST = 20
 """Rows, below which a bootstrap says nothing."""
 ROWS_A_COMPONENT = 4
-"""At least so many rows for each component."""
+"""Rows for each component, at least."""
 MIXED = 0.05
 """Expected squared sine of the angle by which sampling turns a component, from which on it is not separated."""
 MOST_COPIES = 64
@@ -194,7 +194,7 @@ def check_level(level: Any) -> float:
 
 
 def _checked_components(model: KPCAModel, level: Any, n_components: Any) -> int:
-    """How many components to tell of."""
+    """Number of components of the result."""
     kernel = model.kernel
     if not kernel.takes_points:
         raise ValueError(f"{kernel!r} has no rows of coordinates to draw; fit with a kernel on the rows themselves")

@@ -1,4 +1,4 @@
-"""What alarms mean in words: since when, which column, and how sure that is."""
+"""Diagnosis of alarms: since when, which column, and with which probability by chance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPLAINED_ROWS = 200
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the alarms mean.
+    """Diagnosis of the alarms of a run.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Verdict:
     expected : float
         Number of rows that would be beyond the limits if all were normal.
     chance : float
-        Probability of as many alarms or more among normal rows.
+        Probability of at least this number of alarms among normal rows.
     index : ndarray (k,)
         Alarms that are explained, at most 200, spread over all.
     explained : Contributions
@@ -33,7 +33,7 @@ class Verdict:
     fractions : ndarray (d,)
         Mean fraction of the statistic that each column alone takes off, over the explained alarms of the stretch.
     most : ndarray (d,)
-        In how many of these each column contributes most.
+        Number of these in which the column contributes most.
     """
 
     first: int
@@ -52,10 +52,10 @@ class Verdict:
 
 
 def verdict_of(found: Monitored) -> Verdict | None:
-    """What the alarms mean; None where there are none. It computes contributions of at most 200 alarms.
+    """Diagnosis of the alarms; None where there are none. It computes contributions of at most 200 alarms.
 
-    The stretch is the likeliest one of a higher rate: the interval with the largest sum of log(p / r) for alarms and
-    log((1 - p) / (1 - r)) for the others, r being the rate of normal rows and p first 1/2, then the rate within that
+    The stretch is the likeliest one of a higher rate. It has the largest sum of log(p / r) for alarms and
+    log((1 - p) / (1 - r)) for the others. Here r is the rate of normal rows, and p first 1/2, then the rate within that
     interval. The number of alarms among m rows that are exchangeable with the n of the limits is beta-binomial, with
     (n + 1) r and (n + 1) (1 - r).
     """

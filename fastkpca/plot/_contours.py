@@ -109,7 +109,7 @@ def contours(
     ImportError
         matplotlib is not installed.
     ValueError
-        The model is of a precomputed matrix or of one column; it holds no rows and none are given; there are no such
+        The model is of a precomputed matrix or of one column; it holds no rows and none are given. There are no such
         inputs or components; the number of axes is not that of the components; or the grid is too fine.
     TypeError
         An argument is of another type.
@@ -138,7 +138,7 @@ def contours(
     labels = check_labels(labels, 0 if rows is None else len(rows))
     spans = _limits(limits, rows, (first, second))
     grid, x, y = _grid(model, rows, at, (first, second), spans, resolution)
-    levels = check_count(levels, "levels", most=256)  # as many as a colour map has colours
+    levels = check_count(levels, "levels", most=256)  # the number of colours of a colour map
     require_matplotlib()
     cmap = colour_map(cmap)
     values = kpca_project(model, grid)[:, chosen]

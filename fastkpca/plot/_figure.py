@@ -1,4 +1,4 @@
-"""What the pictures share: new axes, colours that everybody can tell apart, labels, files."""
+"""Parts that the pictures share: new axes, colours that everybody can tell apart, labels, files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLOURS = (BLUE, AMBER, RED, "#216945", "#832db6", "#53c99c", ORANGE, "#4c3436",
 MARKERS = "o^sDvXPd<>"  # each class or line has its own: colours alone do not survive a grey print
 LINES = "--", "-.", ":"  # as well
 FEW = 2000
-"""Rows that are told apart in a picture: up to so many each is a mark, or all are drawn over contours."""
+"""Rows up to which each is a mark in a picture, or all are drawn over contours."""
 _SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-np.pi, np.pi, 17)]
 """Where a name may stand: direction in radians, and points beyond its place."""
 _NUMBERS = re.compile(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)")
@@ -93,7 +93,7 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
 
 
 def _is_own(path: Any, kind: str) -> bool:
-    """Whether a picture of this format names ``save`` as its maker."""
+    """True if a picture of this format names ``save`` as its maker."""
     if kind not in _MAKERS or not os.path.isfile(path):
         return False
     with contextlib.suppress(OSError, EOFError), (gzip.open if kind == "svgz" else open)(path, "rb") as file:
@@ -107,7 +107,7 @@ def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5)
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, hspace=0.04)  # room at the edges and between charts
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, hspace=0.04)  # space at the edges and between charts
     figure = Figure(figsize=size, dpi=150, layout=layout)
     return figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection} if projection else None)
 

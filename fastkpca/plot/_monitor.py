@@ -290,7 +290,7 @@ def _places(x: Any, m: int) -> tuple[np.ndarray, list[str] | None]:
 
 def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text: str, name: str) -> None:
     beyond, few = values > limit, len(x) <= FEW
-    most = np.sqrt(np.finfo(float).max)  # matplotlib needs room beyond the values
+    most = np.sqrt(np.finfo(float).max)  # matplotlib needs space beyond the values
     values = np.clip(values, -most, most)
     look: dict[str, Any] = {"markeredgewidth": 0, "rasterized": len(x) > POINTS_AS_PIXELS}
     label = f"{name} of {len(x)} rows" if len(x) > 1 else f"{name} of one row"

@@ -85,7 +85,7 @@ def accuracy(models: Any, reference: Any = None, ax: Axes | None = None, *, tol:
     drawn = axes_or_new(ax, (6, 5))
     drawn.set_xscale("log")
     drawn.set_yscale("log")
-    reach = 4 if asked.min() < asked.max() else 30  # room for decades alone: marks between them are crowded
+    reach = 4 if asked.min() < asked.max() else 30  # space for decades alone: marks between them are crowded
     line = (asked.min() / reach, asked.max() * reach)
     drawn.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="asked for")
     sure = np.array([model.bound_kind == "guaranteed" for model in models])
@@ -243,7 +243,7 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
     left, high = low / 3, max(high, 10 * low)
-    drawn.set_xlim(left, high * (high / left) ** 0.25)  # room for the text to the right of the bars
+    drawn.set_xlim(left, high * (high / left) ** 0.25)  # space for the text to the right of the bars
     plain_numbers(drawn.xaxis)
     for row, (candidate, value) in enumerate(zip(listed, values)):
         amount = f"{readable_seconds(value, 2)} s" if quantity == "seconds" else readable_size(candidate.memory)
@@ -257,7 +257,7 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
 
 
 def _bar(ax: Any, row: int, left: float, value: float, candidate: Candidate, amount: str, chosen: bool) -> None:
-    """A bar with its text beside it; the reason why there is none stands over it."""
+    """A bar with its text to the right; the reason why there is none stands over it."""
     end = max(value, left) if np.isfinite(value) else left
     look: dict[str, Any] = {"color": BLUE if chosen else AMBER}
     if candidate.obstacle:

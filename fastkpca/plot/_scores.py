@@ -92,7 +92,7 @@ def scores(
         matplotlib is not installed.
     ValueError
         The scores are not a table or not finite, there is not one label for each row, labels are missing or not finite,
-        or there is no such component; or matplotlib does not take the style.
+        or there is no such component. Or matplotlib does not take the style.
     TypeError, AttributeError
         An argument is of another type; matplotlib knows no such style.
 
@@ -220,14 +220,14 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
 
 
 def _on_a_scale(labels: np.ndarray, values: np.ndarray) -> bool:
-    """Whether these labels are colours of a scale, not classes."""
+    """True if these labels are colours of a scale, not classes."""
     numeric, dates = labels.dtype.kind in "biuf", labels.dtype.kind == "M"
     whole = numeric and bool(np.all(values == np.round(values)))
     return (numeric or dates) and not ((whole or dates) and len(values) <= _CLASSES)
 
 
 def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[str, Any]) -> bool:
-    """Whether the points are counted in cells, which is ``possible`` in two components and without labels."""
+    """True if the points are counted in cells, which is ``possible`` in two components and without labels."""
     if density is None:
         return possible and n_points > POINTS_AS_PIXELS and not {"s", "alpha"} & {*style}
     if check_flag(density, "density", "True, False or None") and not possible:
@@ -236,7 +236,7 @@ def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[s
 
 
 def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:
-    """How many rows fall into each of many small cells."""
+    """Number of rows in each of many small cells."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 

@@ -1,8 +1,8 @@
 """Exact products with the kernel matrix, tile by tile: nothing of size N x N is ever held.
 
 The rows are cut into bands by the number of rows alone. A task is a pair of bands, and returns what its tiles add to
-the product's two bands; the tasks' results are added in the order of their numbers, whatever the number of threads,
-so that a product has the same bits at any. In the square case the task (I, J), I < J, serves both
+the product's two bands. The tasks' results are added in the order of their numbers, so that a product has
+the same bits for any number of threads. In the square case the task (I, J), I < J, serves both
 V_I += K_IJ U_J and V_J += K_IJ' U_I.
 
 Memory beside the rows and the product: a few bands of rows and columns for each thread (at most 2048 rows each; no

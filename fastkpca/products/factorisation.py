@@ -1,4 +1,4 @@
-"""Whether a large symmetric matrix is positive definite: LAPACK's Cholesky factorisation."""
+"""True if a large symmetric matrix is positive definite: LAPACK's Cholesky factorisation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.linalg import lapack
 
 
 def is_positive_definite(S: np.ndarray) -> bool:
-    """Whether S = L L' succeeds; S (n, n), float32 or float64, of which the lower triangle is read; overwritten by L.
+    """True if S = L L' succeeds; S (n, n), float32 or float64, of which the lower triangle is read; overwritten by L.
 
     The errors are those of sums of n terms at most (``rounding.factorisation_error``).
     """

@@ -48,7 +48,7 @@ def _columns(U: Any) -> np.ndarray:
 
 
 def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
-    """The product, refused where it is not finite: one sum in cache or at the speed of memory, no array beside it."""
+    """The product, refused where it is not finite: one sum in cache or at the speed of memory, no further array."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = product.sum()
     if not np.isfinite(total) and not np.isfinite(product).all():
@@ -62,7 +62,7 @@ def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
 
 
 def _factor(x: Any) -> float:
-    """What an operator is multiplied or divided by."""
+    """Factor or divisor of an operator."""
     number = as_float(x)
     if number is None or not np.isfinite(number):
         raise TypeError(f"an operator is multiplied or divided by finite real numbers, found {x!r}; give such a number")
@@ -70,7 +70,7 @@ def _factor(x: Any) -> float:
 
 
 def _summand(A: Any, shape: tuple[int, int]) -> LinearOperator:
-    """What is added to an operator of this shape, as an operator."""
+    """Summand of an operator of this shape, as an operator."""
     if not (isinstance(A, LinearOperator) or issparse(A)):
         if np.asarray(A).ndim == 0:
             raise TypeError(
@@ -289,7 +289,7 @@ class GramOperator(_RealOperator):
 
     @property
     def is_square(self) -> bool:
-        """Whether sources and targets are the same rows."""
+        """True if sources and targets are the same rows."""
         return self._rows_y is None
 
     @property

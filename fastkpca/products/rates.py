@@ -124,7 +124,7 @@ CLUSTERS = ClusterSeconds(1.1, 2e-5, 2e-7, 4e-7)
 
 
 def takes_blas(d: int) -> bool:
-    """Whether tiles of so many columns form distances by BLAS: reading values is then faster than making them."""
+    """True if tiles of so many columns form distances by BLAS: reading values is then faster than making them."""
     return d > DIRECT
 
 
@@ -149,7 +149,7 @@ def vector_seconds(n: float, count: float) -> float:
 
 
 def is_compiled(kernel: Kernel) -> bool:
-    """Whether its exact products run in compiled tiles."""
+    """True if its exact products run in compiled tiles."""
     return kernel.compiled_tile() is not None
 
 

@@ -31,7 +31,7 @@ def row_sums(K: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def with_ones(V: np.ndarray) -> np.ndarray:
-    """V and a column of ones beside it, C order, float64: one copy, whatever the order of V."""
+    """(V, 1) in C order, float64: one copy for any order of V."""
     U = np.empty((len(V), V.shape[1] + 1))
     U[:, :-1] = V
     U[:, -1] = 1.0

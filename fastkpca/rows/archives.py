@@ -29,7 +29,7 @@ from .foreign import file_source
 from .sources import KEPT
 
 MAX_HEADER_BYTES = 1 << 14
-"""Of an array in an .npz file: numpy takes 10,000."""
+"""Bytes of an array's header in an .npz file: numpy takes 10,000."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def data_file_errors(name: str, what: str, errors: tuple[type[Exception], ...] =
 
 
 class Npz:
-    """The arrays of an .npz file, looked at by their headers alone."""
+    """The arrays of an .npz file, known by their headers alone."""
 
     has_vectors = True
 

@@ -1,4 +1,4 @@
-"""Columns: how many new rows have beside those that a model was fitted on, how they are named, and their ranges."""
+"""Columns of new rows against those that a model was fitted on: their number, names and ranges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import ScalesWarning, warn_caller
 from .view import Rows
 
 WIDE = 1000.0
-"""Times that the range of one column may be that of another before there is a warning."""
+"""Ratio of the ranges of two columns above which there is a warning."""
 
 
 def check_columns(n_features: int, n_columns: int, name: str = "X", others: str = "the model was fitted on") -> None:

@@ -52,7 +52,7 @@ def as_rows(
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
     Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type,
-    and so are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``); nothing is ever
+    and so are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``). Nothing is ever
     written to. Integers of 64 bits and long doubles keep all their digits until a shift has been subtracted
     (``rows.Rows``); other numbers become float64 here, and whole numbers that it would round are refused. NaN and
     infinity are left to the pass that reads the values (``rows.summarize``,
@@ -303,7 +303,7 @@ def _from_array(X: Any, name: str) -> np.ndarray:
 
 
 def _reaches(values: np.ndarray, most: float) -> bool:
-    """Whether a float64 among these is as large, without an array of their sizes."""
+    """True if a float64 among these is as large, without an array of their sizes."""
     if values.dtype != np.float64:
         return False
     return bool(max(np.fmax.reduce(values, None, initial=0.0), -np.fmin.reduce(values, None, initial=0.0)) >= most)

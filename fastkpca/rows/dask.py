@@ -1,4 +1,4 @@
-"""Rows of a Dask collection: every pass over them is a Dask graph, on whatever scheduler the user has.
+"""Rows of a Dask collection: every pass over them is a Dask graph, on the user's scheduler.
 
 A pass is a map and a sum. The tasks are the same as over an array: task i reads rows i span to (i + 1) span, whatever
 the chunks, and results are combined along the tree of ``parallel.tree_reduce``. A worker gets an aligned group of 2^k
@@ -32,6 +32,7 @@ import numpy as np
 
 from ..base import parallel
 from ..errors import DataChangedError
+from .foreign import is_dask
 from .sinks import SCORES_AT_ONCE, Sink
 from .sources import SequentialSource, Source, bytes_of
 from .view import Pass, Rows, same
@@ -47,11 +48,6 @@ _one_at_a_time = threading.Lock()
 
 Table = Callable[[Any, int], np.ndarray]
 """(block, how many rows it has) -> these as an array."""
-
-
-def is_dask(X: Any) -> bool:
-    """Whether this is a Dask collection."""
-    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
 
 
 def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:
@@ -146,7 +142,7 @@ def _changed(name: str, first: int, length: int) -> DataChangedError:
 
 @dataclass
 class _Failed:
-    """What a task raised."""
+    """Error that a task raised."""
 
     error: Exception
 
@@ -169,7 +165,7 @@ def _told(work: Callable[[], Any], alone: bool) -> Any:
 
 @dataclass
 class _Shared:
-    """What the tasks of one graph share."""
+    """Arguments that the tasks of one graph share."""
 
     frame: dict[str, np.ndarray | None]
     n: int

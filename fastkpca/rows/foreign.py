@@ -42,7 +42,7 @@ def is_series(X: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether an object stands for a missing one: None, an ellipsis, NaN, or NA and NaT of pandas."""
+    """True if an object stands for a missing one: None, an ellipsis, NaN, or NA and NaT of pandas."""
     if value is None or value is ... or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return type(value).__name__.startswith(("float", "Decimal")) and bool(value != value)
@@ -69,17 +69,17 @@ def is_lazy(X: Any) -> bool:
 
 
 def is_iterator(X: Any) -> bool:
-    """What can be read once only."""
+    """True if the object can be read once only."""
     return hasattr(X, "__next__") and not hasattr(X, "__array__")
 
 
 def is_dask(X: Any) -> bool:
-    """A collection of Dask's."""
-    return hasattr(X, "dask")
+    """True if this is a Dask collection."""
+    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
 
 
 def is_writeable_dataset(X: Any) -> bool:
-    """What has a shape and a type and can be assigned to by slice, as a dataset of h5py or zarr."""
+    """True if the object has a shape and a type and takes values by slice, as a dataset of h5py or zarr."""
     sparse = hasattr(X, "tocsr")
     return not (is_dask(X) or sparse) and all(hasattr(X, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
 
@@ -197,7 +197,7 @@ def frame_source(X: Any, name: str, most: float) -> Source | None:
 
     def read(start: int, stop: int) -> np.ndarray:
         page = from_frame(_part(X, start, stop), name, start)
-        if page.dtype != first.dtype:  # whole numbers beside nulls, in polars
+        if page.dtype != first.dtype:  # whole numbers and nulls, in polars
             refuse_not_finite(page, start, name, "kpca")
         return page
 
@@ -334,7 +334,7 @@ def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MappedPart:
-    """Where the numbers of an array lie in the file of a memory map.
+    """Position of the numbers of an array in the file of a memory map.
 
     Attributes
     ----------
@@ -366,7 +366,7 @@ class MappedPart:
 
 
 def mapped_part(X: Any, name: str) -> MappedPart | None:
-    """Where an array lies in a file, if it is a memory map or any view of one, else None.
+    """Position of an array in a file, if it is a memory map or any view of one, else None.
 
     Raises
     ------
@@ -530,7 +530,7 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
             f"give a function that returns a new iterator over blocks of rows (for a generator function, {name} "
             "itself without the parentheses), or an object whose __iter__ starts anew"
         )
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame, whatever else it offers
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame, even if it has other interfaces
         return None
     if hasattr(X, "__iter__"):
         again: Callable[[], Iterable] = X.__iter__

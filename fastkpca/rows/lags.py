@@ -1,4 +1,4 @@
-"""Rows with the rows before them as further columns, for what shows in the order of rows only."""
+"""Rows with the rows before them as further columns, for faults in the order of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .times import as_times, gaps
 
 
 def lagged(X: np.ndarray, lags: int, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(rows (n, (lags + 1) d): each, the one before it, ...; True for those that have so many before them).
+    """(rows (n, (lags + 1) d): each, the one before it, ...; True for rows with all ``lags`` rows before them).
 
     ``starts`` (n,): True where a row does not follow the one above it.
     """

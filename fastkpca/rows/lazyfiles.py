@@ -66,7 +66,7 @@ class _Datasets:
         self._datasets = {path: data for path, data in datasets.items() if _is_numbers(data)}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of each array of real numbers."""
+        """Shape of each array of real numbers."""
         return {path: tuple(data.shape) for path, data in self._datasets.items()}
 
     def load(self, var: str) -> Source | np.ndarray:

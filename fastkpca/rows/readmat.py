@@ -64,7 +64,7 @@ def main(size: str, path: str, variable: str | None = None, folder: str = "") ->
     value = value if name == variable else dict(fields_of(name, value))[variable]
     if sp.issparse(value):
         most = max(EMPTY_ROWS, EMPTY_ROWS_A_VALUE * value.nnz)
-        if max(value.shape) > most:  # an array of so many zeros is made of it, whatever the size of the file
+        if max(value.shape) > most:  # zeros of that number are allocated, even for a small file
             raise ValueError(f"it calls itself {value.shape[0]} x {value.shape[1]} and holds {value.nnz} values")
         value.check_format(full_check=True)
         sp.save_npz(os.path.join(folder, "array.npz"), value.tocsr())
@@ -76,7 +76,7 @@ def main(size: str, path: str, variable: str | None = None, folder: str = "") ->
 if __name__ == "__main__":
     try:
         answer = main(*sys.argv[1:])
-    except Exception as error:  # the reader of damaged files fails in ways that it does not list
+    except Exception as error:  # on damaged files the reader raises errors that it does not document
         text = " ".join(str(error).split())
         answer = {
             "error": text or type(error).__name__,

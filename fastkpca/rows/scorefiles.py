@@ -18,7 +18,7 @@ from ..errors import DataFileError
 from .sinks import SCORES_AT_ONCE, reserve
 
 Identifiers = tuple[str, np.ndarray]
-"""What the rows are called, and the name of that column."""
+"""Names of the rows, and the name of that column."""
 
 
 def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype], np.ndarray]:

@@ -55,7 +55,7 @@ class Table:
     starts: tuple[int, ...] = (0,)
 
     def label(self, j: int) -> str:
-        """What errors call column j of X: its number in the file, from 1, and its name."""
+        """Name of column j of X in errors: its number in the file, from 1, and its name."""
         name = self.names[j] if self.names else ""
         return f"column {self.places[j] + 1}" + (f" ({name!r})" if name else "")
 
@@ -196,5 +196,5 @@ def column_keys(columns: Sequence[int], names: list[str] | None) -> str:
 
 
 def _is_key(name: str, names: list[str]) -> bool:
-    """Whether this name means one column, and is no option, no list, and nothing that a shell would replace."""
+    """True if this name means one column, and is no option, no list, and nothing that a shell would replace."""
     return re.fullmatch(r"[^\s\-,\"$`\\!]([^,\"$`\\!]*\S)?", name) is not None and names.count(name) == 1

@@ -1,4 +1,4 @@
-"""Where scores go: room on disk for a memory map, and datasets that are written in order."""
+"""Targets of scores: memory maps with their bytes on disk, and datasets that are written in order."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SCORES_AT_ONCE = 1 << 28
 
 
 def reserve(handle: int, start: int, size: int, name: str) -> None:
-    """Take the room on disk for these bytes of an open file, which keep their values.
+    """Allocate these bytes of an open file on disk; they keep their values.
 
-    A new file that is mapped has no room on disk until its pages are written. Where the disk is full by then, the
+    A new file that is mapped takes no space on disk until its pages are written. Where the disk is full by then, the
     system ends the process (SIGBUS); here it is an OSError that names the file.
     """
     if size == 0 or sys.platform != "linux":

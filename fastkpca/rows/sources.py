@@ -239,7 +239,7 @@ class FileSource(Source):
     def __init__(self, name: str, X: np.ndarray, part: Any, handle: int = -1):
         row_bytes = X.shape[1] * X.itemsize
         rows = page_rows(row_bytes)
-        if abs(X.strides[0]) < abs(X.strides[1]):  # column by column: parts of columns that are worth a call
+        if abs(X.strides[0]) < abs(X.strides[1]):  # column by column: parts of columns long enough for a call
             while 16 * rows * X.itemsize < self.MIN_BYTES_AT_ONCE and 2 * rows * row_bytes <= KEPT // 2:
                 rows *= 2
         super().__init__(name, len(X), X.shape[1], X.dtype, rows)
@@ -251,7 +251,7 @@ class FileSource(Source):
             os.close(self._handle)
 
     def is_same_file(self) -> bool:
-        """Whether the open file is the one that is mapped, and not another one of its name."""
+        """True if the open file is the one that is mapped, and not another one of its name."""
         assert self.mapped is not None
         if os.fstat(self._handle).st_size < self._part.high:
             return False
@@ -293,7 +293,7 @@ class FileSource(Source):
 
 
 class ChunkedSource(Source):
-    """What can be sliced, but is no array, as a dataset of HDF5 (h5py) or zarr.
+    """Source that is read by slices, as a dataset of HDF5 (h5py) or zarr.
 
     ``read(start, stop)`` returns rows of this type, by default that of X; a page is of ``rows_in_page`` rows, by
     default of whole chunks.

@@ -221,7 +221,7 @@ def joined(parts: Sequence[Table]) -> Table:
 
 
 def with_lags(table: Table, lags: int, name: str) -> Table:
-    """The rows of a table with the rows before them as further columns; those that have too few before them, where a
+    """The rows of a table with the rows before them as further columns. Those that have too few before them, where a
     file begins, rows were left out, or times have a gap, are left out. ``name``: of the file."""
     places = np.arange(table.n_rows) if table.kept is None else np.flatnonzero(table.kept)
     starts = starts_of(None if table.identifiers is None else np.asarray(table.identifiers)[places], table.n_rows)

@@ -29,13 +29,13 @@ def is_number(text: str) -> bool:
 
 
 def is_words(cells: list[str]) -> bool:
-    """Whether a column is made of words rather than of numbers with a slip."""
+    """True if a column is made of words rather than of numbers with a slip."""
     wrong = [x for x in cells if not is_number(x) and x.strip().lower() not in MISSING | INFINITE]
     return len(wrong) > len(cells) / 2
 
 
 def hint_of_marks(cells: list[str]) -> str:
-    """What most cells have beside a number (a separator of thousands, a sign, a unit), and what to do; else ""."""
+    """Marks that most cells have next to a number (a separator of thousands, a sign, a unit), and advice; else ""."""
     wrong = [x for x in map(str.strip, cells) if not is_number(x) and x.lower() not in MISSING | INFINITE]
     marked = [x for x in wrong if _SEPARATED.fullmatch(x)]
     if 2 * len(marked) > len(wrong):
@@ -102,7 +102,7 @@ def is_header(rows: list[list[str]]) -> bool:
 
 
 def is_row_of_years(rows: list[list[str]]) -> bool:
-    """Whether the first line counts (1990, 1991, ...), and the lines below hold other numbers."""
+    """True if the first line counts (1990, 1991, ...), and the lines below hold other numbers."""
 
     def counts(row: list[str]) -> bool:
         steps = {int(b) - int(a) for a, b in pairwise(row)} if all(x.isdecimal() for x in row) else set()

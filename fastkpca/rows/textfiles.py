@@ -45,7 +45,7 @@ from .textcells import (
 )
 
 _Block = tuple[np.ndarray, list[Iterable[str]]]
-"""Some rows of X, and what stands beside them: the label column and the identifiers, where they are asked for."""
+"""Some rows of X, with the label column and the identifiers, where they are asked for."""
 
 SMALL_FILE = 1 << 22
 """Bytes up to which csv reads a file faster than pandas is imported; users of larger ones are told of pandas."""
@@ -56,7 +56,7 @@ compressed file of a few bytes may hold one."""
 PANDAS_COLUMN_BYTES = 1600
 """Bytes that pandas takes for each column, measured with 750,000: wider tables are left to csv."""
 _SAMPLE_LINES = 50
-"""Lines that are looked at first, to see how the file is made."""
+"""Lines from which the format of the file is determined."""
 _ESCAPED = "surrogateescape"
 """What is done with bytes that are not of a file's encoding. They become what is in no proper text: ``_UNDECODED``."""
 _UNDECODED = re.compile("[\udc80-\udcff]")
@@ -211,7 +211,7 @@ class TextFile:
             )
 
     def _has_header(self, rows: list[list[str]], line: int) -> bool:
-        """Whether the first line names the columns; a guess that might be wrong is noted."""
+        """True if the first line names the columns; a guess that might be wrong is noted."""
         if is_header([[self._whatever_the_decimal(cell) for cell in row] for row in rows]):
             return True
         if not is_row_of_years(rows):
@@ -267,7 +267,7 @@ class TextFile:
     # Reading
 
     def _collected(self, taken: list[int], beside: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
-        """(X, the texts beside it). What pandas does not read, or not for certain, is read or refused by csv."""
+        """(X, texts of the other columns). Files that pandas does not read, or not for certain, are left to csv."""
         if os.path.getsize(self.path) > SMALL_FILE and PANDAS_COLUMN_BYTES * self.n_columns <= self._memory / 4:
             try:
                 return self._joined(self._pandas_blocks(taken, beside), taken, beside)
@@ -449,14 +449,14 @@ class TextFile:
         return [row[i].strip() for row in self.sample if i < len(row)]
 
     def _counts_rows(self) -> bool:
-        """Whether the first column has no name and holds consecutive numbers, as pandas writes its index."""
+        """True if the first column has no name and holds consecutive numbers, as pandas writes its index."""
         cells = self._cells(0)
         if self.names is None or self.names[0] or not all(cell.isdigit() for cell in cells):
             return False
         return all(int(b) - int(a) == 1 for a, b in pairwise(cells))
 
     def _numbers_rows(self, i: int) -> bool:
-        """Whether a column is called id or index, and holds another whole number in each of the first lines."""
+        """True if a column is called id or index, and holds another whole number in each of the first lines."""
         cells = self._cells(i)
         is_named = self.names is not None and self.names[i].lower() in ("id", "index")
         return is_named and all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells) > 1

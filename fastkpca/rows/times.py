@@ -1,4 +1,4 @@
-"""Times in a column of words or dates, and the gaps between them."""
+"""Reading of times from a column of words or dates, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GERMAN = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}),?" 
 REGULAR_FRACTION = 0.8
 """Fraction of the steps up to the usual one from which on times are regular."""
 LONG_STEPS = 1.5, 10.0
-"""Times the usual step from which on a step is a gap: of regular times, of others."""
+"""Length of a gap over the usual step: of regular times, of others."""
 
 
 def as_times(values: np.ndarray) -> np.ndarray | None:
@@ -33,7 +33,7 @@ def as_times(values: np.ndarray) -> np.ndarray | None:
 
 
 def _parsed(texts: list[Any], form: re.Pattern[str]) -> np.ndarray | None:
-    """Times of texts of one form; None where one has another, or is no time, as 2026-02-30."""
+    """The times that texts of one form state; None where one has another form, or is no time, as 2026-02-30."""
     found, zones = [], np.zeros(len(texts), dtype="timedelta64[m]")
     for i, text in enumerate(texts):
         match = form.fullmatch(text.strip()) if isinstance(text, str) else None

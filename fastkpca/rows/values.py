@@ -1,4 +1,4 @@
-"""Checks of what rows hold and of what lies beside them: finite values, weights, and the place for a result."""
+"""Checks of rows, their weights, and the array for a result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .view import Rows, refuse_not_finite
 def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, first: int = 0) -> None:
     """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite; ``first`` is
     the number of the first row."""
-    rows = rows.shifted(np.zeros(rows.n_features))  # a look: rounding is no matter
+    rows = rows.shifted(np.zeros(rows.n_features))  # a first check: rounding is no matter
     for start, tile in rows.tiles(rows.step):
         if not np.isfinite(tile).all():
             refuse_not_finite(tile, first + start, name, purpose)
@@ -105,7 +105,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
 
 
 def _overlaps_itself(out: np.ndarray) -> bool:
-    """Whether entries of an array may lie in one place: as a view that was broadcast, or of sliding windows."""
+    """True if entries of an array may lie in one place: as a view that was broadcast, or of sliding windows."""
     reach = out.itemsize
     for step, n in sorted((abs(step), n) for step, n in zip(out.strides, out.shape) if n > 1):
         if step < reach:

@@ -1,4 +1,4 @@
-"""Where rows come from: one view over arrays, sparse matrices and sources that are not in memory, read tile by tile.
+"""View over arrays, sparse matrices and sources that are not in memory, read tile by tile.
 
 Nothing is copied whole: a tile is converted to float64 and shifted when it is asked for. Integers of 64 bits and long
 doubles hold more digits than float64: the shift is subtracted from all of them, and only the difference is rounded.
@@ -28,12 +28,12 @@ EXACT = int(np.reciprocal(UNIT))
 
 
 def holds_more(dtype: np.dtype) -> bool:
-    """Whether the type has numbers with more digits than float64 keeps."""
+    """True if the type has numbers with more digits than float64 keeps."""
     return dtype.itemsize >= 8 and (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize > 8))
 
 
 def _fits(values: np.ndarray) -> bool:
-    """Whether all of these integers are such as float64 holds; of floats that takes a closer look."""
+    """True if all of these integers are such as float64 holds; of floats that takes a closer look."""
     return values.size == 0 or (values.dtype.kind != "f" and -EXACT <= values.min() and values.max() <= EXACT)
 
 
@@ -94,7 +94,7 @@ FILLED = ("kpca_contributions", "kpca_denoise", "kpca_project", "kpca_spe", "kpc
 
 
 def instead_of_missing(word: str, name: str, purpose: str) -> str:
-    """What to do with rows that hold NaN or infinity (``word``), as the end of an error."""
+    """Advice on rows that hold NaN or infinity (``word``), as the end of an error."""
     text = f"drop or impute these rows before {purpose}"
     if word != "NaN" or purpose not in FILLED:
         return text
@@ -117,7 +117,7 @@ class Columns:
     widths: tuple[float, ...] | None = None
 
     def count(self, d: int) -> int:
-        """How many of d columns these are."""
+        """Number of the columns, of d."""
         return d if self.numbers is None else len(self.numbers)
 
     def index(self, d: int) -> np.ndarray:
@@ -208,12 +208,12 @@ class Rows:
 
     @property
     def step(self) -> int:
-        """Rows of a tile where the rows are looked at and nothing wider is made of them: by their shape alone."""
+        """Rows of a tile for passes that read the rows and make nothing wider of them: by their shape alone."""
         return parallel.tile_rows(2 * self.n_features)
 
     @property
     def counted(self) -> bool:
-        """Whether N is known without reading."""
+        """True if N is known without reading."""
         return self._n is not None or self.source.counted
 
     @property
@@ -239,7 +239,7 @@ class Rows:
         return 1.5 * min(float(self._paged.kept), float(self.n_samples) * self._paged.row_bytes)
 
     def shares_memory(self, array: np.ndarray) -> bool:
-        """Whether an array, or the file that it maps, is where the rows are read from."""
+        """True if an array, or the file that it maps, is where the rows are read from."""
         held = self.source if self._paged is None else self._paged.mapped
         return held is not None and not _is_sparse(held) and np.shares_memory(held, array)
 

@@ -34,8 +34,7 @@ from ..base.checks import as_float
 from ..errors import LoadedWarning, UnknownKernelError, warn_caller
 from ..kernels import Kernel
 from ..rows.convert import as_csr, as_rows
-from ..rows.dask import is_dask
-from ..rows.foreign import Named, columns_of_words
+from ..rows.foreign import Named, columns_of_words, is_dask
 from ..rows.view import Rows
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 

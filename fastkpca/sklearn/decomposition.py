@@ -1,4 +1,4 @@
-"""``KernelPCA`` with scikit-learn's interface: change one import, keep the rest of the program.
+"""``KernelPCA`` with scikit-learn's interface: change one import, keep all else.
 
     from fastkpca.sklearn import KernelPCA      # was: from sklearn.decomposition import KernelPCA
 
@@ -17,7 +17,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
@@ -25,11 +24,9 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
-from ..base import parallel
 from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
-from ..base.rounding import unit_roundoff
 from ..errors import (
     CertificateWarning,
     ComponentsWarning,
@@ -43,24 +40,30 @@ from ..fit.gram import gram
 from ..fit.kpca import kpca
 from ..fit.stream import kpca_update
 from ..kernels import guarded
+from ..kernels.precomputed import dense
 from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
-from ..model.result import KPCAModel, leading, widest_interval
+from ..model.result import KPCAModel, widest_interval
 from ..model.rows import float_type, new_rows
-from ..products.matrix import gram_matrix
-from ..products.vectors import centre
 from ..rows.convert import as_rows, check_finite
-from ..rows.dask import is_dask
-from ..rows.foreign import frame_of, named_columns
-from ..rows.view import Rows
+from ..rows.foreign import frame_of, is_dask, named_columns
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
 from .base import KernelTransformer, by_blocks
 from .kernels import is_sklearn_kernel
+from .spectra import (
+    centred_spectrum,
+    completed,
+    n_positive,
+    padded,
+    rest_bound,
+    symmetric_part,
+    with_sklearn_signs,
+)
 
 EXACT_TOL = 1e-10
-"""What tol=0 aims at. Intervals get no narrower than about 1e-11, since rounding is counted in; and a smaller aim would
-rule out feature maps, whose components are as exact, in a tenth of the time for many rows."""
+"""Tolerance that tol=0 stands for. Rounding keeps intervals above 1e-11. A smaller tolerance would exclude feature
+maps, whose components are as exact, in a tenth of the time for many rows."""
 WIDE = inspect.signature(kpca_update).parameters["tol"].default
 """Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit:
 what those who do not ask get elsewhere."""
@@ -193,8 +196,8 @@ class KernelPCA(KernelTransformer):
     Notes
     -----
     Differences from scikit-learn: a parameter that the kernel does not have is an error unless it has its default
-    value; NaN or infinity among the values of a callable kernel raise ValueError at once; a callable gets rows of
-    float64; a precomputed matrix that is not symmetric after centring is replaced by its symmetric part; float32 data
+    value. NaN or infinity among the values of a callable kernel raise ValueError at once. A callable gets rows of
+    float64. A precomputed matrix that is not symmetric after centring is replaced by its symmetric part; float32 data
     are computed in float64, and their scores are float32.
 
     Examples
@@ -273,7 +276,7 @@ class KernelPCA(KernelTransformer):
         """``fit`` of rows that another estimator has checked, whose number and names of columns are set."""
         weights = self._weights(X, sample_weight)
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
-        rows, column_means = _symmetric(X, weights) if self._precomputed else (X, None)
+        rows, column_means = symmetric_part(X, weights) if self._precomputed else (X, None)
         kernel = self._kernel(X)
         model, rest = self._solve(rows, kernel, weights)
         wanted = X.shape[0] if self._number is None else min(X.shape[0], self._number)
@@ -282,8 +285,8 @@ class KernelPCA(KernelTransformer):
         if weights is None:
             self._refuse_negative(model, rows, kernel, wanted)
         if model is not None:
-            model = _reduced(model, min(_n_positive(model, X), wanted), column_means)
-            rest = _rest(model)
+            model = with_sklearn_signs(model, min(n_positive(model, X), wanted), column_means)
+            rest = rest_bound(model)
         self._assign(model, rest, wanted)
         self.X_fit_ = X
         self._forget("n_samples_seen_", "X_transformed_fit_", "dual_coef_")
@@ -325,12 +328,12 @@ class KernelPCA(KernelTransformer):
         check_is_fitted(self, "model_")  # more than gamma_, which a fit that was interrupted leaves behind
         X = self._validated(X, reset=False)
         fitted = self.X_fit_ if "X_fit_" in vars(self) else self.model_
-        dtype = np.promote_types(_float_type(X), _float_type(fitted))
+        dtype = np.promote_types(float_type(X.dtype), float_type(fitted.dtype))
         if self.model_ is None:
             return np.zeros((X.shape[0], self._n_features_out), dtype=dtype)
-        X = _dense(X) if self._precomputed else X
+        X = dense(X) if self._precomputed else X
         scores = kpca_project(self.model_, X, n_threads=self._n_threads())
-        return _padded(scores.astype(dtype, copy=False), self._n_features_out)
+        return padded(scores.astype(dtype, copy=False), self._n_features_out)
 
     @available_if(_can_grow)
     @_fit_context(prefer_skip_nested_validation=True)
@@ -396,7 +399,7 @@ class KernelPCA(KernelTransformer):
                 )
         self._forget("X_fit_", "X_transformed_fit_", "dual_coef_")
         self.n_samples_seen_ = model.n_samples
-        self._assign(model, _rest(model), self._number or model.n_components)
+        self._assign(model, rest_bound(model), self._number or model.n_components)
         left_out = 1.0 - float(np.divide(*model.total_variance_bounds))
         if first:
             self._left_out_first = left_out
@@ -485,7 +488,7 @@ class KernelPCA(KernelTransformer):
         if given is not None and given.names != own and sorted(given.names) == sorted(own):
             take = given.taken.format("X", "estimator.get_feature_names_out()")
             raise ValueError(f"X has the columns that transform returns in another order; take {take}")
-        rows, c = as_rows(_dense(X), purpose="inverse_transform"), self.X_transformed_fit_.shape[1]
+        rows, c = as_rows(dense(X), purpose="inverse_transform"), self.X_transformed_fit_.shape[1]
         if rows.n_features != c:
             raise ValueError(
                 f"X has {rows.n_features} columns, and there are {c} components; give scores, as transform returns them"
@@ -494,7 +497,7 @@ class KernelPCA(KernelTransformer):
             one = self._inverse_transform(self.X_transformed_fit_[:1])
             return by_blocks(self._inverse_transform, rows, one, alone=True)
         check_finite(rows, purpose="inverse_transform")
-        K = gram(_dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
+        K = gram(dense(X), self._inverse_kernel(), self.X_transformed_fit_, n_threads=self._n_threads())
         return frame_of(np.asarray(K @ self.dual_coef_), X, self._names)
 
     @property
@@ -508,7 +511,7 @@ class KernelPCA(KernelTransformer):
             vectors = self.model_.score / np.sqrt(self.model_.eigenvalues).astype(self.model_.score.dtype)
             if self.model_.sample_weight is not None:
                 vectors = np.sqrt(self.model_.sample_weight)[:, None] * vectors
-        return _completed(vectors.astype(_float_type(self.X_fit_), copy=False), self._n_features_out)
+        return completed(vectors.astype(float_type(self.X_fit_.dtype), copy=False), self._n_features_out)
 
     @property
     def _n_features_out(self) -> int:
@@ -651,12 +654,12 @@ class KernelPCA(KernelTransformer):
         if wanted == n and model is not None and lowest is not None:
             spectrum = np.array([model.eigenvalues[0], lowest])
         elif 2 * 8 * n * n <= limit:
-            spectrum = _spectrum(kernel, X, self._n_threads())
+            spectrum = centred_spectrum(kernel, X, self._n_threads())
             order = np.argsort(np.abs(spectrum) if largest_in_size else spectrum)[::-1]
             spectrum = spectrum[order][:wanted]
         else:
             return
-        _check_psd_eigenvalues(spectrum.astype(_float_type(X)), enable_warnings=False)
+        _check_psd_eigenvalues(spectrum.astype(float_type(X.dtype)), enable_warnings=False)
 
     def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
         """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
@@ -681,7 +684,7 @@ class KernelPCA(KernelTransformer):
 
     def _scores(self) -> np.ndarray:
         scores = np.zeros((self.X_fit_.shape[0], 0)) if self.model_ is None else self.model_.score
-        return _padded(scores.astype(_float_type(self.X_fit_)), self._n_features_out)
+        return padded(scores.astype(float_type(self.X_fit_.dtype)), self._n_features_out)
 
     # The inverse transform
 
@@ -698,93 +701,3 @@ class KernelPCA(KernelTransformer):
         self.dual_coef_ = solve_ridge(
             self._inverse_kernel(), self.X_transformed_fit_, X, float(self.alpha), limit, self._n_threads()
         )
-
-
-def _float_type(X: Any) -> np.dtype:
-    return float_type(X.dtype)
-
-
-def _dense(X: Any) -> Any:
-    return X.toarray() if sp.issparse(X) else X
-
-
-def _symmetric(K: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """The symmetric part of a precomputed matrix, and its own column means where they differ from that part's.
-
-    Row offsets and column offsets are taken away by centring: K = S + 1 a' + b 1' gives the components of S, and so
-    does its symmetric part; but new rows, which come with their own b, are centred by the column means of K itself.
-    """
-    K = _dense(K)
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"Kernel matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix; with "
-            "kernel='precomputed' fit takes the kernel matrix of the training rows in place of X"
-        )
-    if K.dtype.kind != "f":  # differences of truth values, or of whole numbers without signs, are none
-        K = K.astype(np.float64)
-    size = float(np.abs(K).max(initial=0.0))
-    eps = 2.0 * unit_roundoff(_float_type(K))
-    if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):
-        return K, None
-    K = K.astype(np.float64)
-    means = np.average(K, axis=0, weights=weights)
-    for i in range(0, len(K), 512):
-        symmetric = (K[i : i + 512, i:] + K[i:, i : i + 512].T) / 2
-        K[i : i + 512, i:], K[i:, i : i + 512] = symmetric, symmetric.T
-    return K, means
-
-
-def _n_positive(model: KPCAModel, X: Any) -> int:
-    """How many eigenvalues scikit-learn takes for more than zero: a millionth of a millionth of the largest."""
-    checked = _check_psd_eigenvalues(model.eigenvalues.astype(_float_type(X)), enable_warnings=False)
-    return int(np.count_nonzero(checked))
-
-
-def _spectrum(kernel: Kernel, X: Any, n_threads: int) -> np.ndarray:
-    """All eigenvalues of the centred kernel matrix, ascending."""
-    kernel, X = guarded(kernel).bind(X)
-    K = gram_matrix(kernel, Rows(X), n_threads=parallel.threads_for(kernel, n_threads))
-    centre(K)
-    spectrum: np.ndarray = scipy.linalg.eigvalsh(K, overwrite_a=True)
-    return spectrum
-
-
-def _reduced(model: KPCAModel, keep: int, column_means: np.ndarray | None) -> KPCAModel:
-    """The first components, with scikit-learn's signs.
-
-    ``column_means`` replace those of the kernel matrix where new rows are centred by others.
-    """
-    score = model.score[:, :keep]
-    largest = np.abs(score).argmax(axis=0)
-    signs = np.where(score[largest, np.arange(keep)] < 0, -1.0, 1.0).astype(score.dtype)
-    reduced = leading(model, signs)
-    projector: Any = reduced.projector
-    if column_means is None:
-        return reduced
-    return replace(reduced, projector=replace(projector, column_means=column_means))
-
-
-def _rest(model: KPCAModel) -> float:
-    """Upper bound on the eigenvalues beyond those of the model."""
-    bounds = model.eigenvalue_bounds
-    if not model.kernel.positive_semidefinite:
-        return float(bounds[-1, 1])
-    left = model.total_variance_bounds[1] * (model.count - 1) - float(np.maximum(bounds[:, 0], 0.0).sum())
-    return float(min(bounds[-1, 1], max(left, 0.0)))
-
-
-def _padded(scores: np.ndarray, columns: int) -> np.ndarray:
-    """Components without variance: every score is zero."""
-    if scores.shape[1] == columns:
-        return scores
-    return np.hstack([scores, np.zeros((len(scores), columns - scores.shape[1]), dtype=scores.dtype)])
-
-
-def _completed(vectors: np.ndarray, columns: int) -> np.ndarray:
-    """More orthonormal columns, until there are so many: of zero eigenvalues, where any will do."""
-    n, c = vectors.shape
-    if c == columns:
-        return vectors
-    more = np.random.default_rng(0).standard_normal((n, columns - c))
-    Q, _ = np.linalg.qr(np.hstack([vectors, more]))
-    return np.hstack([vectors, Q[:, c:].astype(vectors.dtype)])

@@ -352,7 +352,7 @@ class Nystroem(KernelTransformer):
     ) -> tuple[Kernel, Rows, float]:
         """The kernel with all its parameters, the rows as it takes them, and the error of its values."""
         keywords = dict(self.kernel_params or {})
-        if is_sklearn_kernel(self.kernel) and isinstance(self.kernel, str):  # as there, these may be given either way
+        if is_sklearn_kernel(self.kernel) and isinstance(self.kernel, str):  # as there, either form will do
             others = {name: keywords.pop(name, None) for name in given}
             given = {name: others[name] if x is None else x for name, x in given.items()}
         gamma = 1.0 if self.kernel == "chi2" else 1.0 / X.shape[1]

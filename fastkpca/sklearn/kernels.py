@@ -21,7 +21,7 @@ TRANSLATION = {"linear": "centered", "rbf": "kernel", "laplacian": "kernel"}
 
 
 def is_sklearn_kernel(kernel: Any) -> bool:
-    """Whether it is one of the kernels of ``pairwise_kernels``: a string of scikit-learn, or a function of two rows."""
+    """True if it is one of the kernels of ``pairwise_kernels``: a string of scikit-learn, or a function of two rows."""
     if isinstance(kernel, str):
         return kernel in PAIRWISE_KERNEL_FUNCTIONS
     return callable(kernel) and not isinstance(kernel, Kernel) and not callable(getattr(kernel, "block", None))

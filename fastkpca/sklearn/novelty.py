@@ -23,7 +23,7 @@ from .base import KernelEstimator
 from .decomposition import KernelPCA
 
 COLUMNS = ("n_features_in_", "feature_names_in_")
-"""What scikit-learn's check of rows has set."""
+"""Attributes that scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
 LEFT_OUT = 0.2
@@ -54,7 +54,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
     contamination : 'auto' or float, default='auto'
         'auto': new ordinary rows lie beyond the limit with probability 5 % at most, whatever their distribution. The
         components are those of four fifths of the rows, drawn at random, and the limit is the order statistic of the
-        others; 19 at least are left out, or half of the rows, where a `LimitsWarning` tells the larger probability. A
+        others. At least 19 are left out, or half of the rows, where a `LimitsWarning` tells the larger probability. A
         number in (0, 0.5]: the components are those of all rows, and this share of them lies beyond the limit, as in
         scikit-learn's own detectors. They lie nearer to their own components than new rows do, so that more than this
         share of new rows is flagged. For another rate of false alarms set ``offset_`` after the fit, to minus a limit
@@ -124,7 +124,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
             components, in the share that ``contamination`` is of, and in the limit of "auto". Of a weight of 5 some
             copies are left out and some are not, as of a row that is there five times: the 5 % of "auto" hold where
             the copies are observations of their own, as counts are. Where a weight says how much one observation
-            matters, its copies know each other, and more new rows are flagged; give it as ``contamination`` a number,
+            matters, its copies know each other, and more new rows are flagged. Give it as ``contamination`` a number,
             or set ``offset_`` by rows that ``fit`` has not seen.
 
         Returns
@@ -210,7 +210,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
 
     @property
     def _chooses(self) -> bool:
-        """Whether the kernel is chosen by simulated faults."""
+        """True if the kernel is chosen by simulated faults."""
         return isinstance(self.kernel, str) and self.kernel == "auto" and self.gamma is None and not self.kernel_params
 
     @property

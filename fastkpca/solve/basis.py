@@ -75,7 +75,7 @@ class Basis:
 
     @property
     def is_krylov(self) -> bool:
-        """Whether the span holds the images of all columns but the last block's."""
+        """True if the span holds the images of all columns but the last block's."""
         return self.holds_images_from(0)
 
     def holds_images_from(self, first: int) -> bool:

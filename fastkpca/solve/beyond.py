@@ -99,7 +99,7 @@ def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
 
 
 def is_below(S: np.ndarray, wanted: float, error: float = 0.0) -> bool:
-    """Whether no eigenvalue of -S is above ``wanted``, as a Cholesky factorisation of wanted I + S proves.
+    """True if no eigenvalue of -S is above ``wanted``, as a Cholesky factorisation of wanted I + S proves.
 
     Success proves it up to its backward error (``factorisation_error``), which is taken off ``wanted`` before.
 

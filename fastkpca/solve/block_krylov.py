@@ -5,7 +5,7 @@ with several columns each, and the whole Krylov space is kept.
 
 1. *Search*, where products in float32 are offered, from the first block that the caller gives, or a random one: only
    the subspace is taken from it.
-2. *Passes in float64*, first on the best Ritz vectors of the search, a step further along their residuals; where that
+2. *Passes in float64*, first on the best Ritz vectors of the search, a step further along their residuals. Where that
    will not do, the residuals come along, so that the pass both confirms the vectors and extends the space. Where
    nothing was searched they begin with that first block; where the spectrum is flat, or there is no other start, with
    a wide random block, from which `RandomStart` has a bound.
@@ -283,6 +283,6 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
 
 
 def _still_falls(history: list[tuple[int, float]]) -> bool:
-    """Whether the last looks have narrowed the intervals; after few: whether any is finite enough."""
+    """True if the last looks have narrowed the intervals; after few: whether any is finite enough."""
     widths = [width for _, width in history]
     return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])

@@ -21,7 +21,7 @@ UNCERTAIN = 2.0
 
 @dataclass(eq=False)
 class Certifier(Judge):
-    """Whether the intervals are narrow enough; else the cheapest proof that they are, or the next block.
+    """True if the intervals are narrow enough; else the cheapest proof that they are, or the next block.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Certifier(Judge):
         return self.expenses.over or self.basis.room == 0
 
     def may_suffice(self, mu: float) -> bool:
-        """Whether intervals may be narrow enough if mu bounds the rest."""
+        """True if intervals may be narrow enough if mu bounds the rest."""
         return self.predicted_width(mu) <= NEAR * self.target.tol
 
     def eigenvalues(self) -> np.ndarray:
@@ -144,7 +144,7 @@ class Certifier(Judge):
         self.expenses.check(passes * self.pass_seconds())
 
     def _at_rounding(self) -> bool:
-        """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""
+        """True if the widths are mostly rounding, and above tol: further passes would only add to it."""
         theta, certificate = self.ritz.theta, self.certificate
         if self.target.fraction is not None and self.count(theta - certificate.rounding) is None:
             return False  # more components are still to come

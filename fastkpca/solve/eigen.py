@@ -81,7 +81,7 @@ class Judge:
     history: list[tuple[int, float]] = field(init=False, default_factory=list)
     looks: int = field(init=False, default=0)
     continues = False
-    """Whether the last block has to be continued, whatever the Ritz vectors are."""
+    """True if the last block has to be continued, whatever the Ritz vectors are."""
 
     def __post_init__(self) -> None:
         self.basis = self.space.basis
@@ -126,7 +126,7 @@ class Judge:
 
     @property
     def is_short(self) -> bool:
-        """Whether fewer components are there than wanted."""
+        """True if fewer components are there than wanted."""
         return self.count(self.ritz.theta) is None if self.target.fraction is not None else self.c < self.target.c
 
     def expected_mu(self, theta: np.ndarray) -> np.ndarray:
@@ -185,7 +185,7 @@ class Judge:
 
 
 class Search(Judge):
-    """Whether a pass in float64 on some Ritz vectors, and the next directions, is expected to finish.
+    """True if a pass in float64 on some Ritz vectors, and the next directions, is expected to finish.
 
     ``factorising``: seconds of the factorisation that will prove what trace and norm do not, where that is less than a
     random block takes.
@@ -246,7 +246,7 @@ class Search(Judge):
         return max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0)
 
     def _rest_falls(self, blocks: int) -> bool:
-        """Whether trace or norm do not bound the rest well now, but are expected to after so many blocks."""
+        """True if trace or norm do not bound the rest well now, but are expected to after so many blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
         enough = max(self.low * float(theta[c - 1]), self.bound_for(GOAL * self.target.tol))
         if float(self.expected_mu(theta)[-1]) <= enough:

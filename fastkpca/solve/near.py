@@ -67,7 +67,7 @@ class NearOperator(Operator):
 
 @dataclass(eq=False)
 class BehindGap(Judge):
-    """Whether a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
+    """True if a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
 
     column_price: float
     failure: float

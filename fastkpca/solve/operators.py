@@ -36,7 +36,7 @@ class Operator:
     n_threads: int = 1
     certain: bool = True
     measures: bool = False
-    """Whether the next product is to measure the norm as well, where no bound on it is known yet."""
+    """True if the next product is to measure the norm as well, where no bound on it is known yet."""
     share: float = 1.0
     """Of the seconds of a pass that a product takes."""
 

@@ -51,7 +51,7 @@ _Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def may_be_enough(n: int, c: int) -> bool:
-    """Whether products with a matrix of this order may give c eigenvalues faster than LAPACK."""
+    """True if products with a matrix of this order may give c eigenvalues faster than LAPACK."""
     return n <= HELD_WHOLE and 11 * _block_size(c) <= n
 
 
@@ -125,7 +125,7 @@ def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:
 
 
 def _suffices(mu: float, last: float, residual: float, width: float) -> bool:
-    """Whether a bound mu on what is outside makes intervals so narrow: twice their predicted width."""
+    """True if a bound mu on what is outside makes intervals so narrow: twice their predicted width."""
     return bool(mu < last and 2.0 * residual**2 <= width * (last - mu))
 
 

@@ -142,6 +142,7 @@ def results() -> tuple[tuple[str, Any], ...]:
     """What every method returns that an entry point names, and models of kpca: all of ``FRAME``."""
     found: list[tuple[str, Any]] = [
         ("kpca", fk.kpca(FRAME, "gaussian", 3, sigma=2.0)),
+        ("kpca of other rows", fk.kpca(FRAME**2, "gaussian", 3, sigma=2.0)),
         ("kpca features", fk.kpca(FRAME, "polynomial", 3, degree=2, method="features", keep_moments=True)),
     ]
     for name in (entry.name for entry in fk.list_methods()):

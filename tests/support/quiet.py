@@ -2,7 +2,9 @@
 
 import warnings
 
-from fastkpca.errors import CertificateWarning, ComponentsWarning, ScalesWarning
+from fastkpca.errors import CertificateWarning, ComponentsWarning, DriftWarning, ScalesWarning
+
+KINDS = CertificateWarning | ComponentsWarning | DriftWarning | ScalesWarning
 
 
 def quiet(function, *arguments, **keywords):
@@ -10,7 +12,7 @@ def quiet(function, *arguments, **keywords):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments, **keywords)
-    others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning | ScalesWarning)]
+    others = [w for w in caught if not issubclass(w.category, KINDS)]
     if others:
         raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
     return result, caught

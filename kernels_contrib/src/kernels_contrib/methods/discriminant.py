@@ -247,6 +247,7 @@ def fit_directions(
 ) -> tuple[dict[str, Any], FittedDirections]:
     """The fields of a ``DirectionsModel``, through features or products, and what else was found."""
     max_iterations = check_count(max_iterations, "max_iterations")
+    check_choice(penalty, "penalty", ("coefficients", "norm"))
     if penalty == "norm":
         options = for_lengths(options, X.shape[0], "penalty='norm'")
     products = _products(X, options, penalty)

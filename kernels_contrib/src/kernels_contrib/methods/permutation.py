@@ -78,7 +78,7 @@ class PermutationTest(FittedMethod):
 
     @property
     def is_exact(self) -> bool:
-        """Whether ``p_value`` is that of the exact statistic: no permutation lies within the errors."""
+        """True if ``p_value`` is that of the exact statistic: no permutation lies within the errors."""
         return bool(self.p_interval[0] == self.p_interval[1])
 
     def facts(self) -> list[str]:

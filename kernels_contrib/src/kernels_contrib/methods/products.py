@@ -46,7 +46,7 @@ def need_semidefinite(kernel: Kernel, purpose: str) -> None:
 
 
 def is_matrix(kernel: Any) -> bool:
-    """Whether a kernel, as a user gives it, is that of a matrix in place of rows."""
+    """True if a kernel, as a user gives it, is that of a matrix in place of rows."""
     if isinstance(kernel, str):
         return kernel.rpartition(":")[2] == "precomputed"
     return isinstance(kernel, Kernel) and "semidefinite" in kernel.parameters

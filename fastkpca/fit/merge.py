@@ -108,8 +108,8 @@ def merged_moments(models: Sequence[KPCAModel]) -> Moments:
 
 def reservoir_of(models: Sequence[KPCAModel]) -> Reservoir | None:
     kept = models[0]._reservoir
-    for i, model in enumerate(models[1:]):
-        kept = None if kept is None else kept.join(model._reservoir, i)
+    for model in models[1:]:
+        kept = None if kept is None else kept.join(model._reservoir)
     return kept
 
 

@@ -172,7 +172,7 @@ def kpca_update(
         weight_sum=total.count if weighted else None,
         left_out=sum_of_bounds([before, bound], failing),
         added=added,
-        reservoir=None if model._reservoir is None else model._reservoir.scaled(forget).join(reservoir, batches),
+        reservoir=None if model._reservoir is None else model._reservoir.scaled(forget).join(reservoir),
         c=model.n_components if c is None else c,
         tol=tol,
         failure=failure,

@@ -18,6 +18,9 @@ DRAWS = 4096
 RESERVOIR_ROWS = 2048
 """Rows that a model of a stream keeps: a bound from them is log(1 / failure) / 2048 of the residual trace, at least."""
 
+JOIN_SEED = 0x6A6F696E
+"""Of the random numbers by which reservoirs are joined: other ones than those that rows are drawn by."""
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -26,7 +29,8 @@ class Draws:
     Attributes
     ----------
     first : int
-        Number of the first task that saw the rows: a seed that makes each join's random numbers different.
+        Number of the first task that saw the rows; in a reservoir the number of joins behind it. A seed, which makes
+        the random numbers of a join different from those of the joins before.
     total : float
         Sum of the residuals of all rows seen.
     index : ndarray (s,), int
@@ -81,17 +85,19 @@ class Reservoir:
             weights = np.asarray(rows.weights[first.index], dtype=np.float64)
             residual = np.divide(residual, weights, out=np.zeros_like(residual), where=weights > 0.0)
         s = len(first.index)
-        return cls(replace(first, index=np.arange(s)), rows.take(first.index), residual)
+        return cls(replace(first, first=0, index=np.arange(s)), rows.take(first.index), residual)
 
-    def join(self, other: Reservoir | None, seed: int) -> Reservoir | None:
+    def join(self, other: Reservoir | None) -> Reservoir | None:
         """Of the rows of both; None where one is not known."""
         s = len(self.rows)
         if other is None or len(other.rows) != s:
             return None
-        draws = self.draws.join(replace(other.draws, index=other.draws.index + s), seed)
+        draws = self.draws.join(replace(other.draws, index=other.draws.index + s), JOIN_SEED)
         pairs = (self.rows, other.rows), (self.residual, other.residual)
         rows, residual = (np.concatenate(pair)[draws.index] for pair in pairs)
-        return Reservoir(replace(draws, index=np.arange(s)), rows, residual)
+        # more than in either: with the random numbers of an earlier join, one part would take the slots of another
+        joins = self.draws.first + other.draws.first + 1
+        return Reservoir(replace(draws, first=joins, index=np.arange(s)), rows, residual)
 
     def scaled(self, factor: float) -> Reservoir:
         """With the weight of every row multiplied."""

@@ -10,6 +10,7 @@ import stream_cases
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, DriftWarning, ModelFileError
+from fastkpca.maps.draws import Draws, Reservoir
 from fastkpca.sklearn import KernelPCA
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
@@ -222,3 +223,14 @@ def test_a_wide_interval_is_said():
     with pytest.warns(CertificateWarning), warnings.catch_warnings():
         warnings.simplefilter("ignore", DriftWarning)
         fk.kpca_update(model, regimes()[2], tol=1e-9)
+
+
+def test_a_reservoir_holds_the_rows_of_every_part_in_proportion_in_whatever_order_they_are_joined():
+    s = 2048
+    a, b, c, d = (
+        Reservoir(Draws(0, total, np.arange(s), np.ones(s)), np.full((s, 1), float(i)), np.ones(s))
+        for i, total in enumerate([1.0, 1.0, 2.0, 4.0])
+    )
+    for joined in (a.join(b).join(c).join(d), d.join(c.join(a.join(b))), a.join(b).join(d.join(c))):
+        shares = [np.mean(joined.rows == i) for i in range(4)]
+        np.testing.assert_allclose(shares, [0.125, 0.125, 0.25, 0.5], atol=0.05)  # four and more standard errors

@@ -76,8 +76,7 @@ def run_monitor(options: argparse.Namespace) -> int:
                 health=health,
                 progress=progress,
             )
-            if options.update:
-                _add_normal_rows(stored, table.X, found.alarms, options, progress)
+            added = _add_normal_rows(stored, table.X, found, options, progress) if options.update else ""
         if options.fill_missing and not options.quiet:
             note_of_filled(table, model.feature_names)
         code = HEALTH if options.health else 0
@@ -100,6 +99,8 @@ def run_monitor(options: argparse.Namespace) -> int:
     monitored.write_rows(found, every, kept, options)
     if text:
         print(text, file=sys.stderr if options.output == "-" else sys.stdout)
+    if added and not options.quiet and not options.json:
+        print(added, file=sys.stderr if options.output == "-" else sys.stdout)
     if text and not options.json:
         written = [("rows written to", options.output), ("rows added to", options.append)]
         written += [("chart written to", options.plot), ("contributions to", options.contributions)]
@@ -120,17 +121,20 @@ def updated(model: Any, X: Any, options: argparse.Namespace, progress: Any) -> A
     return fk.kpca_update(model, X, forget=options.forget, grow=grow, progress=progress, **given)
 
 
-def _add_normal_rows(model: Any, X: Any, alarms: np.ndarray, options: argparse.Namespace, progress: Any) -> None:
-    """Write the model again, with the rows that raise no alarm and lack no value."""
+def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace, progress: Any) -> str:
+    """Write the model again, with the rows that raise no alarm and lack no value; what was done, as text."""
     import fastkpca as fk
 
     from ..rows.convert import as_rows
 
+    if found.run_alarm is not None:
+        return f"no rows added to {options.model}: the whole run is unlike the normal rows"
     X = as_rows(X, missing=True).all()
     normal = ~np.isnan(X).any(axis=1)
-    normal[alarms] = False
+    normal[found.alarms] = False
     if normal.any():
         fk.save(updated(model, X[normal], options, progress), options.model, overwrite=True)
+    return f"{normal.sum()} of {len(X)} rows added to {options.model}"
 
 
 def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:

@@ -92,6 +92,7 @@ def kpca_merge(
         c=max(model.n_components for model in models) if c is None else c,
         tol=tol,
         failure=check_failure_probability(failure_probability),
+        batches=sum(int(model.info.get("batches", 0)) for model in models),
     )
 
 
@@ -222,7 +223,7 @@ def solved(
     reason = f"merged from the moments of {len(models)} models"
     plan = Plan(first.plan.method, first.plan.name, reason, first.plan.candidates)
     radius = max(float(model.info.get("radius", 0.0)) for model in models)
-    info = solution.info | {"radius": radius, "merged": len(models)} | more
+    info = solution.info | {"radius": radius, "merged": len(models), "tol": target.tol} | more
     return replace(solution, info=info, added=added, reservoir=reservoir).model(
         plan,
         kernel,

@@ -44,6 +44,8 @@ GROW_ROUNDS = 4
 """Rounds in which rows are drawn in proportion to their residual, and pivots added from them."""
 MAX_GROWN_FEATURES = 2048
 """With ``grow=True``: second moments of 32 MiB, whose eigenvalues take about a second."""
+SAMPLED_FRACTION = 0.2
+"""Bound from a sample over the residual trace, about. The decision to add pivots must not depend on the rows drawn."""
 DRIFT_AT, DRIFT_ROWS = 0.5, 30
 """Explained share of a batch over that of the first rows, below which a warning says so; and rows that tell."""
 
@@ -144,8 +146,9 @@ def kpca_update(
         feature_map = map_for_rows(model, kernel, data)
         options: dict[str, Any] = {"n_threads": threads, "progress": report}
         moments, draws = moments_and_draws(feature_map, rows, randomness.generator, **options)
-        grown = _grown(model, feature_map, rows, (moments, draws), most, tol, forget, randomness.generator, **options)
-        if grown is not feature_map:
+        found = (moments, draws)
+        grown = _grown(model, feature_map, rows, found, most, tol, forget, randomness.generator, **options)
+        if grown is not None:  # these draws decided on the map: bounds take new ones
             feature_map, share = grown, 0.5 * share  # the other half is for what the rows before lack
             moments, draws = moments_and_draws(feature_map, rows, randomness.generator, **options)
         sampled = model._left_out is not None and model._left_out[1] > 0.0
@@ -299,19 +302,25 @@ def _grown(
     forget: float,
     rng: np.random.Generator,
     **options: Any,
-) -> FeatureMap:
-    """The map, with pivots added where its residual on these rows is too large."""
+) -> FeatureMap | None:
+    """The map, with pivots added where its residual on these rows is too large; None where it is not.
+
+    By sums over all rows alone: the random rows of the model's bounds must have no part in it.
+    """
     moments, draws = found
     assert model._moments is not None
     if not isinstance(feature_map, PivotMap) or draws is None or feature_map.n_features >= most:
-        return feature_map
-    # twice what the first rows had; and half of what tol allows, of which a bound from a sample is a fraction
-    left_out, kept = left_out_of(model), model._moments
-    fraction = left_out.mu / kept.residual_trace if kept.residual_trace > 0.0 else 1.0
-    by_tol = 0.5 * tol * float(model.eigenvalues[0]) / (model.count * fraction)
-    allowed = max(GROW_AT * _first_residual(model), by_tol)
-    if kept.residual_trace * forget + moments.residual_trace <= allowed * (model.count * forget + moments.count):
-        return feature_map
+        return None
+    kept, n = model._moments, model._moments.count * forget + moments.count
+    left, allowed = kept.residual_trace * forget + moments.residual_trace, GROW_AT * _first_residual(model)
+    if left > allowed * n:
+        # or half of what tol allows, of which a bound from a sample is a fraction
+        scatter = kept.dense()
+        assert scatter is not None
+        fraction = SAMPLED_FRACTION if model._left_out is not None and model._left_out[1] > 0.0 else 1.0
+        allowed = max(allowed, 0.5 * tol * largest_eigenvalue(scatter) / (kept.count * fraction))
+    if left <= allowed * n:
+        return None
     trace, grown = kernel_trace(moments), feature_map
     wanted = allowed / GROW_AT * moments.count / trace
     seen: tuple[float, Draws] | None = (trace, draws)

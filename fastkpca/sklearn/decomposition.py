@@ -38,6 +38,7 @@ from ..errors import (
 )
 from ..fit.gram import gram
 from ..fit.kpca import kpca
+from ..fit.merge import kpca_merge
 from ..fit.stream import kpca_update
 from ..kernels import guarded
 from ..kernels.precomputed import dense
@@ -64,7 +65,7 @@ from .spectra import (
 EXACT_TOL = 1e-10
 """Tolerance that tol=0 stands for. Rounding keeps intervals above 1e-11. A smaller tolerance would exclude feature
 maps, whose components are as exact, in a tenth of the time for many rows."""
-WIDE = inspect.signature(kpca_update).parameters["tol"].default
+WIDE = inspect.signature(kpca_merge).parameters["tol"].default
 """Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit:
 what those who do not ask get elsewhere."""
 UNSPANNED = 0.1

@@ -55,7 +55,11 @@ def test_their_checks_of_estimators(estimator, check):
 @pytest.mark.parametrize(
     ("ours", "theirs", "more"),
     [
-        (KernelPCA, decomposition.KernelPCA, {"method", "memory_limit", "max_features", "failure_probability", "forget"}),
+        (
+            KernelPCA,
+            decomposition.KernelPCA,
+            {"method", "memory_limit", "max_features", "failure_probability", "forget"},
+        ),
         (Nystroem, kernel_approximation.Nystroem, {"selection", "failure_probability", "landmarks"}),
     ],
 )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kernels_contrib.cca import CCAModel, kernel_cca
 from kernels_contrib.clustering import KMeansModel, assign, kernel_kmeans
 from kernels_contrib.components import RegressionModel, kernel_pc_logistic, kernel_pcr, pcr_predict
-from kernels_contrib.diffusion import DiffusionModel, SpectralModel, diffusion_map, spectral_clustering
+from kernels_contrib.diffusion import DiffusionModel, SpectralModel, diffusion_map, neighbor_graph, spectral_clustering
 from kernels_contrib.hsic import hsic_test
 from kernels_contrib.kbda import KBDAModel, kbda, kbda_project
 from kernels_contrib.kica import KICAModel, kica, kica_contrast, kica_project
@@ -232,6 +232,7 @@ def groups(X: Array) -> None:
     assert_type(near.least_cost, float)
     cut = spectral_clustering(X, "gaussian", 2, sigma=1.0)
     assert_type(cut, SpectralModel)
+    neighbor_graph(X, 5).sum()
     walk = diffusion_map(X, "gaussian", 2, sigma=1.0)
     assert_type(walk, DiffusionModel)
     for array in (near.labels, assign(cut, X), walk.coordinates):

@@ -49,7 +49,7 @@ def test_a_model_takes_the_rows_of_another_file(run, here):
 def test_what_is_refused_names_the_option_that_helps(run, here):
     assert run("fit", "first.csv", "-o", "m.kpca", "--quiet")[0] == 0
     done = run("update", "m.kpca", "second.csv")
-    assert done[0] == 1 and "keep_moments" in done[2]
+    assert done[0] == 1 and "fit it with --keep-moments" in done[2]
     assert run("fit", "first.csv", "--keep-moments", "-o", "m.kpca", "--force", "--quiet")[0] == 0
     assert run("update", "m.kpca", "second.csv", "--forget", "1.5")[0] == 1
     np.savetxt("other.csv", rows(50, 4)[:, [1, 0, 2]], delimiter=",", header="flow,temp,level", comments="")

@@ -117,6 +117,7 @@ def test_partial_fit_adds_features_or_says_that_its_map_does_not_span_the_rows(o
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CertificateWarning)
+            warnings.simplefilter("ignore", DriftWarning)
             pca.partial_fit(far)
         assert np.ptp(pca.eigenvalue_bounds_, axis=1).max() < max(100 * width, 1e-2) * pca.eigenvalues_[0]
 

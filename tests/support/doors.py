@@ -102,7 +102,8 @@ def arguments(function: Any, model: Any = None) -> dict[str, Any]:
     """What a call needs beside rows and the model."""
     parameters = inspect.signature(function).parameters.values()
     needed = [x.name for x in parameters if x.default is x.empty and x.kind not in (x.VAR_KEYWORD, x.VAR_POSITIONAL)]
-    known = [x.name for x in parameters if x.name in ("permutations", "limits")]
+    more = {"permutations", *["limits"] * (function is fk.kpca_monitor)}
+    known = [x.name for x in parameters if x.name in more]
     values = {name: GIVEN[name] for name in [*needed, *known] if name in GIVEN}
     return {name: value(model) if callable(value) else value for name, value in values.items()}
 

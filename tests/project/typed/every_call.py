@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kernels_contrib.cca import CCAModel, kernel_cca
 from kernels_contrib.clustering import KMeansModel, assign, kernel_kmeans
 from kernels_contrib.components import RegressionModel, kernel_pc_logistic, kernel_pcr, pcr_predict
-from kernels_contrib.diffusion import DiffusionModel, SpectralModel, diffusion_map, spectral_clustering
+from kernels_contrib.diffusion import DiffusionModel, SpectralModel, diffusion_map, neighbor_graph, spectral_clustering
 from kernels_contrib.hsic import hsic_test
 from kernels_contrib.kbda import KBDAModel, kbda, kbda_project
 from kernels_contrib.kica import KICAModel, kica, kica_contrast, kica_project
@@ -220,7 +220,8 @@ def groups(X: Array) -> None:
     assert_type(cut, SpectralModel)
     walk = diffusion_map(X, "gaussian", 2, sigma=1.0)
     assert_type(walk, DiffusionModel)
-    for array in (near.labels, assign(cut, X), walk.coordinates):
+    of_graph = spectral_clustering(X, k=2, affinity="nearest_neighbors")
+    for array in (near.labels, assign(cut, X), walk.coordinates, assign(of_graph, neighbor_graph(X[:5], 10, X))):
         assert_type(array, Array)
 
 

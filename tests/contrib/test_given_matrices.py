@@ -19,6 +19,8 @@ import pandas as pd
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
+from clustering_cases import between_costs, every_clustering
+from kernels_contrib.storage import load, save
 from matrix_cases import (
     K_NEW,
     LABELS,
@@ -473,3 +475,17 @@ def test_new_rows_are_the_matrix_between_them_and_the_training_rows(name):
         for bad in BAD.values():
             with pytest.raises((ValueError, TypeError), match=REFUSED):
                 call(bad)
+
+
+def test_a_clustering_of_a_rounded_matrix_may_cost_less_than_nothing(tmp_path):
+    """And then no bound on its cost is zero."""
+    far = np.round(np.random.default_rng(3).standard_normal((8, 2)) * 64) / 64 + 2.0**14
+    M = np.round(far @ far.T / 2.0**13) * 2.0**13
+    model = method("kernel_kmeans")(M, "precomputed", 2)
+    save(model, tmp_path / "model")
+    centring, w = np.eye(8) - 1 / 8, np.ones(8)
+    A = centring @ M @ centring
+    costs = np.trace(A) - between_costs(A, w, every_clustering(8, 2), 2)
+    assert costs.min() < 0.0
+    assert model.least_cost <= costs.min()
+    assert load(tmp_path / "model").least_cost == model.least_cost

@@ -6,6 +6,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from kernels_contrib.cca import kernel_cca
 from kernels_contrib.clustering import kernel_kmeans
@@ -54,6 +55,18 @@ def test_components_for_targets_do_not_depend_on_an_offset(offset, method, tmp_p
     np.testing.assert_allclose(far.predict(Z[:9] + offset), near.predict(Z[:9]), rtol=1e-6, atol=1e-6)
     save(far, tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").predict(Z + offset), far.predict(Z + offset))
+
+
+@pytest.mark.parametrize("method", ["gram", "features"])
+def test_shifted_rows_keep_the_names_of_their_columns(method, tmp_path):
+    frame = pd.DataFrame(Z + 2.0**20, columns=["a", "b", "c"])
+    save(kernel_pls(frame, T, "linear", 2, method=method), tmp_path / "model")
+    model = load(tmp_path / "model")
+    assert model.feature_names == ("a", "b", "c")
+    near = kernel_pls(Z, T, "linear", 2, method=method).predict(Z[:9])
+    np.testing.assert_allclose(model.predict(frame[:9]), near, rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="in another order"):
+        model.predict(frame[["b", "a", "c"]])
 
 
 @pytest.mark.parametrize("sigma", [10.0, 1e3])

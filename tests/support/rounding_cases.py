@@ -276,7 +276,74 @@ def check_offsets(rng):
         yield name, float(np.abs(here - there).max() / max(np.abs(here).max(), 1e-300)) - 1e-5
 
 
-CHECKS = (check_hsic, check_mmd, check_cca, check_kmeans, check_walks, check_ridge, check_offsets)
+def as_given(rng, kernel, X):
+    """The matrix of a kernel in float64, at times of few digits: in the place of rows it is itself what is exact."""
+    K = exact_values(kernel, X.astype(LONG))[0].astype(np.float64)
+    unit = 2.0 ** np.round(np.log2(np.abs(K).max()) - rng.choice([15, 25, 60, 60]))
+    return np.round(K / unit) * unit
+
+
+def spread_below(K, s):
+    """How far the lowest eigenvalue of a weighted matrix lies below zero."""
+    return -float(np.linalg.eigvalsh((K * np.sqrt(np.outer(s, s))).astype(np.float64))[0])
+
+
+def check_given(rng):
+    """Matrices in the place of rows, indefinite by the rounding of their entries."""
+    n, (scale, offset), name = int(rng.integers(6, 13)), setting(rng), str(rng.choice(["hsic", "mmd", "cca", "kmeans"]))
+    Z = on_grid(rng, n, int(rng.integers(1, 4)))
+    rows, others = scale * Z + offset, np.round(Z[:, :1] * 2) + on_grid(rng, n, 1)
+    kernel = random_kernel(rng, scale, "linear", "gaussian", "polynomial")
+    G, F, w = as_given(rng, kernel, rows), as_given(rng, fk.get_kernel("gaussian", sigma=3.0), others), None
+    K, L = G.astype(LONG), F.astype(LONG)
+    if name in ("cca", "kmeans"):
+        w = weights_of(rng, n)
+    tol, s, orders, again = float(rng.choice([1e-12, 1e-6, 1e-3])), long_weights(w, n), [np.arange(n)], None
+    unbiased = bool(rng.random() < 0.5)
+    yield f"{name} {kernel} n={n} {scale=} {offset=} {tol=} {unbiased=} weights={w is not None}"
+    given, again = {"kernel": "precomputed", "tol": tol}, np.random.default_rng(5)
+    if name == "hsic":
+        found = hsic_test(G, F, unbiased=unbiased, permutations=19, rng=5, **given)
+        orders += [again.permutation(n) for _ in range(19)]
+        left, right = centred(K, s), centred(L, s)
+        exact = [_song(K, L[np.ix_(p, p)]) if unbiased else np.sum(left * right[np.ix_(p, p)]) / n**2 for p in orders]
+        same = np.array([np.array_equal(p, orders[0]) for p in orders[1:]])
+        size = float(np.trace(left) * np.trace(right)) / n**2
+    elif name == "mmd":
+        found = mmd_test(G[: n // 2], G[n // 2 :], unbiased=unbiased, permutations=19, rng=5, **given)
+        labels = np.arange(n) < n // 2
+        orders = [labels, *(again.permutation(labels) for _ in range(19))]
+        exact = [_mmd(K, x, np.ones(n, dtype=LONG), unbiased) for x in orders]
+        same, size = np.array([(x == labels).all() or (x != labels).all() for x in orders[1:]]), np.trace(K) / n
+    elif name == "cca":
+        found = kernel_cca(G, F, sample_weight=w, regularization=float(10 ** rng.uniform(-2, 0)), **given)
+        K, L = centred(K, s), centred(L, s)
+        low, high = found.correlation_bounds[0]
+        penalties = found.x.penalty, found.y.penalty
+        if all(2 * spread_below(A, s) < e for A, e in zip((K, L), penalties)):  # else there is no exact one
+            with mpmath.workdps(40):
+                exact = _correlation(K, L, *penalties, s)
+            yield "correlation_bounds", max(low - exact, exact - high) - 1e-17
+        else:
+            yield "correlation_bounds, none", 1.0 - (high - low)
+        return
+    else:
+        found = kernel_kmeans(G, "precomputed", 2, sample_weight=w)
+        a = np.ones(n, dtype=LONG) if w is None else w.astype(LONG)
+        total = a @ np.diag(centred(K, s))
+        own = total - clustering_cases.between_costs(centred(K, s), a, found.labels[None], 2)[0]
+        costs = total - clustering_cases.between_costs(centred(K, s), a, clustering_cases.every_clustering(n, 2), 2)
+        low, high = found.cost_bounds
+        size = a @ np.diag(K)
+        yield "cost_bounds", float(max(low - own, own - high) / size) - 1e-17
+        yield "least_cost", float((found.least_cost - costs.min()) / size) - 1e-17
+        return
+    errors = np.append(found.error, found.null_error)
+    yield "error", excess(np.append(found.statistic, found.null), np.array(exact), errors, size)
+    yield "p_interval", interval_excess(found, np.array(exact), same)
+
+
+CHECKS = (check_hsic, check_mmd, check_cca, check_kmeans, check_walks, check_ridge, check_offsets, check_given)
 
 
 def rounding(rng, asked, family):

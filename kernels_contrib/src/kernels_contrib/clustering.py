@@ -66,7 +66,7 @@ class Grouping(KernelMethod):
     cost_bounds : ndarray (2,)
         Interval around the cost of this clustering.
     least_cost : float
-        No clustering into so many groups costs less.
+        No clustering into so many groups costs less. Negative only of a matrix whose entries are rounded that much.
     differing : float
         Any clustering that costs no more differs from this one in at most this share of the rows (by weight, after the
         best matching of groups); 1.0 where nothing is known.
@@ -81,7 +81,7 @@ class Grouping(KernelMethod):
     made_by = "kernel_kmeans() or spectral_clustering()"
 
     cost_bounds: np.ndarray = field(metadata=stored.array("2"))
-    least_cost: float = field(metadata=stored.number(least=0.0))
+    least_cost: float = field(metadata=stored.number())
     differing: float = field(metadata=stored.number(least=0.0))
     gap: np.ndarray = field(metadata=stored.array("2"))
     sizes: np.ndarray = field(metadata=stored.array("k", least=0.0))
@@ -109,7 +109,7 @@ class Grouping(KernelMethod):
         if self.least_cost > 0.0:
             cost = f"its cost is at most {100 * self.above_least:.2g} % above that of {best}"
         else:
-            cost = f"nothing is proved about the cost of {best}: the bound on it is zero"
+            cost = f"nothing is proved about the cost of {best}: the bound on it is not positive"
         if self.differing < 1.0:
             rows = f"any that costs no more differs in at most {100 * self.differing:.2g} % of the {self.counted}"
         elif self.gap[0] > 0.0:
@@ -260,6 +260,7 @@ def kernel_kmeans(
         (groups.labels, weights, groups.sizes),
         frame(space.points, weights, _centred(products, Phi, weights), space.eigenvalues[:, 1], space.error),
         groups.between - space.error - space.missed,
+        space.least,
     )
     function = products.function if products.features is None else products.feature_function
     return KMeansModel(

@@ -235,7 +235,8 @@ def groups(X: Array) -> None:
     neighbor_graph(X, 5).sum()
     walk = diffusion_map(X, "gaussian", 2, sigma=1.0)
     assert_type(walk, DiffusionModel)
-    for array in (near.labels, assign(cut, X), walk.coordinates):
+    of_graph = spectral_clustering(X, k=2, affinity="nearest_neighbors")
+    for array in (near.labels, assign(cut, X), walk.coordinates, assign(of_graph, neighbor_graph(X[:5], 10, X))):
         assert_type(array, Array)
 
 

@@ -169,6 +169,7 @@ def certificate(
     clustering: tuple[np.ndarray, np.ndarray, np.ndarray],
     frame: Frame,
     between: float,
+    floor: float = 0.0,
 ) -> Certificate:
     """The certificate of a clustering into k parts.
 
@@ -184,9 +185,11 @@ def certificate(
     frame : Frame
     between : float
         Lower end of tr(P'A) for every C' that costs no more, that of C among them.
+    floor : float
+        No cost is below: negative where A has a negative part, as of rounding.
     """
     labels, weights, sizes = clustering
-    least = min(max(remainder, 0.0), costs[1])
+    least = min(max(remainder, floor), costs[1])
     if len(sizes) == 1:  # there is no other
         return Certificate(least, 0.0, np.zeros(2))
     gap = np.array([bounds[0, 0] - bounds[1, 1], bounds[0, 1] - bounds[1, 0]])

@@ -219,16 +219,16 @@ def kpca_monitor(
     -------
     Monitored
 
-    Warns
-    -----
-    HealthWarning
-        Columns, or the times of the rows, say more about a sensor or a file than about the process.
-
     Raises
     ------
     ValueError, TypeError
         The model keeps no limits and none are given; the numbers of labels and rows differ; or as ``kpca_spe`` and
         ``kpca_fill``.
+
+    Warns
+    -----
+    HealthWarning
+        Columns, or the times of the rows, say more about a sensor or a file than about the process.
 
     Examples
     --------

@@ -175,8 +175,9 @@ def kpca_health(
     rows = as_rows(X, missing=True)
     if model is not None:
         model = check_model(model)
-        if rows.n_features * (model.lags + 1) != model.n_features:
-            check_same_columns(rows, model.n_features, model.feature_names)
+        own = model.n_features  # columns of the rows, or of these before their lags
+        own = own // (model.lags + 1) if rows.n_features * (model.lags + 1) == own else own
+        check_same_columns(rows, own, model.feature_names and model.feature_names[:own])
     names = rows.names or (None if model is None else model.feature_names)
     limits, scaled = None if model is None else model.limits, standardize or model is not None
     return findings_of(Facts(rows), names, (label_name, labels), limits, scaled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ class Monitored(Reported):
     label_name: str
     filled: np.ndarray | None
     health: tuple[Finding, ...]
-    _X: Any
+    _X: Any = field(repr=False)
 
     @property
     def limits(self) -> Limits:

@@ -103,6 +103,7 @@ def test_it_tells_what_it_cannot_do():
 # partial_fit --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.DriftWarning")
 @pytest.mark.parametrize("options", [{}, {"max_features": 60}, {"tol": 1e-6}])
 def test_partial_fit_adds_features_or_says_that_its_map_does_not_span_the_rows(options):
     rng = np.random.default_rng(0)

@@ -78,7 +78,8 @@ def contents(result: Any) -> Any:
     if isinstance(result, np.ndarray):
         return result.dtype.str, result.shape, result.tobytes()
     if isinstance(result, fk.KPCAModel):
-        new = np.random.default_rng(1).standard_normal((4, result.n_features))
+        columns = result.n_features if result.kernel.takes_points else result.n_samples  # of a matrix: its rows
+        new = np.random.default_rng(1).standard_normal((4, columns))
         said = [result.eigenvalues, result.eigenvalue_bounds, result.angle_bounds, result.bound_kind]
         return contents([*said, fk.kpca_project(result, new)])
     if dataclasses.is_dataclass(result):

@@ -62,7 +62,9 @@ def test_blas_has_the_threads_that_the_tests_ask_for():
 def test_eight_threads_give_the_bits_of_one(calls):
     alone = {name: call() for name, call in calls.items()}
     alone = {name: answer for name, answer in alone.items() if " at 0x" not in str(answer)}  # objects without contents
-    assert all(alone.values()) and len(alone) > 150
+    # rows without a fault have no findings
+    assert {name for name, answer in alone.items() if not answer} <= {x for x in alone if x.startswith("kpca_health")}
+    assert len(alone) > 150
     together = threading.Barrier(THREADS)
     wrong: list[str] = []
 

@@ -36,7 +36,7 @@ from .kpca import kpca
 MIN_ROWS = 20
 """New rows, below which the intervals would hold nearly all that the kernel allows."""
 PAIRINGS = 16
-"""Random pairings of the rows whose wealths are averaged: 8 to 64 give ends within 1 % of each other."""
+"""Random pairings of the rows whose wealths are averaged, so that the ends depend less on the order of the rows."""
 SPECTRUM_TOL = 1e-3
 """Width of the intervals around the eigenvalues of the new rows, small against the statistical error of 1e5 rows."""
 

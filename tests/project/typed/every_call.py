@@ -150,8 +150,9 @@ def rows_again(X: Array, folder: Path) -> None:
     assert_type(sure, Uncertainty)
     told = (interval, fk.kpca_t2(model, X), fk.kpca_spe(model, X), limits.exceeded(spe=spe), guilty.largest)
     drawn = (guilty.ranking(1), which.share, which.ranking(1), sure.latent_interval)
-    for array in (*back, *told, *drawn, fk.kpca_fill(model, X[:4], train=X, n_threads=1)):
+    for array in (*back, *told, *drawn):
         assert_type(array, Array)
+    fk.kpca_fill(model, X[:4], train=X, n_threads=1)  # rows of the given kind: an array, or a frame
     choice = fk.kpca_select(X, {"gaussian": {"sigma": [1.0, 2.0]}}, [1, 2], folds=3)
     assert_type(choice, Selection)
     assert_type(choice.kernel, Kernel)

@@ -157,7 +157,7 @@ def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
             warnings.showwarning = lambda message, *place, **options: show(renamed(message), *place, **options)
             yield
     except ValueError as error:
-        columns, n_others = tables.faults(table)
+        columns, n_others = tables.faults(table) if re.search(" contains (NaN|infinity) ", str(error)) else ("", 0)
         if not columns:
             raise Refused(renamed(str(error))) from error
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""

@@ -163,7 +163,7 @@ def _candidate(state: Any) -> Candidate:
 
 
 def readable_seconds(number: float, digits: int = 3) -> str:
-    """A number with three significant digits, without a power of ten for long times."""
+    """A number with ``digits`` significant digits; up to 1e9 without a power of ten."""
     return f"{number:,.0f}" if 10**digits <= number < 1e9 else f"{number:.{digits}g}"
 
 

@@ -89,7 +89,7 @@ class _Orders(NamedTuple):
 
     q: np.ndarray
     padded: np.ndarray
-    """Number of points that the loops work on."""
+    """2^ceil(log2 q), the size that the loops work on."""
     factorial: np.ndarray
     lebesgue: np.ndarray
     """Lebesgue's constant, at most."""

@@ -106,7 +106,7 @@ def use_instruction_set(name=None):
 INSTRUCTION_SET = ""
 use_instruction_set()
 
-# Limits that Gaussian.entry_error depends on: distances by differences up to this many coordinates, and beyond it the bound on
+# Limits that Gaussian.entry_error depends on: distances by differences up to this many coordinates; above, the bound on
 # (|x|^2 + |y|^2) / (2 sigma^2) times the unit roundoff that a tile by products keeps to.
 DIRECT = FK_DIRECT
 LINE = FK_PAD * sizeof(float)

@@ -35,7 +35,7 @@ class FittedMethod(Stored):
         return vars(self).get("names") if function is None else function.feature_names
 
     def facts(self) -> list[str]:
-        """Lines of ``repr``."""
+        """Facts that ``repr`` lists."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

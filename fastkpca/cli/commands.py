@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _project(options: argparse.Namespace) -> None:
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     check_outputs([options.output], [options.file, options.model], options.force)
     write_scores = score_writer(options.output or "-", options)

@@ -22,7 +22,7 @@ from .outputs import beside, check_outputs, check_page, check_picture, row_names
 
 def run_fit(options: argparse.Namespace) -> int:
     from .. import plot
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     if options.output == "-":
         raise Refused("a model is written into a file; give -o NAME.kpca")
@@ -143,7 +143,7 @@ def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096; the last
     ones with --lags."""
     from ..fit.baseline import held_back
-    from ..rows import tables
+    from .tables import read as tables
 
     whole = _whole(table)
     n = int(whole.sum())
@@ -230,7 +230,7 @@ def _fitted(table: Any, settings: dict[str, Any], scores_at: str | None, progres
     needed."""
     import fastkpca as fk
 
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     with columns_of_the_file(table):
         model = fk.kpca(

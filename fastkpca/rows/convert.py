@@ -41,7 +41,7 @@ from .sources import Source, TableSource
 from .values import check_finite, not_finite
 from .view import EXACT, Rows, instead_of_missing
 
-_NO_NUMBERS = (str, bytes, dict, set, frozenset)  # one beside the other these are no rows
+_NO_NUMBERS = (str, bytes, dict, set, frozenset)  # side by side these are no rows
 _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
 
 
@@ -56,12 +56,13 @@ def as_rows(
 ) -> Rows:
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
-    Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type,
-    and so are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``). A query that has
-    not run (``run_query``) runs once. Nothing is ever written to. Integers of 64 bits and long doubles keep all their digits until a shift has been subtracted
+Arrays, memory maps and CSR matrices are read in place, tile by tile, in any byte order, strides or type, and so
+    are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``). A query that has not
+    run (``run_query``) runs once. Nothing is ever written to. Integers of 64 bits and long doubles keep all their
+    digits until a shift has been subtracted
     (``rows.Rows``); other numbers become float64 here, and whole numbers that it would round are refused. NaN and
-    infinity are left to the pass that reads the values (``rows.summarize``,
-    ``check_finite``), but for those of a data frame, which are named by their columns here.
+    infinity are left to the pass that reads the values (``rows.summarize``, ``check_finite``), but for those of a data
+    frame, which are named by their columns here.
 
     This is where names of columns are taken: the rows keep them (``Rows.names``), and ``check_same_columns`` compares.
 
@@ -99,7 +100,7 @@ def as_rows(
     """
     if X is None:
         raise TypeError(f"{name} is None; {_NEED_ARRAY}")
-    if isinstance(X, Rows):  # whose values were looked at when they were made
+    if isinstance(X, Rows):  # whose values were checked when they were made
         check_enough(X.n_samples, name=name, at_least=at_least, purpose=purpose)
         return X
     named, table, blocks = named_columns(X), run_query(X, name, memory), _Blocks()
@@ -138,8 +139,10 @@ def run_query(X: Any, name: str = "X", memory: float | None = None) -> Any:
 
 
 def _table_size(table: Any) -> int:
-    """Bytes of a frame of polars or a table of Arrow's."""
-    return table.estimated_size() if hasattr(table, "estimated_size") else table.nbytes
+    """Bytes of a frame of polars or a table of Arrow's; 0 for what a user holds."""
+    if is_arrow(table):
+        return table.nbytes
+    return table.estimated_size() if hasattr(type(table), "estimated_size") else 0
 
 
 def bind_rows(kernel: Kernel, X: Any, *train: Any) -> tuple[Any, Any]:
@@ -262,7 +265,8 @@ def as_csr(X: Any, name: str = "X", memory: float | None = None) -> Any:
 
 
 def _check_parts(X: Any) -> None:
-    """Raise ValueError where numbers of rows or columns of a sparse matrix are out of range, or not as many as values.
+    """Raise ValueError where numbers of rows or columns of a sparse matrix are out of range, or their number is not
+    that of the values.
 
     scipy's own checks are made of a second matrix around the same arrays: they may replace these.
     """
@@ -335,7 +339,7 @@ def _from_array(X: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} cannot be made an array: {_ragged(X) or error}") from error
     except Exception as error:  # an object that has __array__ but refuses, as sparse and GPU arrays do
         raise TypeError(f"{name}, of type {type(X).__name__}, cannot be made an array: {error}") from error
-    # numpy turns [1, "a"] into strings, and [2**60 + 1, 0.5] into rounded floats: look at the elements as given
+    # numpy turns [1, "a"] into strings, and [2**60 + 1, 0.5] into rounded floats: the elements are checked as given
     if isinstance(X, Sequence) and (values.dtype.kind in "USO" or _reaches(values, EXACT)):
         values = np.asarray(X, dtype=object)
     return values

@@ -70,7 +70,7 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, name: str = "out") -> Any:
-    """What the result can be written into as it is: an array, memory map, HDF5 or zarr dataset; None stays None.
+    """An output that the result can be written into: an array, memory map, HDF5 or zarr dataset; None stays None.
 
     A function is called with shape and type, and returns one. The rows themselves are never written to.
     """

@@ -230,7 +230,7 @@ class KernelEstimator(BaseEstimator):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _n_threads(self) -> int:
-        """``n_jobs``; by default as many as the process may use."""
+        """``n_jobs``; by default all processors of the process."""
         asked = effective_n_jobs(self.n_jobs)
         if self.n_jobs is not None or asked > 1:
             return int(asked)

@@ -1,7 +1,8 @@
 """Adapters to objects of other libraries: frames, Arrow tables, datasets, memory maps, iterables of blocks.
 
 None of these libraries is imported here but pyarrow, for a Parquet file given by its path and for a stream of Arrow's
-batches: an object says by its class or by what it offers where it comes from. Objects are asked for their attributes here, and in ``dask``, alone.
+batches: an object says by its class or by what it offers where it comes from. Objects are asked for their attributes
+here, and in ``dask``, alone.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Everything that has to hold before a pull request is ``.ci/run``.
 
 import nox
 
-nox.options.sessions = ["lint", "tests"]
+nox.needs_version = ">=2024.4.15"
+nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 
 
@@ -26,7 +27,7 @@ def lint(session: nox.Session) -> None:
     session.run("mypy")
 
 
-@nox.session
+@nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """The site, in build/html; warnings are errors, and links inside it are followed."""
     session.install(".[docs]", "./kernels_contrib")

@@ -80,7 +80,7 @@ def _model_and_rows(options: argparse.Namespace, progress: Any) -> Iterator[tupl
 
 
 def _project(options: argparse.Namespace) -> None:
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     check_outputs([options.output], [options.file, options.model], options.force)
     write_scores = score_writer(options.output or "-", options)

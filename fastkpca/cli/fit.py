@@ -23,7 +23,7 @@ from .outputs import beside, check_outputs, check_page, check_picture, row_names
 
 def run_fit(options: argparse.Namespace) -> int:
     from .. import plot
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     if options.output == "-":
         raise Refused("a model is written into a file; give -o NAME.kpca")
@@ -97,9 +97,9 @@ def _held_back(table: Any, options: argparse.Namespace, generator: np.random.Gen
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096; the last
     ones with --lags."""
     from ..fit.baseline import held_back
-    from ..rows import tables
     from ..rows.convert import as_rows
     from ..rows.values import complete
+    from .tables import read as tables
 
     whole = complete(as_rows(table.X, missing=True))
     n = int(whole.sum())
@@ -173,7 +173,7 @@ def _fitted(
 
     from ..fit.baseline import fit_with_limits
     from ..fit.missing import fit_and_fill
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     last: dict[str, Any] = {"return_scores": scores_at is not None, "progress": progress}
     last["out"] = None if scores_at is None else scorefiles.score_place(beside(scores_at))

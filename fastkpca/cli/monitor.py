@@ -140,7 +140,7 @@ def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace
 
 def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:
     """The rows of all files that are later than ``--since``, all of them named; None where there are none."""
-    from ..rows import tables
+    from .tables import read as tables
 
     parts = []
     for file in options.files:
@@ -163,8 +163,8 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
 
 def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
     """The rows of a table that are later than ``--since``; None where none is."""
-    from ..rows import tables
     from ..rows.times import as_times
+    from .tables import read as tables
 
     times = as_times(np.asarray(table.identifiers))
     if times is None:

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..errors import DataFileError
+from ...errors import DataFileError
+from ...rows.columns import listed
+from ...rows.convert import as_rows
+from ...rows.foreign import file_source
+from ...rows.lags import lag_names, lagged, starts_of
+from ...rows.values import complete, not_finite
+from ...rows.view import Rows
 from . import lazyfiles
 from .archives import Mat, Npz, data_file_errors
 from .collected import CollectedRows
-from .columns import listed
-from .convert import as_rows
-from .foreign import file_source
-from .lags import lag_names, lagged, starts_of
 from .selection import ColumnSelection, Table, column_keys, column_label
-from .textfiles import TextFile
-from .values import complete, not_finite
-from .view import Rows
+from .text import TextFile
 
 _NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip

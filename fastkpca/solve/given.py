@@ -1,0 +1,300 @@
+"""Intervals from vectors that others have computed: one pass over the kernel values, and what is orthogonal to them.
+
+A is the centred kernel matrix, V (n x r) an orthonormal basis of the span of the given vectors, P = I - V V'. The pass
+brings A V: Ritz values, residuals, and the Frobenius norm of A. `certificate.ritz_certificate`, through which every
+interval of products goes, then needs one more number: mu >= lambda_1(P A P). Nothing is assumed of the vectors. If they
+are wrong, mu is large and so are the intervals.
+
+**Trace and norm.** mu <= tr A - tr V'AV for a semidefinite A, and mu^2 <= |A|_F^2 - |V'AV|_F^2 - 2 |R|_F^2 for any
+symmetric A (``beyond``). Both count all of the complement as if it were one eigenvalue.
+
+**A feature map, known before the pass.** A = Phi Phi' + E with Phi (n x D) centred, E semidefinite, tr E known. With
+F = P Phi the complement is P A P = F F' + P E P, and its eigenvalues lie above those of F F', f_1 >= f_2 >= ... (Weyl):
+
+    mu <= f_1 + tr E,
+    mu <= (tr A - tr V'AV) - (f_2 + f_3 + ...),
+    mu^2 <= (|A|_F^2 - |V'AV|_F^2 - 2 |R|_F^2) - (f_2^2 + f_3^2 + ...).
+
+The last two take off what the map has seen of all other eigenvalues of the complement. In the last one the squares
+fall fast: a map of some hundred pivots often leaves a mu next to f_1, where its trace says nothing. No vector need
+agree with the map.
+
+**Eigenvectors that were missed.** Where f_1 is as large as the eigenvalues that are wanted, the leading vectors of F F'
+are multiplied in the same pass. Their Ritz values are lower bounds: they show eigenvalues that V has missed.
+
+**Number of eigenvalues above t.** lambda_(m+j)(A) <= lambda_j(P A P) for the m columns that were multiplied. So at most
+m + min(s / t, (q / t)^2) eigenvalues lie above t, s and q bounds on the trace and the Frobenius norm of P A P; at most
+as many as upper ends, where mu <= t; and at least as many as lower ends.
+
+**Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. LAPACK's
+eigenvalues of F'F err by g. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..base import tall
+from ..base.parallel import Progress
+from ..base.rounding import UNIT, rounding_factor
+from ..products.implicit import KernelMatrix
+from .basis import Basis, Space
+from .beyond import deterministic_bound, frobenius_bound, trace_bound
+from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, cluster_labels
+from .certifier import Certifier, Proof, Proofs
+from .costs import Expenses, column_limit, default_block_size
+from .eigen import grow
+from .operators import CentredProducts
+from .proofs import Exploration, Factorisation
+from .task import SolverBudget, SolverTarget
+
+DEPENDENT = 1e-10
+"""Norm of a column beyond the others, over its own, below which it counts as a combination of these."""
+MISSED_FRACTION = 0.9
+"""Eigenvalue of the map beyond the vectors, over the last wanted one, from which on its vector is multiplied too."""
+MAX_MISSED_COLUMNS = 4
+"""Such vectors at most: they cost a quarter of a pass."""
+
+
+@dataclass(frozen=True)
+class MapColumns:
+    """Features of all rows in the solver's coordinates: K = Phi Phi' + E + (part with small entries), E semidefinite.
+
+    Attributes
+    ----------
+    features : ndarray (n, D)
+        Phi, not centred.
+    residual_trace : float
+        Upper bound on tr E.
+    rounding : float
+        Bound on the Frobenius norm of the error of Phi.
+    defect : float
+        Bound on the norm of the part that is not semidefinite.
+    """
+
+    features: np.ndarray
+    residual_trace: float
+    rounding: float
+    defect: float
+
+
+@dataclass(frozen=True)
+class GivenResult:
+    """What a pass over the kernel values says of given vectors.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Of as many eigenvalues as there are columns.
+    own : RitzBlock
+        Of the given vectors alone.
+    outside : float
+        mu, on the eigenvalues of the complement; minus infinity where it has none.
+    left_trace, left_norm : float
+        Bounds on its trace (of a semidefinite matrix) and its Frobenius norm.
+    passes : int
+    """
+
+    certificate: Certificate
+    own: RitzBlock
+    outside: float
+    left_trace: float
+    left_norm: float
+    passes: int
+
+
+def independent(V: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """An orthonormal basis of the span of the centred columns of V, (n, r): r is their numerical rank."""
+    sizes = np.abs(V).max(axis=0, initial=0.0)
+    V = V[:, sizes > 0.0] / sizes[sizes > 0.0]
+    V = tall.without_means(V / tall.norms(V), n_threads)
+    left = tall.norms(V)
+    kept = left > 16.0 * rounding_factor(len(V)) * UNIT  # else a column of equal entries, and rounding
+    if not kept.any():
+        return np.empty((len(V), 0), order="F")
+    Q, R, _ = scipy.linalg.qr(V[:, kept] / left[kept], mode="economic", pivoting=True, check_finite=False)
+    return np.asfortranarray(Q[:, np.abs(R.diagonal()) > DEPENDENT])
+
+
+def certify_vectors(
+    matrix: KernelMatrix,
+    V: np.ndarray,
+    target: SolverTarget,
+    budget: SolverBudget,
+    *,
+    map_columns: MapColumns | None = None,
+    rng: np.random.Generator | int = 0,
+    progress: Progress | None = None,
+) -> GivenResult:
+    """Intervals for the c largest eigenvalues of H K H from given vectors.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    V : ndarray (n, r)
+        Orthonormal columns (`independent`), orthogonal to ones.
+    target : SolverTarget
+        c is at most r. Where the intervals are wider than tol, further passes follow, as ``budget`` allows.
+    budget : SolverBudget
+    map_columns : MapColumns, optional
+    rng : numpy.random.Generator or int
+        Nothing is drawn from it before the first pass, but columns in place of those that V lacks.
+    progress : callable, optional
+    """
+    A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
+    n, (_, r) = A.n, V.shape
+    c = target.c
+    block = default_block_size(n, c)
+    F = None if map_columns is None else _beyond(map_columns.features, V, A)
+    missed = np.empty((n, 0)) if F is None else _missed(F, map_columns, V, c)
+    X = V
+    if missed.shape[1]:
+        X = np.hstack([V, tall.orthonormal(missed, V, rng, centred=True, n_threads=matrix.n_threads)])
+    columns = min(n - 1, max(column_limit(n, c, block, budget.memory), X.shape[1] + block))
+    basis = Basis(n, rng, centred=True, reserve=columns, n_threads=matrix.n_threads)
+    if F is not None:
+        assert map_columns is not None
+        # about the row means of K: what remains of the entries about them is small, and so is the rounding of its norm
+        mean = map_columns.features.mean(axis=0)
+        A.row_means, A.grand_mean = map_columns.features @ mean, float(mean @ mean)
+    A.measures = bool(matrix.product.gives_norm)
+    given = GivenVectors(r, F, map_columns)
+    proofs: list[Proof] = [given, Factorisation()]
+    if target.probabilistic and budget.passes > 1:
+        proofs.append(Exploration(target.failure, n, budget.passes))
+    space = Space(basis, block, block, columns)
+    judge = Certifier(A, space, target, expenses, Proofs(proofs))
+    grow(A, X, space, judge, expenses)
+    assert given.own is not None
+    certificate, info = judge.certificate_of(basis.size), judge.info()
+    mu = np.inf if certificate.outside is None else certificate.outside.mu
+    return GivenResult(
+        certificate=certificate,
+        own=given.own,
+        outside=mu if basis.room else -np.inf,
+        left_trace=trace_bound(judge.block, info).mu,
+        left_norm=frobenius_bound(judge.block, info).mu,
+        passes=expenses.passes,
+    )
+
+
+def _beyond(features: np.ndarray, V: np.ndarray, A: CentredProducts) -> np.ndarray:
+    """F: the centred features less their part along V."""
+    F = tall.without_means(features, A.n_threads)
+    for _ in range(2):
+        F = tall.without_span(F, V, A.n_threads, centred=True)
+    return F
+
+
+def _missed(F: np.ndarray, map_columns: MapColumns, V: np.ndarray, c: int) -> np.ndarray:
+    """Leading vectors of F F' whose eigenvalues are as large as those that are wanted."""
+    values, axes = np.linalg.eigh(F.T @ F)
+    along = V.T @ map_columns.features
+    wanted = np.sort(np.append(np.linalg.eigvalsh(along @ along.T), values))[::-1][: c][-1]
+    count = int(np.count_nonzero(values[-MAX_MISSED_COLUMNS:] > MISSED_FRACTION * max(wanted, 0.0)))
+    return F @ axes[:, ::-1][:, :count]
+
+
+class GivenVectors(Proof):
+    """Trace, norm and a feature map bound what is orthogonal to the first columns; and what these are alone.
+
+    Parameters
+    ----------
+    r : int
+        Given vectors: the first columns of the first block.
+    F : ndarray (n, D) or None
+        Centred features less their part along the given vectors.
+    map_columns : MapColumns or None
+    """
+
+    def __init__(self, r: int, F: np.ndarray | None, map_columns: MapColumns | None):
+        self.r, self.F, self.map_columns = r, F, map_columns
+        self.own: RitzBlock | None = None
+        self.bound = NO_BOUND
+
+    def appended(self, run: Certifier) -> None:
+        """After the first pass: what follows may restart the basis, but not forget the bound."""
+        if self.own is not None:
+            return
+        basis, size = run.basis, run.basis.size
+        self.own = basis.leading_block(self.r, run.A.error(size), run.A.size)
+        block = basis.ritz_block(basis.ritz(), run.A.error(size), run.A.size)
+        if self.F is not None and block.errors is not None:
+            self.bound = self._bound(block, run)
+        self.F = None
+
+    def _bound(self, block: RitzBlock, run: Certifier) -> Bound:
+        assert self.map_columns is not None and self.F is not None and block.errors is not None
+        basis, known = run.basis, self.map_columns
+        # (twice: what is left may lie along the columns by rounding)
+        F = self.F
+        for _ in range(2):
+            F = tall.without_span(F, basis.Q[:, self.r :], basis.n_threads)
+        n, D = F.shape
+        whole = float(np.linalg.norm(known.features))
+        subtracted = 8.0 * rounding_factor(n) * np.sqrt(basis.size) * UNIT
+        error = known.rounding + (subtracted + 2.0 * block.errors.orthogonality_error) * whole
+        values = np.maximum(np.linalg.eigvalsh(tall.inner(F, F, basis.n_threads))[::-1], 0.0)
+        of_values = (rounding_factor(n) + 8.0 * np.sqrt(D) + 8.0) * UNIT * float(values.sum())
+        first = (np.sqrt(values[0] + of_values) + error) ** 2
+        low = np.maximum(np.sqrt(np.maximum(values - of_values, 0.0)) - error, 0.0) ** 2
+        others = np.maximum(low[1:] - known.defect, 0.0)
+        trace, norm = trace_bound(block, run.info()).mu, frobenius_bound(block, run.info()).mu
+        by_norm = np.inf
+        if norm < np.inf:
+            by_norm = float(np.sqrt(max(norm**2 - float(others @ others), 0.0) + 16.0 * UNIT * norm**2))
+        bounds = (
+            Bound(float(first) + known.residual_trace + known.defect, "map"),
+            Bound(max(trace - float(others.sum()), 0.0) + 16.0 * UNIT * trace if trace < np.inf else trace, "trace"),
+            Bound(by_norm, "frobenius"),
+        )
+        return min(bounds, key=lambda bound: bound.mu)
+
+    def certificate(self, run: Certifier) -> Certificate:
+        bound = min(self.bound, deterministic_bound(run.block, run.info()), key=lambda bound: bound.mu)
+        return run.certificate_with(bound)
+
+
+def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles between the Ritz vectors of the given vectors and invariant subspaces, and the clusters these belong to.
+
+    A Ritz vector belongs to the cluster of eigenvalues from whose neighbours its Ritz value is the furthest away: where
+    the vectors lack the largest eigenvector, the first one belongs to the second eigenvalue. Davis and Kahan, as
+    `certificate.angle_bounds`: the sine is at most |R_I|_2 / gap.
+
+    Parameters
+    ----------
+    own : RitzBlock
+        Of r vectors.
+    bounds : ndarray (m, 2)
+        Intervals of the m largest eigenvalues; nothing is known of further ones.
+
+    Returns
+    -------
+    ndarray (r,), ndarray (r,)
+        Radians, pi/2 where no gap is known; label of the cluster, -1 where none is.
+    """
+    labels = cluster_labels(bounds)
+    r, theta, errors = len(own.theta), own.theta, own.errors
+    angles, belongs = np.full(r, np.pi / 2), np.full(r, -1)
+    if errors is None:
+        return angles, belongs
+    error = errors.compression + errors.residual
+    count = int(labels[-1]) + 1
+    first = np.searchsorted(labels, np.arange(count + 1))
+    above = np.append(np.inf, np.minimum.accumulate(bounds[:, 0])[first[1:count] - 1])
+    below = np.append(bounds[first[1:count], 1], np.inf)  # nothing is known beyond the last one
+    gaps = np.minimum(above[None, :] - theta[:, None], theta[:, None] - below[None, :]) - error
+    nearest = np.argmax(gaps, axis=1)
+    for label in np.unique(nearest):
+        group = np.flatnonzero((nearest == label) & (gaps.max(axis=1) > 0.0))
+        if not len(group):
+            continue
+        belongs[group], gap = label, gaps[group, label].min()
+        largest = np.linalg.eigvalsh(own.residual_gram[np.ix_(group, group)])[-1]
+        rho = np.sqrt(max(float(largest), 0.0)) * (1.0 + 1e-8) + error
+        angles[group] = np.arcsin(rho / gap) if rho < gap else np.pi / 2
+    return angles, belongs

@@ -12,24 +12,25 @@ from ..base import parallel
 from ..base.checks import as_float, check_count, check_numbers
 from ..base.protocol import Kernel
 from ..errors import CertificateWarning, rounded_up, warn_caller
-from ..kernels import naming
+from ..kernels import get_kernel, naming
 from ..maps.passes import pass_tile_rows
 from ..model.result import KPCAModel
 from ..products.exact import ExactSummation
 from ..products.implicit import Products, kernel_matrix
 from ..products.rates import RATE, pass_seconds, value_seconds
 from ..products.weighted import Coordinates
+from ..rows.columns import check_same_columns
 from ..rows.view import Rows
 from ..solve.certificate import cluster_labels
 from ..solve.given import GivenResult, MapColumns, certify_vectors, independent, vector_angles
 from ..solve.task import SolverBudget, SolverTarget
 from .gram import best_within
-from .problem import Ask, Problem, prepare
+from .problem import Ask, Problem, kernel_of_both, prepare
 from .solution import Present
 
 MAX_FEATURES = 1024
 """Features of the map that bounds what is orthogonal to the vectors."""
-MAP_FRACTION = 0.12
+MAP_FRACTION = 0.05
 """Predicted seconds of that map, over those of the pass."""
 MIN_MAP_SECONDS = 1e-3
 MAP_RESIDUAL = 1e-12
@@ -209,7 +210,7 @@ def certify(
         Rows, as for ``kpca``; or the Gram matrix (N, N) for ``kernel="precomputed"``.
     kernel : str, Kernel, object with ``block``, or callable, optional
         As for ``kpca``. Default: that of a fitted object given as ``V``, else "gaussian".
-    V : array_like (N, k), or a fitted object
+    V : array_like (N, k), KPCAModel, or fitted KernelPCA
         Columns near the leading eigenvectors: of any length, in any order, dependent or wrong, but finite. From
         ARPACK, single precision, or a loop of your own. A fitted KernelPCA of scikit-learn brings its kernel and its
         ``eigenvectors_``, a ``KPCAModel`` its kernel and its scores. One entry for each row: a row of weight w counts
@@ -277,13 +278,18 @@ def certify(
     >>> fk.certify(X, "gaussian", V[:, :3], sigma=2.0).missed_above(0.9 * values.max())  # without the largest
     (1, 1)
     """
-    kernel, V, kernel_parameters, center = _taken(X, kernel, V, kernel_parameters, center)
-    passes = check_count(max_passes, "max_passes")
-    ask = Ask.of(certify, locals() | _NOT_ASKED | {"c": 1})
+    given, passes = _given(V), check_count(max_passes, "max_passes")
+    if given.kernel is not None:
+        kernel, kernel_parameters = kernel_of_both(given.kernel, kernel, kernel_parameters, certify, "V"), {}
+    center = given.center if center is None else center
+    sample_weight = given.weights if sample_weight is None else sample_weight
+    ask = Ask.of(certify, locals() | _NOT_ASKED | {"c": 1, "standardize": given.standardize})
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, ask, report)
+        if given.model is not None:
+            check_same_columns(problem.rows, given.model.n_features, given.model.feature_names)
         with naming(problem.kernel):
-            return _certified(problem, V, None if tol is None else passes)
+            return _certified(problem, given.vectors, None if tol is None else passes)
 
 
 _NOT_ASKED: dict[str, Any] = {
@@ -293,26 +299,65 @@ _NOT_ASKED: dict[str, Any] = {
     "like": None,
     "keep_moments": False,
     "return_scores": False,
-    "standardize": False,
 }
 """Arguments of ``kpca`` that have no meaning here."""
 _NEED = "the vectors as columns of finite real numbers, shape (N, k), one entry for each row of X"
 
 
-def _taken(
-    X: Any, kernel: Any, V: Any, parameters: dict[str, Any], center: bool | None
-) -> tuple[Any, np.ndarray, dict[str, Any], bool]:
-    """Kernel, vectors, parameters and centring: those of a fitted object where V is one."""
+@dataclass(frozen=True)
+class _Given:
+    """Vectors, and what a fitted object that they are from says of its fit.
+
+    Attributes
+    ----------
+    vectors : ndarray (N, k)
+    kernel : Kernel or None
+    center, standardize : bool
+    weights : ndarray (N,) or None
+    model : KPCAModel or None
+    """
+
+    vectors: np.ndarray
+    kernel: Kernel | None = None
+    center: bool = True
+    standardize: bool = False
+    weights: Any = None
+    model: KPCAModel | None = None
+
+
+def _given(V: Any) -> _Given:
     if V is None:
         raise TypeError(f"certify needs V: give {_NEED}, or a fitted KernelPCA")
-    vectors = V
-    array = np.asarray(vectors, dtype=None) if not isinstance(vectors, np.ndarray) else vectors
-    if array.ndim == 1:
-        vectors = array[:, None]
-    V = check_numbers(vectors, "V", _NEED, (None, None))
-    if not V.shape[1]:
+    V = getattr(V, "model_", V)  # of an estimator of fastkpca's
+    if isinstance(V, KPCAModel):
+        return _Given(V.score, V.kernel, V.center, V.scale is not None, V.sample_weight, V)
+    if isinstance(V, type) or hasattr(V, "get_params"):
+        if not hasattr(V, "eigenvectors_"):
+            raise TypeError(f"V is {V!r}, which has no eigenvectors_; fit it before, or give {_NEED}")
+        return _Given(_vectors(V.eigenvectors_), _kernel_of_estimator(V))
+    return _Given(_vectors(V))
+
+
+def _vectors(V: Any) -> np.ndarray:
+    one = np.ndim(V) == 1 and not np.ma.isMaskedArray(V)
+    array = check_numbers(np.reshape(V, (-1, 1)) if one else V, "V", _NEED, (None, None))
+    if not array.shape[1]:
         raise ValueError(f"V has no columns; give {_NEED}")
-    return kernel, V, parameters, True if center is None else center
+    return array
+
+
+def _kernel_of_estimator(estimator: Any) -> Kernel:
+    """The kernel of a fitted KernelPCA of scikit-learn."""
+    name = estimator.kernel
+    if not isinstance(name, str):
+        raise TypeError(
+            f"V was fitted with kernel={name!r}, a function of two rows; give V.eigenvectors_ as V, and a kernel: a name, "
+            "or a function of two tiles of rows"
+        )
+    cls = type(get_kernel(name))
+    known = {*cls.parameters, *cls.aliases}
+    own = {"gamma": getattr(estimator, "gamma_", None), "degree": estimator.degree, "coef0": estimator.coef0}
+    return get_kernel(name, **{key: value for key, value in own.items() if key in known})
 
 
 def _certified(problem: Problem, V: np.ndarray, passes: int | None) -> VectorCertificate:

@@ -19,7 +19,7 @@ The last two take off what the map has seen of all other eigenvalues of the comp
 fall fast: a map of some hundred pivots often leaves a mu next to f_1, where its trace says nothing. No vector need
 agree with the map.
 
-**Eigenvectors that were missed.** Where f_1 is as large as the eigenvalues that are wanted, the leading vectors of F F'
+**Eigenvectors that were missed.** Where f_1 is larger than the least of the given vectors' own, leading vectors of F F'
 are multiplied in the same pass. Their Ritz values are lower bounds: they show eigenvalues that V has missed.
 
 **Number of eigenvalues above t.** lambda_(m+j)(A) <= lambda_j(P A P) for the m columns that were multiplied. So at most
@@ -42,7 +42,7 @@ from ..base.parallel import Progress
 from ..base.rounding import UNIT, rounding_factor
 from ..products.implicit import KernelMatrix
 from .basis import Basis, Space
-from .beyond import deterministic_bound, frobenius_bound, trace_bound
+from .beyond import BELOW, deterministic_bound, frobenius_bound, trace_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, cluster_labels
 from .certifier import Certifier, Proof, Proofs
 from .costs import Expenses, column_limit, default_block_size
@@ -53,10 +53,8 @@ from .task import SolverBudget, SolverTarget
 
 DEPENDENT = 1e-10
 """Norm of a column beyond the others, over its own, below which it counts as a combination of these."""
-MISSED_FRACTION = 0.9
-"""Eigenvalue of the map beyond the vectors, over the last wanted one, from which on its vector is multiplied too."""
 MAX_MISSED_COLUMNS = 4
-"""Such vectors at most: they cost a quarter of a pass."""
+"""Leading vectors of a map beyond the given ones that are multiplied at most: they cost a quarter of a pass."""
 
 
 @dataclass(frozen=True)
@@ -145,28 +143,24 @@ def certify_vectors(
     progress : callable, optional
     """
     A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
-    n, (_, r) = A.n, V.shape
-    c = target.c
+    n, c = A.n, target.c
     block = default_block_size(n, c)
-    F = None if map_columns is None else _beyond(map_columns.features, V, A)
-    missed = np.empty((n, 0)) if F is None else _missed(F, map_columns, V, c)
-    X = V
+    given, X = GivenVectors(V, map_columns, matrix.n_threads), V
+    missed, enough = given.missed(c)
     if missed.shape[1]:
         X = np.hstack([V, tall.orthonormal(missed, V, rng, centred=True, n_threads=matrix.n_threads)])
     columns = min(n - 1, max(column_limit(n, c, block, budget.memory), X.shape[1] + block))
     basis = Basis(n, rng, centred=True, reserve=columns, n_threads=matrix.n_threads)
-    if F is not None:
-        assert map_columns is not None
+    A.measures = bool(matrix.product.gives_norm) and not enough
+    if map_columns is not None:
         # about the row means of K: what remains of the entries about them is small, and so is the rounding of its norm
         mean = map_columns.features.mean(axis=0)
         A.row_means, A.grand_mean = map_columns.features @ mean, float(mean @ mean)
-    A.measures = bool(matrix.product.gives_norm)
-    given = GivenVectors(r, F, map_columns)
     proofs: list[Proof] = [given, Factorisation()]
     if target.probabilistic and budget.passes > 1:
         proofs.append(Exploration(target.failure, n, budget.passes))
     space = Space(basis, block, block, columns)
-    judge = Certifier(A, space, target, expenses, Proofs(proofs))
+    judge = Certifier(A, space, target, expenses, Proofs(proofs), given.expected)
     grow(A, X, space, judge, expenses)
     assert given.own is not None
     certificate, info = judge.certificate_of(basis.size), judge.info()
@@ -181,76 +175,83 @@ def certify_vectors(
     )
 
 
-def _beyond(features: np.ndarray, V: np.ndarray, A: CentredProducts) -> np.ndarray:
-    """F: the centred features less their part along V."""
-    F = tall.without_means(features, A.n_threads)
-    for _ in range(2):
-        F = tall.without_span(F, V, A.n_threads, centred=True)
-    return F
-
-
-def _missed(F: np.ndarray, map_columns: MapColumns, V: np.ndarray, c: int) -> np.ndarray:
-    """Leading vectors of F F' whose eigenvalues are as large as those that are wanted."""
-    values, axes = np.linalg.eigh(F.T @ F)
-    along = V.T @ map_columns.features
-    wanted = np.sort(np.append(np.linalg.eigvalsh(along @ along.T), values))[::-1][: c][-1]
-    count = int(np.count_nonzero(values[-MAX_MISSED_COLUMNS:] > MISSED_FRACTION * max(wanted, 0.0)))
-    return F @ axes[:, ::-1][:, :count]
-
-
 class GivenVectors(Proof):
     """Trace, norm and a feature map bound what is orthogonal to the first columns; and what these are alone.
 
     Parameters
     ----------
-    r : int
-        Given vectors: the first columns of the first block.
-    F : ndarray (n, D) or None
-        Centred features less their part along the given vectors.
-    map_columns : MapColumns or None
+    V : ndarray (n, r)
+        The given vectors, orthonormal: the first columns of the first block.
+    known : MapColumns or None
+    n_threads : int
     """
 
-    def __init__(self, r: int, F: np.ndarray | None, map_columns: MapColumns | None):
-        self.r, self.F, self.map_columns = r, F, map_columns
+    def __init__(self, V: np.ndarray, known: MapColumns | None, n_threads: int = 1):
+        self.V, self.known, self.n_threads = V, known, n_threads
         self.own: RitzBlock | None = None
         self.bound = NO_BOUND
+        self.expected = np.empty(0)
+        """Eigenvalues that the map has, to plan by."""
+        self._F = np.empty((len(V), 0))
+        """Centred features less their part along V."""
+        if known is not None:
+            F = tall.without_means(known.features, n_threads)
+            self._along = tall.inner(V, F, n_threads)
+            self._size = float(np.linalg.norm(F))
+            self._F = tall.subtract(F, V, self._along, n_threads)
+        self._values, self._axes = self._eigen()
+
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues of F'F, descending, and axes."""
+        values, axes = np.linalg.eigh(tall.inner(self._F, self._F, self.n_threads))
+        return np.maximum(values[::-1], 0.0), axes[:, ::-1]
+
+    def missed(self, c: int) -> tuple[np.ndarray, bool]:
+        """Leading vectors of F F' whose eigenvalues are above the least one of the given vectors; whether the map's trace
+        alone bounds what is beyond these well below the c largest."""
+        if self.known is None:
+            return self._F, False
+        own = np.linalg.eigvalsh(self._along @ self._along.T)
+        self.expected = np.sort(np.append(own, self._values))[::-1]
+        wanted = float(self.expected[c - 1])
+        count = int(np.count_nonzero(self._values[:MAX_MISSED_COLUMNS] > own[0]))
+        beyond = float(np.append(self._values, 0.0)[count]) + self.known.residual_trace
+        return self._F @ self._axes[:, :count], beyond < BELOW * wanted
 
     def appended(self, run: Certifier) -> None:
         """After the first pass: what follows may restart the basis, but not forget the bound."""
         if self.own is not None:
             return
         basis, size = run.basis, run.basis.size
-        self.own = basis.leading_block(self.r, run.A.error(size), run.A.size)
+        self.own = basis.leading_block(self.V.shape[1], run.A.error(size), run.A.size)
         block = basis.ritz_block(basis.ritz(), run.A.error(size), run.A.size)
-        if self.F is not None and block.errors is not None:
-            self.bound = self._bound(block, run)
-        self.F = None
+        if self.known is not None and block.errors is not None:
+            self.bound = self._bound(block, run, self.known)
+        self._F = self._F[:, :0]
 
-    def _bound(self, block: RitzBlock, run: Certifier) -> Bound:
-        assert self.map_columns is not None and self.F is not None and block.errors is not None
-        basis, known = run.basis, self.map_columns
-        # (twice: what is left may lie along the columns by rounding)
-        F = self.F
-        for _ in range(2):
-            F = tall.without_span(F, basis.Q[:, self.r :], basis.n_threads)
-        n, D = F.shape
-        whole = float(np.linalg.norm(known.features))
-        subtracted = 8.0 * rounding_factor(n) * np.sqrt(basis.size) * UNIT
-        error = known.rounding + (subtracted + 2.0 * block.errors.orthogonality_error) * whole
-        values = np.maximum(np.linalg.eigvalsh(tall.inner(F, F, basis.n_threads))[::-1], 0.0)
+    def _bound(self, block: RitzBlock, run: Certifier, known: MapColumns) -> Bound:
+        """mu beyond the first block."""
+        basis, r = run.basis, self.V.shape[1]
+        if basis.size > r:
+            self._F = tall.without_span(self._F, basis.Q[:, r:], self.n_threads)
+            self._values = self._eigen()[0]
+        n, D = self._F.shape
+        values, errors = self._values, block.errors
+        assert errors is not None
+        subtracted = 16.0 * rounding_factor(n) * np.sqrt(basis.size) * UNIT + 2.0 * errors.orthogonality_error
+        # (features are rounded before their means are subtracted)
+        error = known.rounding + subtracted * self._size + 4.0 * UNIT * float(np.linalg.norm(known.features))
         of_values = (rounding_factor(n) + 8.0 * np.sqrt(D) + 8.0) * UNIT * float(values.sum())
         first = (np.sqrt(values[0] + of_values) + error) ** 2
         low = np.maximum(np.sqrt(np.maximum(values - of_values, 0.0)) - error, 0.0) ** 2
         others = np.maximum(low[1:] - known.defect, 0.0)
         trace, norm = trace_bound(block, run.info()).mu, frobenius_bound(block, run.info()).mu
-        by_norm = np.inf
+        bounds = [Bound(float(first) + known.residual_trace + known.defect, "map")]
+        if trace < np.inf:
+            bounds.append(Bound(max(trace - float(others.sum()), 0.0) + 16.0 * UNIT * trace, "trace"))
         if norm < np.inf:
-            by_norm = float(np.sqrt(max(norm**2 - float(others @ others), 0.0) + 16.0 * UNIT * norm**2))
-        bounds = (
-            Bound(float(first) + known.residual_trace + known.defect, "map"),
-            Bound(max(trace - float(others.sum()), 0.0) + 16.0 * UNIT * trace if trace < np.inf else trace, "trace"),
-            Bound(by_norm, "frobenius"),
-        )
+            square = max(norm**2 - float(others @ others), 0.0) + 16.0 * UNIT * norm**2
+            bounds.append(Bound(float(np.sqrt(square)), "frobenius"))
         return min(bounds, key=lambda bound: bound.mu)
 
     def certificate(self, run: Certifier) -> Certificate:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import as_float, check_count, check_numbers
+from ..base.checks import as_float, check_numbers
 from ..base.protocol import Kernel
-from ..errors import CertificateWarning, rounded_up, warn_caller
+from ..errors import (
+    CertificateWarning,
+    ComponentsWarning,
+    NotConvergedError,
+    NoVarianceError,
+    rounded_up,
+    silenced,
+    warn_caller,
+)
 from ..kernels import get_kernel, naming
 from ..maps.passes import pass_tile_rows
 from ..model.result import KPCAModel
@@ -21,10 +29,10 @@ from ..products.rates import RATE, pass_seconds, value_seconds
 from ..products.weighted import Coordinates
 from ..rows.columns import check_same_columns
 from ..rows.view import Rows
-from ..solve.certificate import cluster_labels
+from ..solve.certificate import Certificate, cluster_labels
 from ..solve.given import GivenResult, MapColumns, certify_vectors, independent, vector_angles
-from ..solve.task import SolverBudget, SolverTarget
 from .gram import best_within
+from .kpca import kpca
 from .problem import Ask, Problem, kernel_of_both, prepare
 from .solution import Present
 
@@ -44,9 +52,9 @@ class VectorCertificate:
     Attributes
     ----------
     eigenvalue_bounds : ndarray (k, 2), float64
-        An interval around each of the k largest eigenvalues, k the rank of the vectors, of the centred Gram matrix (with ``center=False`` of the
-        Gram matrix), descending, on the scale of ``KPCAModel.eigenvalues``. They count multiplicity: no eigenvalue
-        above an upper end has been missed, whatever the vectors are.
+        An interval around each of the k largest eigenvalues of the centred Gram matrix (with ``center=False`` of the
+        Gram matrix), k the rank of the vectors; descending, on the scale of ``KPCAModel.eigenvalues``. They count
+        multiplicity: no eigenvalue above an upper end has been missed, whatever the vectors are.
     clusters : ndarray (k,), int
         Eigenvalues with one label cannot be told apart within their intervals.
     ritz_values : ndarray (k,)
@@ -65,8 +73,8 @@ class VectorCertificate:
         hold; 0.0 where ``bound_kind`` is "guaranteed".
     beyond : float
         Upper bound on the eigenvalues of the Gram matrix on the orthogonal complement of all vectors multiplied.
-    passes : int
-        Over the kernel values.
+    fitted : bool
+        True if the pass with the vectors did not reach ``tol``, and a fit of the rows supplied further bounds.
     n_vectors : int
         Columns that were given.
     kernel : Kernel
@@ -84,7 +92,7 @@ class VectorCertificate:
     bound_kind: str
     failure_probability: float
     beyond: float
-    passes: int
+    fitted: bool
     n_vectors: int
     kernel: Kernel
     n_samples: int
@@ -164,7 +172,7 @@ class VectorCertificate:
         lines = [
             f"{self.n_vectors} vectors of rank {self.rank}, {self.n_samples} rows, {self.kernel!r}, "
             f"{'centred' if self.center else 'not centred'}",
-            f"{self.bound_kind} intervals{failing}; {self.passes} pass{'es' * (self.passes != 1)} over the kernel values",
+            f"{self.bound_kind} intervals{failing}, from one pass over the kernel values{' and a fit' * self.fitted}",
             f"{'':>4} {'eigenvalue at least':>22} {'at most':>22} {'Ritz value':>22} {'angle at most':>14}",
         ]
         for i, (low, high) in enumerate(self.eigenvalue_bounds):
@@ -223,12 +231,13 @@ def certify(
         Only intervals that hold for certain.
     failure_probability : float, optional
         With which intervals that rest on random numbers may fail: 1e-6 by default. They are drawn after ``V`` is
-        given, and only where ``tol`` asks for more than the first pass shows.
+        given, and only where ``tol`` asks for more than one pass shows.
     tol : float, optional
-        Largest width of an interval, relative to the largest eigenvalue. Further passes follow until it is reached, or
-        shown to be out of reach of these passes. Default: one pass, whatever comes of it.
+        Largest width of an interval, relative to the largest eigenvalue. Where one pass does not reach it, a fit
+        (``kpca`` with this ``tol``) follows, whose intervals bound what is orthogonal to the vectors. Default: one
+        pass, whatever comes of it.
     max_passes : int
-        Largest number of passes over the kernel values, where ``tol`` is given.
+        Largest number of passes of that fit.
     memory_limit : int or str, optional
         Bytes, or "500MB", beside the rows and the vectors; 2 GiB by default.
     n_threads : int, optional
@@ -262,8 +271,9 @@ def certify(
        \lambda_i \begin{pmatrix} T & R' \\ R & \mu I \end{pmatrix}.
 
     One product A V, in float64, brings T, R and the Frobenius norm of A. The bound :math:`\mu` is the least of what
-    trace, norm and a feature map of a few hundred pivots leave for the complement. With ``tol``, block Lanczos from a
-    random block in the complement, or a Cholesky factorisation of the matrix there, may lower it.
+    trace, norm and a feature map of a few hundred pivots leave for the complement. Where p Ritz values lie above the
+    upper bound :math:`\beta` of eigenvalue p + 1 that a fit has found, it is
+    :math:`\beta + |R_p|^2 / (\theta_p - \beta)`.
 
     Examples
     --------
@@ -278,7 +288,7 @@ def certify(
     >>> fk.certify(X, "gaussian", V[:, :3], sigma=2.0).missed_above(0.9 * values.max())  # without the largest
     (1, 1)
     """
-    given, passes = _given(V), check_count(max_passes, "max_passes")
+    given = _given(V)
     if given.kernel is not None:
         kernel, kernel_parameters = kernel_of_both(given.kernel, kernel, kernel_parameters, certify, "V"), {}
     center = given.center if center is None else center
@@ -289,7 +299,31 @@ def certify(
         if given.model is not None:
             check_same_columns(problem.rows, given.model.n_features, given.model.feature_names)
         with naming(problem.kernel):
-            return _certified(problem, given.vectors, None if tol is None else passes)
+            reached = _passed(problem, given.vectors)
+    found = _result(problem, reached, given.vectors.shape[1])
+    if tol is None or found.width <= problem.target.tol:
+        return found
+    c = min(len(found.clusters) + 1, problem.rank)
+    options = {"center": center, "sample_weight": sample_weight, "standardize": given.standardize, "tol": tol}
+    options |= {"guaranteed": guaranteed, "failure_probability": failure_probability, "max_passes": max_passes}
+    options |= {"memory_limit": memory_limit, "n_threads": n_threads, "rng": rng, "progress": progress}
+    known = _fitted(X, problem.kernel.unbound(), c, options)
+    if known is not None:
+        found = _result(problem, reached.tightened(known), given.vectors.shape[1], fitted=True)
+    if not found.width <= problem.target.tol:
+        warn_caller(_text(found, problem.target.tol), CertificateWarning)
+    return found
+
+
+def _fitted(X: Any, kernel: Kernel, c: int, options: dict[str, Any]) -> Certificate | None:
+    """The intervals of a fit of these rows; None where it reaches none."""
+    with silenced(CertificateWarning, ComponentsWarning):
+        try:
+            model = kpca(X, kernel, c, return_scores=False, **options)
+        except (NotConvergedError, NoVarianceError):
+            return None
+    bounds, angles = model.eigenvalue_bounds, model.angle_bounds
+    return Certificate(bounds, angles, model.clusters, None, 0.0, model.failure_probability)
 
 
 _NOT_ASKED: dict[str, Any] = {
@@ -351,8 +385,8 @@ def _kernel_of_estimator(estimator: Any) -> Kernel:
     name = estimator.kernel
     if not isinstance(name, str):
         raise TypeError(
-            f"V was fitted with kernel={name!r}, a function of two rows; give V.eigenvectors_ as V, and a kernel: a name, "
-            "or a function of two tiles of rows"
+            f"V was fitted with kernel={name!r}, a function of two rows; give V.eigenvectors_ as V, and a kernel: a "
+            "name, or a function of two tiles of rows"
         )
     cls = type(get_kernel(name))
     known = {*cls.parameters, *cls.aliases}
@@ -360,8 +394,7 @@ def _kernel_of_estimator(estimator: Any) -> Kernel:
     return get_kernel(name, **{key: value for key, value in own.items() if key in known})
 
 
-def _certified(problem: Problem, V: np.ndarray, passes: int | None) -> VectorCertificate:
-    """One pass where ``passes`` is None, else up to so many."""
+def _passed(problem: Problem, V: np.ndarray) -> GivenResult:
     target, budget, kernel, n = problem.target, problem.budget, problem.kernel, problem.rows.n_samples
     if len(V) != n:
         hint = "; give V.T, vectors are columns" if V.shape[1] == n else f"; give {_NEED}"
@@ -370,45 +403,30 @@ def _certified(problem: Problem, V: np.ndarray, passes: int | None) -> VectorCer
     rows, given = present.rows, V.shape[1]
     V = V if present.index is None else V[present.index]
     everywhere = problem.rows if problem.rows.distributed and present.index is None else rows
-    seconds = pass_seconds(kernel, len(rows), len(rows), rows.n_features, given, square=True)
     product = ExactSummation(kernel, everywhere, n_threads=budget.n_threads, progress=budget.report)
     sizes = problem.largest_value, problem.entry_error
     matrix, entries = kernel_matrix(kernel, rows, Products(product), *sizes, budget.n_threads, center=target.center)
     columns = independent(entries.coordinates.block(V), n_threads=budget.n_threads)
     if not columns.shape[1]:
-        what = "all columns of V are constant, which centring makes zero" if target.center else "all columns of V are zero"
-        raise ValueError(f"{what}; give {_NEED}")
-    reached = certify_vectors(
-        replace(matrix, entries=None) if passes is None else matrix,
-        columns,
-        SolverTarget(columns.shape[1], target.tol, failure=target.failure_probability),
-        SolverBudget(passes or 1, budget.memory, seconds),
-        map_columns=_map_columns(problem, rows, entries.coordinates, given, seconds),
-        rng=problem.rng,
-        progress=None,
-    )
-    found = _result(problem, reached, given)
-    if passes is not None and not found.width <= target.tol:
-        warn_caller(_text(found, target.tol, passes), CertificateWarning)
-    return found
+        what = "constant, which centring makes zero" if target.center else "zero"
+        raise ValueError(f"all columns of V are {what}; give {_NEED}")
+    return certify_vectors(matrix, columns, _map_columns(problem, rows, entries.coordinates, given))
 
 
-def _text(found: VectorCertificate, tol: float, passes: int) -> str:
-    ways = "more passes (max_passes), vectors nearer to eigenvectors, or a larger tol"
+def _text(found: VectorCertificate, tol: float) -> str:
     return (
-        f"after {found.passes} pass{'es' * (found.passes != 1)} the widest of {len(found.clusters)} intervals is "
-        f"{rounded_up(found.width)} of the largest eigenvalue, tol is {tol:g}; {ways} would help"
+        f"the widest of {len(found.clusters)} intervals is {rounded_up(found.width)} of the largest eigenvalue, tol is "
+        f"{tol:g}; more passes (max_passes), vectors nearer to eigenvectors, fewer of them, or a larger tol would help"
     )
 
 
-def _map_columns(
-    problem: Problem, rows: Rows, coordinates: Coordinates, columns: int, seconds: float
-) -> MapColumns | None:
+def _map_columns(problem: Problem, rows: Rows, coordinates: Coordinates, columns: int) -> MapColumns | None:
     """Features of all rows, as many as are worth a fraction of a pass; None of a kernel without maps."""
     kernel, budget, n = problem.kernel, problem.budget, len(rows)
     if kernel.without_maps or not kernel.positive_semidefinite:
         return None
     value = value_seconds(kernel, rows.n_features)
+    seconds = pass_seconds(kernel, n, n, rows.n_features, columns, square=True)
     m = min(MAX_FEATURES, n, int(budget.memory / (48.0 * n)))
     limit = max(MAP_FRACTION * seconds, MIN_MAP_SECONDS)
     while m and _map_seconds(n, m, columns, value) > limit:
@@ -445,10 +463,10 @@ def _map_seconds(n: int, m: int, columns: int, value: float) -> float:
     return n * a_row + RATE.choosing * min(n, 4096) * m * (value + m / RATE.solves) + RATE.proposal * m
 
 
-def _result(problem: Problem, reached: GivenResult, given: int) -> VectorCertificate:
+def _result(problem: Problem, reached: GivenResult, given: int, *, fitted: bool = False) -> VectorCertificate:
     certificate, own, center = reached.certificate, reached.own, problem.target.center
     bounds, k = certificate.eigenvalue_bounds, len(own.theta)
-    known = np.vstack([bounds, [-np.inf, reached.outside]])
+    known = np.vstack([bounds, [-np.inf, reached.beyond]])
     angles, belongs = vector_angles(own, known)
     if center:  # the vector of ones has the eigenvalue zero
         bounds = np.column_stack([bounds[:, 0], np.maximum(bounds[:, 1], 0.0)])
@@ -462,12 +480,12 @@ def _result(problem: Problem, reached: GivenResult, given: int) -> VectorCertifi
         vector_clusters=np.where(belongs > labels[k - 1], -1, belongs),
         bound_kind=certificate.bound_kind,
         failure_probability=certificate.failure_probability,
-        beyond=max(reached.outside, 0.0) if center else reached.outside,
-        passes=reached.passes,
+        beyond=max(reached.beyond, 0.0) if center else reached.beyond,
+        fitted=fitted,
         n_vectors=given,
         kernel=problem.kernel.unbound(),
         n_samples=problem.rows.n_samples,
         center=center,
         _bounds=bounds,
-        _left=(reached.left_trace, reached.left_norm),
+        _left=reached.left,
     )

@@ -206,7 +206,6 @@ class Basis:
             least_squares=(1.0 - a) * ritz.squares - left - 2.0 * self._rounding() * ritz.squares.sum(),
         )
 
-
     def leading_block(self, count: int, product_error: float, size: float) -> RitzBlock:
         """`ritz_block` of the first ``count`` columns alone, while the first block is all that there is."""
         ((_, part),) = self._outside

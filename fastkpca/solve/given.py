@@ -32,24 +32,19 @@ eigenvalues of F'F err by g. An entry of K that is not Phi Phi' + E counts at bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
 from ..base import tall
-from ..base.parallel import Progress
 from ..base.rounding import UNIT, rounding_factor
 from ..products.implicit import KernelMatrix
-from .basis import Basis, Space
+from .basis import Basis
 from .beyond import BELOW, deterministic_bound, frobenius_bound, trace_bound
-from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, cluster_labels
-from .certifier import Certifier, Proof, Proofs
-from .costs import Expenses, column_limit, default_block_size
-from .eigen import grow
+from .certificate import Bound, Certificate, MatrixInfo, RitzBlock, cluster_labels, ritz_certificate
 from .operators import CentredProducts
-from .proofs import Exploration, Factorisation
-from .task import SolverBudget, SolverTarget
+from .random_start import separated
 
 DEPENDENT = 1e-10
 """Norm of a column beyond the others, over its own, below which it counts as a combination of these."""
@@ -86,22 +81,43 @@ class GivenResult:
     Attributes
     ----------
     certificate : Certificate
-        Of as many eigenvalues as there are columns.
+        Of as many eigenvalues as columns were multiplied.
+    block : RitzBlock
+        Of these columns.
     own : RitzBlock
         Of the given vectors alone.
-    outside : float
+    matrix : MatrixInfo
+    beyond : float
         mu, on the eigenvalues of the complement; minus infinity where it has none.
-    left_trace, left_norm : float
-        Bounds on its trace (of a semidefinite matrix) and its Frobenius norm.
-    passes : int
     """
 
     certificate: Certificate
+    block: RitzBlock
     own: RitzBlock
-    outside: float
-    left_trace: float
-    left_norm: float
-    passes: int
+    matrix: MatrixInfo
+    beyond: float
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Bounds on the trace (of a semidefinite matrix) and the Frobenius norm of the complement."""
+        return trace_bound(self.block, self.matrix).mu, frobenius_bound(self.block, self.matrix).mu
+
+    def tightened(self, known: Certificate) -> GivenResult:
+        """With the intervals of ``known``, from elsewhere: each bounds what lies behind a gap of the Ritz values."""
+        c, found = len(self.own.theta), self.certificate
+        bounds, others = found.eigenvalue_bounds.copy(), known.eigenvalue_bounds
+        block, outside = separated(others[:, 1], self.block, c, known.failure_probability)
+        more = ritz_certificate(block, len(block.theta), self.matrix, outside).eigenvalue_bounds
+        for other in (more, others[: len(bounds)]):
+            at = slice(len(other))
+            bounds[at, 0] = np.maximum(bounds[at, 0], other[:, 0])
+            bounds[at, 1] = np.maximum(np.minimum(bounds[at, 1], other[:, 1]), bounds[at, 0])
+        bounds[:, 1] = np.minimum.accumulate(bounds[:, 1])  # no eigenvalue is above those before it
+        beyond = min(self.beyond, outside.mu, *others[len(bounds) : len(bounds) + 1, 1])
+        failing = found.failure_probability + known.failure_probability
+        return replace(
+            self, certificate=replace(found, eigenvalue_bounds=bounds, failure_probability=failing), beyond=beyond
+        )
 
 
 def independent(V: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -117,135 +133,101 @@ def independent(V: np.ndarray, n_threads: int = 1) -> np.ndarray:
     return np.asfortranarray(Q[:, np.abs(R.diagonal()) > DEPENDENT])
 
 
-def certify_vectors(
-    matrix: KernelMatrix,
-    V: np.ndarray,
-    target: SolverTarget,
-    budget: SolverBudget,
-    *,
-    map_columns: MapColumns | None = None,
-    rng: np.random.Generator | int = 0,
-    progress: Progress | None = None,
-) -> GivenResult:
-    """Intervals for the c largest eigenvalues of H K H from given vectors.
+def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | None = None) -> GivenResult:
+    """Intervals for the largest eigenvalues of H K H from given vectors, by one pass.
 
     Parameters
     ----------
     matrix : KernelMatrix
     V : ndarray (n, r)
         Orthonormal columns (`independent`), orthogonal to ones.
-    target : SolverTarget
-        c is at most r. Where the intervals are wider than tol, further passes follow, as ``budget`` allows.
-    budget : SolverBudget
-    map_columns : MapColumns, optional
-    rng : numpy.random.Generator or int
-        Nothing is drawn from it before the first pass, but columns in place of those that V lacks.
-    progress : callable, optional
+    known : MapColumns, optional
+        Of a semidefinite matrix.
     """
-    A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
-    n, c = A.n, target.c
-    block = default_block_size(n, c)
-    given, X = GivenVectors(V, map_columns, matrix.n_threads), V
-    missed, enough = given.missed(c)
-    if missed.shape[1]:
-        X = np.hstack([V, tall.orthonormal(missed, V, rng, centred=True, n_threads=matrix.n_threads)])
-    columns = min(n - 1, max(column_limit(n, c, block, budget.memory), X.shape[1] + block))
-    basis = Basis(n, rng, centred=True, reserve=columns, n_threads=matrix.n_threads)
-    A.measures = bool(matrix.product.gives_norm) and not enough
-    if map_columns is not None:
+    A, X, beyond = CentredProducts(matrix), V, None
+    A.measures = bool(matrix.product.gives_norm)
+    if known is not None:
+        beyond = Beyond(known, V, matrix.n_threads)
+        missed = beyond.missed(V.shape[1])
+        if missed.shape[1]:
+            some = np.random.default_rng(0)  # for columns that vanish; any will do
+            X = np.hstack([V, tall.orthonormal(missed, V, some, centred=True, n_threads=matrix.n_threads)])
+        A.measures = A.measures and not beyond.is_enough
         # about the row means of K: what remains of the entries about them is small, and so is the rounding of its norm
-        mean = map_columns.features.mean(axis=0)
-        A.row_means, A.grand_mean = map_columns.features @ mean, float(mean @ mean)
-    proofs: list[Proof] = [given, Factorisation()]
-    if target.probabilistic and budget.passes > 1:
-        proofs.append(Exploration(target.failure, n, budget.passes))
-    space = Space(basis, block, block, columns)
-    judge = Certifier(A, space, target, expenses, Proofs(proofs), given.expected)
-    grow(A, X, space, judge, expenses)
-    assert given.own is not None
-    certificate, info = judge.certificate_of(basis.size), judge.info()
-    mu = np.inf if certificate.outside is None else certificate.outside.mu
+        mean = known.features.mean(axis=0)
+        A.row_means, A.grand_mean = known.features @ mean, float(mean @ mean)
+    basis = Basis(A.n, np.random.default_rng(0), centred=True, n_threads=matrix.n_threads)
+    X = basis.orthonormal(X)
+    basis.append(X, A.multiply(X))
+    m, error = basis.size, A.error(basis.size)
+    block, info = basis.ritz_block(basis.ritz(), error, A.size), A.info(m)
+    bound = deterministic_bound(block, info)
+    if beyond is not None and block.errors is not None:
+        bound = min(bound, beyond.bound(basis.Q[:, V.shape[1] :], block, info), key=lambda bound: bound.mu)
     return GivenResult(
-        certificate=certificate,
-        own=given.own,
-        outside=mu if basis.room else -np.inf,
-        left_trace=trace_bound(judge.block, info).mu,
-        left_norm=frobenius_bound(judge.block, info).mu,
-        passes=expenses.passes,
+        certificate=ritz_certificate(block, m, info, bound),
+        block=block,
+        own=basis.leading_block(V.shape[1], error, A.size),
+        matrix=info,
+        beyond=bound.mu if basis.room else -np.inf,
     )
 
 
-class GivenVectors(Proof):
-    """Trace, norm and a feature map bound what is orthogonal to the first columns; and what these are alone.
+class Beyond:
+    """What a feature map has beyond given vectors.
 
     Parameters
     ----------
+    known : MapColumns
     V : ndarray (n, r)
-        The given vectors, orthonormal: the first columns of the first block.
-    known : MapColumns or None
+        The given vectors, orthonormal.
     n_threads : int
+
+    Attributes
+    ----------
+    is_enough : bool
+        The map's trace alone bounds what is beyond the vectors well below the r largest eigenvalues.
     """
 
-    def __init__(self, V: np.ndarray, known: MapColumns | None, n_threads: int = 1):
-        self.V, self.known, self.n_threads = V, known, n_threads
-        self.own: RitzBlock | None = None
-        self.bound = NO_BOUND
-        self.expected = np.empty(0)
-        """Eigenvalues that the map has, to plan by."""
-        self._F = np.empty((len(V), 0))
-        """Centred features less their part along V."""
-        if known is not None:
-            F = tall.without_means(known.features, n_threads)
-            self._along = tall.inner(V, F, n_threads)
-            self._size = float(np.linalg.norm(F))
-            self._F = tall.subtract(F, V, self._along, n_threads)
+    def __init__(self, known: MapColumns, V: np.ndarray, n_threads: int = 1):
+        self.known, self.n_threads = known, n_threads
+        F = tall.without_means(known.features, n_threads)
+        self._along = tall.inner(V, F, n_threads)
+        self._size = float(np.linalg.norm(F))
+        self._F = tall.subtract(F, V, self._along, n_threads)
         self._values, self._axes = self._eigen()
+        self.is_enough = False
 
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues of F'F, descending, and axes."""
         values, axes = np.linalg.eigh(tall.inner(self._F, self._F, self.n_threads))
         return np.maximum(values[::-1], 0.0), axes[:, ::-1]
 
-    def missed(self, c: int) -> tuple[np.ndarray, bool]:
-        """Leading vectors of F F' whose eigenvalues are above the least one of the given vectors; whether the map's trace
-        alone bounds what is beyond these well below the c largest."""
-        if self.known is None:
-            return self._F, False
+    def missed(self, r: int) -> np.ndarray:
+        """Leading vectors of F F' whose eigenvalues are above the least one of the r given vectors."""
         own = np.linalg.eigvalsh(self._along @ self._along.T)
-        self.expected = np.sort(np.append(own, self._values))[::-1]
-        wanted = float(self.expected[c - 1])
+        wanted = float(np.sort(np.append(own, self._values))[-r])
         count = int(np.count_nonzero(self._values[:MAX_MISSED_COLUMNS] > own[0]))
         beyond = float(np.append(self._values, 0.0)[count]) + self.known.residual_trace
-        return self._F @ self._axes[:, :count], beyond < BELOW * wanted
+        self.is_enough = beyond < BELOW * wanted
+        return self._F @ self._axes[:, :count]
 
-    def appended(self, run: Certifier) -> None:
-        """After the first pass: what follows may restart the basis, but not forget the bound."""
-        if self.own is not None:
-            return
-        basis, size = run.basis, run.basis.size
-        self.own = basis.leading_block(self.V.shape[1], run.A.error(size), run.A.size)
-        block = basis.ritz_block(basis.ritz(), run.A.error(size), run.A.size)
-        if self.known is not None and block.errors is not None:
-            self.bound = self._bound(block, run, self.known)
-        self._F = self._F[:, :0]
-
-    def _bound(self, block: RitzBlock, run: Certifier, known: MapColumns) -> Bound:
-        """mu beyond the first block."""
-        basis, r = run.basis, self.V.shape[1]
-        if basis.size > r:
-            self._F = tall.without_span(self._F, basis.Q[:, r:], self.n_threads)
-            self._values = self._eigen()[0]
-        n, D = self._F.shape
-        values, errors = self._values, block.errors
+    def bound(self, more: np.ndarray, block: RitzBlock, info: MatrixInfo) -> Bound:
+        """mu beyond the given vectors and ``more`` columns; ``block`` is that of all these."""
+        known, errors = self.known, block.errors
         assert errors is not None
-        subtracted = 16.0 * rounding_factor(n) * np.sqrt(basis.size) * UNIT + 2.0 * errors.orthogonality_error
+        if more.shape[1]:
+            self._F = tall.without_span(self._F, more, self.n_threads)
+            self._values = self._eigen()[0]
+        (n, D), values = self._F.shape, self._values
+        subtracted = 16.0 * rounding_factor(n) * np.sqrt(len(block.theta)) * UNIT + 2.0 * errors.orthogonality_error
         # (features are rounded before their means are subtracted)
         error = known.rounding + subtracted * self._size + 4.0 * UNIT * float(np.linalg.norm(known.features))
         of_values = (rounding_factor(n) + 8.0 * np.sqrt(D) + 8.0) * UNIT * float(values.sum())
         first = (np.sqrt(values[0] + of_values) + error) ** 2
         low = np.maximum(np.sqrt(np.maximum(values - of_values, 0.0)) - error, 0.0) ** 2
         others = np.maximum(low[1:] - known.defect, 0.0)
-        trace, norm = trace_bound(block, run.info()).mu, frobenius_bound(block, run.info()).mu
+        trace, norm = trace_bound(block, info).mu, frobenius_bound(block, info).mu
         bounds = [Bound(float(first) + known.residual_trace + known.defect, "map")]
         if trace < np.inf:
             bounds.append(Bound(max(trace - float(others.sum()), 0.0) + 16.0 * UNIT * trace, "trace"))
@@ -253,10 +235,6 @@ class GivenVectors(Proof):
             square = max(norm**2 - float(others @ others), 0.0) + 16.0 * UNIT * norm**2
             bounds.append(Bound(float(np.sqrt(square)), "frobenius"))
         return min(bounds, key=lambda bound: bound.mu)
-
-    def certificate(self, run: Certifier) -> Certificate:
-        bound = min(self.bound, deterministic_bound(run.block, run.info()), key=lambda bound: bound.mu)
-        return run.certificate_with(bound)
 
 
 def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ def test_vectors_of_arpack_need_one_pass(rows, spectrum):
     found = fk.certify(rows, "gaussian", V, sigma=SIGMA)
     model = fk.kpca(rows, "gaussian", 6, sigma=SIGMA, tol=1e-8)
     low, high = model.eigenvalue_bounds.T
-    assert found.passes == 1 and found.bound_kind == "guaranteed" and holds(found, spectrum[0])
+    assert not found.fitted and found.bound_kind == "guaranteed" and holds(found, spectrum[0])
     assert found.width <= float(np.max(high - low) / low[0])
     assert found.missed_above(0.999 * spectrum[0][5]) == (0, 0) and found.count_above(0.999 * spectrum[0][5]) == (6, 6)
     assert found.angle_bounds.max() < 1e-8 and (found.residuals < 1e-12 * spectrum[0][0]).all()
@@ -77,24 +77,24 @@ def test_wrong_vectors_give_wide_intervals_that_hold(rows, spectrum):
     assert (found.angle_bounds == np.pi / 2).all() and found.missed_above(values[5])[1] >= 6
 
 
-def test_more_passes_where_a_tolerance_asks_for_them(rows):
-    """Of a flat spectrum trace and norm say nothing: random blocks beyond the vectors do, with a probability."""
+def test_a_fit_follows_where_a_tolerance_asks_for_more():
+    """Of a flat spectrum trace and norm say nothing. The intervals are no wider than those of kpca at the same tol."""
     X = np.random.default_rng(4).standard_normal((1500, 8))
     values, vectors = eigh(gram("gaussian", X, sigma=1.0))
     V = vectors[:, :3]
     one = fk.certify(X, "gaussian", V, sigma=1.0)
-    assert one.passes == 1 and one.width > 1e-2
+    assert not one.fitted and one.width > 1e-2 and holds(one, values)
+    model = fk.kpca(X, "gaussian", 4, sigma=1.0, tol=1e-3)
     some = fk.certify(X, "gaussian", V, sigma=1.0, tol=1e-3)
-    assert some.passes > 1 and some.width <= 1e-3 and holds(some, values)
-    assert some.bound_kind == "probabilistic" and 0 < some.failure_probability <= 1e-6
-    certain = fk.certify(X, "gaussian", V, sigma=1.0, tol=1e-3, guaranteed=True)
-    assert certain.bound_kind == "guaranteed" and certain.width <= 1e-3 and holds(certain, values)
-    with pytest.warns(CertificateWarning, match="max_passes"):
-        fk.certify(X, "gaussian", V, sigma=1.0, tol=1e-3, max_passes=2)
+    assert some.fitted and holds(some, values)
+    assert some.width <= float(np.ptp(model.eigenvalue_bounds[:3], axis=1).max() / model.eigenvalues[0])
+    assert some.missed_above(0.999 * values[2]) == (0, 0) and "and a fit" in str(some)
+    with pytest.warns(CertificateWarning, match="the widest of 3 intervals .*max_passes"):
+        fk.certify(X, "gaussian", V, sigma=1.0, tol=1e-14)
 
 
-def test_random_numbers_are_drawn_after_the_vectors(rows):
-    """Vectors made from the very numbers that certify will draw are as good as any others."""
+def test_vectors_from_the_random_numbers_that_certify_draws():
+    """They are drawn after the vectors: no vectors can be made that they overlook."""
     X = np.random.default_rng(4).standard_normal((1500, 8))
     values = eigh(gram("gaussian", X, sigma=1.0))[0]
     V = np.random.default_rng(7).standard_normal((len(X), 20))
@@ -132,7 +132,8 @@ def test_of_an_indefinite_kernel_the_norm_bounds_the_others(rows):
 
 @pytest.mark.parametrize("solver", ["arpack", "randomized", "dense"])
 @pytest.mark.parametrize(
-    "options", [{"kernel": "rbf", "gamma": 0.1}, {"kernel": "rbf"}, {"kernel": "poly", "degree": 2}, {"kernel": "linear"}]
+    "options",
+    [{"kernel": "rbf", "gamma": 0.1}, {"kernel": "rbf"}, {"kernel": "poly", "degree": 2}, {"kernel": "linear"}],
 )
 def test_a_fitted_object_of_scikit_learn(rows, solver, options):
     fitted = pytest.importorskip("sklearn.decomposition").KernelPCA(2, eigen_solver=solver, **options).fit(rows)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FK_MOST_AXES 6   /* nodes are as many as the product of those of all axes */
+#define FK_MOST_AXES 6   /* the number of nodes is the product of those of all axes */
 #define FK_MOST_NODES 16 /* of one axis in one box */
 #define FK_GROUP 4       /* points that share a walk over the nodes */
 

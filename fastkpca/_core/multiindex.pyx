@@ -380,7 +380,7 @@ cdef class ProductSums:
     def add(self, Expansion e, const double[:, ::1] X, double[::1] sums, double[::1] totals):
         """Add the products of features of a tile (n, d) to ``sums`` (n_sums,), the features to ``totals`` (D,).
 
-        Returns (points, times): so many points at most are summed by themselves, and added to what is there so often.
+        Returns (points, times): most points summed by themselves, and the number of additions to the sums.
         """
         cdef Py_ssize_t n = X.shape[0], D = self.n_features, d = e.d, skip = e.skip, b, c, g, i, j, k, padded
         cdef Py_ssize_t tile = TILE if D + skip > FEW else LARGE_TILE

@@ -11,7 +11,7 @@
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_LENGTH 512 /* points whose products are summed before they are added to the others */
-#define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
+#define FK_TOGETHER 32 /* points that have coefficients applied at once: features are readable up to a multiple */
 #define FK_FACTOR_BLOCK 32 /* features whose products are summed before they are subtracted from what is left */
 #define FK_SPARSE 8   /* columns of a product with a sparse matrix */
 #define FK_STRIP 64   /* points that are solved for at once: their features stay in the second level of cache */

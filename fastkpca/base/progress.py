@@ -15,7 +15,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class _Line:
-    """What stands in for a bar where tqdm is not installed: the share that is done, on one line of stderr."""
+    """A line on stderr with the fraction that is done, where tqdm is not installed."""
 
     def __init__(self, *, total: int | None, desc: str, **options: Any):
         self.total, self.n, self.last_print_n = total, 0, 0
@@ -47,7 +47,7 @@ class _Line:
 class Bars:
     """A bar of tqdm's for each stage; the last one stays until the next begins or all is done.
 
-    Where tqdm is not installed, a line with the share that is done. ``options`` are tqdm's.
+    A line with the fraction that is done, where tqdm is not installed. ``options`` are tqdm's.
     """
 
     def __init__(self, **options: Any):
@@ -69,7 +69,7 @@ class Bars:
             bar = self._bar = self._make(total=total or None, desc=stage, **self._options | unknown)
             self._stage = stage
         bar.update(done - bar.n)
-        if done >= total > 0 and not bar.disable and bar.last_print_n:  # tqdm leaves out a last step that comes soon
+        if done >= total > 0 and not bar.disable and bar.last_print_n:  # tqdm skips a last step that comes soon
             bar.refresh()
 
     def clear(self) -> None:

@@ -15,7 +15,7 @@ from .reading import restore_map
 from .result import KPCAModel, check_model
 
 OF_THE_ROWS = {"radius", "entry_error", "margin", "predicted", "reached", "bounds"}
-"""What a map's state says of the rows that it was made for, and not of the features themselves."""
+"""The part of a map's state that describes its training rows, not its features."""
 
 
 def feature_projector(model: KPCAModel) -> FeatureProjector:

@@ -38,8 +38,6 @@ EXTRAS = {
     "base.progress": {"tqdm"},
     "model.selection": {"pandas"},
     "rows.foreign": {"pyarrow"},
-    "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
-    "rows.textfiles": {"pandas"},
     "rows.dask": {"dask"},
 }
 FACES = {"testing", "plot", "sklearn", "cli", "__main__"}  # may import what their users have

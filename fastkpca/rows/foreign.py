@@ -84,7 +84,7 @@ def is_iterator(X: Any) -> bool:
 
 def is_dask(X: Any) -> bool:
     """True if this is a Dask collection."""
-    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
+    return any(_root(cls) in ("dask", "dask_expr") for cls in type(X).__mro__)
 
 
 def is_writeable_dataset(X: Any) -> bool:
@@ -485,10 +485,7 @@ def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
 
 def _library(X: Any) -> str:
     """The package that an object's class, or a base of it, comes from."""
-    for root in map(_root, type(X).__mro__):
-        if root in ("h5py", "zarr", "pyarrow"):
-            return root
-    return ""
+    return next((root for root in map(_root, type(X).__mro__) if root in ("h5py", "zarr", "pyarrow")), "")
 
 
 def _root(cls: type) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from decimal import Decimal
 
 import doors
@@ -165,7 +166,13 @@ class OnDevice(pd.Series):
 
 
 class FrameOnDevice(pd.DataFrame):
+    """A frame that numpy cannot read unasked, and that warns of what it does slowly, as one of modin."""
+
     _constructor_sliced = OnDevice
+
+    def isetitem(self, *args):
+        warnings.warn("defaulting to pandas implementation", UserWarning, stacklevel=2)
+        super().isetitem(*args)
 
     @property
     def _constructor(self):

@@ -110,10 +110,10 @@ class Named:
 
 
 IN_BLOCKS = "{0}.schema.names", "the columns {1} from each block of {0}"
-_ARROW = "{0}.schema.names", "{0}.select(list({1}))"
+# forms that also take the query that gave the table
+_ARROW = "pyarrow.table({0}).schema.names", "pyarrow.table({0}).select(list({1}))"
+_POLARS = "{0}.collect_schema().names()", "{0}.select(list({1}))"
 _STRUCTURED = "{0}.dtype.names", "{0}[list({1})]"
-_LAZY = "{0}.collect_schema().names()", "{0}.select(list({1}))"
-STREAM = "pyarrow.table({0}).schema.names", "pyarrow.table({0}).select(list({1}))"
 _XARRAY = "{0}.to_pandas().columns", "{0}.to_pandas()[list({1})]"
 
 
@@ -131,10 +131,10 @@ def named_columns(X: Any) -> Named | None:
     elif is_labelled(X):
         labels = X.coords.get(X.dims[1]) if len(X.dims) == 2 else None
         found, written = None if labels is None else labels.values.tolist(), _XARRAY
-    elif is_lazy(X):  # which warns where it is asked for its columns
-        found, written = X.collect_schema().names(), _LAZY
+    elif hasattr(type(X), "collect_schema"):  # a LazyFrame warns where it is asked for its columns
+        found, written = X.collect_schema().names(), _POLARS
     else:
-        found, written = getattr(X, "columns", None), STREAM if is_stream(X) else ()
+        found, written = getattr(X, "columns", None), _ARROW if is_stream(X) else ()
     try:
         names = tuple(found)
     except TypeError:

@@ -1,25 +1,18 @@
 """Rows of data: one view over arrays, sparse matrices, frames and sources that are not in memory, read tile by tile.
 
-==============  ========================================================================================
-``convert``     rows from what a user gives: the checks, and the errors that say what was found and what is needed
-``values``      checks of the values: NaN and infinity, weights, the array for a result
-``columns``     columns of new rows against those of the fit: number, names, ranges
-``view``        ``Rows``: tiles in float64, shifted and scaled, of whatever holds the rows
-``summary``     one pass over the rows: box, mean, radius, and a sample
-``sources``     rows that are not in memory, page by page, with a checksum of each page
-``foreign``     objects of other libraries: frames, queries, Arrow tables, datasets, memory maps, iterables
-``dask``        Dask collections: each pass over the rows is a graph of tasks
-``collected``   numbers that come block by block and are stored
-``lags``        earlier rows as further columns
-``times``       times from a column of words or dates, and the gaps between them
-``sinks``       output arrays: memory maps, datasets of HDF5 and zarr
-``tables``      for the command line: a table of numbers from a file of any of these kinds
-``selection``   which of a file's columns are read
-``textfiles``   csv and other text; ``textcells`` reads one cell
-``archives``    .npy, .npz and MATLAB files; ``readmat`` reads the last, in a process of its own
-``lazyfiles``   HDF5, zarr and Parquet files, read as they are needed
-``scorefiles``  scores into files
-==============  ========================================================================================
+=============  ==================================================================================================
+``convert``    rows from what a user gives: the checks, and the errors that say what was found and what is needed
+``values``     checks of the values: NaN and infinity, weights, the array for a result
+``columns``    columns of new rows against those of the fit: number, names, ranges
+``view``       ``Rows``: tiles in float64, shifted and scaled, of whatever holds the rows
+``summary``    one pass over the rows: box, mean, radius, and a sample
+``sources``    rows that are not in memory, page by page, with a checksum of each page
+``foreign``    objects of other libraries: frames, queries, Arrow tables, datasets, memory maps, iterables
+``dask``       Dask collections: each pass over the rows is a graph of tasks
+``lags``       earlier rows as further columns
+``times``      times from a column of words or dates, and the gaps between them
+``sinks``      output arrays: memory maps, datasets of HDF5 and zarr
+=============  ==================================================================================================
 
 No kernel is evaluated here, and nothing is decided about the method.
 """

@@ -225,15 +225,15 @@ def _read_prefix(file: BinaryIO, size: int, name: str) -> int:
 def _parse(text: bytes, name: str) -> tuple[dict[str, Any], _Table]:
     try:
         content = json.loads(text)
-        header, table = content["header"], content["arrays"]
+        header, table = map(content.get, ("header", "arrays")) if isinstance(content, dict) else (None, None)
         if not (isinstance(header, dict) and isinstance(table, list)) or _text(header, table) != text:
             raise ValueError("it is not written as fastkpca writes it")
         if wrong := [entry for entry in table if not _is_description(entry)]:
             raise ValueError(f"{wrong[0]!r:.200} are not name, type and shape of an array")
         if len({entry[0] for entry in table}) < len(table):
             raise ValueError("two arrays have one name")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ModelFileError(f"{name}: its header is damaged ({error or type(error).__name__})") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{name}: its header is damaged ({error})") from None
     return header, table
 
 

@@ -42,8 +42,8 @@ _ALIGN = 64
 MOST_HEADER = 1 << 22
 """Bytes of JSON; Python objects take up to some 25 times as much as the text that describes them."""
 _MAX_DEPTH = 100
-"""Of nested lists and objects, far below where the JSON reader of any Python version gives up; and dimensions that are
-looked at, of which numpy takes fewer."""
+"""Depth of nested lists and objects, far below where the JSON reader of any Python version stops; and dimensions of an
+array, of which numpy takes fewer."""
 _DTYPES = {
     np.dtype(code).newbyteorder("<").str: np.dtype(code).newbyteorder("<")
     for code in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")

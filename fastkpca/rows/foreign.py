@@ -29,7 +29,7 @@ from .sources import (
     TableSource,
     page_rows,
 )
-from .view import EXACT, Rows, refuse_not_finite
+from .view import EXACT, Rows
 
 # What an object is ------------------------------------------------------------------------------------------------
 
@@ -227,13 +227,12 @@ def frame_source(X: Any, name: str, most: float) -> Source | None:
     if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):
         return None
 
-    def read(start: int, stop: int) -> np.ndarray:
-        page = from_frame(_part(X, start, stop), name, start)
-        if page.dtype != first.dtype:  # whole numbers and nulls, in polars
-            refuse_not_finite(page, start, name, "kpca")
-        return page
-
-    return TableSource(name, X, first.dtype, read)
+    # whole numbers of polars are such in parts of a column without nulls only
+    nulls = hasattr(X, "null_count") and any(X.null_count().row(0))
+    dtype = np.dtype(np.float64) if nulls and first.dtype.kind in "iub" else first.dtype
+    return TableSource(
+        name, X, dtype, lambda start, stop: from_frame(_part(X, start, stop), name, start, dtype.kind == "f")
+    )
 
 
 def _part(X: Any, start: int, stop: int) -> Any:
@@ -272,8 +271,9 @@ def columns_of_words(X: Any) -> str:
     return f"has the column{'s' * several} {which}; kpca needs numbers: convert {them}{how}, or leave {them} out"
 
 
-def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
-    """An array of these rows, the first of which has the number ``start``; in the frame's memory where it can be."""
+def from_frame(X: Any, name: str, start: int = 0, floats: bool = False) -> np.ndarray:
+    """An array of these rows, the first of which has the number ``start``; in the frame's memory where it can be. With
+    ``floats``, whole numbers become float64."""
     labels, types = [str(label) for label in X.columns], list(X.dtypes)
     words = list(map(str, types))
     of_polars = bool(types) and callable(getattr(types[0], "is_numeric", None))
@@ -288,11 +288,13 @@ def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
         values = X.to_numpy(dtype=dtype)
     else:
         values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if values.dtype.kind not in ("f" if floats else "fiub"):
+        values = values.astype(dtype)
     if values.dtype.kind == "f":
         for j, word in enumerate(words):
             if "int64" in word.lower():
                 _check_whole(values[:, j], name, labels[j], start)
-    return values if values.dtype.kind in "fiub" else values.astype(dtype)
+    return values
 
 
 def like_given(values: np.ndarray, X: Any) -> Any:

@@ -80,7 +80,7 @@ def kpca_update(
         features are added. Default: that of the model.
     grow : bool or int
         Whether pivots may be added to the map for rows that it does not describe, or the largest number of features in
-        all; True: 2048. Rows are then read a second time. Maps of other kinds do not grow.
+        all, no smaller than it is; True: 2048. Rows are then read a second time. Maps of other kinds do not grow.
     forget : float
         Factor for the weights of all rows before, above 0: 1 keeps them, 0.9 halves their weight in seven batches. The
         eigenvalues are then those of the weighted rows.
@@ -128,6 +128,10 @@ def kpca_update(
     assert model._moments is not None
     failure, tol, forget = check_failure_probability(failure_probability), _tol(model, tol), _checked_forget(forget)
     most = MAX_GROWN_FEATURES if grow is True else 0 if grow is False else check_count(grow, "grow")
+    if not isinstance(grow, bool) and most < (size := feature_projector(model).map.n_features):
+        raise ValueError(
+            f"grow is {grow}, and the model has {size} features; give {size} or more, or False to add none"
+        )
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
     batches = int(model.info.get("batches", 0)) + 1
@@ -209,7 +213,6 @@ def kpca_subtract(
         Of some of these rows, with their weights: made with ``like=`` the same first model. Only a part that has more
         variance than the model is noticed not to be one.
     c : int, optional
-        Number of components; by default that of the model.
     tol : float
     failure_probability : float, optional
         As in ``kpca_merge``.

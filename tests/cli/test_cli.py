@@ -23,7 +23,7 @@ import fastkpca as fk
 from fastkpca import cli
 from fastkpca.cli import arguments as parsing
 from fastkpca.cli import console, demo
-from fastkpca.rows import tables
+from fastkpca.cli.tables import read as tables
 
 SIGMA = 1.5
 

@@ -70,6 +70,8 @@ def test_a_limit_of_features_is_kept():
     assert model.info["n_features"] == most
     with pytest.raises(ValueError, match="grow"):
         fk.kpca_update(model, regimes()[1], grow=-1)
+    with pytest.raises(ValueError, match=f"grow is {most - 1}, and the model has {most} features; give {most} or more"):
+        fk.kpca_update(model, regimes()[1], grow=most - 1)
 
 
 def test_forgotten_rows_weigh_less():

@@ -37,8 +37,6 @@ RUNTIME = {"numpy", "scipy", "threadpoolctl", "tqdm"}  # what is installed with 
 EXTRAS = {
     "model.selection": {"pandas"},
     "rows.foreign": {"pyarrow"},
-    "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
-    "rows.textfiles": {"pandas"},
     "rows.dask": {"dask"},
 }
 FACES = {"testing", "plot", "sklearn", "cli", "__main__"}  # may import what their users have

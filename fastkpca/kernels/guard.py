@@ -136,10 +136,10 @@ class Proxy:
 
 
 def _member(self: Proxy, name: str) -> Any:
-    """An attribute of the object, or its method with its failures named."""
-    value = self._origin.call(self._inner, name, getattr, self._inner, name)
+    """The attribute of the object, a declaration among the allowed ones, or its method with failures named."""
     allowed = self._allowed.get(name)
-    if allowed is None and callable(value):
+    value = self._origin.call(self._inner, name, getattr, self._inner, name) if allowed else getattr(self._inner, name)
+    if callable(value) and not allowed:
         return partial(self._call, name)
     value = value.item() if isinstance(value, np.generic) else value
     if allowed and not any(type(value) is type(x) and value == x for x in allowed):

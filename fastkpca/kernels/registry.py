@@ -120,13 +120,9 @@ def _kind(thing: Any) -> str:
         raise TypeError(f"{cls.__name__} defines no block(X, Y), and so is no kernel; a kernel has to define it")
     if isinstance(thing, Kernel):
         return "kernel"
-    has_block = callable(getattr(thing, "block", None))
-    if isinstance(thing, type):
-        if has_block:
-            return "class"
-    elif has_block:
-        return "object"
-    elif callable(thing):
+    if callable(getattr(thing, "block", None)):
+        return "class" if isinstance(thing, type) else "object"
+    if callable(thing) and not isinstance(thing, type):
         return "callable"
     text = (
         f"kernel is of type {type(thing).__name__}; give a name (fastkpca.list_kernels() lists them), a Kernel, "
@@ -160,9 +156,7 @@ def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
             )
             raise
         return made if isinstance(made, Kernel) else ObjectKernel(object=made)
-    if kind == "object":
-        return _declare(ObjectKernel, thing, parameters)
-    return _declare(CallableKernel, thing, parameters)
+    return _declare(ObjectKernel if kind == "object" else CallableKernel, thing, parameters)
 
 
 def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameters: dict[str, Any]) -> Kernel:

@@ -372,7 +372,7 @@ broken(
 )  # fmt: skip
 
 
-@breaks("check_summation_bound", "off by .* from the product with .*; its error_bound allows", {"check_summation_adjoint"})
+@breaks("check_summation_bound", "off by .* from the product with .*; its error_bound", {"check_summation_adjoint"})
 class RoughProduct(GoodProduct):
     def matmat(self, U):
         return self.K @ U + (1e-11 * np.abs(U).sum(axis=0))

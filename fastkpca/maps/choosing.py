@@ -83,8 +83,8 @@ class Candidates:
 class _Judgement:
     """The residual trace of all rows, as the candidates tell it.
 
-    Where some stand for rows that are not among them, by those that are not pivots themselves, scaled up (the pivots'
-    own residuals are zero and say nothing about other rows), plus two standard errors.
+    Estimated from the rows that are not pivots, scaled up, plus two standard errors, where the rows are a sample (the
+    residuals of pivots are zero and tell nothing of other rows).
     """
 
     def __init__(self, candidates: Candidates):
@@ -216,7 +216,7 @@ def features_of(
     F: np.ndarray | None = None,
     F_pivots: np.ndarray | None = None,
 ) -> None:
-    """Those that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
+    """Features that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
     done = np.empty((0, len(S))) if F is None else F
     coefficients = np.empty((len(pivots), 0)) if F_pivots is None else np.ascontiguousarray(F_pivots)
     parts = parallel.shares(len(S), len(S) * len(pivots) * (parallel.A_NUMBER + len(done) + len(pivots) / 2))
@@ -307,8 +307,8 @@ def pivot_map(
 
 
 def candidates_for(count: int, n: int) -> int:
-    """Rows to choose so many pivots among, of n: all of a few thousand, so that no far row is missed; of more rows a
-    quarter, where these are enough to choose well."""
+    """Number of candidate rows for m pivots among n: all of a few thousand, so that no far row is missed; a quarter of
+    more rows, where these are enough to choose well."""
     return n if n <= SAMPLE_ROWS else max(CANDIDATES * count, n // 4)
 
 

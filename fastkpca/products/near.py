@@ -42,8 +42,8 @@ LEFT_OUT = 0.1
 matrix err by about as much, and eigenvalues from an exact product with these by its square."""
 LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
-VALUE_BYTES, PEAK_BYTES = 8.0, 40.0
-"""Of a value in the end, and while the matrix is put together."""
+PEAK_BYTES = 40.0
+"""Of a value while the matrix is put together."""
 
 
 def near_reach(sigma: float, d: int, tol: float) -> float:
@@ -146,7 +146,8 @@ def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
 
 def free_bytes(offer: Offer) -> float:
     """Of the memory that the offer needs, what is free again when the matrix has been put together."""
-    return offer.cost.memory * (1.0 - VALUE_BYTES / PEAK_BYTES)
+    kept = np.dtype(np.float32).itemsize + np.dtype(np.int32).itemsize  # a value and its column
+    return offer.cost.memory * (1.0 - kept / PEAK_BYTES)
 
 
 def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:

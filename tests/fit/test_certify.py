@@ -89,7 +89,7 @@ def test_a_fit_follows_where_a_tolerance_asks_for_more():
     assert some.fitted and holds(some, values)
     assert some.width <= float(np.ptp(model.eigenvalue_bounds[:3], axis=1).max() / model.eigenvalues[0])
     assert some.missed_above(0.999 * values[2]) == (0, 0) and "and a fit" in str(some)
-    with pytest.warns(CertificateWarning, match="the widest of 3 intervals .*max_passes"):
+    with pytest.warns(CertificateWarning, match="the widest of 3 intervals .* a larger tol"):
         fk.certify(X, "gaussian", V, sigma=1.0, tol=1e-14)
 
 

@@ -81,11 +81,11 @@ def main() -> None:
         print(f"{name:<26} {found.width:8.1e} {found.angle_bounds.max():8.1e} {missed:>8}   {'yes' if holds else 'NO'}")
     print(f"\n{'rows':>6} {'product':>8} {'certify':>8} {'ratio':>6} {'width':>8} {'kpca':>8}")
     for n in asked.sizes:
-        X = np.random.default_rng(0).standard_normal((n, 10))
-        kernel = fk.gram(X, "gaussian", sigma=4.0, n_threads=1)
+        X = np.random.default_rng(0).standard_normal((n, 10)) * 0.7 ** np.arange(10)
+        kernel = fk.gram(X, "gaussian", sigma=2.0, n_threads=1)
         V = eigsh(kernel.centered(), K, v0=np.random.default_rng(1).standard_normal(n))[1]
         product = processor_seconds(lambda kernel=kernel, V=V: kernel @ V)  # type: ignore[misc]
-        options = {"sigma": 4.0, "n_threads": 1}
+        options = {"sigma": 2.0, "n_threads": 1}
         certify = processor_seconds(lambda X=X, V=V: fk.certify(X, "gaussian", V, **options))  # type: ignore[misc]
         width = fk.certify(X, "gaussian", V, **options).width
         model = fk.kpca(X, "gaussian", K, return_scores=False, **options)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
-"""The command line: ``fastkpca fit | plan | certify | project | monitor | update | info | kernels | demo``. Wording only;
-the library does the work.
+"""The command line: ``fastkpca fit | plan | certify | project | monitor | update | info | kernels | demo``.
+
+Wording only; the library does the work.
 
 Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 3 ``monitor`` found rows beyond a limit, 4 the same
 with --fail-on-alarm, 5 no row is, but something is wrong with columns or times (a line on stderr for each; ``fit`` with

@@ -35,6 +35,7 @@ from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
 from ..solve.sampled import draws_worth, residual_bound, upper_share
+from .feature_route import ROUNDS
 from .merge import Added, largest_eigenvalue, left_out_of, merged_moments, solved, sum_of_bounds
 
 GROW_AT = 2.0
@@ -380,12 +381,17 @@ def _added(model: KPCAModel, before: Bound, feature_map: Any, forget: float, fai
         return (*old, (first, before.mu)), 0.0
     missing, s = kept.features(feature_map, first), len(kept.rows)
     moment = missing.T @ missing
-    # of a row's features, over the root of its residual
-    error = feature_map.rounding * np.sqrt(feature_map.kernel.diagonal(kept.rows)) + np.sqrt(feature_map.defect)
+    # of a row's features, over the root of its residual; they were computed twice, with errors of |R| / nu'^(1/2)
+    diagonal = feature_map.kernel.diagonal(kept.rows)
+    defects = np.array([feature_map.defect_norm(1.0, x) for x in diagonal])
+    error = feature_map.rounding * np.sqrt(diagonal) + 2.0 * np.sqrt(defects)
     error = np.divide(error, np.sqrt(kept.residual), out=np.zeros(s), where=kept.residual > 0.0)
     slack = rounding_factor(s) * EPS * float(np.trace(moment)) + float(np.sum(error * (2.0 + error)))
     share = (largest_eigenvalue(moment) + slack) / s
-    bound = kept.draws.total * forget * (1.0 + 1e-9) * float(upper_share(share, s, failure))
+    # the rows of the first model were drawn for its last map, after as many as ROUNDS others, and one bit of its bound
+    # decides on growth: any of these may have failed
+    each = 0.5 * failure / (ROUNDS + 1)
+    bound = kept.draws.total * forget * (1.0 + 1e-9) * float(upper_share(share, s, each))
     return (*old, (first, min(bound, before.mu))), failure
 
 

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from .arguments import kernel_parameters
-from .console import Refused, progress_bars
-from .inputs import columns_of_the_file, file_name, read_table
+from .console import progress_bars
+from .inputs import columns_of_the_file, read_table
 
 
 def run_certify(options: argparse.Namespace) -> None:
-    if options.file == options.vectors == "-":
-        raise Refused("both files are standard input; give one of them a name")
     parameters = kernel_parameters(options)
 
     import fastkpca as fk
@@ -39,6 +37,4 @@ def _vectors(options: argparse.Namespace, progress: Any) -> np.ndarray:
     from .tables import read as tables
 
     progress(f"reading {options.vectors}", 0, 0)
-    path = options.path if options.vectors == "-" else options.vectors
-    found = tables.read(path, called=file_name(options.vectors), memory=options.memory_limit)
-    return as_rows(found.X).all()
+    return as_rows(tables.read(options.vectors, memory=options.memory_limit).X).all()

@@ -24,6 +24,7 @@ Y = (X[:, 0] > 0).astype(int)
 GAPS = X.copy()
 GAPS[3, 2] = np.nan
 U = np.ones((60, 1))
+MOVED = X[::-1] + 1e-9
 
 
 def fitted(c=2, kernel="gaussian", **options):
@@ -175,6 +176,11 @@ CASES = {
         lambda: fk.kpca_update(fitted(), X),
         "kpca(..., keep_moments=True)",
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X),
+    ),
+    "models of two maps": Case(
+        lambda: fk.kpca_merge(fitted(keep_moments=True), fk.kpca(MOVED, "gaussian", 2, sigma=2.0, keep_moments=True)),
+        "make the others with like=the first",
+        lambda: fk.kpca_merge(first := fitted(keep_moments=True), fk.kpca(MOVED, like=first, c=2, keep_moments=True)),
     ),
     "a map that is larger already": Case(
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=2),

@@ -268,7 +268,6 @@ def kpca_subtract(
         n_samples=model.n_samples - part.n_samples,
         weight_sum=moments.count if weighted else None,
         left_out=left_out,
-        added=model._added,
         c=model.n_components if c is None else c,
         tol=tol,
         failure=failure,

@@ -129,7 +129,8 @@ def kpca_update(
     assert model._moments is not None
     failure, tol, forget = check_failure_probability(failure_probability), _tol(model, tol), _checked_forget(forget)
     most = MAX_GROWN_FEATURES if grow is True else 0 if grow is False else check_count(grow, "grow")
-    if not isinstance(grow, bool) and most < (size := feature_projector(model).map.n_features):
+    own = feature_projector(model).map
+    if not isinstance(grow, bool) and isinstance(own, PivotMap) and most < (size := own.n_features):
         raise ValueError(
             f"grow is {grow}, and the model has {size} features; give {size} or more, or False to add none"
         )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..base.rounding import UNIT
+from ..products.rates import RATE
 from .basis import RitzPairs, Space
 from .beyond import BELOW, NARROWEST, deterministic_bound, gap_behind
 from .certificate import ritz_certificate
@@ -45,7 +46,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expen
     """
     X = space.basis.orthonormal(X)
     while True:
-        algebra = step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
+        algebra = RATE.a_pass + step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
         expenses.check(expenses.budget.pass_seconds + algebra)
         space.basis.append(X, A.multiply(X))
         expenses.count_pass(search=not A.certain, times=A.share * max(X.shape[1] / space.block, 1.0))
@@ -86,6 +87,7 @@ class Judge:
     def __post_init__(self) -> None:
         self.basis = self.space.basis
         self._spent, self._seen = self.expenses.seconds, 0
+        self._pace: list[tuple[int, float]] = []
 
     # when to look --------------------------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class Judge:
             return False
         self.ritz = self.basis.ritz()
         self.looks += 1
-        self.expenses.seconds += self.look_seconds(self.basis.size)
+        self.expenses.seconds += look_seconds(self.basis.size, certified=False)
         self._spent, self._seen = self.expenses.seconds, self.basis.size
         self.c = min(self.count(self.ritz.theta) or self.basis.size, self.basis.size)
         return self._is_enough()
@@ -117,6 +119,16 @@ class Judge:
 
     def look_seconds(self, columns: int) -> float:
         return look_seconds(columns, certified=self.A.certain)
+
+    def check_pace(self, width: float) -> None:
+        """TooDearError where the widths, over the largest eigenvalue, fall so slowly that another method is there sooner."""
+        self._pace = [*self._pace[-LOOK:], (self.expenses.passes, width)]
+        (before, first), (passes, last) = self._pace[0], self._pace[-1]
+        if len(self._pace) <= LOOK or not 0.0 < first < np.inf or passes == before:
+            return
+        fall = min(np.log(max(last, 1e-300) / first) / (passes - before), np.log(0.999))  # a pass
+        later = np.clip(np.log(self.target.tol / max(last, 1e-300)) / fall, 1.0, self.expenses.budget.passes)
+        self.expenses.check_forecast(float(later) * self.pass_seconds())
 
     # what is seen --------------------------------------------------------------------------------------------
 
@@ -227,6 +239,7 @@ class Search(Judge):
         # the norm rides along with a pass, and may prove what the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
+        self.check_pace(width)
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
         if self.factorising < np.inf and unproved:
             if gap_behind(theta, self.ritz.squares, c).width > goal * theta[0]:

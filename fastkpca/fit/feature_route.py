@@ -125,16 +125,17 @@ def solve_by_features(problem: Problem, way: Candidate, most_seconds: float = np
 def _built(problem: Problem, way: Candidate, expenses: Expenses) -> FeatureMap:
     """The map of the plan; of heavy tails one of pivots may need far more of them than predicted, and ends at as many as
     the budget allows."""
-    offer, expected = way.offer, int(OUTGROWN * way.n_features)
-    if not isinstance(offer, PivotOffer):
-        return offer.build(problem.data.sample)
-    prices, most = prices_of(problem), max(expected, problem.data.n_samples)
-    within = prices.pivots_within(expenses.seconds_left, _vectors(problem), most)
-    feature_map: FeatureMap = offer.build(problem.data.sample, max(within, expected) + 1)
+    offer, expected, k = way.offer, int(OUTGROWN * way.n_features), _vectors(problem)
+    prices = prices_of(problem)
+    if isinstance(offer, PivotOffer):
+        within = prices.pivots_within(expenses.seconds_left, k, max(expected, problem.data.n_samples))
+        feature_map: FeatureMap = offer.build(problem.data.sample, max(within, expected) + 1)
+        expenses.seconds += prices.choosing(feature_map.n_features)
+    else:
+        feature_map = offer.build(problem.data.sample)
     D = feature_map.n_features
-    expenses.seconds += prices.choosing(D)
     if D > expected:
-        expenses.check(prices.passing(D, _vectors(problem)))
+        expenses.check(prices.passing(D, k))
     return feature_map
 
 

@@ -72,7 +72,7 @@ class Certifier(Judge):
     @property
     def is_last(self) -> bool:
         """No pass can follow."""
-        return self.expenses.over or self.basis.room == 0
+        return self.expenses.over or self.basis.room == 0 or self.is_outgrown
 
     def may_suffice(self, mu: float) -> bool:
         """True if intervals may be narrow enough if mu bounds the rest."""

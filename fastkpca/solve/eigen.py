@@ -141,6 +141,11 @@ class Judge:
         """True if fewer components are there than wanted."""
         return self.count(self.ritz.theta) is None if self.target.fraction is not None else self.c < self.target.c
 
+    @property
+    def is_outgrown(self) -> bool:
+        """True if the components that fill the space do not reach the fraction asked for."""
+        return self.target.fraction is not None and self.space.full and self.count(self.ritz.theta) is None
+
     def expected_mu(self, theta: np.ndarray) -> np.ndarray:
         """About the bounds that trace and norm give beyond the first 1, 2, ... of these Ritz values."""
         trace, norm = self.A.expected_sums()
@@ -217,7 +222,7 @@ class Search(Judge):
     def _is_enough(self) -> bool:
         theta, c = self.ritz.theta, self.c
         noise = float(self.A.noise(theta) / theta[0]) if theta[0] > 0.0 else np.inf
-        if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2:
+        if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2 or self.is_outgrown:
             return True
         goal = max(GOAL * self.target.tol, 100.0 * noise**2)
         if self.looks == LOOK and not self._converges_in_time():
@@ -313,7 +318,7 @@ class Search(Judge):
         bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
         squares, goal = self.ritz.squares[:c], GOAL * tol * theta[0]
         wide = np.flatnonzero(self._predicted_widths(bound, squares) > goal)
-        if not len(wide) or self.basis.room == 0:
+        if not len(wide) or self.basis.room == 0 or self.is_outgrown:
             return V
         middle = 0.5 * self._after()
         beyond = np.maximum(theta[:c] - middle, max(middle, UNIT * float(theta[0])))

@@ -89,10 +89,12 @@ class Sums(Proof):
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
-        """While an exploration goes on, with no bound on the rest as long as they are not expected to suffice."""
+        """While an exploration goes on, or many vectors are to reach a fraction, with no bound on the rest as long as they
+        are not expected to suffice."""
         bound = deterministic_bound(run.block, run.info())
         self.seen = [*self.seen[-1:], (run.basis.size, bound.mu)]
-        useless = run.proofs.is_exploring and not run.is_last and not run.may_suffice(bound.mu)
+        waits = run.proofs.is_exploring or run.target.fraction is not None
+        useless = waits and not run.is_last and not run.may_suffice(bound.mu)
         return run.certificate_with(NO_BOUND if useless else bound)
 
 

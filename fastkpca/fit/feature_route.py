@@ -123,8 +123,8 @@ def solve_by_features(problem: Problem, way: Candidate, most_seconds: float = np
 
 
 def _built(problem: Problem, way: Candidate, expenses: Expenses) -> FeatureMap:
-    """The map of the plan; of heavy tails one of pivots may need far more of them than predicted, and ends at as many as
-    the budget allows."""
+    """The map of the plan. One of pivots may need far more of them than predicted: it ends at as many as the budget
+    allows."""
     offer, expected, k = way.offer, int(OUTGROWN * way.n_features), _vectors(problem)
     prices = prices_of(problem)
     if isinstance(offer, PivotOffer):
@@ -297,7 +297,8 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, expe
         return found
     found = _first_bound(found, problem, rounds, most_draws)
     if target.tol_is_required and found.misses(target):
-        limit = min(expenses.seconds_left, _worth(found, _state(found, problem, most_draws, rounds), problem, way, rounds))
+        worth = _worth(found, _state(found, problem, most_draws, rounds), problem, way, rounds)
+        limit = min(expenses.seconds_left, worth)
     for attempt in range(1, ROUNDS + target.given_landmarks):
         if not found.misses(target):
             break

@@ -72,8 +72,7 @@ def _certain(problem: Problem) -> Problem:
 def _run(
     problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float, spent: float
 ) -> Solution:
-    """The way's solution; ``spent``: seconds of those that were abandoned. All together may cost as much as the one that
-    would follow."""
+    """The way's solution; ``spent``: seconds of those that were abandoned, which count in its budget."""
     if way.method == "features":
         return solve_by_features(problem, way, min(map(_price, left), default=np.inf) - spent)
     if way.method == "dense":

@@ -22,7 +22,7 @@ MOST_COLUMNS = 640
 
 
 class TooDearError(Exception):
-    """A run has stopped, because it would cost more than it may: after so many ``passes``, and predicted ``seconds``."""
+    """A run has stopped, because it would cost more than it may; ``passes`` and predicted ``seconds`` so far."""
 
     def __init__(self, passes: int = 0, seconds: float = 0.0):
         super().__init__(passes, seconds)

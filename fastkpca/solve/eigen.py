@@ -121,7 +121,7 @@ class Judge:
         return look_seconds(columns, certified=self.A.certain)
 
     def check_pace(self, width: float) -> None:
-        """TooDearError where the widths, over the largest eigenvalue, fall so slowly that another method is there sooner."""
+        """TooDearError where widths, over the largest eigenvalue, fall so slowly that another method ends sooner."""
         self._pace = [*self._pace[-LOOK:], (self.expenses.passes, width)]
         (before, first), (passes, last) = self._pace[0], self._pace[-1]
         if len(self._pace) <= LOOK or not 0.0 < first < np.inf or passes == before:

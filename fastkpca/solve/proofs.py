@@ -89,8 +89,7 @@ class Sums(Proof):
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
-        """While an exploration goes on, or many vectors are to reach a fraction, with no bound on the rest as long as they
-        are not expected to suffice."""
+        """While an exploration goes on, or vectors are to reach a fraction, with no bound as long as it will not do."""
         bound = deterministic_bound(run.block, run.info())
         self.seen = [*self.seen[-1:], (run.basis.size, bound.mu)]
         waits = run.proofs.is_exploring or run.target.fraction is not None

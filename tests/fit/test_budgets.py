@@ -48,7 +48,8 @@ def test_nothing_is_abandoned_without_another_method():
 
 def test_eigenpairs_of_an_operator_end_at_their_budget():
     values = np.linspace(1.0, 0.9, 3000)
-    operator = MomentOperator(lambda U: values[:, None] * U, 3000, float(values.sum()), 1.001 * np.linalg.norm(values), 0)
+    norm = 1.001 * float(np.linalg.norm(values))
+    operator = MomentOperator(lambda U: values[:, None] * U, 3000, float(values.sum()), norm, 1e-13)
     with pytest.raises(TooDearError) as caught:
         leading_pairs(operator, SolverTarget(5, 1e-6, failure=1e-6), seconds=1.0, product_seconds=0.1)
     assert caught.value.seconds <= 1.0 and caught.value.passes <= 1

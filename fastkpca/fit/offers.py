@@ -176,7 +176,7 @@ def pivot_offer(
 ) -> PivotOffer:
     """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
 
-    def build(sample: np.ndarray) -> FeatureMap:
+    def build(sample: np.ndarray, most: int = largest) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None
@@ -186,7 +186,7 @@ def pivot_offer(
             kernel,
             rows if more else sample,
             tol=0.9 * residual,  # its own rounding comes on top
-            max_features=largest,
+            max_features=min(most, largest),
             rng=np.random.default_rng(0),
             n_samples=data.n_samples,
             sample_rows=max(4 * cost.n_features, len(sample)),

@@ -32,6 +32,9 @@ LONG, MUCH_SHORTER = 10.0, 0.2
 FURTHER = 2.0
 """Times ``LOOKING``, where a guessed price is below the best even if a look raises it by ``MOVES``, and the run by as
 much again: such fits took up to seven times as long as needed (``random_set.py``)."""
+NEXT_TO_NOTHING = 0.01
+"""Fraction of the best cost so far up to which a look is taken even if no map that was seen can change the choice: rows
+of which many are the same have few pivots, and a smaller look has not seen them all."""
 FEW = 10
 """Components of the easier task where all are asked for."""
 
@@ -67,11 +70,13 @@ def _priced(problem: Problem) -> list[Candidate]:
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates)
         candidates = _marked(candidates, look)
-        spent += further_seconds(kernel, data, look, beside=beside)
+        further = further_seconds(kernel, data, look, beside=beside)
+        spent += further
         best = _best_seconds([x for x in candidates if not x.guessed])
         far_below = MOVES**2 * _best_seconds([x for x in candidates if x.guessed]) <= best
         worth = spent <= LOOKING * (FURTHER if far_below else 1.0) * best
-        if not (worth and spent < np.inf and _may_change(problem, candidates, look)):
+        nothing = further <= NEXT_TO_NOTHING * best and not kernel.without_maps
+        if not (worth and spent < np.inf and (_may_change(problem, candidates, look) or nothing)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break

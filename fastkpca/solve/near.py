@@ -128,8 +128,8 @@ def near_start(
     while X is not None:
         try:
             grow(A, X, space, judge, spent)
-        except TooDearError:
-            raise TooDearError(expenses.passes) from None  # passes are those over the kernel values
+        except TooDearError as error:  # passes are those over the kernel values
+            raise TooDearError(expenses.passes, expenses.seconds + error.seconds) from None
         X = None if judge.found is None else judge.missed()
     expenses.seconds += spent.seconds
     if judge.found is None:

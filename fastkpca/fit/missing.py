@@ -14,6 +14,12 @@ AGREEING_STEP = 0.01
 """Standard deviations of a column by which no filled value moves any more."""
 
 
+def check_columns(missing: np.ndarray) -> None:
+    """Raise ValueError where a column lacks all values."""
+    if missing.all(axis=0).any():
+        raise ValueError(f"column {int(np.argmax(missing.all(axis=0)))} has no value at all; leave it out")
+
+
 def fit_and_fill(X: np.ndarray, fit: Callable[[np.ndarray], KPCAModel]) -> tuple[KPCAModel, np.ndarray, str]:
     """(the model of rows whose missing values it fills itself; these rows; how many values and rounds that took).
 
@@ -22,8 +28,7 @@ def fit_and_fill(X: np.ndarray, fit: Callable[[np.ndarray], KPCAModel]) -> tuple
     COMPSTAT 1976.
     """
     missing = np.isnan(X)
-    if missing.all(axis=0).any():
-        raise ValueError(f"column {int(np.argmax(missing.all(axis=0)))} has no value at all; leave it out")
+    check_columns(missing)
     filled = np.where(missing, np.nanmedian(X, axis=0), X)
     spread, some = np.nanstd(X, axis=0), missing.any(axis=1)
     spread[spread == 0] = 1.0

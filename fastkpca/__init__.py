@@ -1,13 +1,13 @@
 """Fast kernel principal component analysis, with certified eigenvalues.
 
-The house, from the roof down. Each room imports only rooms of lower floors, and inside a room the files import one way
-(tests/project/test_layers.py holds the imports, and this map, to the tree)::
+The layers, from the top down. Each package imports only packages of lower layers, and within a package the imports have
+no cycles (tests/project/test_layers.py holds the imports, and this map, to the tree)::
 
     __main__   python -m fastkpca
     cli        the command line; its demo
     sklearn    scikit-learn's interface
     plot       pictures of models and plans
-    fit        from rows to a model: check, plan, run routes until one is narrow enough; gram() and features()
+    fit        from rows to a model: check, plan, run routes until the intervals meet tol; gram() and features()
     state      model files for what other methods return
     model      the fitted model: project, save, pre-images, novelty, export
     methods    what the authors of methods build on: rows, arguments, systems, files

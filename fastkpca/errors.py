@@ -146,7 +146,7 @@ class ComponentsWarning(UserWarning):
 
 
 class DistancesWarning(UserWarning):
-    """A matrix that is given in place of rows looks like distances between them, and not like values of a kernel."""
+    """A matrix that is given in place of rows has the form of distances between rows, not of values of a kernel."""
 
 
 class HealthWarning(UserWarning):

@@ -1,7 +1,7 @@
 """Tools for authors of methods, next to ``gram``, ``features`` and ``kpca``: rows, arguments, systems, files.
 
 ==============================  ============================================================================
-``as_rows``, ``Rows``           rows from whatever a user gives (arrays, sparse, frames, files), tile by tile
+``as_rows``, ``Rows``           rows of a user's data (arrays, sparse, frames, files), tile by tile
 ``check_finite``                refuses NaN and infinity by row and column
 ``check_weights``               weights of the rows, finite and not negative
 ``check_columns``               refuses new rows with another number of columns than those of the fit

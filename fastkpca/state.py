@@ -37,8 +37,8 @@ def save_state(path: Any, kind: str, values: Mapping[str, Any], *, overwrite: bo
     values : mapping
         By name: numpy arrays of numbers or truth values, kernels, feature maps, models of ``kpca``, None, bool, int,
         float, str, lists and tuples of these five, and mappings of all that. A feature map needs its kernel under the
-        name ``"kernel"`` in the same mapping or in one around it, and the array ``"shift"`` beside the map: what is
-        subtracted from rows before they are given to the map (``features(...).shift``).
+        name ``"kernel"`` in the same mapping or in one around it, and the array ``"shift"`` in the mapping of the map:
+        what is subtracted from rows before they are given to the map (``features(...).shift``).
     overwrite : bool
         False: an existing file is left alone and FileExistsError raised.
 

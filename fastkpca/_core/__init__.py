@@ -2,12 +2,12 @@
 
 ===============  ==========================================================================
 ``arrays``       arrays as the loops read them
-``boxes``        Chebyshev nodes in a grid of boxes: points sorted, spread onto nodes, read off them; C beside it
+``boxes``        Chebyshev nodes in a grid of boxes: points sorted, spread onto nodes, read off them; loops in C
 ``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
 ``pivots``       pivoted Cholesky: rejection in a block, factor and solve, residual diagonals
 ``sparse``       products of a sparse matrix with a few columns
-``tiles``        exact tiles of the four built-in kernels and the products with them; C beside it
+``tiles``        exact tiles of the four built-in kernels and the products with them; loops in C
 ``truncation``   error bounds of the truncated Gaussian expansion, and the order from them
 ===============  ==========================================================================
 

@@ -15,7 +15,7 @@
 #define FK_WIDE 2
 #define FK_NARROW 2
 #endif
-/* Of so many vectors the sums at a group's points stay in registers together, of which AVX-512 has 32, the others 16. */
+/* Number of vectors whose sums at a group's points stay in registers together; AVX-512 has 32 registers, others 16. */
 #ifndef FK_HELD
 #define FK_HELD(vectors) ((vectors) == 1 ? 1 : 2)
 #endif

@@ -6,7 +6,7 @@ Row i of the interpolation matrix L holds the tensor product of the Lagrange val
 box; ``spread`` is L' U and ``interpolate`` is L A. A nodal array has shape (k, counts[0] orders[0], ...,
 counts[-1] orders[-1]): every node belongs to one box, so boxes can be worked on side by side.
 
-The loops over a box's nodes are C beside this file (``box_ops.c``), compiled once for each instruction set and chosen
+The loops over a box's nodes are in C (``box_ops.c``), compiled once for each instruction set and chosen
 when this module is imported. The GIL is released for the whole of a call.
 """
 
@@ -46,31 +46,14 @@ cdef extern from "box_ops.h" nogil:
         void (*interpolate[3])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, double *,
                                Py_ssize_t, double *, const double *) noexcept nogil
 
-    const fk_box_ops *fk_box_select(const char *name)
+    const fk_box_ops *fk_select "fk_box_ops_select"(const char *name)
 
 
 MOST_AXES, MOST_NODES = FK_MOST_AXES, FK_MOST_NODES
 
 cdef const fk_box_ops *ops = NULL
 
-
-def use_instruction_set(name=None):
-    """Choose the loops by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
-
-    For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
-    """
-    global ops, INSTRUCTION_SET
-    cdef bytes text = b"" if name is None else name.encode()
-    cdef const fk_box_ops *found = fk_box_select(text)
-    if found is NULL:
-        raise ValueError(f"no box loops for instruction set {name!r} on this processor")
-    ops = found
-    INSTRUCTION_SET = found.name.decode()
-    return INSTRUCTION_SET
-
-
-INSTRUCTION_SET = ""
-use_instruction_set()
+include "instruction_set.pxi"
 
 
 def chebyshev_nodes(int order):
@@ -106,7 +89,7 @@ cdef enum:
 cdef void spread_box(const fk_box *box, Py_ssize_t kind, Py_ssize_t count, const double *position, Py_ssize_t n,
                      const int64_t *order, const double *U, Py_ssize_t k, double *work, double *block,
                      Py_ssize_t size) noexcept nogil:
-    """What the points of one box give its nodes; many points in parts, each summed by itself.
+    """Sums of the points of one box at its nodes; many points in parts, each summed by itself.
 
     Equal points with equal values err in the same direction at every step, so one long sum errs by as many units as
     it has terms, not by their root. ``work`` holds FK_GROUP * outer + size numbers.
@@ -123,7 +106,7 @@ cdef void spread_box(const fk_box *box, Py_ssize_t kind, Py_ssize_t count, const
 
 
 cdef double *room_for(Py_ssize_t size, Py_ssize_t beside) except NULL:
-    """Memory for the nodal values of a box, and for so many numbers beside them; to be freed."""
+    """Memory for the nodal values of a box and for further numbers; to be freed."""
     cdef double *block = <double *>malloc((size + beside) * sizeof(double))
     if block is NULL:
         raise MemoryError(f"no memory for the {size} nodal values of a box")

@@ -1,4 +1,4 @@
-/* What the loops ask of a compiler beyond C11, in one place. They are written with the vector types of GCC and clang,
+/* Requirements of the loops on a compiler in addition to C11. They are written with the vector types of GCC and clang,
    which MSVC's cl does not have: on Windows clang-cl and MinGW's gcc compile them (meson.build says so to cl). */
 #ifndef FK_COMPILER_H
 #define FK_COMPILER_H

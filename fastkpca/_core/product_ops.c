@@ -22,7 +22,7 @@
 #endif
 /* Features that are solved for at once. */
 #define FK_SOLVED 4
-/* Of points by coefficients as many sums; vectors run over the points. */
+/* One sum for each point and coefficient; vectors run over the points. */
 #if defined(__AVX512F__)
 #define FK_VECTORS 4
 #else

@@ -1,7 +1,7 @@
 /* Products of two features summed over points, of features with coefficients, and triangular solves; one table per
    instruction set.
 
-   product_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_product_select()
+   product_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_product_ops_select()
    hands out the best table this processor can run. BLAS reaches a third of the speed for a dozen features: it copies
    both sides first. */
 #ifndef FK_PRODUCT_OPS_H
@@ -11,7 +11,7 @@
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_LENGTH 512 /* points whose products are summed before they are added to the others */
-#define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
+#define FK_TOGETHER 32 /* points that have coefficients applied at once: features are readable up to a multiple */
 #define FK_FACTOR_BLOCK 32 /* features whose products are summed before they are subtracted from what is left */
 #define FK_SPARSE 8   /* columns of a product with a sparse matrix */
 #define FK_STRIP 64   /* points that are solved for at once: their features stay in the second level of cache */
@@ -42,15 +42,7 @@ typedef struct {
                    ptrdiff_t first, ptrdiff_t end, double *out);
 } fk_product_ops;
 
-extern const fk_product_ops fk_product_ops_baseline;
-#ifdef FK_HAVE_AVX2
-extern const fk_product_ops fk_product_ops_avx2;
-#endif
-#ifdef FK_HAVE_AVX512
-extern const fk_product_ops fk_product_ops_avx512;
-#endif
-
-/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
-const fk_product_ops *fk_product_select(const char *name);
+#define FK_TABLE fk_product_ops
+#include "select_ops.h"
 
 #endif

@@ -39,7 +39,7 @@
 /* with fewer columns more rows, so that as many sums do not wait for each other */
 #define FK_MOST_ROWS 6
 #define FK_ROWS_OF(C) ((C) == 4 ? 3 : (C) == 3 ? 4 : 6)
-/* as few blocks as there can be, and no narrow one beside wide ones: in that many sums would wait for each other */
+/* the fewest blocks, all of nearly equal width: in a narrow one many sums would wait for each other */
 #define FK_BLOCKS(left) (((left) + 3) / 4)
 #define FK_WIDTH(left) (((left) + FK_BLOCKS(left) - 1) / FK_BLOCKS(left))
 /* rows of a stripe, a multiple of all of these; of a stripe across, whose strips are one block wide */

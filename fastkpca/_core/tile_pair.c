@@ -24,7 +24,7 @@
 static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t padded(ptrdiff_t n) { return (n + FK_PAD - 1) / FK_PAD * FK_PAD; }
 
-/* Of a tile that is kept, from one row to the next. Its columns are those of double in either type, so that one type's
+/* Stride of a stored tile, from one row to the next. Its columns are those of double in either type, so that one type's
    tiles become the other's by rounding each number. */
 static ptrdiff_t kept_stride(ptrdiff_t nj) { return padded(nj) + FK_PAD; }
 #define FK_KEPT_COLUMNS ((ptrdiff_t)(FK_TILE_BYTES / sizeof(double)))

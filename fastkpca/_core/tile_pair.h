@@ -4,13 +4,13 @@
 #define FK_TILE_PAIR_H
 #include "tile_ops.h"
 
-/* Distances and products of at most this many coordinates are formed by differences along the tile, the rest by GEMM;
+/* Distances and products of at most this many coordinates are formed by differences along the tile, others by GEMM;
    measured by benchmarks/speed/exact_product.py --crossing. */
 #ifndef FK_DIRECT
 #define FK_DIRECT 32
 #endif
 
-/* A block of rows with at least so many coordinates is one product of BLAS's, and each of its tiles a part of that: the
+/* A block of rows with at least this many coordinates is one product of BLAS's, and each of its tiles a part of that: the
    rows of a tile alone would not stay in cache. */
 #ifndef FK_WHOLE
 #define FK_WHOLE 2048

@@ -2,7 +2,7 @@
    included once for each type, the second time with FK_SINGLE. */
 #define NAME(x) FK_CAT(x, S)
 
-/* What one walk holds beside the caller's arrays. */
+/* Arrays of one walk, apart from the caller's. */
 typedef struct {
     const fk_ops *ops;
     const fk_kernel *kernel;

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Exact tiles of the four built-in kernels, and the products with them, in float64 or float32.
 
-The work is in C beside this file: ``tile_ops.c`` (vector loops, compiled once for each instruction set and chosen
+The loops are in C: ``tile_ops.c`` (vector loops, compiled once for each instruction set and chosen
 when this module is imported; ``INSTRUCTION_SET`` says which) and ``tile_pair.c`` (the walk over tiles that stay in
 cache). Here arrays become pointers, and the GIL is released for the whole of a call.
 
@@ -26,7 +26,7 @@ cdef extern from "tile_ops.h" nogil:
     ctypedef struct fk_ops:
         const char *name
 
-    const fk_ops *fk_select(const char *name)
+    const fk_ops *fk_select "fk_ops_select"(const char *name)
 
 
 cdef extern from "tile_pair.h" nogil:
@@ -86,27 +86,9 @@ cdef extern from "tile_pair.h" nogil:
 
 cdef const fk_ops *ops = NULL
 
+include "instruction_set.pxi"
 
-def use_instruction_set(name=None):
-    """Choose the vector loops by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
-
-    For tests and benchmarks: a product that runs meanwhile in another thread may use either. Raises ValueError where
-    this processor or this build has none of that name.
-    """
-    global ops, INSTRUCTION_SET
-    cdef bytes text = b"" if name is None else name.encode()
-    cdef const fk_ops *found = fk_select(text)
-    if found is NULL:
-        raise ValueError(f"no tile loops for instruction set {name!r} on this processor")
-    ops = found
-    INSTRUCTION_SET = found.name.decode()
-    return INSTRUCTION_SET
-
-
-INSTRUCTION_SET = ""
-use_instruction_set()
-
-# What Gaussian.entry_error rests on: distances by differences up to this many coordinates, and beyond it the bound on
+# Limits that Gaussian.entry_error depends on: distances by differences up to this many coordinates; above, the bound on
 # (|x|^2 + |y|^2) / (2 sigma^2) times the unit roundoff that a tile by products keeps to.
 DIRECT = FK_DIRECT
 LINE = FK_PAD * sizeof(float)
@@ -203,7 +185,7 @@ def gaussian_block(X, Y, sigma):
 
 
 def polynomial_block(X, Y, scale, offset, degree):
-    """(scale x.y + offset)^degree for all pairs of rows; overflow gives inf or NaN, which the caller must look for."""
+    """(scale x.y + offset)^degree for all pairs of rows; overflow gives inf or NaN, which the caller must check."""
     return block("polynomial", {"scale": scale, "offset": offset, "degree": degree}, X, Y)
 
 

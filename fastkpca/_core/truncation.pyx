@@ -95,7 +95,7 @@ def ball_bound(double radius, Py_ssize_t p):
 
 
 def residual(const double[::1] squares, Py_ssize_t p):
-    """P(p, |x_i|^2) for each squared norm: the diagonal of what the truncation leaves out."""
+    """P(p, |x_i|^2) for each squared norm: the diagonal of the residual of the truncation."""
     out_array = np.empty(squares.shape[0])
     cdef double[::1] out = out_array
     cdef const double[::1] exponentials = _exponentials_of(np.asarray(squares))
@@ -113,7 +113,7 @@ def order_for_ball(double radius, double tol, Py_ssize_t most):
 def order_for_trace(const double[::1] squares, double tol, Py_ssize_t most, Py_ssize_t least=0):
     """(p, mean_i P(p, |x_i|^2)) of the smallest p <= most where this is at most tol; (-1, that of most) where none is.
 
-    No smaller p than ``least`` is looked at: where that will do it is found at once.
+    p starts at ``least``: where that is enough it is found at once.
     """
     cdef Py_ssize_t low = least, high = least if least > 0 else most, middle, step = 1
     cdef double left, of_middle, n = squares.shape[0]

@@ -23,8 +23,8 @@ class _BlasCap:
     thread for good; here the first to come sets the cap and the last to leave restores what was there before.
 
     Ctrl-C may come between any two steps below, and BLAS must not be left at one thread. So each step can be repeated,
-    the limits before are noted before anything is changed, and each holder is an object: when it is gone, by whatever
-    way its owner ended, it no longer holds the cap.
+    the limits before are noted before anything is changed, and each holder is an object: when it is deleted, however
+    its owner ended, it no longer holds the cap.
 
     A fork waits until no other thread is inside a step. The child has the calling thread alone, so there the holders
     of all other threads are dropped.

@@ -11,8 +11,9 @@ T = TypeVar("T")
 class cached_property(Generic[T]):
     """As ``functools.cached_property``, without a lock.
 
-    That of Python 3.11 holds one lock for all instances of a class while it computes: threads wait for each other, and
-    a child that is forked meanwhile waits for ever. Here two threads at most compute the same value.
+    ``functools.cached_property`` of Python 3.11 holds one lock for all instances of a class while it computes: threads
+    wait for each other, and a child that is forked meanwhile waits for ever. Here two threads at most compute the same
+    value.
     """
 
     def __init__(self, compute: Callable[[Any], T]):
@@ -25,5 +26,5 @@ class cached_property(Generic[T]):
     def __get__(self, instance: Any, owner: type) -> T:
         if instance is None:  # of the class: for documentation, which asks no type checker
             return self  # type: ignore[return-value]
-        # not a data descriptor: from now on Python finds the value before it looks here
+        # not a data descriptor: from now on Python finds the value in the instance first
         return instance.__dict__.setdefault(self.name, self.compute(instance))

@@ -60,7 +60,7 @@ def _real(value: Any, name: str, need: str) -> float:
 
 
 def check_c(c: Any, n_samples: int) -> int | float | None:
-    """How many components: an int in 1..n_samples, a fraction of the variance in (0, 1), or None for all.
+    """Number of components: an int in 1..n_samples, a fraction of the variance in (0, 1), or None for all.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How work runs: a thread pool over tasks that release the GIL, one BLAS cap, and sums in a fixed order.
+"""Parallel loops: a thread pool over tasks that release the GIL, one BLAS cap, and sums in a fixed order.
 
 Results are equal bit for bit at any number of threads: what a task is depends on shapes alone, never on the number of
 threads, and results are combined along a tree fixed by the number of tasks. Inside tasks BLAS runs one thread.
@@ -48,7 +48,7 @@ T = TypeVar("T")
 def resolve_threads(n_threads: int | None) -> int:
     """Number of threads to use: as asked for, or `processors`.
 
-    Raises MemoryError where RLIMIT_AS leaves no room for so many.
+    Raises MemoryError where RLIMIT_AS is too low for n threads.
     """
     if n_threads is None:
         n_threads = processors()
@@ -61,7 +61,7 @@ def resolve_threads(n_threads: int | None) -> int:
 
 
 def processors() -> int:
-    """As many as this process may use: those it may run on, and no more than BLAS has threads.
+    """Number of threads this process may use: its processors, and at most the threads of BLAS.
 
     joblib's loky and users (OMP_NUM_THREADS, threadpoolctl) limit BLAS where processes share the processors. A worker
     of a pool of ``multiprocessing``, which is a daemon, has one: the other workers have the others.
@@ -229,7 +229,7 @@ def tree_reduce(
 ) -> T:
     """Combine task(0), ..., task(n_tasks - 1) along the fixed binary tree over their numbers.
 
-    Holds at most log2(n_tasks) partial results beside those in flight.
+    Holds at most log2(n_tasks) partial results in addition to those in flight.
     """
     if n_tasks is not None and n_tasks < 1:
         raise ValueError("nothing to reduce")

@@ -1,4 +1,4 @@
-"""What a kernel is: the contract between the core and every kernel, built in or from outside.
+"""The contract between the core and every kernel, built in or from outside.
 
 The core speaks to kernels in *tiles*, never in pairs of points. A tile ``X`` is a C-contiguous array of shape
 (n, d), float64 unless the method says otherwise, rows are observations, and ``Summary.shift`` has already been
@@ -12,7 +12,7 @@ computed tile by tile, and the trace of what it misses known at every point (``F
 has only ``block`` already works at any size; one that offers feature maps (``Kernel.feature_maps``) or fast products
 (``Kernel.summations``) gets faster without the core changing.
 
-Of the package this module imports the compiled second moments, ``base.rounding``, ``base.differences`` and ``errors``.
+This module imports the compiled second moments, ``base.rounding``, ``base.differences`` and ``errors``.
 API_VERSION is 1: frozen.
 """
 
@@ -46,7 +46,7 @@ Squares, and N^2 of them, then stay within float64, with 28 digits above the sma
 
 @dataclass(frozen=True)
 class Summary:
-    """What one cheap pass over the rows can know; handed to kernels so that they can plan.
+    """Facts about the rows from one pass over them; kernels plan with these.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ BLAS_FLOPS = 1.0 / 9.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What an offer would cost, in counts and not in seconds: the plan turns counts into predictions.
+    """Cost of an offer in counts of operations and bytes; the plan turns counts into predicted seconds.
 
     Attributes
     ----------
@@ -115,8 +115,8 @@ class Cost:
     setup_flops : float
         Spent once, before the first row.
     memory : float
-        Bytes held at the peak, beside the rows themselves; of a feature map also beside what any map takes (tiles, and
-        the D x D moments where it forms them).
+        Bytes at the peak, without the rows themselves; of a feature map also without those that every map takes (tiles,
+        and the D x D moments where it forms them).
     residual : float
         Predicted residual trace over trace (feature map) or error bound (summation); 0 for an exact one.
     column_flops : float, optional
@@ -131,7 +131,7 @@ class Cost:
     quick_flops : float, optional
         The same, of a map with ``quick_moments``: what these add for a row, as flops of compiled loops. None: D^2.
     column_memory : float
-        Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
+        Bytes of a product for each column that it multiplies at once, without the columns and their product: where
         memory is short it is given few at a time.
     rounding : float
         Predicted error of an eigenvalue over the trace, of a feature map, by the rounding of its transforms, products
@@ -168,7 +168,7 @@ class Offer:
 
     @classmethod
     def made(cls, name: str, feature_map: FeatureMap) -> Offer:
-        """Of a map that is made already."""
+        """Facts of a map that is made already."""
         D = feature_map.n_features
         dense = type(feature_map).new_moments is FeatureMap.new_moments
         cost = Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D)
@@ -176,9 +176,10 @@ class Offer:
 
 
 class Kernel:
-    """A kernel k(x, y) and its parameters. ``block`` alone is a kernel; the rest makes it faster or safer.
+    """A kernel k(x, y) and its parameters. ``block`` alone is a kernel; all other methods make it faster or safer.
 
-    What the core knows of kernels; authors subclass ``fastkpca.kernels.Kernel``, which adds sums and products of them.
+    The interface of kernels to the core; authors subclass ``fastkpca.kernels.Kernel``, which adds sums and products of
+    them.
 
     Subclasses name their parameters in ``parameters`` (name -> default, None where ``resolve`` fills it in from the
     data) and other spellings in ``aliases`` (spelling -> (parameter, conversion of the value)). The constructor takes
@@ -275,7 +276,7 @@ class Kernel:
         self._check_width(spelled)
 
     def _check_width(self, spelled: dict[str, str]) -> None:
-        """Refuse a width that is no positive number, whatever ``check`` lets pass: rows are divided by it."""
+        """Refuse a width that is no positive number, also where ``check`` passes: rows are divided by it."""
         name = self.width_parameter
         if name is None or (value := self.__dict__.get(name)) is None:
             return
@@ -336,7 +337,7 @@ class Kernel:
         return self.over_parts(lambda part: part.numbered(names))
 
     def map_columns(self, n_columns: int) -> int:
-        """How many of the columns the maps of ``map_parts`` see."""
+        """Number of the columns that the maps of ``map_parts`` use."""
         return n_columns
 
     def map_parts(self) -> tuple[Kernel, ...]:
@@ -399,7 +400,7 @@ class Kernel:
     def value_bound(self, data: Summary) -> float | None:
         """Bound on |k(x, y)| over all rows within ``data.radius`` of the origin; None: unknown.
 
-        Where k is a function of x.y, ``data.largest_inner`` gives the closer bound for a rectangular product.
+        ``data.largest_inner`` gives the closer bound for a rectangular product where k is a function of x.y.
 
         Known without help for semidefinite kernels that depend on x - y alone, where it is k(x, x). Sums and products
         need it for their ``entry_error``, products for feature maps.
@@ -460,7 +461,7 @@ class Kernel:
         return None
 
     def _label(self) -> str:
-        """What computes its values, in the text of an error."""
+        """Name of the code that computes its values, for errors."""
         return f"{type(self).__name__}.block"
 
     def get_parameters(self) -> dict[str, Any]:
@@ -506,7 +507,8 @@ class FeatureMap:
     share the map (``like=``, ``kpca_update``)."""
     tile_rows: int | None = None
     """Rows of a tile, for a map whose cost per tile does not depend on the number of rows in it (a fast transform);
-    None: as many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
+    None: the number that keeps a tile of features in cache. A whole number that depends on shapes and parameters
+    alone."""
     chunked: bool = False
     """True if ``accumulate`` and ``apply`` hold the features of a few rows at a time, never those of a whole tile."""
     transform_eps: float = 0.0
@@ -594,7 +596,7 @@ class FeatureMap:
         return lambda X: self.apply(X, C)
 
     def quick_columns(self, C: np.ndarray) -> int:
-        """How many of the first columns of C ``applied`` needs no features for; all where it never does less."""
+        """Number of the first columns of C for which ``applied`` needs no features; all where it never does less."""
         return C.shape[1]
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -664,7 +666,8 @@ class Moments:
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
         """Add a tile of rows, with non-negative weights where given; returns ``FeatureMap.residual`` of the rows, or
-        None where it is not looked at row by row."""
+        None where it is not computed row by row.
+        """
         X = contiguous(X, np.float64)
         return self.add(X, self.map.features(X), weights)
 
@@ -684,7 +687,7 @@ class Moments:
             vars(self)["error"] = self.error + other.error
         return self
 
-    # Of a dense second moment: for models of streams.
+    # Dense second moments only, for models of streams.
 
     def scale(self, factor: float) -> Moments:
         """Multiply the weight of every row; returns self."""
@@ -777,7 +780,7 @@ class OperatorMoments(Moments):
         return None
 
     def form(self) -> np.ndarray:
-        """The centred second moment (D, D), symmetric, formed whatever its size."""
+        """The centred second moment (D, D), symmetric, formed at any size."""
         C = self.matmat(np.eye(self.map.n_features))
         return np.ascontiguousarray((C + C.T) / 2)
 
@@ -790,7 +793,7 @@ class OperatorMoments(Moments):
 
 
 class NormPass(NamedTuple):
-    """What one pass over the values of a symmetric kernel matrix gives.
+    """Sums of one pass over the values of a symmetric kernel matrix.
 
     Attributes
     ----------
@@ -821,7 +824,7 @@ class Summation:
     no harm. So 0.0 is for products that err by no more.
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
-    ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.
+    ``gives_norm``: whether there is ``pass_with_norm``, which a product that evaluates every kernel value can give.
     """
 
     error_bound: float = 0.0

@@ -1,4 +1,4 @@
-"""What RLIMIT_AS (``ulimit -v``) leaves of the address space, so that the plan keeps within it.
+"""Free address space under RLIMIT_AS (``ulimit -v``), so that the plan keeps within it.
 
 Nothing here does anything where the system knows no such limit, or where none is set.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 DEFAULT_MEMORY = 2 << 30
-"""Bytes beside the rows that a fit may take where the user does not say."""
+"""Default limit in bytes for a fit, without its rows."""
 
 THREAD = (2 * 33 + 8 + 64) << 20
 """Bytes for a thread: OpenBLAS's buffer in numpy's copy and in scipy's, a stack, and what malloc reserves. One more of
@@ -33,7 +33,7 @@ def address_space() -> tuple[int, int] | None:
 
 
 def describe_limit() -> str:
-    """How much is left of how much, for an error's text."""
+    """Free and total bytes in words, for errors."""
     space = address_space()
     if space is None:
         return ""
@@ -41,9 +41,9 @@ def describe_limit() -> str:
 
 
 def available(n_threads: int) -> int | None:
-    """Bytes that RLIMIT_AS leaves beside what so many threads and BLAS take; None where there is no such limit.
+    """Free bytes under RLIMIT_AS after those of n threads and BLAS; None where there is no such limit.
 
-    OpenBLAS waits for ever where it gets no buffer: a call that has no room for these raises MemoryError here, before
+    OpenBLAS waits for ever where it gets no buffer: a call without memory for these raises MemoryError here, before
     anything is computed.
     """
     space = address_space()

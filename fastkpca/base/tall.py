@@ -157,8 +157,8 @@ def _cholesky_qr(X: np.ndarray, squares: np.ndarray, n_threads: int) -> tuple[np
     """(Orthonormal basis of well-conditioned columns with X'X ``squares``, the spread of their factor), BLAS 3 only;
     None where they are not, or their squares underflow.
 
-    The spread is the least diagonal entry of the factor of the columns made unit vectors, over the largest: from 1 - s
-    on, the rest of a column of the factor has squares that add up to 2 s at most.
+    The spread is the least diagonal entry of the factor of the columns made unit vectors, over the largest. Where it is
+    at least 1 - s, the squares of the other entries of a column of the factor add up to 2 s at most.
     """
     sizes = np.sqrt(squares.diagonal())
     if not sizes.min() > TINY:

@@ -49,7 +49,7 @@ class _Pool:
         self.wanted = 0  # threads, by all loops that run
 
     def help(self, loop: Loop[Any], n_threads: int, more: int) -> None:
-        """Have so many threads help; for the sake of this loop the pool has room for ``more``."""
+        """Have n threads help; for this loop the pool may start ``more``."""
         with self._lock:
             self.wanted += more
             for _ in range(self.wanted - len(self.threads)):
@@ -136,7 +136,7 @@ class Loop(Generic[T]):
             return self._begun - 1
 
     def result(self, i: int) -> T:
-        """That of task i, the one after those asked for before; this thread takes tasks too until it is there."""
+        """Result of task i, the next one in order; this thread takes tasks too until it is there."""
         while (taken := self._next_unless(i)) is not None:
             outcome = self._outcome(taken, Exception)
             with self._changed:

@@ -81,7 +81,7 @@ def run(
     import fastkpca as fk
 
     from .. import plot
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     folder = Path(folder)
     if _prepare(folder, force):

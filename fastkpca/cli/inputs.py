@@ -38,7 +38,7 @@ def raw_table(
     needs: int = 1,
 ) -> Any:
     """All rows of a file, with NaN for missing values where they may be missing."""
-    from ..rows import tables
+    from .tables import read as tables
 
     progress(f"reading {options.file}", 0, 0)
     return tables.read(
@@ -61,7 +61,7 @@ def raw_table(
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
     """The table without the rows that ``--drop-missing`` or ``--fill-missing`` leave out, each with so many rows before
     it; says its notes."""
-    from ..rows import tables
+    from .tables import read as tables
 
     if options.drop_missing or options.fill_missing:
         table = tables.without_missing(table, file_name(options.file), empty=options.fill_missing)
@@ -142,7 +142,7 @@ def note_of_filled(table: Any, names: Sequence[str] | None) -> None:
 def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
     """Columns in warnings and errors of the library by the numbers and names that the file gives them. Where rows are
     refused that hold NaN or infinity: all columns that do, with how many."""
-    from ..rows import tables
+    from .tables import read as tables
 
     def renamed(message: Warning | str) -> str:
         def labels(found: re.Match[str]) -> str:
@@ -157,7 +157,7 @@ def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
             warnings.showwarning = lambda message, *place, **options: show(renamed(message), *place, **options)
             yield
     except ValueError as error:
-        columns, n_others = tables.faults(table)
+        columns, n_others = tables.faults(table) if re.search(" contains (NaN|infinity) ", str(error)) else ("", 0)
         if not columns:
             raise Refused(renamed(str(error))) from error
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""

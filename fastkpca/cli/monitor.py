@@ -126,24 +126,26 @@ def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace
     import fastkpca as fk
 
     from ..rows.convert import as_rows
+    from ..rows.values import complete
 
     if found.run_alarm is not None:
         return f"no rows added to {options.model}: the whole run is unlike the normal rows"
-    X = as_rows(X, missing=True).all()
-    normal = ~np.isnan(X).any(axis=1)
+    rows = as_rows(X, missing=True)
+    normal = complete(rows)
     normal[found.alarms] = False
     if normal.any():
-        fk.save(updated(model, X[normal], options, progress), options.model, overwrite=True)
-    return f"{normal.sum()} of {len(X)} rows added to {options.model}"
+        fk.save(updated(model, rows.all()[normal], options, progress), options.model, overwrite=True)
+    return f"{normal.sum()} of {len(normal)} rows added to {options.model}"
 
 
 def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:
     """The rows of all files that are later than ``--since``, all of them named; None where there are none."""
-    from ..rows import tables
+    from .tables import read as tables
 
     parts = []
     for file in options.files:
-        one = argparse.Namespace(**vars(options) | {"file": file})
+        # rows with missing values are refused after the health of the data is told
+        one = argparse.Namespace(**vars(options) | {"file": file, "fill_missing": True})
         stack.enter_context(rereadable_input(one))
         table = read_new_rows(model, one, progress)
         if table.identifiers is None:
@@ -161,8 +163,8 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
 
 def _later(table: Any, options: argparse.Namespace, name: str) -> Any:
     """The rows of a table that are later than ``--since``; None where none is."""
-    from ..rows import tables
     from ..rows.times import as_times
+    from .tables import read as tables
 
     times = as_times(np.asarray(table.identifiers))
     if times is None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .console import say
+
 
 def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argparse.Namespace) -> None:
     """T^2, SPE and what is beyond of every row of the files, as csv; empty fields for rows that were left out.
@@ -32,7 +34,10 @@ def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argpars
     elif options.output is not None:
         _write(options.output, _csv([head, *lines]), options.force)
     if options.append is not None:
-        append(options.append, _csv([head]).rstrip("\n").encode(), _csv(lines).encode())
+        texts = [_csv([line])[:-1].encode() for line in lines]
+        old = len(texts) - append(options.append, _csv([head])[:-1].encode(), texts)
+        if old and not options.quiet:
+            say("note", f"{old} of {len(texts)} rows are in {options.append} already, and not added again")
 
 
 def write_contributions(found: Any, options: argparse.Namespace, progress: Any) -> None:

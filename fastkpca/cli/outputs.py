@@ -50,7 +50,7 @@ def check_page(path: str | None) -> None:
 
 
 def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
-    from ..rows import scorefiles
+    from .tables import write as scorefiles
 
     if path == "-":
         return lambda scores, overwrite, identifiers: scorefiles.write_scores_csv(sys.stdout, scores, identifiers)

@@ -71,7 +71,7 @@ def _by_size(offer: Offer) -> float:
 
 
 def _map_cost(offers: Sequence[Offer], D: int, residual: float, joining: float = 0.0) -> Cost:
-    """Of the map with D features that the maps of these offers make; ``joining``: flops to make one of a row."""
+    """Cost of the map with D features that the maps of these offers make; ``joining``: flops to make one of a row."""
     return Cost(
         D,
         row_flops=sum(offer.cost.row_flops for offer in offers) + joining,

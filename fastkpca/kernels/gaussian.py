@@ -27,15 +27,15 @@ from .kernel import Kernel
 from .parameters import length, positive_number, resolved
 
 FEW_ROWS = 512
-"""Of the sample, for the median distance and for the choice of a centre."""
+"""Rows of the sample, for the median distance and for the choice of a centre."""
 BALL_STEPS = 64
-"""Of the search for a small ball: its radius is then within an eighth of the smallest one."""
+"""Steps of the search for a small ball: its radius is then within an eighth of the smallest one."""
 
 
 def median_distance(sample: np.ndarray) -> float:
     """Median of |x_i - x_j|, i < j, over at most 512 rows spread evenly over the (seeded, random) sample.
 
-    Where more than half of the pairs coincide, the median of the distances that are not zero.
+    If more than half of the pairs coincide, it is the median of the distances that are not zero.
 
     Raises
     ------
@@ -172,7 +172,7 @@ class Gaussian(Kernel):
             return []
         least, center = best
         squares = _squares(data.sample, center, sigma)
-        # the farthest row alone leaves out as much: that takes no time
+        # the farthest row alone has that residual: this test takes no time
         farthest, _ = truncation.order_for_trace(squares.max(keepdims=True), 0.9 * tol * len(squares), largest_order)
         if farthest < 0:
             return []

@@ -31,7 +31,7 @@ OTHER_NAMES = {
     "nystrom": "landmarks",
     "kpar": "sigma=, degree= and so on, each by itself,",
 }
-"""What scikit-learn, MATLAB and R call the arguments of our functions, and those of kernels."""
+"""Names of our arguments and of kernel parameters in scikit-learn, MATLAB and R."""
 
 
 def given_kernel(kernel: Any, parameters: dict[str, Any], function: Callable[..., Any]) -> Kernel:

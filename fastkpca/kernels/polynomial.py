@@ -19,8 +19,8 @@ from .kernel import Kernel
 from .parameters import finite_number, positive_number, whole_number
 
 LEAST_START = LEAST * LEAST
-"""Of offset ** (degree / 2), the feature of degree 0, from which all others are made by multiplication: below it digits
-are lost, and then features that matter."""
+"""Least offset ** (degree / 2), the feature of degree 0, from which all others are made by multiplication: below it
+digits are lost, and then features that matter."""
 
 
 class Polynomial(Kernel):
@@ -98,7 +98,7 @@ class Polynomial(Kernel):
         d, info, largest = data.n_features, np.finfo(dtype), self.largest(data.largest_inner)
         base = self.scale * data.largest_inner + abs(self.offset)
         # products of coordinates below the smallest number are lost, and so may powers be (from the left, this does not
-        # overflow on the way)
+        # overflow in between)
         lost = float(info.tiny)
         lost += lost * (1.0 + self.scale * d) * self.degree * (largest / base if base else 1.0)
         return (d + self.degree + 4) * self.degree * float(info.eps) * largest + lost

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ __all__ = [
     "candidates_for",
     "check_kernel",
     "features_of",
-    "may_be_means",
     "pivot_map",
     "random_pivots",
     "refined",
@@ -43,7 +41,6 @@ BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 CANDIDATES = 4
 """Rows, for each pivot, that are enough to choose pivots among."""
-LLOYD_ITERATIONS = 2
 SURE_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
 
@@ -86,8 +83,8 @@ class Candidates:
 class _Judgement:
     """The residual trace of all rows, as the candidates tell it.
 
-    Where some stand for rows that are not among them, by those that are not pivots themselves, scaled up (the pivots'
-    own residuals are zero and say nothing about other rows), plus two standard errors.
+    Estimated from the rows that are not pivots, scaled up, plus two standard errors, where the rows are a sample (the
+    residuals of pivots are zero and tell nothing of other rows).
     """
 
     def __init__(self, candidates: Candidates):
@@ -219,7 +216,7 @@ def features_of(
     F: np.ndarray | None = None,
     F_pivots: np.ndarray | None = None,
 ) -> None:
-    """Those that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
+    """Features that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
     done = np.empty((0, len(S))) if F is None else F
     coefficients = np.empty((len(pivots), 0)) if F_pivots is None else np.ascontiguousarray(F_pivots)
     parts = parallel.shares(len(S), len(S) * len(pivots) * (parallel.A_NUMBER + len(done) + len(pivots) / 2))
@@ -261,7 +258,6 @@ def pivot_map(
     n_samples: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
     entry_error: float | None = None,
-    means: bool = False,
     n_threads: int = 1,
 ) -> PivotMap:
     """Feature map of randomly pivoted Cholesky with predicted residual trace over trace at most ``tol``.
@@ -281,8 +277,6 @@ def pivot_map(
         leaves the pivots themselves out and adds two standard errors.
     entry_error : float, optional
         ``Kernel.entry_error`` of the data; None: the certificate is of the values that ``block`` returns.
-    means : bool
-        Whether the pivots may be means of rows instead of rows, for a kernel of the rows' difference.
 
     Returns
     -------
@@ -309,45 +303,12 @@ def pivot_map(
     selection = selected(kernel, candidates, tol * trace, max_features, rng, error, n_threads)
     pivots, judged = S[selection.index], float(selection.trace[-1])
     del selection  # its features take as much memory as what follows
-    if means and may_be_means(kernel) and len(pivots) < n:
-        moved = PivotMap(kernel, _means(kernel, S, pivots, n_threads), entry_error=error)
-        step = parallel.tile_rows(len(pivots))
-
-        def task(i: int) -> float:
-            return float(moved.residual(S[i * step : (i + 1) * step]).sum())
-
-        left = sum(parallel.run(task, -(-n // step), n_threads=n_threads))
-        if left < judged:  # not where the kernel's nearest rows have no mean, of a periodic one say
-            return moved._judge(left, trace, n, tol)
     return PivotMap(kernel, pivots, entry_error=error)._judge(judged, trace, n, tol)
 
 
-def may_be_means(kernel: Kernel) -> bool:
-    """True if means of rows are rows like others, as for a kernel of the rows' difference."""
-    return kernel.translation == "kernel"
-
-
-def _means(kernel: Kernel, S: np.ndarray, pivots: np.ndarray, n_threads: int) -> np.ndarray:
-    """The pivots after a few of Lloyd's iterations: each becomes the mean of the rows to which it is the nearest, so
-    that it leaves less of them (Zhang, Tsang, Kwok 2008, doi:10.1145/1390156.1390311)."""
-    parts = parallel.shares(len(S), parallel.A_NUMBER * len(S) * len(pivots))
-    for _ in range(LLOYD_ITERATIONS):
-        task = partial(_nearest, kernel, S, parts, pivots)
-        nearest = np.concatenate(list(parallel.run(task, len(parts), n_threads=n_threads)))
-        order = np.argsort(nearest, kind="stable")
-        of, start, count = np.unique(nearest[order], return_index=True, return_counts=True)
-        pivots = pivots.copy()
-        pivots[of] = np.add.reduceat(S[order], start) / count[:, None]
-    return pivots
-
-
-def _nearest(kernel: Kernel, S: np.ndarray, parts: list[slice], pivots: np.ndarray, i: int) -> np.ndarray:
-    return values_of(kernel, S[parts[i]], pivots).argmax(axis=1)
-
-
 def candidates_for(count: int, n: int) -> int:
-    """Rows to choose so many pivots among, of n: all of a few thousand, so that no far row is missed; of more rows a
-    quarter, where these are enough to choose well."""
+    """Number of candidate rows for m pivots among n: all of a few thousand, so that no far row is missed; a quarter of
+    more rows, where these are enough to choose well."""
     return n if n <= SAMPLE_ROWS else max(CANDIDATES * count, n // 4)
 
 

@@ -3,7 +3,7 @@
 With k_i = phi_i.phi_i + E_i + D_i, E_i positive semidefinite and D_i the defect:
 
 - a sum has the features of all its parts, side by side; residuals and defects add. Its moments are dense, so that
-  tiles are of the ordinary size, whatever a part asks for;
+  tiles have the ordinary size, not that of a part;
 - a scaling has sqrt(factor) phi, and factor times the residual and the defect;
 - a product has phi_1 (x) phi_2. What is left out is E_1 o A_2 + A_1 o E_2 + E_1 o E_2 with A_i = Phi_i Phi_i', and
   entrywise products of semidefinite matrices are semidefinite (Schur 1911). Its diagonal is
@@ -72,7 +72,7 @@ class _OfParts(FeatureMap):
 
     @classmethod
     def joined_size(cls, sizes: Sequence[int]) -> int:
-        """D of this combination of maps with so many features."""
+        """D of this combination of maps with these numbers of features."""
         return sum(sizes)
 
     def _formula(self, header: dict[str, Any]) -> dict[str, Any] | None:
@@ -128,7 +128,7 @@ class ScaledMap(_OfParts):
         return self.part.gradients(self._root * C)
 
     def rows_of_part(self, X: np.ndarray) -> np.ndarray:
-        """What the part is given of a tile."""
+        """The columns of a tile that the part takes."""
         return X
 
     def new_moments(self) -> Moments:
@@ -194,7 +194,7 @@ class ColumnMap(ScaledMap):
 
 
 class OfMoments(OperatorMoments):
-    """The base of moments that are read from others: whatever structure these have is kept."""
+    """The base of moments that are read from others, with their structure."""
 
     _of_part: Moments
 
@@ -356,7 +356,7 @@ class TensorMap(_OfParts):
         self.rounding = first.rounding + second.rounding + first.rounding * second.rounding + 2 * UNIT
 
     def _defect(self, first: float, second: float) -> float:
-        """Of the product, for parts with these defects."""
+        """Defect of the product, for parts with these defects."""
         # the diagonal of A_i + E_i = K_i - D_i is at most the bound on k_i and what D_i adds
         first_size, second_size = self.bounds[0] + first, self.bounds[1] + second
         return (first * second_size + first_size * second + first * second) * (1 + 8 * UNIT)

@@ -68,12 +68,14 @@ class Directions:
 
 
 def expected_functions(reach: float) -> float:
-    """About how many an axis has, with this M times the half-length of the box, at tolerances near 1e-6."""
+    """Approximate number of directions of an axis, with this M times the half-length of the box, at tolerances near
+    1e-6.
+    """
     return 2.0 / pi * reach + 7.0
 
 
 def directions(roots: list[np.ndarray], inside: np.ndarray, tau: float) -> Directions | None:
-    """As few as leave at most ``tau`` a row; None where these are as many as the features.
+    """The fewest directions with a residual of at most ``tau`` a row; None where all are needed.
 
     Parameters
     ----------
@@ -156,7 +158,7 @@ def quadrature(sums: np.ndarray, count: float, roots: list[np.ndarray], inside: 
         nodes.append(places[order[:n]])
         values.append(at_places[order[:n]])
         triangles.append(R[:n, :n])
-    # no larger are those of rows, beside the errors of their sums, which small pivots would make large weights of
+    # those of rows are no larger, but for the errors of their sums, which small pivots would make large weights of
     part[count * reduce(np.multiply.outer, [np.abs(np.diagonal(R)) for R in triangles]) <= most] = 0.0
     for axis, R in enumerate(triangles):
         solved = scipy.linalg.solve_triangular(R, np.moveaxis(part, axis, 0).reshape(len(R), -1))

@@ -19,7 +19,7 @@ RESERVOIR_ROWS = 2048
 """Rows that a model of a stream keeps: a bound from them is log(1 / failure) / 2048 of the residual trace, at least."""
 
 JOIN_SEED = 0x6A6F696E
-"""Of the random numbers by which reservoirs are joined: other ones than those that rows are drawn by."""
+"""Stream of the random numbers by which reservoirs are joined, independent of that by which rows are drawn."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Reservoir:
 
     @classmethod
     def of(cls, draws: Draws | None, rows: Rows) -> Reservoir | None:
-        """Of the rows of a pass; None where they come in order only, or their residuals are not known."""
+        """Reservoir of the rows of a pass; None where they come in order only, or their residuals are not known."""
         if draws is None or rows.sequential:
             return None
         first = draws.only(slice(RESERVOIR_ROWS))
@@ -88,7 +88,7 @@ class Reservoir:
         return cls(replace(first, first=0, index=np.arange(s)), rows.take(first.index), residual)
 
     def join(self, other: Reservoir | None) -> Reservoir | None:
-        """Of the rows of both; None where one is not known."""
+        """Reservoir of the rows of both; None where one is not known."""
         s = len(self.rows)
         if other is None or len(other.rows) != s:
             return None

@@ -8,7 +8,7 @@ With k_per(s) = sum_n k(s + n L) = sum_m w_m exp(2 pi i m.s / L), w_m >= 0 (Pois
 A mode weighs a product over the axes. The features are the products of sqrt(2 w_m) cos(2 pi m x / L), sqrt(w_0), and
 sqrt(2 w_m) sin(2 pi m x / L) over the axes; D is the number of modes. Their uncentred second moment is S T S with S the
 diagonal matrix of the roots and T made of the sums of such products with up to 2 M waves an axis: one non-uniform
-transform of ones holds the whole data set, and a product with the moment takes the same time whatever N is (the
+transform of ones holds the whole data set, and a product with the moment takes the same time at any N (the
 equispaced Fourier representation of P. Greengard, M. Rachh and A. Barnett, 2022).
 
 A *new* row can lie anywhere. Within ``margin`` of the box of the data the nearest image of a data point is still
@@ -41,15 +41,15 @@ T = TypeVar("T")
 LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
 TILE = 1 << 15
-"""Rows of a tile: what a transform costs beside its rows is paid once a tile."""
+"""Rows of a tile: the fixed cost of a transform occurs once a tile."""
 COLUMNS = 10
-"""Of scores: their transforms share what is to be done for a row. About as many blocks of them are a Krylov space."""
+"""Columns of scores in a block: their transforms share the work for a row. About as many blocks span a Krylov space."""
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
 SHARE = 0.1
-"""Of the tolerance, for the modes left out, and as much for the error of the transforms: few more of both, and room for
-a first eigenvalue that a few rows of a flat spectrum overrate."""
+"""Fraction of the tolerance for the truncated modes, and the same for the error of the transforms. It costs few more
+modes, and allows for a first eigenvalue that a few rows of a flat spectrum overestimate."""
 
 
 class FourierMap(FeatureMap):
@@ -98,7 +98,7 @@ class FourierMap(FeatureMap):
         self.n_features = prod(self.waves)
         self.centre = self.box.mean(axis=0)
         self.period = (self.box[1] - self.box[0]) + 2.0 * self.margin
-        # the phase of the box's own rim, with room for its rounding: what lies so little outside does no harm
+        # the phase of the box's own rim, with an allowance for its rounding: rows this little outside do no harm
         self._inside = pi * (self.box[1] - self.box[0]) / self.period * (1.0 + 1e-12) + 1e-14
         self._doubled = [np.concatenate([line[:1], 2.0 * line[1:]]) for line in self.lines]  # -m counts with m
         self.roots = [np.sqrt(np.concatenate([line, line[1:]])) for line in self._doubled]
@@ -194,7 +194,7 @@ class FourierMap(FeatureMap):
         waves = self._values(coefficients, transforms.modes_of(coefficients, sizes))
 
         def values(X: np.ndarray) -> np.ndarray:
-            if len(X) <= tile_rows(8 * self.n_features, least=1):  # of few rows a sum of waves is the faster way
+            if len(X) <= tile_rows(8 * self.n_features, least=1):  # for few rows a sum of waves is faster
                 return self.features(X) @ C
             P, near = self._points(X)
             values = waves(P)(P)
@@ -205,7 +205,7 @@ class FourierMap(FeatureMap):
         return values
 
     def _coefficients(self, C: np.ndarray) -> np.ndarray:
-        """Of the waves, (k, 2 M_1 + 1, ...), for those of the features, (D, k)."""
+        """Coefficients of the waves, (k, 2 M_1 + 1, ...), for those of the features, (D, k)."""
         return np.asarray(C, dtype=np.float64).T.reshape(C.shape[1], *self.waves) * self.root
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -313,7 +313,7 @@ def _mode_weights(period: float, sigma: float) -> tuple[float, float]:
 
 
 def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
-    """The smallest M whose modes leave out at most ``tail``, and the weight that they leave out."""
+    """The smallest M whose truncated modes weigh at most ``tail``, and their weight."""
     a, scale = _mode_weights(period, sigma)
 
     def beyond(m: int) -> float:
@@ -429,7 +429,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
         points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))
-    # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
+    # a longer basis only where memory allows; on a line LAPACK may take the matrix, its copies and its vectors
     basis = 7.0 * D if d == 1 and DENSE < D <= SMALL_MOMENT else min(160.0, D)
     cost = Cost(
         n_features=D,

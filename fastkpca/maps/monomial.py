@@ -218,7 +218,7 @@ def _reach(order: float) -> float:
 
 
 MOST_ORDER = int(_reach(FARTHEST * FARTHEST))
-"""Of a map: beyond it next to nothing would be left out."""
+"""Largest order of a map: above it the residual is below rounding."""
 
 
 @lru_cache(maxsize=64)
@@ -231,7 +231,7 @@ def _largest_argument(order: int) -> float:
 class TaylorMap(_ExpansionMap):
     """phi of exp(-|x-y|^2 / (2 sigma^2)) expanded about a centre, terms of degree m < order.
 
-    What it leaves out is positive semidefinite with diagonal P(order, |x - center|^2 / sigma^2), the regularised lower
+    Its residual is positive semidefinite with diagonal P(order, |x - center|^2 / sigma^2), the regularised lower
     incomplete gamma function (docs/theory.md).
 
     Parameters
@@ -257,8 +257,8 @@ class TaylorMap(_ExpansionMap):
             d, parent, coordinate, factor, 0 if order > 0 else len(parent), gaussian=True
         )
         self.n_features = self._expansion.n_features
-        # as for the polynomial, beside sqrt(k(x, x)) = 1 and for rows anywhere: exp(-|x|^2 / 2) adds the rounding of
-        # its argument, (d + 6) / 2 |x|^2, where |phi(x)|^2 = Q(order, |x|^2) is left; shift and centre move a row by
+        # as for the polynomial, relative to sqrt(k(x, x)) = 1 and for rows anywhere: exp(-|x|^2 / 2) adds the rounding
+        # of its argument, (d + 6) / 2 |x|^2, where |phi(x)|^2 = Q(order, |x|^2) is left; shift and centre move a row by
         # u times its distances from both, by which phi moves at most that far
         displaced = 2.0 * (np.sqrt(_reach(order)) + float(np.linalg.norm(self._center)) / sigma)
         self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * _largest_argument(order) + displaced) * UNIT

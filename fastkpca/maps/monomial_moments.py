@@ -22,7 +22,7 @@ MOST_DEGREE = 64
 
 @lru_cache(maxsize=64)
 def product_flops(d: int, degree: int, lower: bool) -> float | None:
-    """Of the sums that differ, for a row; None where they are not worth it."""
+    """Flops of the distinct sums for a row; None where they do not save time."""
     D = comb(d + (degree if lower else degree - 1), degree)
     if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):
         return None
@@ -34,7 +34,7 @@ def product_flops(d: int, degree: int, lower: bool) -> float | None:
 
 @lru_cache(maxsize=4)
 def product_sums(d: int, degree: int, lower: bool, binomial: bool) -> multiindex.ProductSums | None:
-    """For the monomials of d coordinates of this degree, and of ``lower`` ones; None where it is not worth it.
+    """For the monomials of d coordinates of this degree, and of ``lower`` ones; None where they do not save time.
 
     The weight of x^alpha is 1 / sqrt(alpha!), and where it is ``binomial`` another 1 / sqrt((degree - |alpha|)!), times
     what depends on the sum of the exponents of a product alone.

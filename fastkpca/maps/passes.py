@@ -25,7 +25,7 @@ WORTH_A_TASK = 1 << 11
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:
-    """Rows of a tile for this map: its own ``tile_rows``, else as many as suit its features."""
+    """Rows of a tile for this map: its own ``tile_rows``, else the number that suits its features."""
     return feature_map.tile_rows or parallel.tile_rows(feature_map.n_features)
 
 
@@ -35,7 +35,7 @@ def pass_tile_rows(feature_map: FeatureMap, n: int) -> int:
 
 
 def product_tile_rows(feature_map: FeatureMap, n: int, columns: int) -> int:
-    """Rows of a tile in a pass over n rows that forms no features, with so many ``columns`` of rows and results.
+    """Rows of a tile in a pass over n rows that forms no features, with ``columns`` columns of rows and results.
 
     Longer where the map is ``chunked``: what Python does for a tile takes as long as 100 rows of a small map, and it
     does that for one thread at a time.
@@ -191,7 +191,7 @@ def moments_and_draws(
 ) -> tuple[Moments, Draws | None]:
     """`feature_moments`, and rows drawn in proportion to their residual in the same pass.
 
-    None where the moments do not look at rows one by one. The map does not depend on what ``rng`` gives from here on.
+    None where the moments do not process rows one by one. The map does not depend on what ``rng`` gives from here on.
     ``residuals`` (N,), zeros, takes those of all rows, times their weights, where they are known.
     """
     seed, new_moments = int(rng.integers(2**63)), _kind(feature_map, quick)

@@ -18,7 +18,7 @@ the Schur complement before block k, about tr K_PP for k = 0 and falling as the 
   multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
 - So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], and by the Schur complement
   K - Phi Phi' + R R' / nu' is semidefinite: what is negative has entries at most max |R|^2 / nu' (``defect``, about
-  200 u max k), and its diagonal is added to ``residual``, beside the rounding of k(x, x) - |phi|^2 itself, which
+  200 u max k), and its diagonal is added to ``residual``, as is the rounding of k(x, x) - |phi|^2 itself, which
   a running error bound follows: all computed residuals are upper bounds.
 """
 
@@ -43,7 +43,7 @@ SEMIDEFINITE = "declares itself positive semidefinite, but its values"
 NO_CLAIM = "set positive_semidefinite = False for it"
 
 INDEFINITE = 1e-5
-"""How far below zero, over the largest k(x, x), a residual may lie by unknown errors of kernel values."""
+"""Largest negative residual, over the largest k(x, x), that is taken for unknown errors of kernel values."""
 
 WEIGHTS_ROUNDING = 1e-12
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
@@ -113,13 +113,16 @@ class PivotMap(FeatureMap):
         c = 1.01 * UNIT * (b + 4) * float(diagonal_of(self.kernel, wide.pivots).sum()) + r * self.entry_error
         for _ in range(8):
             wide.nu = 1.01 * (c + margin + c * c / (self._margin - margin))
+            if not wide.nu < schur.diagonal().max():  # a shift that hides all that the pivots add
+                break
             corner = schur + wide.nu * np.eye(len(Q))
             if _core.factor(corner):
                 L[old:, old:] = corner
                 wide.factor = L
                 traces = _schur_traces(L)
                 roots = (b + 3) * float(np.sqrt(traces[0])) + float(np.sqrt(traces[1:]).sum())
-                bound = (b + 3) * float(traces[0]) + float(traces[1:].sum())
+                # one more than for a factor in one go: the Schur complement of the old block is stored
+                bound = (b + 4) * float(traces[0]) + float(traces[1:].sum())
                 bound += roots * np.sqrt(size) + rounding_factor(old) * size  # of the solve, and of the product
                 bound = 1.01 * UNIT * bound + r * self.entry_error
                 if c >= bound:
@@ -346,6 +349,6 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
 
 
 def pivots_rounding(rank: float, entry_error: float) -> float:
-    """About what rounding adds to the residual trace of so many pivots, over the trace: twice the shift nu, for kernel
+    """Approximate residual trace that rounding adds with m pivots, over the trace: twice the shift nu, for kernel
     values of 1 that err by ``entry_error``."""
     return 2.0 * 1.25 * rank * ((_core.FACTOR_BLOCK + 3) * UNIT + entry_error)

@@ -1,4 +1,4 @@
-"""How many pivots a tolerance needs: what pivots on a small sample say of it."""
+"""The number of pivots that a tolerance needs, estimated from pivots on a small sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_LOOKED_AT = 65
 
 @dataclass(frozen=True)
 class RankProbe:
-    """What pivots on a small sample say about the rank at any tolerance.
+    """Estimate of the rank at any tolerance, from pivots on a small sample.
 
     Attributes
     ----------
@@ -27,10 +27,10 @@ class RankProbe:
     n_rows : int
         Rows of the sample.
     exhausted : bool
-        Nothing but rounding is left after the last pivot of the curve.
+        The residual after the last pivot of the curve is rounding alone.
     beside : tuple of (int, float, float)
-        After so many pivots, on rows that they were not chosen from: residual trace over trace, and what is known of
-        the largest eigenvalue of what is left, over its trace.
+        After m pivots, on rows that they were not chosen from: m, residual trace over trace, and an estimate of
+        the largest eigenvalue of the residual, over its trace.
     n_samples : float
         All rows, of which these are a sample.
     of_fewer : tuple of ndarray
@@ -70,7 +70,7 @@ class RankProbe:
     def _growth(self, tol: float) -> float:
         """Pivots for all rows over those for the sample.
 
-        Each doubling of the rows adds about as many as the one before, on rows with tails, or a part of that part, on
+        Each doubling of the rows adds about the same number as the one before, on rows with tails, or a part of it, on
         rows in a box, whose numbers of pivots have a limit.
         """
         reached = max(tol, *(float(x[-1]) for x in (self.curve, *self.of_fewer)))
@@ -97,7 +97,7 @@ class RankProbe:
         return float(np.ceil(last * growth))
 
     def residual(self, rank: np.ndarray) -> np.ndarray:
-        """Residual trace over trace predicted after so many pivots."""
+        """Predicted residual trace over trace after m pivots."""
         last = len(self.curve) - 1
         within = self.curve[np.minimum(rank, last).astype(np.intp)]
         slope, power = self._tail()
@@ -110,8 +110,8 @@ class RankProbe:
     def residual_beside(self, rank: np.ndarray) -> np.ndarray:
         """``residual``, of rows that the pivots were not chosen from: these have more, the more pivots there are.
 
-        Beyond the curve it falls between two: by the power of the rank by which these rows' residual fell before, which
-        is mostly too little, and as the curve, which is mostly too much.
+        After the end of the curve it lies between two extrapolations: by the power of the rank by which these rows'
+        residual fell before, which is mostly too little, and as the curve, which is mostly too much.
         """
         (k0, t0, _), (k1, t1, _) = self.beside
         if not self.curve[k1] > 0.0:
@@ -127,7 +127,7 @@ class RankProbe:
         return np.minimum(within * np.exp(0.25 * of_curve - 0.75 * slope * np.log(beyond)), 1.0)
 
     def largest_share(self, rank: np.ndarray, n: np.ndarray) -> np.ndarray:
-        """The largest eigenvalue of the residual of so many pivots, over its trace, on n rows drawn by residual."""
+        """The largest eigenvalue of the residual of m pivots, over its trace, on n rows drawn by residual."""
         (k0, _, x0), (k1, _, x1) = self.beside
         power = np.clip(np.log(x0 / x1) / np.log(k1 / k0), 0.0, 1.0)  # it falls as a power of their number
         return np.minimum((np.sqrt(x1 * (k1 / np.maximum(rank, 1.0)) ** power) + np.sqrt(1.0 / n)) ** 2, 1.0)
@@ -166,7 +166,7 @@ def probe_rank(
 ) -> RankProbe:
     """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` (at most 2048) rows of the sample.
 
-    ``beside``: look at what they leave of other rows, too.
+    ``beside``: compute their residual on other rows, too.
     """
     S, others = summary.sample, summary.sample[:0]
     size = min(sample_rows, 2048)

@@ -26,7 +26,7 @@ from .compressed import Directions, directions, quadrature
 from .passes import SMALL_MOMENT
 
 DENSE = 256
-"""Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
+"""Modes up to which the second moment is formed: LAPACK then computes its eigenvectors faster."""
 FLAT = 8e-3
 """The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
@@ -34,7 +34,7 @@ DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out, and of the error of the sums, for that of nodes in
 place of rows: little, since tolerances rest on an estimate."""
 FFT_FLOPS = 3.5
-"""Of a transform: for each number and logarithm of their count."""
+"""Flops of a transform: for each number and logarithm of their count."""
 
 
 class Compressed(NamedTuple):
@@ -42,7 +42,7 @@ class Compressed(NamedTuple):
 
     size: int
     product: Callable[[np.ndarray], np.ndarray]
-    """Of it with columns (size, k)."""
+    """Its product with columns (size, k)."""
     product_error: float
     error: float
     """Bound on the Frobenius norm of what it differs by from that of all directions."""
@@ -66,7 +66,7 @@ class ToeplitzMoments(OperatorMoments):
         self._forget()
 
     def _forget(self) -> None:
-        """What follows from the sums: they change."""
+        """Drop the results computed from the sums, which change."""
         for name in ("symbol", "total", "norm", "product_error"):
             self.__dict__.pop(name, None)
 
@@ -143,7 +143,7 @@ class ToeplitzMoments(OperatorMoments):
 
     @property
     def indefinite(self) -> float:
-        """How far below zero an eigenvalue of the computed operator may lie: the transform's error, and rounding."""
+        """Bound on the negative eigenvalues of the computed operator: the transform's error, and rounding."""
         return self.count * self.map.transform_error + self.product_error
 
     @cached_property
@@ -257,7 +257,7 @@ class ToeplitzMoments(OperatorMoments):
         return np.concatenate([first.real, rest.real, -rest.imag], axis=axis) * self._root_along(axis)
 
     def _root_along(self, axis: int) -> np.ndarray:
-        """What waves along an axis are multiplied by, as the numbers that come after are."""
+        """Factors of the waves along an axis, shaped to multiply along it."""
         root = self.map.roots[axis - 1] / sqrt(self.map.grid[axis - 1])
         return np.asarray(root.reshape(-1, *[1] * (len(self.map.grid) - axis)))
 
@@ -278,12 +278,12 @@ class ToeplitzMoments(OperatorMoments):
 
 
 def line_flops(waves: float, points: float) -> tuple[float, float]:
-    """Of a line along an axis: by a product with the values of its waves, and by a fast Fourier transform."""
+    """Flops of a line along an axis: by a product with the values of its waves, and by a fast Fourier transform."""
     return 2.0 * BLAS_FLOPS * waves * points, FFT_FLOPS * points * log2(points)
 
 
 def product_flops(waves: Sequence[float], grid: Sequence[float]) -> float:
-    """Of a product of the second moment with a column, with so many functions and points by axis."""
+    """Flops of a product of the second moment with a column, with these numbers of functions and points by axis."""
     flops = 0.0
     for c in range(len(grid)):
         flops += 2.0 * prod(waves[:c]) * prod(grid[c + 1 :]) * min(line_flops(waves[c], grid[c]))

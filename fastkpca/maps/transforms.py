@@ -1,4 +1,4 @@
-"""Sums of waves at scattered points, both ways: the transforms behind Fourier features.
+"""Sums of waves at scattered points, and their adjoint: the transforms of Fourier features.
 
 The waves of an axis are cos(m x) for 0 <= m <= M, then sin(m x) for 1 <= m <= M; one of all axes is a product of one of
 each. For points p in [-pi, pi]^d, d = 1, 2, 3:
@@ -74,10 +74,10 @@ class _Boxes(NamedTuple):
     counts: tuple[int, ...]
     """Boxes by axis."""
     cost: float
-    """Of either transform, in flops of which 5e9 take a second; GEMM does more."""
+    """Cost of either transform, in flops of which 5e9 take a second; GEMM does more."""
 
     def held_bytes(self, half: tuple[int, ...], k: int) -> float:
-        """Of the waves at the nodes, and of k columns there where these are kept."""
+        """Bytes of the waves at the nodes, and of k columns there where these are stored."""
         shape = [self.order * c for c in self.counts]
         held = self.counts if len(half) == 1 else shape
         waves = sum(points * (2.0 * m + 1.0) for points, m in zip(held, half))
@@ -89,7 +89,7 @@ class _Orders(NamedTuple):
 
     q: np.ndarray
     padded: np.ndarray
-    """As many as the loops work on."""
+    """2^ceil(log2 q), the size that the loops work on."""
     factorial: np.ndarray
     lebesgue: np.ndarray
     """Lebesgue's constant, at most."""
@@ -236,7 +236,7 @@ def _layers(grid: Grid, points: Points, k: int) -> Iterator[tuple[int, slice, in
 def type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
     """Sums (k, 2 M_1 + 1, ...) for the columns of U (n, k) at the points P (d, n).
 
-    What a point adds does not depend on the others, but for rounding: sums of parts add up to those of the whole.
+    The contribution of a point does not depend on the others, but for rounding: sums of parts add up to the total.
     """
     k, grid = U.shape[1], nodes.grid
     points = grid.sort(np.ascontiguousarray(P.T))
@@ -261,7 +261,7 @@ class Type2:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """Of the waves along all axes but the first, at its nodes."""
+        """Sums of the waves along all axes but the first, at its nodes."""
         return self.nodes.values_of(self.coefficients)
 
     @cached_property

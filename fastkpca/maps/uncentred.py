@@ -44,7 +44,7 @@ class _AboutZero(OfMoments):
 
     @property
     def _square(self) -> float:
-        """Of the norm of what is added, or more."""
+        """Upper bound on the squared norm of the addition."""
         return float(self._root @ self._root) * (1.0 + 4.0 * rounding_factor(len(self._root)) * UNIT)
 
     def matmat(self, C: np.ndarray, n_threads: int = 1) -> np.ndarray:

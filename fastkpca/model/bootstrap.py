@@ -13,7 +13,7 @@ from ..rows.view import Pass, Rows
 from .projector import NewRows
 
 GROUPS = 1024
-"""Up to so many rows are drawn one by one; more are put into so many groups at random, and groups are drawn."""
+"""Rows up to which single rows are drawn; of more rows this number of random groups is made, and groups are drawn."""
 
 
 class Sums(NamedTuple):
@@ -98,7 +98,7 @@ def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
 
 
 class Statistics(NamedTuple):
-    """Of b resamples.
+    """Statistics of b resamples.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class Sample:
         """Variances of the components, as ``KPCAModel.latent``."""
         return self.values[0] * (self.n / (self.n - self.center))
 
-    # What lies outside of the components is known in sum only. Its largest eigenvalue is at most that sum, and at most
+    # The variance outside the components is known in sum only. Its largest eigenvalue is at most that sum, and at most
     # the smallest of the components.
 
     @property
@@ -202,7 +202,7 @@ class Sample:
         return min(float(self.values[0, -1]), float(self.sums.outside) / self.n)
 
     def outside_bias(self) -> np.ndarray:
-        """What variance outside the components adds to each parameter, on average: (3, k), to first order.
+        """Mean change of each parameter by the variance outside the components: (3, k), to first order.
 
         sum_k E[z_j^2 z_k^2] / (lambda_j - lambda_k) / N, with half of the largest possible lambda_k for all.
         """
@@ -222,7 +222,7 @@ class Sample:
 
 
 def resampled(sample: Sample, times: int, seed: int, n_threads: int, progress: parallel.Progress | None) -> Statistics:
-    """The statistics of so many resamples."""
+    """The statistics of b resamples."""
     groups, k = sample.sums.scores.shape
     together = parallel.tile_rows(groups * (k + 1) * (1 if sample.single else k), least=1)
 

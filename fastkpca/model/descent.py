@@ -101,7 +101,7 @@ def map_target(kernel: Kernel, feature_map: FeatureMap, B: np.ndarray, length: f
         gradient = np.stack([central_difference(inner, x, j, shifts) for j in range(x.shape[1])], axis=1)
         diagonal, diagonal_gradient = _diagonal(kernel, x, shifts)
         noise = 2.0 * (8.0 * EPS + feature_map.rounding) * noise + 8.0 * EPS * np.abs(diagonal)
-        # f does not see what the map leaves out
+        # f does not contain the residual of the map
         floor = noise + np.sqrt(feature_map.residual(x, Phi) * np.einsum("ij,ij->i", b, b))
         return _Values(diagonal - 2.0 * f, f, diagonal_gradient - 2.0 * gradient, noise, floor)
 
@@ -121,7 +121,7 @@ def _diagonal(kernel: Kernel, x: np.ndarray, shifts: np.ndarray) -> tuple[np.nda
 
 @dataclass
 class Descent:
-    """Where a block of descents ended; ``visible``: f is more than rounding there."""
+    """End points of a block of descents; ``visible``: f is more than rounding there."""
 
     x: np.ndarray
     objective: np.ndarray
@@ -153,7 +153,7 @@ def descend(
     """Minimise J from ``start`` (b, d) for the points ``index`` of a target.
 
     For the Gaussian kernel the step sigma^2 / (2 f) along the gradient *is* the fixed-point iteration
-    x <- sum w_i k(x, x_i) x_i / sum w_i k(x, x_i) of Mika et al. (1998), whatever P is an expansion of. It is
+    x <- sum w_i k(x, x_i) x_i / sum w_i k(x, x_i) of Mika et al. (1998), for every expansion P. It is
     lengthened by Barzilai & Borwein's rule, at most eight times, and shortened where J would rise, which weights of
     both signs can cause. For other kernels Barzilai & Borwein's rule alone sets the step.
     """

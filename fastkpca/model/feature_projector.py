@@ -81,7 +81,7 @@ class FeatureProjector:
         return {"map": header}, arrays | {"axes": self.axes, "mean": self.mean}
 
     def formula(self) -> dict[str, Any]:
-        """What ``docs/fastkpca_project.m`` projects by in MATLAB; ValueError where it cannot."""
+        """Arrays for the projection by ``docs/fastkpca_project.m`` in MATLAB; ValueError where it cannot project."""
         formula = self.map.formula()
         if formula is None:
             raise ValueError(
@@ -135,8 +135,8 @@ class FeatureProjector:
     ) -> SquaredErrors:
         """Squared prediction errors, and intervals that allow for rounding and for the map's residual.
 
-        Through features, the error has two parts: the part of phi(x) outside the components, and what the map itself
-        leaves out. Through training rows, with orthonormal components, it is k~(x, x) - |z|^2.
+        Through features, the error has two parts: the part of phi(x) outside the components, and the residual of the
+        map. Through training rows, with orthonormal components, it is k~(x, x) - |z|^2.
 
         Parameters
         ----------

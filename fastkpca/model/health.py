@@ -29,7 +29,7 @@ MIN_RISES = 20
 """Rises from which on a column that never falls is a clock or a counter: by chance one of 20! orders."""
 MOSTLY_FRACTION = 0.5
 MAX_RANGE_RATIO = 100.0
-"""Times that the range of a column may be that of another where columns are not standardized. Pixels of digits have up
+"""Largest ratio of the ranges of two columns where columns are not standardized. Pixels of digits have up
 to 16, though their standard deviations differ 277 times; tables of several units have 1,000 and more."""
 
 

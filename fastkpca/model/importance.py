@@ -29,12 +29,12 @@ from .rows import rows_of
 STABLE = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""
 SHOWN = 12
-"""Columns and components, of each so many, in the table that a result shows of itself."""
+"""Largest number of columns and of components in the printed table of a result."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Importance:
-    """How much each column of X moves the scores of each component.
+    """Importance of each column of X for the scores of each component.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Importance:
     standard_errors : ndarray (c, d) or None
         Of the importance, by the spread among the rows; None for "gradient".
     n_samples : int
-        Rows that were looked at.
+        Rows that were evaluated.
     feature_names : tuple of str or None
         Of the columns, as the model has them.
     """
@@ -148,8 +148,8 @@ def kpca_importance(
     ----------
     model : KPCAModel
     X : array_like (m, d), optional
-        Rows at which to look, as for ``kpca_project``: best the training rows. By default those, where the model holds
-        them.
+        Rows at which importance is measured, as for ``kpca_project``: best the training rows. By default those, where
+        the model holds them.
     method : {"gradient", "permutation"}
         "gradient": mean squared derivative of the score times the column's variance. "permutation": half the mean
         squared change of the score when the column takes its value from another row, drawn at random; it needs no
@@ -190,7 +190,7 @@ def kpca_importance(
     a permutation projects them d + 1 times.
 
     Columns that go together share their importance: each of two equal columns gets only a part of what one alone would
-    have. Columns in other units than the rest are compared fairly by either method, but the kernel has seen them as
+    have. Columns of different units are compared fairly by either method, but the kernel has seen them as
     they were.
 
     Sobol' & Kucherenko, Derivative based global sensitivity measures and their link with global sensitivity indices,
@@ -231,7 +231,7 @@ def kpca_importance(
 
 
 _Sums = tuple[np.ndarray, ...]
-"""Of rows about a centre: their weight, sums and sums of squares by column, and sums (k, c, d) over the scores."""
+"""Sums over rows about a centre: weight, sums and sums of squares by column, and sums (k, c, d) over the scores."""
 
 
 def _importance(model: KPCAModel, sums: _Sums, method: str, rows: Rows) -> Importance:

@@ -297,7 +297,7 @@ def squared_errors(
     model: KPCAModel, given: NewRows, diagonal: Any, n_threads: int | None, progress: Any, bounds: bool = False
 ) -> SquaredErrors:
     """Scores and SPE of these rows; ValueError where an SPE is not finite. With ``bounds`` the scores are those of the
-    components that SPE leaves out, and without it the interval has no width."""
+    components outside SPE, and without it the interval has no width."""
     values = _diagonal(given, diagonal)
     b = model.n_components if model.spe_components is None else model.spe_components
     if bounds:
@@ -365,7 +365,7 @@ def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
 
 
 def _chi_squared_quantile(probability: float, freedom: float) -> float:
-    """What scipy.stats gives, which takes longer to import than all of this package."""
+    """Quantiles of scipy.stats, which takes longer to import than all of this package."""
     return 2.0 * float(special.gammaincinv(freedom / 2.0, probability))
 
 
@@ -417,8 +417,9 @@ def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
 
 
 def share_of_ceiling(model: KPCAModel, limit: float) -> float:
-    """What part ``limit`` is of the SPE of a row far from all others under the Gaussian kernel, which is as large as
-    any: its image has length 1, and is at right angles to mean and components. 0 for other kernels."""
+    """Ratio of ``limit`` to the SPE of a row far from all others under the Gaussian kernel, the largest SPE
+    possible: its image has length 1, and is at right angles to mean and components. 0 for other kernels.
+    """
     if model.kernel.fixed_point_width() is None:
         return 0.0
     projector = of_spe(model).projector

@@ -11,12 +11,12 @@ from ..base.stored import Record
 
 METHODS = ("dense", "features", "krylov")
 _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
-"""Of a candidate: what the model file holds."""
+"""Fields of a candidate that the model file holds."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What the plan allows the route that it chose, in memory, and how long it expects a pass to take.
+    """Memory limits of the chosen route, and predicted seconds of a pass.
 
     Attributes
     ----------
@@ -27,12 +27,12 @@ class Room:
     pass_seconds : float
         Predicted for a product with a block of columns.
     rows : int
-        Rows of what a feature map leaves out that are expected to be drawn.
+        Predicted number of sampled rows of the residual of a feature map.
     values : float
-        Bytes for the kernel values of a search in float32, where these are kept after its first pass, or beside values
-        that are held in float64.
+        Bytes for the kernel values of a search in float32, where these are cached after its first pass, or in addition
+        to values that are cached in float64.
     near : Offer or None
-        Of a matrix of the kernel values that are not near zero, where that serves the search.
+        The truncated kernel matrix, where the float32 phase uses it.
     proved : bool
         Trace or norm are expected to prove that a krylov run has missed nothing.
     """
@@ -48,7 +48,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to compute the model, and its predicted cost; ``obstacle`` says why it is not possible.
+    """One method to compute the model, and its predicted cost; ``obstacle`` says why it is not possible.
 
     ``offer`` is what its route builds and runs, ``room`` the memory for that; ``misses``: rounding is expected to keep
     a feature map from tol; ``guessed``: its price is the lowest there may be, as no look told, and may turn out above
@@ -73,7 +73,7 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What will run, and why; its repr is the table of all candidates.
+    """The method that will run, and why; its repr is the table of all candidates.
 
     Attributes
     ----------
@@ -103,13 +103,13 @@ class Plan:
 
     @property
     def ways(self) -> list[Candidate]:
-        """Those that are possible: the chosen one, and others that may follow it."""
+        """Candidates that are possible: the chosen one, and others that may follow it."""
         others = [x for x in self.candidates if x is not self.chosen and not x.obstacle and x.offer is not None]
         others += [x for x in (self.dense,) if x is not None and x is not self.chosen]
         return [self.chosen, *others]
 
     def as_run(self, ran: Candidate) -> Plan:
-        """The plan of a model that was made in this way, which another may have been planned and given up for."""
+        """The plan of a model that was computed by this method, possibly after another was abandoned."""
         if ran is self.chosen:
             return self
         reason = f"{self.chosen.label} was planned, and given up on the way"
@@ -163,7 +163,7 @@ def _candidate(state: Any) -> Candidate:
 
 
 def readable_seconds(number: float, digits: int = 3) -> str:
-    """So many significant digits, and no power of ten for a long time."""
+    """A number with ``digits`` significant digits; up to 1e9 without a power of ten."""
     return f"{number:,.0f}" if 10**digits <= number < 1e9 else f"{number:.{digits}g}"
 
 

@@ -1,4 +1,4 @@
-"""What projectors take and return. A model projects rows through features (``FeatureProjector``) or training rows
+"""Arguments and results of projectors. A model projects rows through features (``FeatureProjector``) or training rows
 (``SampleProjector``), and asks the same of either."""
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def read_added(record: Record, projector: Projector) -> tuple[tuple[int, float],
 def restore_map(
     kernel: Kernel, header: Any, arrays: dict[str, np.ndarray], *, n_features: int, n_columns: int
 ) -> FeatureMap:
-    """The feature map of a model file; ModelFileError unless it has so many features, and is for so many columns.
+    """The feature map of a model file; ModelFileError unless it has D features of d columns.
 
     Both are compared before memory of that size is taken.
     """

@@ -1,4 +1,4 @@
-"""What kpca returns: a frozen result that unpacks in MATLAB's order; its file, and its pickle."""
+"""The result of kpca: frozen, unpacks in MATLAB's order; its file, and its pickle."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ OTHER_NAMES = {
     "n_features_in": "model.n_features",
     "feature_names_in": "model.feature_names",
 }
-"""What scikit-learn, R and MATLAB call what a model has, in small letters and without the underscore at the end."""
+"""Names of the attributes of a model in scikit-learn, R and MATLAB, in small letters and without the underscore at
+the end.
+"""
 PLAIN = (
     "bound_kind",
     "failure_probability",
@@ -79,7 +81,7 @@ PLAIN = (
     "_left_out",
     "_added",
 )
-"""What the header of a model's file has as it is."""
+"""Attributes that the header of a model's file holds unchanged."""
 SPECTRUM = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters")
 """A model's own arrays with an entry for each component, all but the first as the certificate has them. To add one,
 compute it there, name it here, make it a field of ``KPCAModel``, and check it in ``_read_spectrum``."""
@@ -133,8 +135,8 @@ class KPCAModel(Reported):
     scale : ndarray (d,) or None
         What the columns were divided by, after ``shift`` was subtracted; None: by nothing.
     spe_components : int or None
-        Number of leading components that SPE leaves out: it measures the distance from these alone, and T^2 the size in
-        all; None: from all components.
+        Number of leading components that SPE is measured from: the distance from their span, while T^2 is the size in
+        all components; None: from all components.
     limits : Limits or None
         Control limits that the model keeps, in its file too: those given to ``with_limits``.
     """
@@ -466,7 +468,7 @@ def leading(model: KPCAModel, signs: np.ndarray) -> KPCAModel:
 
 
 def of_spe(model: KPCAModel) -> KPCAModel:
-    """The model of the components that SPE leaves out."""
+    """The model of the components that SPE is measured from."""
     b = model.spe_components
     return model if b in (None, model.n_components) else leading(model, np.ones(b))
 

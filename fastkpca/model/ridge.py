@@ -34,8 +34,8 @@ from ..rows.view import Rows
 MAX_FEATURES = 1024
 """Pivots of the regression at most."""
 PIVOT_TOL, LEAST_ALPHA = float(np.square(DIFFERENCE)), float(np.sqrt(EPS))
-"""What pivots may leave of the trace, and the least ridge over the sum of the weights, 400 times as much: below it the
-rows that follow depend on which pivots there are."""
+"""Largest residual trace of the pivots, and the least ridge over the sum of the weights, 400 times as much: below it
+the rows that follow depend on the choice of the pivots."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried: with a quarter of the pivots, on as many rows as there may
 be pivots of the regression."""
@@ -147,7 +147,7 @@ def _near(Z: np.ndarray, others: np.ndarray, reach: float = NEAR) -> np.ndarray:
 
 
 def _over_tiles(rows: Rows, of: Callable[[int, int], Any], join: Callable[[Any, Any], Any], n_threads: int) -> Any:
-    """What is found of the rows from ``start`` to ``stop``, joined over all rows."""
+    """Sums over the rows from ``start`` to ``stop``, joined over all rows."""
     n, step = rows.n_samples, rows.step
     return parallel.tree_reduce(
         lambda i: of(i * step, min(n, (i + 1) * step)), -(-n // step), join, n_threads=n_threads
@@ -220,8 +220,8 @@ def _left_out(
 ) -> tuple[float, float]:
     """(alpha, its squared error of rows that are left out with their copies): the best alpha, where none is given.
 
-    ``along`` are the sums of features times rows, and ``features`` those of the rows that are left out, along the
-    eigenvectors; ``sums`` are those of the rows that each is left out with, and, last, of their weights.
+    ``along`` are the sums of features times rows, and ``features`` the features of the held-out rows, both along the
+    eigenvectors. ``sums`` are the sums of the rows of each held-out group and, last, of their weights.
     """
     weights = sums[:, -1]
     targets = sums[:, :-1] / weights[:, None]

@@ -23,7 +23,7 @@ from .projector import NewRows, SquaredErrors
 class SampleProjector:
     """Projects through the training rows: (k(x, X) - column means)' coeff. Its size grows with their number.
 
-    What its methods return is said in ``FeatureProjector``, which has the same.
+    Its methods are those of ``FeatureProjector``, where their results are described.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from .result import KPCAModel
 from .shared_map import feature_projector
 
 STARTS = 3
-"""How many known rows, those with the nearest scores, a descent may start from."""
+"""Known rows with the nearest scores from which a descent may start."""
 
 
 @dataclass(frozen=True)

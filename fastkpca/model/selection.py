@@ -1,4 +1,4 @@
-"""What ``kpca_select`` returns: kernels and numbers of components with their measures, and the choice among them."""
+"""The result of ``kpca_select``: kernels and numbers of components with their measures, and the choice among them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Selection:
 
     @property
     def edges(self) -> tuple[str, ...]:
-        """What the choice has from the end of its grid, as "largest sigma": what is better may lie beyond."""
+        """The end of the grid that the choice lies at, as "largest sigma": a better value may lie outside the grid."""
         ends = []
         for name in [*self.parameters, "c"]:
             values = self.columns[name]
@@ -67,7 +67,7 @@ class Selection:
                 continue
             if chosen == grid[-1]:
                 ends.append(f"largest {name}")
-            elif chosen == grid[0] and name != "c":  # few components are what the rule looks for
+            elif chosen == grid[0] and name != "c":  # the rule selects few components
                 ends.append(f"smallest {name}")
         return tuple(ends)
 

@@ -1,4 +1,4 @@
-"""How sure a result is as a statement about the population that the rows were drawn from: the bootstrap.
+"""The bootstrap: confidence intervals for the population that the rows were drawn from.
 
 The intervals of a model are *numerical*: they hold the eigenvalues of the matrix of these very rows. Here is how far
 those eigenvalues may be from what infinitely many rows would give.
@@ -39,7 +39,7 @@ MOST_COPIES = 64
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Uncertainty:
-    """How far the eigenvalues and components of a sample may be from those of its population.
+    """Bootstrap confidence intervals for the eigenvalues and components of the population.
 
     Attributes
     ----------
@@ -123,9 +123,9 @@ def kpca_uncertainty(
     n_permutations : int
         Of the columns, for the number of components; 0: no test.
     n_components : int, optional
-        The first so many components; by default at most 20.
+        Number of leading components; by default at most 20.
     sample_weight : array_like (N,), optional
-        Of the training rows, where the model does not hold their weights. A weight counts a row so many times.
+        Of the training rows, where the model does not hold their weights. A row of weight w counts w times.
     rng : int, Generator, SeedSequence or None
     n_threads : int, optional
     progress : bool or callable
@@ -151,8 +151,7 @@ def kpca_uncertainty(
 
     The test for the number of components permutes each column on its own, which leaves the columns as they are and
     takes away what they have in common. A component counts while its share of the variance, and that of each before it,
-    is among the largest of the same component's after permutation (Horn's parallel analysis). It looks at no more than
-    500 rows.
+    is among the largest of the same component's after permutation (Horn's parallel analysis). It uses at most 500 rows.
 
     Efron & Tibshirani, An introduction to the bootstrap, 1993, chapters 12 and 14; Beran & Srivastava, Bootstrap tests
     and confidence regions for functions of a covariance matrix, Annals of Statistics 1985; Hall & Hosseini-Nasab, On

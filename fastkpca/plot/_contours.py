@@ -93,7 +93,7 @@ def contours(
     levels : int
         Approximate number of contour lines, 256 at most.
     resolution : int
-        Points of the grid in each direction: at most so many that the grid and its scores take 2 GiB.
+        Points of the grid in each direction: limited by 2 GiB for the grid and its scores.
     points : bool
         False: the rows are not drawn. Of more than 2000 rows a seeded sample is drawn.
     cmap : str or Colormap

@@ -26,7 +26,7 @@ LINES = "--", "-.", ":"  # as well
 FEW = 2000
 """Rows up to which each is a mark in a picture, or all are drawn over contours."""
 _SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-np.pi, np.pi, 17)]
-"""Where a name may stand: direction in radians, and points beyond its place."""
+"""Positions of a name: direction in radians, and distance in points."""
 _NUMBERS = re.compile(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)")
 
 
@@ -47,7 +47,7 @@ def require_matplotlib() -> None:
 _MADE_BY = "fastkpca.plot.save, which replaces its own pictures"
 """The maker that pictures name, by which they are known again."""
 _MAKERS = {"png": "Software", "svg": "Creator", "svgz": "Creator", "pdf": "Creator", "ps": "Creator", "eps": "Creator"}
-"""Where a format of matplotlib's keeps that."""
+"""Metadata keys of matplotlib's formats."""
 
 
 def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = False) -> None:
@@ -113,7 +113,7 @@ def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5)
 
 
 def fitted(model: Any) -> Any:
-    """What an estimator has fitted; anything else as it is."""
+    """The fitted model of an estimator; other objects unchanged."""
     try:
         return model.model_
     except AttributeError:
@@ -136,8 +136,8 @@ def _checked(ax: Any) -> Any:
 
 
 def several_axes(ax: Any, count: int, of_what: str, columns: int, size: tuple[float, float]) -> np.ndarray:
-    """The array of axes that the caller gave, as many as needed; or new ones, each of that ``size``, in so many
-    columns."""
+    """The array of axes that the caller gave, of the number needed; or new ones, each of that ``size``, in
+    ``columns`` columns."""
     if ax is None:
         rows = -(-count // columns)
         axes = new_axes(rows, columns, (columns * size[0], rows * size[1])).ravel()
@@ -190,7 +190,7 @@ def date_ticks() -> tuple[Any, Any]:
 
 
 def word_ticks(ax: Any, words: list[str]) -> None:
-    """Names of the rows 0, 1, ... on the x axis: so many as there is room for."""
+    """Names of the rows 0, 1, ... on the x axis, as far as they fit."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     longest = max(map(len, words))
@@ -211,12 +211,12 @@ def bars(ax: Any, names: list[str]) -> Any:
 
 
 def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray) -> None:
-    """Write names beside their places (n, 2), where each covers the least: no other name, few of the points (m, 2) that
-    are drawn, near its place, to which a line leads."""
+    """Write names next to their points (n, 2), where each covers the least: no other name, few of the points (m, 2)
+    that are drawn, near its place, to which a line leads."""
     from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
     from matplotlib.text import Text
 
-    ax.figure.canvas.figure.draw_without_rendering()  # the axes as they are beside a legend
+    ax.figure.canvas.figure.draw_without_rendering()  # the axes with a legend next to them
     inside, to_pixels = ax.get_window_extent(), ax.figure.dpi / 72
     tips, drawn = (ax.transData.transform(np.reshape(x, (-1, 2))) for x in (places, points))
     look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": "small"}
@@ -250,7 +250,7 @@ def open_frame(ax: Any) -> None:
 
 
 def key_above(ax: Any, handles: Any = None) -> None:
-    """The legend above the axes, where it hides no data, in as many columns as there is room for."""
+    """The legend above the axes, where it hides no data, in as few lines as fit."""
     handles = ax.get_legend_handles_labels()[0] if handles is None else handles
     inches = ax.figure.get_figwidth() * ax.get_position().width
     columns = int(inches / (0.6 + 0.08 * max(len(x.get_label()) for x in handles)))

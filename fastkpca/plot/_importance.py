@@ -35,7 +35,7 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
     component : int
         From 0.
     n_columns : int
-        At most so many bars.
+        Largest number of bars.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
     ImportError
         matplotlib is not installed.
     TypeError, ValueError
-        ``which`` is neither importance nor model, or X is given beside importance; there is no such component;
+        ``which`` is neither importance nor model, or X is given together with importance; there is no such component;
         n_columns is not positive; or as ``kpca_importance``.
 
     Examples
@@ -124,7 +124,7 @@ def biplot(
     components : sequence of 2 int
         From 0.
     n_arrows : int
-        The longest so many.
+        Number of arrows, the longest ones.
     label_name : str
 
     Returns

@@ -31,7 +31,7 @@ from ._scores import POINTS_AS_PIXELS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FAR = 30.0  # above so many times the limit, a linear axis would flatten everything below the limit
+_FAR = 30.0  # multiple of the limit above which a linear axis would flatten everything below the limit
 
 
 def monitor(
@@ -46,7 +46,7 @@ def monitor(
 ) -> np.ndarray:
     """Control charts of T^2 and SPE: their values row by row, the limits, and the rows beyond them in red.
 
-    Where values lie far beyond the limit, the axis is logarithmic above the next power of ten. Limits called joint have
+    The axis is logarithmic above the next power of ten where values lie far above the limit. Limits called joint have
     their share of normal rows below both.
 
     Parameters
@@ -58,7 +58,7 @@ def monitor(
     ax : Axes or array of Axes, optional
         Where to draw: one for each chart. By default a new figure, one chart above the other.
     x : array_like (m,), optional
-        Positions of the rows: times, numbers, or names, of which so many are written as there is room for; 0, 1, ... by
+        Positions of the rows: times, numbers, or names, written as far as they fit; 0, 1, ... by
         default. Words such as 2026-03-01 06:00 or 01.03.2026 06:00 are times; times with a zone are shown in UTC. The
         curve breaks where times have a gap.
     x_label : str
@@ -145,7 +145,7 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
     names : array_like (m,), optional
         What the rows are called; their numbers by default.
     n_names : int
-        So many of the rows that are furthest beyond a limit are named.
+        Number of rows named: those furthest above a limit.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def contributions(which: Any, ax: Axes | None = None, *, row: int = 0, n_columns
     row : int
         Number of the row among those that the contributions are of, from 0.
     n_columns : int
-        At most so many bars.
+        Largest number of bars.
 
     Returns
     -------

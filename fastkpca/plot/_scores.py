@@ -417,7 +417,7 @@ def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def check_components(components: Any, available: int, *, counts: Sequence[int] = ()) -> list[int]:
-    """Columns of the scores, so many as one of ``counts``."""
+    """Columns of the scores, their number one of ``counts``."""
     listed = check_list(components, "components", "columns of the scores, as in (0, 1)")
     if counts and len(listed) not in counts:
         raise ValueError(f"components is {components!r}; give {' or '.join(map(str, counts))} of them, as in (0, 1)")

@@ -34,7 +34,7 @@ def scree(
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     n_components : int, optional
-        The first so many components; all by default.
+        Number of leading components; all by default.
     cumulative : bool
         Whether a second axis, on the right, shows the cumulative percentage, with a band where the total variance is
         known only within bounds.

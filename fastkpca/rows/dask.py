@@ -1,9 +1,9 @@
 """Rows of a Dask collection: every pass over them is a Dask graph, on the user's scheduler.
 
-A pass is a map and a sum. The tasks are the same as over an array: task i reads rows i span to (i + 1) span, whatever
-the chunks, and results are combined along the tree of ``parallel.tree_reduce``. A worker gets an aligned group of 2^k
-tasks, about a chunk of rows, which is a whole subtree. So the result has the same bits for any chunks, any workers, and
-any tasks that die and are computed again.
+A pass is a map and a sum. The tasks are the same as over an array: task i reads rows i span to (i + 1) span, for all
+chunks, and results are combined along the tree of ``parallel.tree_reduce``. A worker gets an aligned group of 2^k
+tasks, about a chunk of rows, which is a whole subtree. So the result has the same bits for any chunks, any workers,
+and any tasks that die and are computed again.
 
 Rows that differ between two passes would give a result that belongs to no data. So each pass takes a checksum of one
 row in ``WATCHED``, and compares it with that of the passes before.
@@ -41,8 +41,8 @@ MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
 
 WATCHED = 128
-"""One row in so many is part of the checksum of its chunk. That costs next to nothing, and finds random rows that are
-made anew in each pass, and files that were replaced. A change of fewer rows than these may be missed."""
+"""Step between the rows that enter the checksum of their chunk. The checksum costs next to nothing, and finds random
+rows that are made anew in each pass, and files that were replaced. A change of fewer rows than these may be missed."""
 
 _one_at_a_time = threading.Lock()
 
@@ -116,7 +116,7 @@ class _Cut(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """So many rows of a chunk, and what they add to its checksum."""
+    """The number of rows of a part of a chunk, and their term of its checksum."""
 
     chunk: int
     rows: int
@@ -124,7 +124,7 @@ class _Seen(NamedTuple):
 
 
 def _watched(chunk: int, rows: np.ndarray, offset: int) -> _Seen:
-    """What the rows of a chunk from ``offset`` on add to its checksum, a sum over one row in ``WATCHED``.
+    """Term of the checksum for the rows of a chunk from ``offset`` on: a sum over one row in ``WATCHED``.
 
     Every row is multiplied by an odd number of its own, so that rows that change places are seen.
     """
@@ -153,7 +153,7 @@ def _failure(results: Iterable[Any]) -> _Failed | None:
 
 
 def _told(work: Callable[[], Any], alone: bool) -> Any:
-    """What ``work`` returns, or its error as a value; errors of the machine are raised."""
+    """The result of ``work``, or its error as a value; errors of the machine are raised."""
     try:
         with _one_at_a_time if alone else nullcontext(), parallel.blas_threads():
             return work()
@@ -197,7 +197,7 @@ def _cut(lo: int, hi: int, length: int, table: Table, block: Any) -> np.ndarray:
     return table(block, length)[lo:hi]
 
 
-# What makes the graphs below: tasks (function, keys, ...), with all that is no key bound to the function, so that
+# The builder of the graphs below: tasks (function, keys, ...), with all that is no key bound to the function, so that
 # nothing of it is taken for one.
 
 
@@ -279,7 +279,7 @@ class _Scores:
 class DaskSource(SequentialSource):
     """Rows of a Dask array whose chunks are known and hold whole rows.
 
-    What asks for tiles gets them chunk by chunk, as from any source that is read in order; passes (``Rows.reduce``)
+    Loops over tiles get them chunk by chunk, as from any source that is read in order; passes (``Rows.reduce``)
     and exact products (``square``) are Dask graphs.
     """
 
@@ -320,7 +320,7 @@ class DaskSource(SequentialSource):
         return "-".join(["fastkpca", *stage.split(), *map(str, numbers), token])
 
     def _compute(self, keys: Sequence[Any], tasks: dict[Any, Any]) -> list[Any]:
-        """What these tasks, beside those of the rows, make of the keys."""
+        """Results of these tasks, together with those of the rows, by key."""
         import dask
         from dask.delayed import Delayed
         from dask.highlevelgraph import HighLevelGraph
@@ -336,7 +336,7 @@ class DaskSource(SequentialSource):
         return results
 
     def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[_Cut], list[Any]]:
-        """What is needed of each chunk that has some of these rows, and its key. The worker that holds a chunk cuts a
+        """The part of each chunk that has some of these rows, and its key. The worker that holds a chunk cuts a
         part out of it."""
         cuts, keys = [], []
         first = int(np.searchsorted(self._ends, start, side="right"))

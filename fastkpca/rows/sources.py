@@ -2,8 +2,8 @@
 
 A ``Source`` has a shape and a type, and gives rows by slice or by number, as an array does. It reads *pages*, groups of
 rows whose size depends on shape and type alone, and keeps a few of them. It takes a checksum of each page when it is
-first read; a page that differs later is an error, not a wrong answer. A source is never loaded whole, and pages have no
-influence on results: tiles are cut from the rows, whatever the chunks of the source.
+first read; a page that differs later is an error, not a wrong answer. A source is never loaded whole, and pages have
+no influence on results: tiles are cut from the rows, for all chunks of the source.
 
 There are two kinds. Direct sources read any rows at any time. Sequential sources only read forward: for a page that the
 reader has passed, another one starts from the first row. The tasks of a pass ask for pages nearly in order,
@@ -30,7 +30,7 @@ from ..errors import DataChangedError
 
 KEPT = 1 << 25
 """Bytes of pages that are kept of rows that come one after the other (where any can be read again, two pages are), and
-of rows from files, which beyond go to a file without a name: little beside `DEFAULT_MEMORY`, not measured."""
+of rows from files, which beyond go to a file without a name: little compared with `DEFAULT_MEMORY`, not measured."""
 
 
 def page_rows(row_bytes: int) -> int:
@@ -50,7 +50,7 @@ def whole_chunks(dataset: Any) -> int:
 
 
 def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the nearest float64, what it leaves out) of integers of 64 bits or long doubles; the two add up to the value."""
+    """(the nearest float64, the remainder) of integers of 64 bits or long doubles; the two add up to the value."""
     if values.dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):  # infinity, also of what float64 does not hold
             nearest = values.astype(np.float64)

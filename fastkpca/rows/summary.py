@@ -1,4 +1,4 @@
-"""What one look at the rows tells: their box, mean, radius, and a sample."""
+"""The summary of one pass over the rows: their box, mean, radius, and a sample."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _reference_row(rows: Rows) -> np.ndarray | None:
 
 @dataclass
 class _Look:
-    """What the first pass knows of a group of rows."""
+    """Sums of the first pass over a group of rows."""
 
     box: np.ndarray  # (2, d): the lowest and the highest values
     count: float
@@ -129,7 +129,9 @@ def spread_rows(sample: np.ndarray, count: int) -> np.ndarray:
 
 
 def _early_sample(rows: Rows, reference: np.ndarray | None, randomness: Randomness) -> np.ndarray:
-    """Numbers of the sample where it can be drawn before the rows are read: passes over those of a cluster are dear."""
+    """Numbers of the sample where it can be drawn before the rows are read: passes over the rows of a cluster are
+    expensive.
+    """
     if rows.distributed and rows.weights is None and reference is None:
         return sample_index(rows, 0.0, randomness)
     return np.zeros(0, dtype=np.intp)
@@ -186,7 +188,7 @@ def summarize(
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
     box, mean = look.box, look.mean
-    least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
+    least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were summarised
     if not any_size:
         _check_size(box, 0.0 if shift else least, shifted=False)
     index, sample = (early, look.drawn) if len(early) else (sample_index(rows, look.count, randomness), None)
@@ -243,7 +245,7 @@ def summarize_for(
 
 
 def of_columns(data: Summary, columns: Columns) -> Summary:
-    """What the summary knows of some columns of the rows, each over its width; radii are bounds."""
+    """The summary of some columns of the rows, each over its width; radii are bounds."""
     index, units = columns.index(data.n_features), columns.units(data.n_features)
     box = data.box[:, index] / units
     stretched = float((1.0 / units).max()) * (1.0 + 4.0 * EPS)
@@ -290,7 +292,7 @@ def _check_size(box: np.ndarray, least: float, *, shifted: bool) -> None:
 def sample_index(rows: Rows, total: float, randomness: Randomness, limit: int = SAMPLE_ROWS) -> np.ndarray:
     """Numbers of the rows of a sample of at limit this size, in order; none of weight zero. ``total``: of the weights.
 
-    Where there are few rows, all are taken, repeated by whole-number weights if these are few too. Of many rows, half
+    All rows are taken where there are few, repeated by whole-number weights if these are few too. Of many rows, half
     the sample is drawn by weight (systematically: a heavy row comes several times), half without regard to weight: a
     row that outweighs all others says nothing about them.
     """

@@ -3,8 +3,8 @@
 Nothing is copied whole: a tile is converted to float64 and shifted when it is asked for. Integers of 64 bits and long
 doubles hold more digits than float64: the shift is subtracted from all of them, and only the difference is rounded.
 
-Rows may have weights: a whole number counts a row so many times, and zero leaves it out of the model (its score is
-computed all the same).
+Rows may have weights: a row of the whole weight w counts w times, and one of weight zero is not part of the model (its
+score is computed all the same).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def holds_more(dtype: np.dtype) -> bool:
 
 
 def _fits(values: np.ndarray) -> bool:
-    """True if all of these integers are such as float64 holds; of floats that takes a closer look."""
+    """True if all of these integers are such as float64 holds; of floats each value is compared."""
     return values.size == 0 or (values.dtype.kind != "f" and -EXACT <= values.min() and values.max() <= EXACT)
 
 
 def _difference(values: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """values - shift, rounded once: the nearest float64 of each value, and then the rest, as Knuth's two-sum."""
+    """values - shift, rounded once: the nearest float64 of each value, and then the remainder, as Knuth's two-sum."""
     nearest, rest = nearest_and_rest(values)
     result = np.subtract(nearest, shift, order="C")
     with np.errstate(invalid="ignore"):  # infinity
@@ -151,7 +151,7 @@ class Rows:
     ``Source``.
 
     ``weights`` is an array (N,) of non-negative numbers, or None; ``scale`` one (d,) of positive numbers, or None.
-    ``columns`` are the numbers of those columns that are looked at, after shift and scale; None: all. ``copied`` is of
+    ``columns`` are the numbers of those columns that are used, after shift and scale; None: all. ``copied`` is of
     ``convert.as_rows``: the bytes of a copy that it made. ``named`` are the names of the columns (``foreign.Named``),
     or None.
 
@@ -185,8 +185,7 @@ class Rows:
 
     @property
     def frame(self) -> dict[str, Any]:
-        """What is done to a row of the source, and what its columns are called: arguments of ``Rows`` for another
-        source."""
+        """Transform of the rows of the source, and names of its columns: arguments of ``Rows`` for another source."""
         return {"shift": self.shift, "scale": self.scale, "columns": self.columns, "named": self.named}
 
     @property

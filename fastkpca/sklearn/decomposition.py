@@ -69,8 +69,8 @@ WIDE = inspect.signature(kpca_merge).parameters["tol"].default
 """Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit:
 what those who do not ask get elsewhere."""
 UNSPANNED = 0.1
-"""Fraction of the variance that a map of ``max_features`` may leave out beyond that of the first call's rows, before
-``partial_fit`` warns."""
+"""Largest residual fraction of the variance of a map of ``max_features``, in excess of that of the first call's rows,
+before ``partial_fit`` warns."""
 EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0 and no matrix of so few rows is held whole. The error of a component is
 about the root of its eigenvalue's, and the last ones are the least converged: with these, scores agree with LAPACK's to
@@ -90,13 +90,13 @@ class KernelPCA(KernelTransformer):
     """Kernel principal component analysis, as ``sklearn.decomposition.KernelPCA`` and at any number of rows.
 
     Parameters, attributes and methods are scikit-learn's, and so are the numbers, to the tolerance. The N x N kernel
-    matrix is formed only where that is the fastest way; each eigenvalue comes with an interval.
+    matrix is formed only where that is fastest; each eigenvalue comes with an interval.
 
     Parameters
     ----------
     n_components : int or float, default=None
-        Number of components; None keeps all that are not zero. Here also a fraction between 0 and 1: as many as explain
-        that part of the variance.
+        Number of components; None keeps all that are not zero. Here also a fraction between 0 and 1: the fewest that
+        explain that part of the variance.
     kernel : str, callable, or kernel of fastkpca, default='linear'
         'linear', 'poly', 'rbf', 'sigmoid', 'cosine', 'precomputed', and further names of
         ``sklearn.metrics.pairwise.pairwise_kernels`` ('laplacian', 'chi2', 'additive_chi2'); a function of two rows
@@ -139,10 +139,10 @@ class KernelPCA(KernelTransformer):
     method : {'auto', 'dense', 'features', 'krylov'}, default='auto'
         As in ``fastkpca.kpca``: the method to use, instead of ``eigen_solver``.
     memory_limit : int or str, default=None
-        Bytes, or a text like "4GiB", that may be used beside X; None is 2 GiB.
+        Bytes, or a text like "4GiB", that may be used in addition to X; None is 2 GiB.
     max_features : int, default=None
-        As in ``fastkpca.kpca``: what at most so many features give, in one pass over the rows; between the number of
-        components and that of the rows. ``tol=0`` then asks for no width of the intervals.
+        As in ``fastkpca.kpca``: the result of at most this number of features, in one pass over the rows; between the
+        number of components and that of the rows. ``tol=0`` then asks for no width of the intervals.
     failure_probability : float, default=None
         As in ``fastkpca.kpca``: how rarely intervals that rest on random numbers may fail; None is 1e-6.
     forget : float, default=1.0
@@ -344,14 +344,14 @@ class KernelPCA(KernelTransformer):
         The first call makes a feature map from its rows. Where it does not describe later rows, features are added for
         these (kernels that depend on x - y). With ``forget`` below 1 older rows count less and less. The rows
         are not kept: there are no ``X_fit_``, ``eigenvectors_`` and scores of the training rows, and no
-        ``inverse_transform``. ``tol=0`` is 1e-6 here, and ``n_components=None`` keeps as many as the first rows have.
+        ``inverse_transform``. ``tol=0`` is 1e-6 here, and ``n_components=None`` keeps the number of the first rows.
         After ``fit``, this starts anew. Kernels that are not positive semidefinite ("sigmoid") have no feature map, and
         a precomputed matrix no rows: for these there is no such method.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            The first time at least two rows and as many as there are components.
+            The first time at least two rows, and not fewer than the components.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative: a whole number counts the row that many times, zero leaves it out.
@@ -567,7 +567,7 @@ class KernelPCA(KernelTransformer):
         return least if self.tol == 0 else float(min(self.tol, 0.5))
 
     def _settings(self, least: float, weights: np.ndarray | None) -> dict[str, Any]:
-        """The arguments of ``kpca`` that every fit has; beside ``max_features`` a tol of 0 asks for no width."""
+        """The arguments of ``kpca`` that every fit has; with ``max_features`` a tol of 0 sets no width."""
         return {
             "tol": None if self.tol == 0 and self.max_features is not None else self._tol(least),
             "max_features": self.max_features,

@@ -69,15 +69,15 @@ class Nystroem(KernelTransformer):
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel; here also the parameters of a kernel of fastkpca's by name.
     n_components : int, default=100
-        Number of landmarks, which is that of the features; at most that of the rows. Without effect beside
-        ``landmarks``.
+        Number of landmarks, which is that of the features; at most that of the rows. Without effect where
+        ``landmarks`` are given.
     random_state : int, RandomState instance or None, default=None
         Seed of random numbers. None is a fixed seed too: the same input gives the same output.
     n_jobs : int, default=None
         Number of threads, as in ``fastkpca.sklearn.KernelPCA``. Results do not depend on it.
     selection : {'auto', 'random_pivoting', 'uniform'}, default='auto'
-        How landmarks are chosen. 'random_pivoting' draws each among the rows, with a probability in proportion to what
-        the landmarks before it leave out of k(x, x); at most 4096 rows, or twice ``n_components``, are looked at.
+        How landmarks are chosen. 'random_pivoting' draws each among the rows, with a probability in proportion to the
+        residual of k(x, x) by the landmarks before it; at most 4096 rows, or twice ``n_components``, are candidates.
         'uniform' is scikit-learn's choice, and takes the same rows for the same ``random_state``. 'auto' is
         'random_pivoting' for a positive semidefinite kernel, and 'uniform' for all others.
     failure_probability : float, default=None
@@ -172,8 +172,8 @@ class Nystroem(KernelTransformer):
             Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative: a row is drawn as a landmark as if it were there so many times, and counts so many times in
-            the bounds; zero leaves it out. (A row is a landmark once at most, so whole weights give the landmarks of
+            Non-negative: a row of weight w is drawn as a landmark, and counts in the bounds, as w equal rows would;
+            zero leaves it out. (A row is a landmark once at most, so whole weights give the landmarks of
             repeated rows without those that come again.)
 
         Returns
@@ -279,9 +279,9 @@ class Nystroem(KernelTransformer):
     def kpca(self, X: Any, c: int, **options: Any) -> KPCAModel:
         """The leading eigenvalues of the kernel matrix of rows, each with an interval, and components, by ``kpca``.
 
-        The landmarks are these ones. Some rows of what they leave out, or a pass over the kernel values, tell how far
-        they move an eigenvalue: with ``tol`` as many as that takes, so that the intervals are up to 100 times narrower
-        than ``residual_norm_``, and the components nearer to the true ones than those of the features.
+        The landmarks are these ones. Sampled rows of their residual, or a pass over the kernel values, bound how far it
+        moves an eigenvalue: with ``tol`` the number of rows that this takes, so that the intervals are up to 100 times
+        narrower than ``residual_norm_``, and the components nearer to the true ones than those of the features.
 
         Parameters
         ----------
@@ -328,7 +328,7 @@ class Nystroem(KernelTransformer):
     # The parameters
 
     def _given(self) -> dict[str, Any]:
-        """The kernel's parameters, which scikit-learn refuses beside a function or a matrix."""
+        """The kernel's parameters, which scikit-learn refuses together with a function or a matrix."""
         given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         function = is_sklearn_kernel(self.kernel) and not isinstance(self.kernel, str)
         if (self._precomputed or function) and any(value is not None for value in given.values()):
@@ -374,7 +374,7 @@ class Nystroem(KernelTransformer):
         rng: np.random.Generator,
         out: np.ndarray | None = None,
     ) -> None:
-        """Features of a semidefinite kernel, into ``out`` where it is given, and the bounds on what they leave out."""
+        """Features of a semidefinite kernel, into ``out`` where it is given, and the bounds on their residual."""
         kernel, n, failure = feature_map.kernel, rows.n_samples, check_failure_probability(self.failure_probability)
         threads = parallel.threads_for(kernel, self._n_threads())
         with parallel.blas_threads():

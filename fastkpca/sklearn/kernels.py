@@ -1,7 +1,7 @@
 """scikit-learn's kernels as kernels of ours: strings, functions of two rows, matrices.
 
-Where a string names a kernel that fastkpca has too, fastkpca's is taken, with its feature maps and fast products; the
-others are evaluated by ``sklearn.metrics.pairwise``, tile by tile.
+Kernels by a name that fastkpca has too are fastkpca's, with their feature maps and fast products; the others are
+evaluated by ``sklearn.metrics.pairwise``, tile by tile.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def what_is_ignored(kernel: Any, asked: Mapping[str, Any], keywords: Mapping[str
 
 
 def defaults_taken(kernel: Any, defaults: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
-    """Those of an estimator's default values that a kernel of fastkpca's by name has a parameter for, not ``given``.
+    """Default values of an estimator that are parameters of the fastkpca kernel of that name, not ``given``.
 
     An estimator cannot tell a value that was given from its own default. Both are handed on, or a search over
     ``coef0=[0, 1]`` would fit the kernel's own default in place of the 1.

@@ -27,7 +27,7 @@ COLUMNS = ("n_features_in_", "feature_names_in_")
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
 LEFT_OUT = 0.2
-"""Share of the rows that it is found by, or as many as prove it."""
+"""Fraction of the held-out rows, or the number of rows that the limit needs."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -255,7 +255,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
 
 
 def _left_out(weights: np.ndarray) -> np.ndarray:
-    """How much of each row's weight is left out: of its copies, each of a weight of 1 at most where all together are no
+    """Held-out weight of each row: of its copies, each of a weight of 1 at most where all together are no
     more than a sample has rows, or these are, those that a draw from all copies finds."""
     total = float(weights.sum())
     copies = np.ceil(weights * min(1.0, max(SAMPLE_ROWS, len(weights)) / total)).astype(np.intp)

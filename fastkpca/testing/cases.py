@@ -1,4 +1,4 @@
-"""How a check is made, and what it looks at: a kernel, and the rows that the core would call it with."""
+"""The form of a check, and its case: a kernel, and the rows that the core would call it with."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..rows.view import Rows
 
 PASSED, NOT_OFFERED = "passed", "not offered"
 TOLERANCES = 1e-1, 1e-3, 1e-6, 1e-10
-"""For which feature maps are asked for, as shares of the trace."""
+"""Tolerances of the feature maps in the checks, as fractions of the trace."""
 LEAST_ROWS = 50
-"""Of an author's own X: fewer say too little."""
+"""Least number of rows of an author's own X."""
 
 DEFAULT_ROWS_REFUSED = (
     "the kernel refuses the rows that the checks take by default (normal, so negative numbers too, in one, two and "
@@ -41,7 +41,7 @@ class ConformanceError(AssertionError):
 
 
 class Fault(Exception):
-    """What is wrong; the wrapper adds the names of kernel and check."""
+    """The fault in words; the wrapper adds the names of kernel and check."""
 
 
 Check = Callable[..., str]
@@ -50,7 +50,7 @@ CHECKS: list[Check] = []
 
 
 def named(function: Callable[[Kernel, Any], str | None]) -> Check:
-    """A check of a function that raises Fault, and returns NOT_OFFERED where there is nothing to look at."""
+    """A check of a function that raises Fault, and returns NOT_OFFERED where there is nothing to check."""
 
     def check(kernel: Any, X: Any = None) -> str:
         made = get_kernel(kernel)
@@ -71,7 +71,7 @@ def named(function: Callable[[Kernel, Any], str | None]) -> Check:
 
 
 def on_cases(function: Callable[[Case], str | None]) -> Check:
-    """The same for a function of one case: each set of rows is looked at."""
+    """The same for a function of one case: each set of rows is checked."""
 
     @wraps(function)
     def on_all(kernel: Kernel, X: Any) -> str | None:
@@ -131,7 +131,9 @@ class Case:
 
     @cached_property
     def farther_out(self) -> Case | None:
-        """As many rows at 1.1 to 100 times the radius, then the rows themselves; None: the kernel refuses them."""
+        """The same number of rows at 1.1 to 100 times the radius, then the rows themselves; None: the kernel refuses
+        them.
+        """
         lengths = np.linalg.norm(self.X, axis=1)
         directions = self.X[lengths > 0] / lengths[lengths > 0, None]
         if not self.kernel.takes_points or not len(directions):

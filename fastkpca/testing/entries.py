@@ -390,7 +390,7 @@ def _same_from_eight_threads(call: Callable[[np.ndarray], Any], tiles: Sequence[
 
 @on_cases
 def check_compiled_tile(case: Case) -> str | None:
-    """Where ``compiled_tile`` names one of the core's tiles, that is the kernel of ``block``."""
+    """A tile of the core that ``compiled_tile`` names has the kernel of ``block``."""
     if case.kernel.compiled_tile() is None:
         return NOT_OFFERED
     error = case.error() + len(case.X) * EPS * case.largest

@@ -95,7 +95,7 @@ def _outside_error_covers_the_rest(phi: FeatureMap, far: Case, tol: float) -> No
     """|k(x, y) - phi(x).phi(y)| <= sqrt(r(x) r(y)) + defect + outside_error(x), with the residual r.
 
     The rows x lie outside the region of the fit, the rows y are of the fit. The square root is Cauchy-Schwarz for the
-    semidefinite part of what the map leaves out.
+    semidefinite residual of the map.
     """
     outside, inside = np.split(far.X, 2)
     K = far.K[: len(outside), len(outside) :]

@@ -1,7 +1,7 @@
 """Advice is followed literally: what an error or a warning tells to do ends it.
 
 Each case is a call, the words of its error that tell what to do, and the same call with that done. Advice without a
-case is in ``advice_without_a_test.txt``, which ``python tests/support/advice.py`` writes.
+case is in ``advice_without_a_test.txt``, with the reason in a word.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import advice_plots
 import advice_rows
 import numpy as np
 import pytest
-from advice import GAPS, U, X, Y, Nearest, fitted, gram
+from advice import GAPS, Nearest, U, X, Y, fitted, gram
 
 import fastkpca as fk
 from fastkpca import plot
@@ -71,10 +71,14 @@ CASES: dict[str, advice.Case] = {
         lambda: (fitted(features="pivots"), fitted(products="exact")),
     ),
     "pca has no kernel": (
-        lambda: fk.pca(X, kernel="gaussian", c=2), "use kpca(X, kernel, c)", lambda: fk.kpca(X, "gaussian", 2)
+        lambda: fk.pca(X, kernel="gaussian", c=2),
+        "use kpca(X, kernel, c)",
+        lambda: fk.kpca(X, "gaussian", 2),
     ),
     "a string in place of a path": (
-        lambda: fk.kpca("x.csv", "gaussian", 2), "give an array", lambda: fk.kpca(np.array(X), "gaussian", 2)
+        lambda: fk.kpca("x.csv", "gaussian", 2),
+        "give an array",
+        lambda: fk.kpca(np.array(X), "gaussian", 2),
     ),
     "NaN": (lambda: fk.kpca(GAPS, "gaussian", 2), "drop", lambda: fk.kpca(np.delete(GAPS, 3, 0), "gaussian", 2)),
     **{
@@ -144,6 +148,11 @@ CASES: dict[str, advice.Case] = {
         "kpca(..., keep_moments=True)",
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X),
     ),
+    "a map that is larger already": (
+        lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=2),
+        "features; give",
+        lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=False),
+    ),
     "no scores": (
         lambda: fitted(return_scores=False).score,
         "kpca_project(model, X) computes them (kpca(..., return_scores=True)",
@@ -203,7 +212,9 @@ CASES: dict[str, advice.Case] = {
         lambda: (Gaussian(sigma=1.0), Gaussian(gamma=0.5)),
     ),
     "a column twice": (
-        lambda: fk.on_columns("gaussian", [0, 0]), "give each column once", lambda: fk.on_columns("gaussian", [0])
+        lambda: fk.on_columns("gaussian", [0, 0]),
+        "give each column once",
+        lambda: fk.on_columns("gaussian", [0]),
     ),
     "a name of a column": (
         lambda: fk.kpca(X, fk.on_columns("gaussian", ["a"]), 2),
@@ -273,7 +284,8 @@ def test_the_advice_ends_the_error(name):
 
 def test_advice_without_a_case_is_listed():
     open_ones = advice.not_followed([advice.message(case) for case in CASES.values()])
-    listed = set(advice.LISTED.read_text().splitlines())
+    listed = advice.listed().keys()
+    assert all(advice.listed().values())
     new = sorted(open_ones - listed)
     assert not new, "no case of this file follows this advice: " + "\n".join(new)
     assert not listed - open_ones, "followed, or said no longer; take it from the list: " + "\n".join(

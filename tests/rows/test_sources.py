@@ -14,8 +14,9 @@ from peak import needs_proc, peak
 import fastkpca as fk
 from fastkpca.base import parallel
 from fastkpca.base.checks import Randomness
+from fastkpca.cli.tables import write as scorefiles
 from fastkpca.errors import DataChangedError
-from fastkpca.rows import foreign, scorefiles, sources
+from fastkpca.rows import foreign, sources
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import Source
 from fastkpca.rows.summary import summarize

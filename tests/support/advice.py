@@ -1,8 +1,9 @@
 """Advice in errors and warnings: the texts of the sources that hold some, as patterns of what users read.
 
-    python tests/support/advice.py > tests/project/advice_without_a_test.txt
+    python tests/support/advice.py
 
-writes down those that no case of tests/project/test_advice.py follows.
+prints those that no case of tests/project/test_advice.py follows. They stand in advice_without_a_test.txt there,
+each behind the word that says why.
 """
 
 from __future__ import annotations
@@ -112,6 +113,12 @@ def texts() -> Iterator[tuple[str, str]]:
 def pattern(text: str) -> re.Pattern[str]:
     """What a text of the sources may read like."""
     return re.compile(".*".join(map(re.escape, text.split(HOLE))), re.DOTALL)
+
+
+def listed() -> dict[str, str]:
+    """Texts without a case, and why each has none."""
+    lines = (line.partition(" | ") for line in LISTED.read_text().splitlines())
+    return {text: why for why, _, text in lines}
 
 
 def not_followed(seen: list[str]) -> set[str]:

@@ -77,7 +77,7 @@ class Anova(Kernel):
         return np.full(len(X), self._terms(X.shape[1]))
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        # Of a Gaussian: t exp(-t) <= 1/e with 4 roundings of t, two ulp of exp, and rows that the shift and the
+        # Error of a Gaussian: t exp(-t) <= 1/e with 4 roundings of t, two ulp of exp, and rows that the shift and the
         # division moved by 3 u |x| each, where the slope is at most exp(-1/2) / sigma; d + degree of positive sums.
         assert self.sigma is not None  # resolved
         d = data.n_features

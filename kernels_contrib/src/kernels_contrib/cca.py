@@ -233,8 +233,8 @@ class _Whitened:
 
     @property
     def rounding(self) -> float:
-        """Of a singular value: features are moved by r in the mean square, and whitened ones by r over the root of the
-        penalty, also through the covariance; sums and factors err by their rounding, over the penalty."""
+        """Error bound of a singular value: features are moved by r in the mean square, and whitened ones by r over the
+        root of the penalty, also through the covariance; sums and factors err by their rounding, over the penalty."""
         D, n = len(self.root), self.view.n_samples
         size = self.variance + float(self.mean @ self.mean)
         r = (self.view.features.map.rounding + rounding_factor(n) * UNIT) * np.sqrt(size)

@@ -42,13 +42,13 @@ from .methods.threads import one_blas_thread
 __all__ = ["KMeansModel", "assign", "kernel_kmeans"]
 
 COMPONENTS = 2
-"""Leading components for each group, among which groups are looked for first: k - 1 hold the best of all subspaces."""
+"""Leading components for each group, in which Lloyd's algorithm starts: k - 1 of them span the best subspace."""
 MISSED = 1e-4
 """Share of the centred trace that a map may miss: certificates are about per cents of the cost."""
 
 
 def group_count(k: Any, n_samples: int) -> int:
-    """k, a number of groups of so many rows."""
+    """k, a number of groups of n rows."""
     k = check_count(k, "k")
     if n_samples < LEAST_ROWS:
         raise ValueError(f"X has n_samples={n_samples} rows; clustering needs at least {LEAST_ROWS}")
@@ -66,7 +66,7 @@ class Grouping(KernelMethod):
     cost_bounds : ndarray (2,)
         Interval around the cost of this clustering.
     least_cost : float
-        No clustering into so many groups costs less. Negative only of a matrix whose entries are rounded that much.
+        No clustering into k groups costs less. Negative only of a matrix whose entries are rounded that much.
     differing : float
         Any clustering that costs no more differs from this one in at most this share of the rows (by weight, after the
         best matching of groups); 1.0 where nothing is known.
@@ -89,7 +89,7 @@ class Grouping(KernelMethod):
 
     @property
     def counted(self) -> str:
-        """What ``differing`` is a share of."""
+        """The total of which ``differing`` is a fraction."""
         return "rows"
 
     @property
@@ -98,7 +98,9 @@ class Grouping(KernelMethod):
 
     @property
     def above_least(self) -> float:
-        """How far the cost may be above that of the best clustering, relative to the latter; inf: nothing is known."""
+        """Bound on the excess of the cost over that of the best clustering, relative to the latter; inf: nothing is
+        known.
+        """
         excess = max(float(self.cost_bounds[1]) - self.least_cost, 0.0)
         return excess / self.least_cost if self.least_cost > 0.0 else np.inf
 
@@ -200,8 +202,8 @@ def kernel_kmeans(
     k : int
         Number of groups, from 1 to N - 1.
     tol : float, optional
-        The part of the trace of the centred K that a feature map may miss. By default 1e-4; where ``max_features`` says
-        what may be spent, whatever comes of it: the interval around the cost says how good that is.
+        The part of the trace of the centred K that a feature map may miss. By default 1e-4; without a target where
+        ``max_features`` is given: the interval around the cost says how good that is.
     method : {"auto", "features", "gram"}
         Through a feature map, a pass over the rows in each iteration; through products with K; or a map where one is
         small enough.
@@ -277,7 +279,7 @@ def kernel_kmeans(
 
 
 def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
-    """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` whatever that misses."""
+    """K of the rows: fast products, or exact ones of few rows; else a map; with a ``budget`` one of any residual."""
     given = {"n_threads": options.n_threads, "rng": options.rng, "center": True, **options.parameters}
     if budget and options.method != "gram":
         features = some_features(X, options.kernel, max_features=options.max_features, **given)
@@ -291,7 +293,7 @@ def _products(X: Any, options: FitOptions, *, budget: bool) -> Products:
 
 @dataclass(frozen=True)
 class _Space:
-    """What is known of the rows' images, about their mean.
+    """The images of the rows about their mean, and bounds.
 
     Attributes
     ----------
@@ -306,7 +308,7 @@ class _Space:
     error : float
         Of the cost between groups, as computed.
     missed : float
-        Of what a feature map leaves out: the cost in the map's space may be so much less.
+        Residual of a feature map: the cost in the map's space may be lower by this.
     least : float
         No cost is below: zero, but for a matrix whose rounding is negative.
     info : dict
@@ -325,7 +327,7 @@ class _Space:
 def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _Space:
     """From the second moment of a feature map.
 
-    With Phi the rows' features, a cost is |(I - Q) Phi|_F^2 (Q of ``partition``) plus that of what the map leaves out,
+    With Phi the rows' features, a cost is |(I - Q) Phi|_F^2 (Q of ``partition``) plus that of the residual of the map,
     which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm, and so by
     r the square roots of a cost, of the trace, and of the least of all |(I - Q) Phi|_F^2, which is ``remainder``. Sums
     and the eigensolver round as in kpca; a part of K that is not semidefinite, of norm and trace at most b, moves a

@@ -61,7 +61,7 @@ AFFINITIES = ("kernel", "nearest_neighbors")
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class WalkModel(KernelMethod):
-    """What both methods return of the random walk; the attributes are theirs."""
+    """The random walk in the results of both methods, with its attributes."""
 
     eigenvalues: np.ndarray = field(metadata=stored.array("e"))
     eigenvalue_bounds: np.ndarray = field(metadata=stored.array("e2"))
@@ -75,7 +75,7 @@ class WalkModel(KernelMethod):
         return np.column_stack([np.maximum(low[:-1] - high[1:], 0.0), high[:-1] - low[1:]])
 
     def coordinates_of(self, X: Any, n_threads: int | None) -> np.ndarray:
-        """Of new rows: all values of the function over its last one, the sum r(x)."""
+        """Coordinates of new rows: all values of the function over its last one, the sum r(x)."""
         values = self.function(X, n_threads)
         if not (values[:, -1] > self.least_sum).all():
             row = int(np.argmin(values[:, -1]))
@@ -88,7 +88,7 @@ class WalkModel(KernelMethod):
 
 
 def _no_coordinates(record: Any, name: str, known: stored.Known) -> np.ndarray:
-    """What a file says of the training rows: the number of coordinates."""
+    """Facts about the training rows in a file: the number of coordinates."""
     return np.empty((0, known["f"] - 1))
 
 
@@ -129,7 +129,7 @@ class SpectralModel(WalkModel, Grouping):
     Attributes
     ----------
     eigenvalues : ndarray (m,)
-        Of the random walk, the first of which is 1; m is at least k + 1 where there are so many.
+        Of the random walk, the first of which is 1; m is at least k + 1 where N > k.
     eigenvalue_bounds : ndarray (m, 2)
         An interval around each.
     kernel : Kernel
@@ -141,7 +141,7 @@ class SpectralModel(WalkModel, Grouping):
 
     @property
     def counted(self) -> str:
-        """What ``differing`` is a share of."""
+        """The total of which ``differing`` is a fraction."""
         return "rows by volume"
 
     @property
@@ -192,7 +192,7 @@ class _Walk:
     relative: float
 
     def function(self, columns: slice, factors: np.ndarray | float) -> tuple[ComponentFunction, float]:
-        """Of coordinates (these columns of psi, times factors) and r(x); and what r(x) has to exceed."""
+        """Function for coordinates (these columns of psi, times factors) and r(x); and the lower limit of r(x)."""
         roots, total = np.sqrt(self.eigenvalues), self.volumes.sum()
         of_sum = roots * (self.turn @ (self.volumes @ self.psi)) / np.sqrt(total)
         error = np.abs(np.asarray(self.model.score, dtype=np.float64) @ of_sum - self.sums).max()
@@ -208,7 +208,7 @@ class _Walk:
 
     @property
     def product_error(self) -> float:
-        """Of a unit column: of the product by |sqrt(w)|_1 |sqrt(w)|_2 at most, of the weights by 3 e |N|."""
+        """Error bounds for a unit column: of the product |sqrt(w)|_1 |sqrt(w)|_2 at most, of the weights 3 e |N|."""
         return entry_error(self.gram) * float(self.weights.sum()) + 3.0 * self.relative + 8.0 * UNIT
 
 
@@ -351,8 +351,7 @@ def spectral_clustering(
         A row itself is the first.
     max_groups : int
     tol : float, optional
-        Width of the intervals around eigenvalues. By default 1e-6; where ``max_features`` says what may be spent,
-        whatever comes of it.
+        Width of the intervals around eigenvalues. By default 1e-6; without a target where ``max_features`` is given.
     method : {"auto", "dense", "features", "krylov"}
         As for ``fastkpca.kpca``, like the next.
     max_features : int, optional

@@ -11,7 +11,7 @@ column, so that it may be taken of H K H: k and l are the diagonals of H K H and
 tr(K~ L~) = tr(K H L H) - k.l.
 
 Where the maps miss E of K and F of L, tr(H (Phi Phi' + E) H (Psi Psi' + F)) lies above |Phi' H Psi|^2 by at most
-|H Phi|_2^2 tr F + |H Psi|_2^2 tr E + tr E tr F, whichever way the rows of a view are permuted.
+|H Phi|_2^2 tr F + |H Psi|_2^2 tr E + tr E tr F, for every permutation of the rows of a view.
 
 Rounding moves A = H Phi by a matrix of norm r_A, and B = H Psi by one of norm r_B: the features by ``map.rounding`` of
 their lengths, before the mean is subtracted, and the mean by that of its sum. So |A'B| moves by at most
@@ -66,7 +66,7 @@ def hsic_test(
     kernel, kernel_y : str, Kernel, object with ``block``, or callable
         Of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
     unbiased : bool
-        Leave out the pairs of a row with itself.
+        Omit the pairs of a row with itself.
     permutations : int
         Number of random permutations of the rows of Y.
     sample_weight : array_like (N,), optional
@@ -194,5 +194,5 @@ def _unbiased(
 
 
 def _of_squares(k: np.ndarray, displaced: np.ndarray, n: int) -> np.ndarray:
-    """How far the squared lengths k of rows are off that are displaced so far, summed over n of them."""
+    """Bound on the error of the squared lengths k of displaced rows, summed over n of them."""
     return 2.0 * np.sqrt(k) * displaced + displaced**2 + 2.0 * rounding_factor(n) * UNIT * k

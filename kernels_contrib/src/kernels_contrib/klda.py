@@ -283,7 +283,7 @@ def kernel_fisherfaces(
     score = np.asarray(model.score, dtype=np.float64)
     means = np.array([score[codes == k].mean(axis=0) for k in range(len(classes))])
     centred = score - means[codes]
-    # in units of each component's own spread, or the smallest would be lost beside the largest
+    # in units of each component's own spread, or rounding of the largest would hide the smallest
     unit = np.sqrt(model.latent)
     within = (centred / unit).T @ (centred / unit)
     contrasts = (means / unit * np.sqrt(counts)[:, None]).T

@@ -57,7 +57,7 @@ class Laplacian(OfDistance):
         return float(np.median(distances) or np.median(distances[distances > 0.0]))
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        values = distances(X, Y, city_block=True)  # float64 whatever the tiles are
+        values = distances(X, Y, city_block=True)  # float64 for tiles of any type
         Profile(1.0 / self._length).apply(values)
         return values.astype(X.dtype, copy=False)
 

@@ -1,6 +1,8 @@
-"""What kernels and methods alike keep to."""
+"""Limits shared by kernels and methods."""
 
 FARTHEST = 1e100
-"""Of numbers whose powers leave float64: rows farther out, in units of the length, have exact products only."""
+"""Largest numbers whose powers stay within float64: rows farther out, in units of the length, have exact products
+only.
+"""
 HELD = 512 << 20
 """Bytes up to which a large array is held: an (N, D) matrix of features, dense moments, the grid of a product."""

@@ -92,7 +92,7 @@ class Matern(OfDistance):
 
     @property
     def _gaussian(self) -> Gaussian | None:
-        """What this kernel is for infinite nu."""
+        """The limit of this kernel for infinite nu."""
         return Gaussian(sigma=self._length) if math.isinf(self.nu) else None
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ def mmd_test(
     kernel : str, Kernel, object with ``block``, or callable, or a list of these
         Positive semidefinite. Several kernels, as one of several widths, are tested together.
     unbiased : bool
-        Leave out the pairs of a row with itself.
+        Omit the pairs of a row with itself.
     permutations : int
         Number of random permutations of the labels.
     sample_weight : pair of array_like (n,) and (m,), optional
@@ -226,7 +226,7 @@ class _Products:
 
     missed = 0.0  # of the trace of K
 
-    bytes_of_label = 24  # the label, s, K s, and what numpy makes on the way
+    bytes_of_label = 24  # the label, s, K s, and numpy's temporary arrays
 
     def __init__(self, groups: list[Rows], weights: np.ndarray, options: FitOptions):
         parts = [group.source if group.in_memory else group.source[0 : len(group)] for group in groups]
@@ -248,7 +248,7 @@ class _Products:
         self.mean_square = float(self._mean @ weights / weights.sum())
 
     def squares(self, L: np.ndarray, weights: np.ndarray, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, ...]:
-        """s' K s, c' K s, and a bound on the error of both, beside what is missed.
+        """s' K s, c' K s, and a bound on the error of both, without the residual of the map.
 
         The columns of s are weights / A where L, and - weights / B elsewhere; c are the shares of all rows.
         """

@@ -102,7 +102,8 @@ def kernel_perceptron(
     averaged : bool
         Predict by the mean of the coefficients over all steps rather than the last ones.
     multiclass : {"ovr", "joint"}
-        One perceptron a class against the rest, or one rule that moves the right class and the one taken for it.
+        One perceptron for each class against all others, or one rule that moves the right class and the one taken for
+        it.
     shuffle : bool
         A new order of the rows in each epoch, by ``rng``; else as they come.
     method : {"auto", "features", "gram"}
@@ -176,7 +177,7 @@ class _Rule:
         return np.any(decision * self._sides[index] <= 0, axis=1)
 
     def update(self, decision: np.ndarray, row: int) -> np.ndarray:
-        """What a wrong decision (k,) at a row adds to its coefficients (k,)."""
+        """Update of the coefficients (k,) of a row by a wrong decision (k,)."""
         if self.joint:
             update = np.zeros(len(decision))
             rival = int(np.argmax(self._rivals(decision[None], np.array([row]))))

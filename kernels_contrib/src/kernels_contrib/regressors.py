@@ -56,13 +56,13 @@ class MedianWidth(KernelEstimator):
         "regularization": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
     }
-    """What the parameters of these estimators may be; also None where that is the default."""
+    """Constraints on the parameters of these estimators; None is also valid where that is the default."""
     _passed: ClassVar[dict[str, str]] = {
         "alpha": "regularization",
         "max_iter": "max_iterations",
         **{name: name for name in PASSED_BY_NAME},
     }
-    """What these parameters are called by the methods."""
+    """Names of these parameters in the methods."""
 
     max_features: int | None = None
 
@@ -75,7 +75,7 @@ class MedianWidth(KernelEstimator):
         }
 
     def _options(self) -> dict[str, Any]:
-        """What the method is called with by name, of the parameters that say how it works."""
+        """Keyword arguments of the method, from the parameters of the algorithm."""
         given = {there: getattr(self, here) for here, there in self._passed.items() if hasattr(self, here)}
         return given | {"n_threads": self._n_threads(), "rng": self._seed()}
 
@@ -107,7 +107,7 @@ class Predictor(MedianWidth):
     model_: Any
 
     def predict(self, X: Any) -> np.ndarray:
-        """What was learned of rows: their class, their group, or numbers.
+        """Predictions for rows: their class, their group, or numbers.
 
         Parameters
         ----------

@@ -3,14 +3,14 @@
 f(x) = sum_j a_j k(x_j, x) with (K + mu I) a = t minimises sum (t_i - f(x_i))^2 + mu |f|^2 (Saunders, Gammerman and
 Vovk, ICML 1998). With weights w, K becomes W^(1/2) K W^(1/2) and t becomes W^(1/2) t.
 
-What the iterations leave is a residual r, computed anew. With k the column of k(x, x_j), the kernel matrix of all rows
+The residual r of the iterations is computed anew. With k the column of k(x, x_j), the kernel matrix of all rows
 and x is semidefinite, so that k' (K + mu I)^-1 k <= k(x, x), and by Cauchy and Schwarz in the metric of (K + mu I)^-1
 
     |error of f(x)| = |k' (K + mu I)^-1 r| <= sqrt(k(x, x) / mu) |r|,
 
 which is smaller by the square root of the number of rows than what |error of a| <= |r| / mu gives. Where a map misses E
-of K, the a of the map's f has the residual E a with |E a| <= tr E |a|, and the sum e' a that its f(x) leaves out is at
-most sqrt(k(x, x) tr E) |a|.
+of K, the a of the map's f has the residual E a with |E a| <= tr E |a|, and the sum e' a that is missing in its f(x) is
+at most sqrt(k(x, x) tr E) |a|.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RidgeModel(Regressor, KernelMethod):
         mu.
     function : KernelFunction
     error_rate : ndarray (k,)
-        The prediction of each target is off by at most so much times sqrt(k(x, x)), beside ``error_constant``.
+        The error of the prediction of each target is at most this times sqrt(k(x, x)), plus ``error_constant``.
     error_constant : ndarray (k,)
         For entries of the kernel that a feature map has wrong in either sense.
     single : bool
@@ -72,7 +72,7 @@ class RidgeModel(Regressor, KernelMethod):
     def error(self, X: Any) -> np.ndarray:
         """Bounds on how far ``predict`` is from the exact solution, rounding included.
 
-        That is the solution for the kernel's values as its tiles return them, which have to be as semidefinite as the
+        It is the solution for the kernel's values as its tiles return them, which have to be as semidefinite as the
         kernel says.
 
         Parameters
@@ -230,7 +230,7 @@ def _solve(
 
 
 def _errors(products: Products, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What products with K add to the norm of the residual, to f(x) over sqrt(k(x, x)), and to f(x) of any row."""
+    """Error of products with K in the norm of the residual, in f(x) over sqrt(k(x, x)), and in f(x) of any row."""
     size, total = np.linalg.norm(coefficients, axis=0), np.abs(coefficients).sum(axis=0)
     if products.features is None:
         return np.linalg.norm(root) * products.gram.error_bound * total, 0.0 * total, 0.0 * total

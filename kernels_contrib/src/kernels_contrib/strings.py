@@ -24,8 +24,8 @@ def _numbered(values: np.ndarray) -> tuple[int, np.ndarray]:
 class Spectrum(Kernel):
     """Spectrum kernel: sum over all strings s of ``length`` characters of (times s is in x) (times s is in y).
 
-    Leslie, Eskin, Noble, The spectrum kernel, 2002. Strings are whatever Python compares character by character. All
-    pieces of two lists are numbered at once, and their counts are sparse rows, of which the kernel is the product.
+    Leslie, Eskin, Noble, The spectrum kernel, 2002. Strings are sequences that Python compares character by character.
+    All pieces of two lists are numbered at once, and their counts are sparse rows, of which the kernel is the product.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What the kernels share: profiles, mixtures, products on a line and near pairs with a grid."""
+"""Code shared by the kernels: profiles, mixtures, products on a line, and near pairs with a grid."""

@@ -31,12 +31,13 @@ def half_integer_coefficients(p: int) -> np.ndarray:
 
 
 def error_bound(p: int, points: int) -> float:
-    """Bound on the rounding of an entry of the product over sum |u|, for so many targets and sources.
+    """Bound on the rounding of an entry of the product over sum |u|, for n targets and m sources.
 
-    What a source adds is a sum of positive terms, at most k <= 1 in all, so that relative errors of the steps add up.
-    A step has one of (3 p + 5) u: of exp and of the powers in its factors, of its products and sums. A term passes a
-    run of points, at most all runs and one step more, and is added to those of at most two runs. The scale and the
-    distances that it multiplies: 4 u t |k'(t)| <= 3 u. Sums with c_m, of both directions, and less u itself: p + 6.
+    The contribution of a source is a sum of positive terms, at most k <= 1 in all, so that relative errors of the
+    steps add up. A step has one of (3 p + 5) u: of exp and of the powers in its factors, of its products and sums. A
+    term passes a run of points, at most all runs and one step more, and is added to those of at most two runs. The
+    scale and the distances that it multiplies: 4 u t |k'(t)| <= 3 u. Sums with c_m, of both directions, and less u
+    itself: p + 6.
     """
     runs = math.isqrt(points) + 2
     return ((2 * runs + 2) * (3 * p + 5) + 2 * runs + p + 9) * UNIT
@@ -133,7 +134,7 @@ class LineSummation(Summation):
         return (moments @ self._C).reshape(u.shape)
 
     def _after(self, u: np.ndarray) -> np.ndarray:
-        """Those over the sources at or after it: each step of ``_before`` transposed, from the last to the first."""
+        """Sums over the sources at or after it: each step of ``_before`` transposed, from the last to the first."""
         moments = np.multiply.outer(u, self._C).reshape(len(u), *self._shape)
         of_ends = np.zeros_like(moments[:, :, -1])
         for low, m, term in self._onward:

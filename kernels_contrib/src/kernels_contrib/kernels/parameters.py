@@ -1,4 +1,4 @@
-"""What several kernels share: lengths where none is given, and rows of a sample."""
+"""Code shared by several kernels: default lengths, and rows of a sample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastkpca.kernels.parameters import length, resolved
 
 
 def evenly(sample: np.ndarray, most: int = 1000) -> np.ndarray:
-    """At most so many rows of a sample, spread evenly: it is random, but in the order of the rows."""
+    """Rows of a sample, evenly spaced and limited in number: it is random, but in the order of the rows."""
     return sample[np.linspace(0, len(sample) - 1, min(most, len(sample))).astype(np.intp)]
 
 
@@ -50,7 +50,7 @@ class OfDistance(Correlation):
         return type(self)(**(self.get_parameters() | {"length_scale": self.default_length(data)}))
 
     def default_length(self, data: Summary) -> float:
-        """Where none is given: that of the Gaussian."""
+        """Default length: that of the Gaussian."""
         return by_median(data)
 
     @property

@@ -19,7 +19,9 @@ from ._radial import TERMS, Profile
 LEAST_ORDER = 0.05
 """Below it k rises from 0 to 1 within distances whose squares underflow."""
 LARGEST_ORDER = 50.0
-"""Beyond, exp(t) k(t) would overflow; k differs from the Gaussian, nu = infinity, by about 1 / nu there."""
+"""Largest nu: above it exp(t) k(t) would overflow; k differs from the Gaussian, nu = infinity, by about 1 / nu
+there.
+"""
 NODES = chebyshev.chebpts1(TERMS)
 
 

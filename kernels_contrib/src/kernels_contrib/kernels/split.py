@@ -1,4 +1,5 @@
-"""Products in one to three dimensions: near pairs exactly, the rest on a regular grid (as Ewald's sums are split).
+"""Products in one to three dimensions: near pairs exactly, the smooth remainder on a regular grid (as Ewald's sums are
+split).
 
 A kernel that is a mixture of Gaussians (``mixture``) is split in two by their widths:
 
@@ -12,7 +13,8 @@ A kernel that is a mixture of Gaussians (``mixture``) is split in two by their w
 - k - wide is a sparse matrix of the pairs up to a distance beyond which it is negligible: it is the narrow Gaussians'
   sum, up to the quadrature's error.
 
-Where to split, the order q and the step follow from a cost model; an error bound is a sum of the above and of rounding.
+The splitting length, the order q and the step follow from a cost model; an error bound is a sum of the above and of
+rounding.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ ORDERS = (4, 6, 8, 10, 12, 14)
 SAMPLE = 256
 """Rows, spread evenly over the sample, whose pairs are counted for the plan."""
 RUN = 32
-"""Columns of a run of products: over so many, the matrix of near pairs is to be worth its making."""
+"""Columns of a run of products, over which the time to make the matrix of near pairs is shared."""
 PAIR = np.dtype([("i", np.intp), ("j", np.intp), ("v", np.float64)])
 """A near pair as the k-d tree gives it."""
 
@@ -52,7 +54,7 @@ PER_GRID_POINT = 22.0
 
 
 class Plan(NamedTuple):
-    """How a kernel is split on given boxes; what ``SplitSummation`` carries out."""
+    """The split of a kernel on given boxes, which ``SplitSummation`` computes."""
 
     mixture: Mixture
     wide: int
@@ -104,7 +106,7 @@ class _Split(NamedTuple):
 
 
 def _places(mixture: Mixture, tol: float) -> list[_Split]:
-    """Every place to split at, and the distance beyond which the rest is at most a share of tol in sum."""
+    """Every splitting length, and the distance beyond which the remainder is at most a fraction of tol in sum."""
     if not 0.35 * tol > mixture.error:
         return []
     weights, widths = mixture.weights, mixture.widths
@@ -159,7 +161,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
 
 
 class _Boxes(NamedTuple):
-    """Where the rows lie, and how many: n targets, m sources (or the same), sorted square distances of some of them."""
+    """Boxes and numbers of the rows: n targets, m sources (or the same), sorted square distances of some of them."""
 
     low: np.ndarray
     extent: np.ndarray
@@ -169,7 +171,7 @@ class _Boxes(NamedTuple):
     squares: np.ndarray
 
     def near_pairs(self, cut: float) -> float:
-        """Pairs within ``cut``, about as many as the sample shows."""
+        """Number of pairs within ``cut``, estimated from the sample."""
         if cut == 0.0:
             return 0.0
         share = (float(np.searchsorted(self.squares, cut**2)) + 1.0) / len(self.squares)
@@ -339,12 +341,14 @@ def split_offers(
     data_y: Summary,
     tol: float | None,
 ) -> Iterator[Offer]:
-    """The split product, where rows have at most three coordinates and it is not far dearer than exact tiles."""
+    """The split product, where rows have at most three coordinates and it is not far more expensive than exact
+    tiles.
+    """
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     if tol is None or d > 3:
         return
     exact = float(n) * m * (d + 12)
-    # dearer ones are offered too: a product asked for by name need not be the fastest
+    # more expensive ones are offered too: a product asked for by name need not be the fastest
     plan = make_plan(mixture(0.02 * tol), data_x, data_y, tol, 20.0 * exact)
     if plan is None:
         return

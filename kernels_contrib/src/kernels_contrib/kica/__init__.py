@@ -42,12 +42,12 @@ kica_project = project
 LARGEST = float(np.finfo(np.float64).max * np.sqrt(EPS))
 """Number in X, and its inverse the smallest that a column's largest may be: quotients of both are within float64."""
 LEAST_REGULARIZATION = 1e-8
-"""Of kappa: below, canonical correlations are all one to rounding; beyond its inverse, no dependence is left."""
+"""Least kappa: below it canonical correlations are all one to rounding; above its inverse they are all zero."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KICAModel(Projection):
-    """What ``kica`` returns: sources = (X - mean) @ unmixing.T and X = mean + sources @ mixing.T (c < d: up to the
+    """The result of ``kica``: sources = (X - mean) @ unmixing.T and X = mean + sources @ mixing.T (c < d: up to the
     principal components that were left out).
 
     Attributes
@@ -211,7 +211,7 @@ def _best_start(
             W, value, *_ = descend(target, W, max_iter)
         starts.append((value, W))
         best = sorted(value for value, _ in starts)
-        # the same minimum, as far as maps that miss so much over kappa can tell
+        # the same minimum, within the error of maps with this residual over kappa
         if i and best[1] - best[0] <= share * rough.tol / rough.kappa * best[0]:
             break
     _, W = min(starts, key=lambda start: start[0])
@@ -251,7 +251,7 @@ def kica_contrast(
     n_threads: int | None = None,
     **kernel_parameters: Any,
 ) -> float:
-    """How far the columns of Y are from independent: the contrast that ``kica`` minimises, of Y as it is.
+    """The contrast that ``kica`` minimises, of Y as it is: a measure of the dependence of its columns.
 
     Parameters
     ----------

@@ -43,7 +43,9 @@ class Setting:
     n_threads: int = 1
 
     def contrast(self, Z: np.ndarray, numbers: np.ndarray, share: float = 1.0) -> Contrast:
-        """Of the rows Z, with a map made for these numbers that misses at most this share of ``tol``."""
+        """Features of the rows Z, by a map made for these numbers with a residual of at most this fraction of
+        ``tol``.
+        """
         return Contrast(Z, LineMap(numbers, self.kernel, share * self.tol), self)
 
 
@@ -74,7 +76,7 @@ class LineMap:
         return np.ascontiguousarray(self._map.features(self._rows(y)).T).reshape(-1, *y.shape)
 
     def derivative(self, y: np.ndarray) -> np.ndarray:
-        """phi', (D, *y.shape), by central differences: of a function on a line, whatever the map."""
+        """phi', (D, *y.shape), by central differences: of a function on a line, for any map."""
         up = self(y + self._step)
         up -= self(y - self._step)
         up /= 2.0 * self._step

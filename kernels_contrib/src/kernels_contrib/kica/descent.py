@@ -12,7 +12,7 @@ import scipy.optimize
 from .contrast import Contrast
 
 ANGLES = 18
-"""Of a plane, over the quarter turn after which two components only change places."""
+"""Angles of a plane, over the quarter turn after which two components only change places."""
 
 
 def random_rotation(generator: np.random.Generator, c: int) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""What the methods share: options, labels, products with K, functions of new rows, values of files."""
+"""Code shared by the methods: options, labels, products with K, functions of new rows, values of files."""

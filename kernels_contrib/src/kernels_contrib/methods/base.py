@@ -16,7 +16,7 @@ from .stored import Stored
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedMethod(Stored):
-    """What a method returns; its fields say what a file holds of it (``stored``)."""
+    """The result of a method; its fields describe its file (``stored``)."""
 
     made_by: ClassVar[str]
     """The functions that return it, for the texts of errors."""
@@ -35,7 +35,7 @@ class FittedMethod(Stored):
         return vars(self).get("names") if function is None else function.feature_names
 
     def facts(self) -> list[str]:
-        """What ``repr`` says."""
+        """Facts that ``repr`` lists."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

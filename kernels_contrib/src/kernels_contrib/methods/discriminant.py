@@ -46,7 +46,7 @@ Projector = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Penalised:
-    """What the directions are of: K, the penalty mu on "coefficients" or on their "norm", and how far to iterate."""
+    """The problem of the directions: K, the penalty mu on "coefficients" or on their "norm", and the tolerance."""
 
     products: Products
     mu: float
@@ -69,7 +69,8 @@ class Penalised:
         return float(moved**2 * trace + features.map.defect_norm(n, trace))
 
     def separating(self, squares: np.ndarray, noise: float, asked: int) -> int:
-        """How many contrasts with these squared lengths, descending, are longer than rounding, of so many at most.
+        """Number of contrasts with these squared lengths, descending, that are longer than rounding, limited by
+        ``most``.
 
         Raises ValueError for none, and warns where fewer are than were asked for.
         """
@@ -211,7 +212,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DirectionsModel(KernelMethod, Projection):
-    """What both methods return; the attributes are theirs."""
+    """The result of both methods, with its attributes."""
 
     quotients: np.ndarray = field(metadata=stored.array("k"))
     regularization: float = field(metadata=stored.number(least=0.0))

@@ -20,7 +20,7 @@ from .threads import one_blas_thread
 
 
 def new_rows(X: Any, n_features: int, names: tuple[str, ...] | None, purpose: str = "predicting") -> Rows:
-    """The one way in for rows that a method was not fitted on: their type, columns, their names, and values."""
+    """The only entry for rows that a method was not fitted on: their type, columns, their names, and values."""
     rows = as_rows(X, purpose=purpose)
     check_same_columns(rows, n_features, names)
     check_finite(rows, purpose=purpose)
@@ -164,7 +164,7 @@ _FUNCTIONS = {cls.__name__: cls for cls in (FeatureFunction, SampleFunction, Com
 
 
 def function(letter: str) -> InFile:
-    """A function of so many numbers a row, tried on a row when it is read; its kernel is that of the model."""
+    """A function of d numbers a row, tried on a row when it is read; its kernel is that of the model."""
 
     def read(record: Record, name: str, known: Known) -> KernelFunction:
         described = Record(record.get(name), {}, "the function")

@@ -165,7 +165,7 @@ class _Problem:
         """lift(R) + strength f, and the intercept's sum of R."""
         k = R.shape[1]
         if k > 1:
-            # no change of all classes alike changes anything: what rounding leaves there has no curvature to divide by
+            # an equal change of all classes has no effect: its rounding errors have no curvature to divide by
             R = R - (R @ np.full(k, 1.0 / k))[:, None]
         sums = R.sum(axis=0)
         result = self.lift(R, sums - sums.mean() if k > 1 else sums)

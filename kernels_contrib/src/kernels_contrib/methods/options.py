@@ -14,7 +14,7 @@ from ..limits import FARTHEST
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How a method works with the kernel matrix K.
+    """Options for the work with the kernel matrix K.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ STARTS = 10
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved of all clusterings into k parts.
+    """Bounds that hold for all clusterings into k parts.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Frame:
     within : ndarray (q, q)
         U'A U + rho I.
     beyond : float
-        Bound on the rest, at least 0.
+        Bound on the complement, at least 0.
     """
 
     U: np.ndarray

@@ -55,7 +55,7 @@ def is_matrix(kernel: Any) -> bool:
 def for_lengths(options: FitOptions, n_samples: int, purpose: str) -> FitOptions:
     """The options of a method that measures lengths: a matrix is declared semidefinite, so that the kernel checks it.
 
-    The kernel proves that of so many rows only; of more the user has to declare it.
+    The kernel proves that for few rows only; for more the user has to declare it.
     """
     if not is_matrix(options.kernel):
         return options
@@ -105,7 +105,7 @@ class Products:
 
     @property
     def info(self) -> dict[str, Any]:
-        """How K is multiplied by, for a model's ``info``."""
+        """Name of the products with K, for a model's ``info``."""
         if self.features is None:
             return {"method": "gram", "products": self.gram.products}
         return {
@@ -126,7 +126,9 @@ class Products:
 
     @property
     def shift(self) -> np.ndarray | None:
-        """What was subtracted from the rows of a kernel that depends on it but for the centred matrix; else None."""
+        """Shift that was subtracted from the rows, of a kernel that depends on it except in the centred matrix; else
+        None.
+        """
         return self.gram.shift if self.features is None and self.kernel.translation == "centered" else None
 
     def mean_diagonal(self) -> float:
@@ -192,7 +194,9 @@ def _kept(rows: Any) -> Any:
 
 
 def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) -> Any:
-    """``fastkpca.features`` with a map for D x D matrices: one that is large but has structure gives way to pivots."""
+    """``fastkpca.features`` with a map for D x D matrices: one that is large but has structure is replaced by
+    pivots.
+    """
     features = some_features(X, kernel, max_features=max_features, **options)
     if features.shape[1] > max_features:
         features = fk.features(X, kernel, max_features=max_features, **(options | {"features": "pivots"}))
@@ -245,7 +249,7 @@ def regression_on(
     """K, the targets (N, k) and the weights (N,) of a regression, checked."""
     X = training_rows(X, purpose)
     targets, weights = real_targets(t, X.shape[0]), row_weights(sample_weight, X.shape[0])
-    if options.method == "auto" and options.max_features is None:  # as many as rows would cost more than products do
+    if options.method == "auto" and options.max_features is None:  # n pivots would cost more than products do
         options = replace(options, max_features=max(1, min(MAX_FEATURES, X.shape[0] // 8)))
     products = products_for(X, for_lengths(options, X.shape[0], purpose))
     need_semidefinite(products.kernel, purpose)

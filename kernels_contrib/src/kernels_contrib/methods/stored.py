@@ -1,4 +1,4 @@
-"""What a file holds of a model: each field of its dataclass says how it is written and how it is read::
+"""Model files by field: each field of a model's dataclass states how it is written and read::
 
     class MyModel(FittedMethod):
         made_by = "my_method()"
@@ -24,7 +24,7 @@ from fastkpca.methods import Record
 Known = dict[str, Any]
 """Lengths by letter, and the kernel, as far as they were read."""
 InFile = dict[str, Any]
-"""How a field is written (None: it is not) and read; the metadata of the field."""
+"""Functions that write a field (None: it is not written) and read it; the metadata of the field."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -102,7 +102,7 @@ def counts() -> InFile:
 
 
 def names(letter: str) -> InFile:
-    """Names of so many columns, or None."""
+    """Names of the d columns, or None."""
 
     def read(record: Record, name: str, known: Known) -> tuple[str, ...] | None:
         if record.get(name) is None:
@@ -117,7 +117,7 @@ def names(letter: str) -> InFile:
 
 
 def info(*needed: str) -> InFile:
-    """What the fit came to: a mapping with these texts in it, and others."""
+    """Information about the fit: a mapping with these texts in it, and others."""
 
     def read(record: Record, name: str, known: Known) -> Any:
         values = record.get(name)
@@ -167,5 +167,7 @@ def labels() -> InFile:
 
 
 def not_stored(letter: str | None = None) -> InFile:
-    """What grows with the training rows and no prediction needs: None from a file, or an array of no rows."""
+    """A field that grows with the training rows and that no prediction needs: None from a file, or an array of no
+    rows.
+    """
     return in_file(lambda record, name, known: None if letter is None else np.empty((0, known[letter])), None)

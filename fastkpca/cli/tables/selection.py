@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.spelling import did_you_mean
-from ..errors import DataFileError
-from .columns import listed
+from ...base.spelling import did_you_mean
+from ...errors import DataFileError
+from ...rows.columns import listed
 
 
 @dataclass

@@ -21,8 +21,11 @@ import scipy.sparse as sp
 from peak import traced
 
 import fastkpca as fk
+from fastkpca.cli.tables import archives, collected
+from fastkpca.cli.tables import read as tables
+from fastkpca.cli.tables import text as textfiles
+from fastkpca.cli.tables import write as scorefiles
 from fastkpca.errors import DataFileError
-from fastkpca.rows import archives, collected, scorefiles, tables, textfiles
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import FileSource, Source
 

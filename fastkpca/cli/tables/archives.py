@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..base.room import DEFAULT_MEMORY
-from ..errors import DataFileError
+from ...base.room import DEFAULT_MEMORY
+from ...errors import DataFileError
+from ...rows.foreign import file_source
+from ...rows.sources import KEPT
 from . import readmat
 from .collected import CollectedBytes
-from .foreign import file_source
-from .sources import KEPT
 
 MAX_HEADER_BYTES = 1 << 14
 """Bytes of an array's header in an .npz file: numpy takes 10,000."""

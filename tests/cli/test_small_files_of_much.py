@@ -12,8 +12,8 @@ import pytest
 import scipy.io
 from peak import needs_proc, peak
 
+from fastkpca.cli.tables import read as tables
 from fastkpca.errors import DataFileError
-from fastkpca.rows import tables
 from fastkpca.rows.convert import as_rows
 
 MEGABYTE = 1 << 20

@@ -12,10 +12,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from ..base import parallel
-from ..base.atomic import atomic
-from ..errors import DataFileError
-from .sinks import SCORES_AT_ONCE, reserve
+from ...base import parallel
+from ...base.atomic import atomic
+from ...errors import DataFileError
+from ...rows.sinks import SCORES_AT_ONCE, reserve
 
 Identifiers = tuple[str, np.ndarray]
 """Names of the rows, and the name of that column."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataFileError
-from .foreign import mapped_part
-from .sources import KEPT, FileSource
+from ...errors import DataFileError
+from ...rows.foreign import mapped_part
+from ...rows.sources import KEPT, FileSource
 
 
 class CollectedBytes:

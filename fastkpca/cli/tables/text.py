@@ -23,14 +23,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..base import parallel
-from ..base.room import DEFAULT_MEMORY
-from ..errors import DataFileError
+from ...base import parallel
+from ...base.room import DEFAULT_MEMORY
+from ...errors import DataFileError
+from ...rows.columns import listed
 from .archives import data_file_errors
-from .collected import CollectedRows
-from .columns import listed
-from .selection import ColumnSelection, Table, column_keys, column_label
-from .textcells import (
+from .cells import (
     INFINITE,
     MISSING,
     NUMBER,
@@ -43,6 +41,8 @@ from .textcells import (
     is_row_of_years,
     is_words,
 )
+from .collected import CollectedRows
+from .selection import ColumnSelection, Table, column_keys, column_label
 
 _Block = tuple[np.ndarray, list[Iterable[str]]]
 """Some rows of X, with the label column and the identifiers, where they are asked for."""

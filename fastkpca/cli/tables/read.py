@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..errors import DataFileError
+from ...errors import DataFileError
+from ...rows.columns import listed
+from ...rows.convert import as_rows
+from ...rows.foreign import file_source
+from ...rows.lags import lag_names, lagged, starts_of
+from ...rows.values import complete, not_finite
+from ...rows.view import Rows
 from . import lazyfiles
 from .archives import Mat, Npz, data_file_errors
 from .collected import CollectedRows
-from .columns import listed
-from .convert import as_rows
-from .foreign import file_source
-from .lags import lag_names, lagged, starts_of
 from .selection import ColumnSelection, Table, column_keys, column_label
-from .textfiles import TextFile
-from .values import not_finite
-from .view import Rows
+from .text import TextFile
 
 _NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
@@ -160,10 +160,15 @@ def _loaded(X: Any) -> np.ndarray:
 
 
 def faults(table: Table) -> tuple[str, int]:
-    """Which columns hold values that are no finite numbers, and in how many rows; how many columns do not."""
-    counts = not_finite(as_rows(table.X))[1].tolist()
+    """Which columns hold values that are no finite numbers, in how many rows, and the first line of a text file; how
+    many columns do not."""
+    first, of_columns = not_finite(as_rows(table.X))
+    counts, where = of_columns.tolist(), ""
     texts = [f"{table.label(i)}: {count} row{'s' * (count > 1)}" for i, count in enumerate(counts) if count]
-    return listed(texts, 8), len(counts) - len(texts)
+    if first is not None and table.lines is not None:
+        row = first[1] if table.kept is None else np.flatnonzero(table.kept)[first[1]]
+        where = f" (first in line {table.lines(np.array([row]))[0]})"
+    return listed(texts, 8) + where, len(counts) - len(texts)
 
 
 def without_missing(table: Table, name: str, *, empty: bool = False) -> Table:
@@ -172,9 +177,7 @@ def without_missing(table: Table, name: str, *, empty: bool = False) -> Table:
     rows = as_rows(table.X)
     if rows.dtype.kind != "f":
         return table
-    rows = rows.shifted(np.zeros(rows.n_features))
-    among = np.all if empty else np.any
-    kept = np.concatenate([~among(np.isnan(tile), axis=1) for _, tile in rows.tiles(rows.step)])
+    kept = complete(rows, some=empty)
     if kept.all():
         return table
     if not kept.any():

@@ -12,8 +12,9 @@ from peak import needs_proc, peak
 
 import fastkpca as fk
 from fastkpca import cli
+from fastkpca.cli.tables import read as tables
+from fastkpca.cli.tables import write as scorefiles
 from fastkpca.errors import DataFileError
-from fastkpca.rows import scorefiles, tables
 from fastkpca.rows.sources import Source
 
 h5py = pytest.importorskip("h5py")

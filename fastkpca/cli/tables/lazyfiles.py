@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base.room import DEFAULT_MEMORY
-from ..errors import DataFileError
+from ...base.room import DEFAULT_MEMORY
+from ...errors import DataFileError
+from ...rows.foreign import arrow_batches, arrow_types, from_arrow
+from ...rows.sources import ChunkedSource, Source
 from .archives import data_file_errors
-from .foreign import arrow_batches, arrow_types, from_arrow
-from .sources import ChunkedSource, Source
 
 
 def kind_of_folder(path: str | os.PathLike) -> str:

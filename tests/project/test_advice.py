@@ -19,6 +19,17 @@ import fastkpca as fk
 from fastkpca import plot
 from fastkpca.kernels import CallableKernel, Gaussian
 
+MOVED = X[::-1] + 1e-9
+
+
+def vectors(V=X, kernel="linear", **options):
+    return fk.certify(X, kernel, V, **options)
+
+
+def sklearn_pca(kernel="rbf"):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    return decomposition.KernelPCA(2, kernel=kernel)
+
 
 def of_features(**options):
     return fitted(kernel="polynomial", method="features", **options)
@@ -148,6 +159,11 @@ CASES: dict[str, advice.Case] = {
         "kpca(..., keep_moments=True)",
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X),
     ),
+    "models of two maps": (
+        lambda: fk.kpca_merge(fitted(keep_moments=True), fk.kpca(MOVED, "gaussian", 2, sigma=2.0, keep_moments=True)),
+        "make the others with like=the first",
+        lambda: fk.kpca_merge(first := fitted(keep_moments=True), fk.kpca(MOVED, like=first, c=2, keep_moments=True)),
+    ),
     "a map that is larger already": (
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=2),
         "features; give",
@@ -254,6 +270,36 @@ CASES: dict[str, advice.Case] = {
         ),
     ),
     "scores of an array": (lambda: plot.scores(3), "a fitted model or estimator", lambda: plot.scores(fitted())),
+    "no vectors": (lambda: fk.certify(X, "linear"), "give the vectors as columns", lambda: vectors()),
+    "vectors without columns": (lambda: vectors(X[:, :0]), "V has no columns; give the vectors", lambda: vectors()),
+    "constant vectors": (lambda: vectors(U), "are constant, which centring makes zero; give", lambda: vectors()),
+    "vectors as rows": (lambda: vectors(X.T), "give V.T", lambda: vectors(X)),
+    "vectors of other rows": (lambda: vectors(X[:9]), "V has 9 rows, and X has 60; give", lambda: vectors()),
+    "a value that is none": (
+        lambda: vectors().count_above("many"),
+        "give a number",
+        lambda: vectors().count_above(1.0),
+    ),
+    "an estimator that is not fitted": (
+        lambda: vectors(sklearn_pca(), kernel=None),
+        "fit it before",
+        lambda: vectors(sklearn_pca().fit(X), kernel=None),
+    ),
+    "an estimator with a function": (
+        lambda: vectors(sklearn_pca(np.dot).fit(X), kernel=None),
+        "give V.eigenvectors_ as V, and a kernel: a name",
+        lambda: vectors(sklearn_pca(np.dot).fit(X).eigenvectors_, kernel="linear"),
+    ),
+    "two kernels with vectors": (
+        lambda: vectors(fitted(), kernel="linear"),
+        "brings its kernel",
+        lambda: vectors(fitted(), kernel=None),
+    ),
+    "intervals of vectors too wide": (
+        lambda: vectors(np.ones((60, 1)) + X, tol=1e-15),
+        "a larger tol",
+        lambda: vectors(X, tol=1e-6),
+    ),
 }
 UPPER = Gaussian(sigma=2.0).block(X, X) + np.triu(np.ones((60, 60)), 1)
 

@@ -19,6 +19,8 @@ import fastkpca as fk
 from fastkpca import plot
 from fastkpca.kernels import CallableKernel, Gaussian
 
+MOVED = X[::-1] + 1e-9
+
 
 def vectors(V=X, kernel="linear", **options):
     return fk.certify(X, kernel, V, **options)
@@ -158,13 +160,9 @@ CASES: dict[str, advice.Case] = {
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X),
     ),
     "models of two maps": (
-        lambda: fk.kpca_merge(
-            fitted(keep_moments=True), fk.kpca(X[::-1] + 1e-9, "gaussian", 2, sigma=2.0, keep_moments=True)
-        ),
+        lambda: fk.kpca_merge(fitted(keep_moments=True), fk.kpca(MOVED, "gaussian", 2, sigma=2.0, keep_moments=True)),
         "make the others with like=the first",
-        lambda: fk.kpca_merge(
-            first := fitted(keep_moments=True), fk.kpca(X[::-1] + 1e-9, like=first, c=2, keep_moments=True)
-        ),
+        lambda: fk.kpca_merge(first := fitted(keep_moments=True), fk.kpca(MOVED, like=first, c=2, keep_moments=True)),
     ),
     "a map that is larger already": (
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=2),

@@ -7,7 +7,10 @@ from typing import Any
 import dask.array
 import numpy as np
 from advice import FOLDER, GAPS, SPARE, Case, Nearest, U, X, Y, fitted, gram, without_warnings
+from kernels_contrib.cca import kernel_cca
+from kernels_contrib.hsic import hsic_test
 from kernels_contrib.matern import Matern
+from kernels_contrib.mmd import mmd_test
 
 import fastkpca as fk
 from fastkpca.kernels import Gaussian, Kernel, ObjectKernel, Precomputed
@@ -244,6 +247,16 @@ CASES: dict[str, Case] = {
         lambda: population(squared_diameter=0),
         "give a positive number",
         lambda: population(squared_diameter=2.0),
+    ),
+    "permutations without end": (
+        lambda: [call(X, SPARE, permutations=1.5e8) for call in (hsic_test, mmd_test, kernel_cca)],
+        "and 1000000 at most",
+        lambda: [call(X, SPARE, permutations=9) for call in (hsic_test, mmd_test)],
+    ),
+    "resamples without end": (
+        lambda: fk.kpca_uncertainty(fitted(), X, n_bootstrap=10**8),
+        "and 1000000 at most",
+        lambda: fk.kpca_uncertainty(fitted(), X, n_bootstrap=100),
     ),
     "components of a population": (
         lambda: population(n_components=3),

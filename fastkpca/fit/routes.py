@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..model.plan import Candidate, Plan
+from ..model.plan import Candidate, Plan, readable_size
 from ..solve.certificate import dense_certificate
 from ..solve.costs import TooDearError
 from .dense import solve_dense
@@ -16,6 +17,8 @@ from .krylov import solve_by_krylov
 from .look import MOVES
 from .problem import Problem, check_range
 from .solution import Present, Solution
+
+_logger = logging.getLogger("fastkpca")
 
 NEXT_RUN = 10.0
 """Largest ratio of costs of the run that follows one that missed tol. LAPACK follows where that run misses tol too, if
@@ -42,6 +45,7 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
         asked = _certain(problem) if again else problem  # the first map had the share of all of them in what may fail
         failure = _failure(asked, plan, way)
         try:
+            _logger.info("%s: %.2g s and %s predicted", way.label, way.seconds, readable_size(way.memory))
             solution = _run(asked, plan, way, left, failure, spent)
         except TooDearError as error:
             solution, passes = None, error.passes
@@ -52,6 +56,7 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
                 break
             passes, solution = _passes(solution), None
         given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}
+        _logger.info("%s: abandoned; %.2g s were spent, as predicted", way.label, spent)
         failed += failure
         lapack = min((x.seconds for x in left if x.method == "dense"), default=np.inf)
         left = [x for x in left if x.method == "dense" or _price(x) <= lapack - spent]

@@ -284,6 +284,6 @@ def _with_features(problem: Problem) -> list[tuple[Target, str]]:
     width = float(look.probe.residual_beside(rank)[0]) / look.first
     if other.may_use_sampled_bound:
         seen = look.probe.largest_share(rank, draws)
-        width *= float(np.minimum(upper_share(seen, draws, failure_of_attempt(other.failure_of_samples, 0)), 1.0)[0])
+        width *= float(np.minimum(upper_share(seen, draws, failure_of_attempt(other.failure_of("samples"), 0)), 1.0)[0])
     expected = f"where the widest interval is expected to be about {width:.1g} times the largest eigenvalue wide"
     return [(other, f"with max_features={m}, {expected}")]

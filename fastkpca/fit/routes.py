@@ -74,9 +74,7 @@ def _certain(problem: Problem) -> Problem:
     return replace(problem, target=replace(problem.target, failure_probability=0.0))
 
 
-def _run(
-    problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float, spent: float
-) -> Solution:
+def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float, spent: float) -> Solution:
     """The way's solution; ``spent``: seconds of those that were abandoned, which count in its budget."""
     if way.method == "features":
         return solve_by_features(problem, way, min(map(_price, left), default=np.inf) - spent)
@@ -95,10 +93,10 @@ def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
     if way.method == "dense":
         return 0.0
     if way.method == "features":
-        of_samples = target.failure_of_samples + target.failure_of_rows
-        return (of_samples if target.may_use_sampled_bound else 0.0) + target.failure_of_moments
+        of_samples = target.failure_of("samples") + target.failure_of("rows")
+        return (of_samples if target.may_use_sampled_bound else 0.0) + target.failure_of("moments")
     both = any(x.method == "features" for x in plan.ways)
-    return target.failure_beside_features if both else target.failure_probability
+    return target.failure_of("products") if both else target.failure_probability
 
 
 def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list[Candidate]) -> bool:

@@ -271,7 +271,7 @@ def _with_features(problem: Problem) -> list[tuple[Target, str]]:
     """So many pivots, whatever their intervals, whose width a probe of the sample lets expect."""
     target, data, kernel, m = problem.target, problem.data, problem.kernel, FEW_FEATURES
     free = target.free and target.tol_is_required and target.n_components is not None and not problem.given_map
-    if not free or kernel.without_maps or not target.n_components < m < data.n_samples:
+    if not free or kernel.without_maps or not (target.n_components or 0) < m < data.n_samples:
         return []
     other = replace(target, max_features=m, tol_is_required=False, method="features")
     before = replace(NOTHING_SEEN, level=PROBE_LEVEL)

@@ -58,7 +58,7 @@ def leading_of(
         memory_limit=memory,
         seconds=seconds,
         product_seconds=product_seconds,
-        failure=target.failure_of_moments,
+        failure=target.failure_of("moments"),
         more=more,
         rng=rng,
         n_threads=n_threads,

@@ -369,7 +369,7 @@ def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -
     target, tries = problem.target, ROUNDS * rounds
     if target.tol_is_required and target.may_use_sampled_bound:
         share = target.tol * largest_of(found.leading[0]) / found.moments.residual_trace
-        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, tries))
+        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of("samples"), tries))
         if 0 < count <= min(DRAWS // 2, most_draws):
             return _bounded(found, count, problem, tries)
     return _bounded(found, sampled.FEWEST, problem, tries, others=True)
@@ -383,7 +383,7 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     if not step.rows:
         return found
     moments, (values, axes, _) = found.moments, found.leading
-    failure = failure_of_attempt(problem.target.failure_of_rows, tries)
+    failure = failure_of_attempt(problem.target.failure_of("rows"), tries)
     sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
     assert found.residual is not None
     known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem)
@@ -419,7 +419,7 @@ def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> Stat
         moved=found.moved,
         c=c if found.residual is not None and exact else 0,
         most_draws=most_draws if problem.target.may_use_sampled_bound else 0,
-        failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, ROUNDS * rounds + 1),
+        failure=failure_of_attempt(problem.target.failure_of("samples") or 0.5, ROUNDS * rounds + 1),
         known=found.left_out.mu,
         passed=found.narrowed is not None and found.narrowed.block is not None,
     )
@@ -431,7 +431,7 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
     assert draws is not None
     draws = draws.only(slice(DRAWS, None)) if others else draws
     certain = not target.may_use_sampled_bound  # then it only says what a pass will bring
-    failure = failure_of_attempt(target.failure_of_samples or 0.5, tries)
+    failure = failure_of_attempt(target.failure_of("samples") or 0.5, tries)
     sample = sampled.residual_sample(
         moments.map,
         problem.kernel,
@@ -447,7 +447,7 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
     bound = sampled.sampled_bound(sample.total, sample, failure)
     share = _share_of_all(bound.mu / moments.residual_trace, count, failure)
     if bound.failure_probability:
-        bound = replace(bound, failure_probability=target.failure_of_samples)
+        bound = replace(bound, failure_probability=target.failure_of("samples"))
     left_out = found.left_out if certain else min(bound, found.left_out, key=lambda x: x.mu)
     moved = found.moved or (0.0 if found.residual is None else _moved(found, sample, problem))
     return replace(found, left_out=left_out, share=min(share, found.share), moved=moved)

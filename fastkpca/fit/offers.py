@@ -145,7 +145,7 @@ def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds:
     prices, c = prices_of(problem), (target.n_components or 0) if takes_rows else 0
     k, (shares, beyond) = c + MORE_VECTORS, look.resolved()
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
-    most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of_samples / 4.0 or 0.5
+    most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
     left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
     fields = (x[::-1].tolist() for x in (ranks, left, largest))

@@ -1,5 +1,7 @@
 """A run whose cost was guessed ends when it has cost as much as what would follow, and another takes its place."""
 
+import logging
+import re
 import warnings
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
+from fastkpca.fit import planning
 from fastkpca.products.near import near_reach
 from fastkpca.solve.costs import Expenses, TooDearError
 from fastkpca.solve.moments import leading_pairs
@@ -89,3 +92,29 @@ def test_rows_of_which_many_are_the_same_have_as_many_pivots():
     X = rng.standard_normal((400, 8))[rng.integers(0, 400, 20_000)]
     model = fk.kpca(X, "gaussian", 5, sigma=1.0, tol=0.03, guaranteed=True)
     assert model.plan.name == "pivots" and model.info["n_features"] <= 400
+
+
+def test_long_work_is_told_what_a_given_number_of_features_takes(monkeypatch):
+    """The advice is followed literally: the seconds are that plan's, the width is about what the text says."""
+    X = np.random.default_rng(1).random((6000, 10))
+    options = {"c": 5, "tol": 1e-6}
+    monkeypatch.setattr(planning, "LONG", 1e-3)
+    monkeypatch.setattr(planning, "MUCH_SHORTER", 1.0)
+    said = re.search(
+        r"about ([0-9.]+) s with max_features=300, where the widest interval is expected to be about (\S+) times",
+        fk.plan(X, "gaussian", **options).advice,
+    )
+    seconds, width = (float(x) for x in said.groups())
+    followed = fk.kpca(X, "gaussian", 5, max_features=300)
+    assert followed.plan.chosen.seconds == pytest.approx(seconds, rel=0.1)
+    found = float(np.ptp(followed.eigenvalue_bounds, axis=1).max() / followed.eigenvalues[0])
+    assert 0.2 * width <= found * 2.0 and found <= 2.0 * width
+
+
+def test_each_route_has_a_line_of_the_log(caplog):
+    X = np.random.default_rng(0).standard_normal((2100, 8))
+    with caplog.at_level(logging.INFO, "fastkpca"):
+        model = fk.kpca(X, "gaussian", 5, sigma=0.0635)
+    assert model.plan.method == "dense" and "krylov_tried" in model.info
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0].startswith("krylov") and any("abandoned" in x for x in lines) and lines[-1].startswith("dense")

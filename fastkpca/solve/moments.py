@@ -103,7 +103,12 @@ def leading_axes(
         return *_lapack(operator.form(), None if count is None else count + 1), None
     # up to two searches follow one another
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
-    limits: dict[str, Any] = {"memory_limit": memory_limit, "seconds": seconds, "product_seconds": product_seconds, "rng": rng}
+    limits: dict[str, Any] = {
+        "memory_limit": memory_limit,
+        "seconds": seconds,
+        "product_seconds": product_seconds,
+        "rng": rng,
+    }
     pairs = _compressed_pairs(operator, target, rank, n_threads, **limits) if fraction is None else None
     if pairs is None:
         A = MomentOperator(

@@ -8,8 +8,8 @@
 ``check_same_columns``          the same with their names, which ``as_rows`` keeps; ``check_columns_of``: of second rows
 ``holds_more``                  whether a type has more digits than float64
 ``nearest_and_rest``            numbers of such a type as the sum of two float64
-``as_float``, ``check_choice``  arguments, refused in words; also ``check_count``, ``check_flag``, ``check_list``,
-                                ``check_numbers``, ``check_rng``; ``Randomness``, a seed or a generator, checked
+``as_float``, ``check_choice``  arguments, refused in words; also ``check_count``, ``check_draws``, ``check_flag``,
+                                ``check_list``, ``check_numbers``, ``check_rng``; ``Randomness``, a seed or a generator
 ``apply``                       Phi C over all rows, for a feature map and its coefficients
 ``feature_moments``             the moments of a map's features over all rows
 ``conjugate_gradients``         several right sides at once: a start or a direction
@@ -26,6 +26,7 @@ from .base.checks import (
     as_float,
     check_choice,
     check_count,
+    check_draws,
     check_flag,
     check_list,
     check_numbers,
@@ -52,6 +53,7 @@ __all__ = [
     "check_columns",
     "check_columns_of",
     "check_count",
+    "check_draws",
     "check_finite",
     "check_flag",
     "check_list",

@@ -109,6 +109,15 @@ def check_count(value: Any, name: str, least: int = 1, most: int = sys.maxsize) 
     return whole
 
 
+MAX_DRAWS = 1_000_000
+"""Permutations, resamples or random starts of one call: each is a computation of its own, and more take days."""
+
+
+def check_draws(value: Any, name: str, least: int = 1) -> int:
+    """Number of permutations, resamples or random starts, ``MAX_DRAWS`` at most."""
+    return check_count(value, name, least, MAX_DRAWS)
+
+
 def check_max_features(value: Any, name: str, c: int | float | None, n_samples: int) -> int | None:
     """Largest number of features, checked against the numbers of components and rows; None stays None."""
     if value is None:

@@ -142,14 +142,15 @@ class Group:
     def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         """``read`` of what is installed; with ``fresh`` anew, and with warnings of the problems."""
         path = tuple(sys.path)
-        if fresh or path not in self.scanned:
-            self.scanned.clear()
+        found = None if fresh else self.scanned.get(path)
+        if found is None:
             points, damage = described.points(self.name)
             entries, problems = self.read(points)
-            self.scanned[path] = entries, (*problems, *damage)
-        for problem in self.scanned[path][1] if fresh else ():
+            found = entries, (*problems, *damage)
+            self.scanned = {path: found}  # in one step: another thread may read it meanwhile
+        for problem in found[1] if fresh else ():
             warn_caller(problem, PluginWarning)
-        return self.scanned[path]
+        return found
 
     def listing(self, load: bool, session: Iterable[Entry] = ()) -> Table:
         """Every name; with ``load`` also what each is, or, where its import fails, why."""

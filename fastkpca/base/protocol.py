@@ -854,4 +854,4 @@ class Summation:
         grand_mean : float
             Their mean, approximately.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not look at every kernel value; see gives_norm")
+        raise NotImplementedError(f"{type(self).__name__} has no norm of its matrix: gives_norm is False")

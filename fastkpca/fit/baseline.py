@@ -25,7 +25,7 @@ from ..rows.lags import lag_names, lagged, starts_of
 from ..rows.summary import SAMPLE_ROWS
 from ..rows.values import check_finite, complete
 from .kpca import kpca
-from .missing import fit_and_fill
+from .missing import check_columns, fit_and_fill
 
 HELD_BACK = 3
 """The limits are made of one row in 3, held back from the fit."""
@@ -175,6 +175,7 @@ def kpca_baseline(
     if lags:
         rows, known = lagged(rows, lags, starts_of(index_of(X, "row")[1], len(rows)))
         rows, names = rows[known], names and tuple(lag_names(names, lags))
+    check_columns(np.isnan(rows))
     generator, whole = check_rng(rng), complete(as_rows(rows, missing=True))
     held = held_back(whole, generator, lags)
     if held.sum() < 1:

@@ -17,6 +17,12 @@ AGREEING_STEP = 0.01
 """Standard deviations of a column by which no filled value moves any more."""
 
 
+def check_columns(missing: np.ndarray) -> None:
+    """Raise ValueError where a column lacks all values."""
+    if missing.all(axis=0).any():
+        raise ValueError(f"column {int(np.argmax(missing.all(axis=0)))} has no value at all; leave it out")
+
+
 def fit_and_fill(X: Any, fit: Callable[..., KPCAModel], **last: Any) -> KPCAModel:
     """Model of rows whose missing values it fills itself, by ``fit`` with the options ``last``; ``info["filled"]`` says
     how many values and rounds that took.
@@ -30,8 +36,7 @@ def fit_and_fill(X: Any, fit: Callable[..., KPCAModel], **last: Any) -> KPCAMode
         return fit(X, **last)
     X = rows.all()
     missing = np.isnan(X)
-    if missing.all(axis=0).any():
-        raise ValueError(f"column {int(np.argmax(missing.all(axis=0)))} has no value at all; leave it out")
+    check_columns(missing)
     filled = np.where(missing, np.nanmedian(X, axis=0), X)
     spread, some = np.nanstd(X, axis=0), missing.any(axis=1)
     spread[spread == 0] = 1.0

@@ -336,8 +336,9 @@ def _criterion(criterion: str | None, candidates: list[Kernel], c: int, d: int, 
     if several and criterion in ("reconstruction", "stability"):
         raise ValueError(
             f"{criterion!r} compares numbers of components of one kernel, and here are {len(candidates)} kernels: each "
-            "has a feature space of its own, and the flattest always wins; give one kernel, or y= "
-            "for criterion='score', or c smaller than the number of columns for criterion='preimage'"
+            "has a feature space of its own, and the flattest always wins; give one kernel with its parameters, as in "
+            "get_kernel('gaussian', sigma=1.0), or y= for criterion='score', or c smaller than the number of columns "
+            "for criterion='preimage'"
         )
     return criterion
 

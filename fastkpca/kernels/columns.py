@@ -78,8 +78,6 @@ class OnColumns(Combination):
                 f"columns is a mask of {self.mask_length} columns, and X has {d}; give a truth value for each"
             )
         numbers = tuple(_number(x, d, names) for x in self.columns)
-        if len(set(numbers)) < len(numbers):
-            raise KernelParameterError(f"{self!r} has a column twice; give each once")
         made = cast(OnColumns, self.with_parts(self.parts))
         made.__dict__["columns"] = numbers
         return made

@@ -236,8 +236,6 @@ _Sums = tuple[np.ndarray, ...]
 
 def _importance(model: KPCAModel, sums: _Sums, method: str, rows: Rows) -> Importance:
     weight, n = float(sums[0]), rows.n_samples
-    if not weight > 0.0:
-        raise ValueError("every row has the weight zero; give at least two rows with a positive one")
     if not np.isfinite(sums[2]).all():
         raise ValueError("the squares of X leave the range of float64; scale X as the training rows were")
     mean, squares = sums[1] / weight, sums[2] / weight

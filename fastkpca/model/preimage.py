@@ -356,6 +356,7 @@ def _start(model: KPCAModel, start: Any, Z: np.ndarray) -> Rows | None:
     return rows
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused where all pre-images are known
 def linear_preimages(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     """P itself: the kernel is linear, so feature space is input space."""
     projector = model.projector

@@ -18,7 +18,7 @@ import scipy.linalg
 import scipy.special
 
 from ..base import parallel
-from ..base.checks import check_count, check_rng, is_number
+from ..base.checks import check_count, check_draws, check_rng, is_number
 from ..base.lapack import QUICK
 from ..base.protocol import Kernel
 from ..products.vectors import centre
@@ -119,9 +119,9 @@ def kpca_uncertainty(
     level : float
         Confidence of each interval, between 0.5 and 1.
     n_bootstrap : int
-        Resamples, at least 100.
+        Resamples, from 100 to a million.
     n_permutations : int
-        Of the columns, for the number of components; 0: no test.
+        Of the columns, a million at most, for the number of components; 0: no test.
     n_components : int, optional
         Number of leading components; by default at most 20.
     sample_weight : array_like (N,), optional
@@ -168,8 +168,8 @@ def kpca_uncertainty(
     """
     model = check_model(model)
     k = _checked_components(model, level, n_components)
-    n_bootstrap = check_count(n_bootstrap, "n_bootstrap", least=100)
-    n_permutations = check_count(n_permutations, "n_permutations", least=0)
+    n_bootstrap = check_draws(n_bootstrap, "n_bootstrap", least=100)
+    n_permutations = check_draws(n_permutations, "n_permutations", least=0)
     generator = check_rng(rng)
     given = _given_rows(model, X, sample_weight)
     threads = parallel.threads_for(given.kernel, n_threads)

@@ -344,8 +344,9 @@ class ExactSummation(Summation):
             raise ValueError("U contains NaN or infinity")
         row = int(np.argwhere(~np.isfinite(product))[0, 0])
         raise ValueError(
-            f"the product with the kernel matrix of {self.kernel!r} is not finite (first at row {row}): its values "
-            f"overflow {self.dtype} or are NaN; scale the data down, or change the kernel's parameters"
+            f"the product with the kernel matrix of {self.kernel!r} is not finite (first at row {row}): its values, "
+            f"or their sums with the vectors, overflow {self.dtype} or are NaN; scale the data or the vectors down, or "
+            "change the kernel's parameters"
         )
 
     def _square(

@@ -67,6 +67,7 @@ def test_eight_threads_give_the_bits_of_one(calls):
     assert len(alone) > 150
     together = threading.Barrier(THREADS)
     wrong: list[str] = []
+    done: list[int] = []
 
     def work(seed: int) -> None:
         order = random.Random(seed)
@@ -78,6 +79,7 @@ def test_eight_threads_give_the_bits_of_one(calls):
                         wrong.append(f"{name}: other bits in turn {turn} of thread {seed}")
                 except Exception as error:
                     wrong.append(f"{name}: {type(error).__name__} in turn {turn} of thread {seed}: {error}")
+            done.append(seed)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(THREADS)]
     for thread in threads:
@@ -85,3 +87,4 @@ def test_eight_threads_give_the_bits_of_one(calls):
     for thread in threads:
         thread.join()
     assert not wrong, "\n".join(sorted(wrong)[:40])
+    assert len(done) == THREADS * TIMES  # no thread ended before

@@ -21,7 +21,7 @@ import scipy.linalg
 
 from fastkpca.base.rounding import EPS, UNIT, rounding_factor
 from fastkpca.kernels import Kernel
-from fastkpca.methods import as_rows, check_count
+from fastkpca.methods import as_rows, check_count, check_draws
 
 from .methods import stored
 from .methods.base import FittedMethod, Projection
@@ -137,7 +137,7 @@ def kernel_cca(
         Added to the covariance of the features of each view, in units of their total variance. Without it some
         functions of any two views agree perfectly.
     permutations : int
-        Of the rows of Y, for the p-value of the first correlation; none by default.
+        Of the rows of Y, a million at most, for the p-value of the first correlation; none by default.
     sample_weight : array_like (N,), optional
         Weight 2 counts as two equal rows; without permutations.
     tol : float
@@ -170,7 +170,7 @@ def kernel_cca(
     >>> kernel_cca(X, angle[:, None] + 0.1 * rng.standard_normal((400, 1))).correlations.round(1)
     array([1.])
     """
-    c, permutations = check_count(c, "c"), check_count(permutations, "permutations", least=0)
+    c, permutations = check_count(c, "c"), check_draws(permutations, "permutations", least=0)
     strength = regularization_strength(regularization, ": without it some functions of any two views agree perfectly")
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads, center=True)
     views = two_views(X, Y, kernel_y, options, "kernel_cca")

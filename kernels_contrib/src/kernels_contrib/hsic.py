@@ -29,7 +29,7 @@ import numpy as np
 
 from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
-from fastkpca.methods import check_count, check_flag
+from fastkpca.methods import check_draws, check_flag
 
 from .limits import HELD
 from .methods.options import FitOptions, row_weights
@@ -68,7 +68,7 @@ def hsic_test(
     unbiased : bool
         Omit the pairs of a row with itself.
     permutations : int
-        Number of random permutations of the rows of Y.
+        Number of random permutations of the rows of Y, a million at most.
     sample_weight : array_like (N,), optional
         Weights of the rows of X, which stay where they are when those of Y are permuted, so they must not depend on Y;
         for the biased statistic.
@@ -101,7 +101,7 @@ def hsic_test(
     0.005
     """
     unbiased = check_flag(unbiased, "unbiased")
-    permutations = check_count(permutations, "permutations")
+    permutations = check_draws(permutations, "permutations")
     options = FitOptions(kernel, kernel_parameters, "features", tol, max_features, n_threads, center=True)
     x, y = two_views(X, Y, kernel_y, options, "hsic_test")
     A, B = np.asarray(x.features), np.asarray(y.features)

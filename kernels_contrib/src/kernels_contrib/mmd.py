@@ -26,7 +26,7 @@ from fastkpca.methods import (
     Rows,
     as_rows,
     check_columns_of,
-    check_count,
+    check_draws,
     check_finite,
     check_flag,
     check_rng,
@@ -71,7 +71,7 @@ def mmd_test(
     unbiased : bool
         Omit the pairs of a row with itself.
     permutations : int
-        Number of random permutations of the labels.
+        Number of random permutations of the labels, a million at most.
     sample_weight : pair of array_like (n,) and (m,), optional
         Weights of the rows of X and Y, which stay with their rows when labels are permuted. The means of the groups are
         weighted; a group's weights need not sum to that of the other.
@@ -107,7 +107,7 @@ def mmd_test(
     0.005
     """
     unbiased = check_flag(unbiased, "unbiased")
-    permutations = check_count(permutations, "permutations")
+    permutations = check_draws(permutations, "permutations")
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
     options = FitOptions(None, kernel_parameters, method, tol, max_features, n_threads, center=center)

@@ -24,7 +24,7 @@ import fastkpca
 from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian, Kernel
-from fastkpca.methods import as_rows, check_choice, check_count, check_finite, check_rng
+from fastkpca.methods import as_rows, check_choice, check_count, check_draws, check_finite, check_rng
 
 from ..methods import stored
 from ..methods.base import Projection, project
@@ -162,7 +162,7 @@ def kica(
     X = _matrix(rows)
     n, d = X.shape
     c = d if c is None else check_count(c, "c")
-    n_starts = (8 if c > 2 else 1) if n_starts is None else check_count(n_starts, "n_starts")
+    n_starts = (8 if c > 2 else 1) if n_starts is None else check_draws(n_starts, "n_starts")
     max_iter = check_count(max_iter, "max_iter")
     given = fastkpca.get_kernel(kernel, **kernel_parameters)
     rough = _setting(contrast, given, FEW // 2, regularization, tol, n_threads)

@@ -80,19 +80,25 @@ def main() -> None:
         missed = "{} to {}".format(*found.missed_above(found.ritz_values[-1] * (1 - 1e-9)))
         print(f"{name:<26} {found.width:8.1e} {found.angle_bounds.max():8.1e} {missed:>8}   {'yes' if holds else 'NO'}")
     print(f"\n{'rows':>6} {'product':>8} {'certify':>8} {'ratio':>6} {'width':>8} {'kpca':>8}")
-    for n in asked.sizes:
-        print_costs(n)
+    for what, decay, sigma in (("columns of falling scale", 0.7, 2.0), ("columns of one scale", 1.0, 4.0)):
+        print(f"{what}:")
+        for n in asked.sizes:
+            print_costs(n, decay, sigma)
 
 
-def print_costs(n: int) -> None:
-    """One line: processor seconds of a product and of certify, and widths, for vectors of ARPACK."""
-    X = np.random.default_rng(0).standard_normal((n, 10)) * 0.7 ** np.arange(10)
-    kernel = fk.gram(X, "gaussian", sigma=2.0, n_threads=1)
+def print_costs(n: int, decay: float, sigma: float) -> None:
+    """One line: processor seconds of a product and of certify, and widths, for vectors of ARPACK.
+
+    Column j of the rows is scaled by decay^j. Of columns of one scale the second to the eleventh eigenvalue are nearly
+    equal, and five vectors end among them.
+    """
+    X = np.random.default_rng(0).standard_normal((n, 10)) * decay ** np.arange(10)
+    kernel = fk.gram(X, "gaussian", sigma=sigma, n_threads=1)
     V = eigsh(kernel.centered(), K, v0=np.random.default_rng(1).standard_normal(n))[1]
     product = processor_seconds(lambda: kernel @ V)
-    certify = processor_seconds(lambda: fk.certify(X, "gaussian", V, sigma=2.0, n_threads=1))
-    width = fk.certify(X, "gaussian", V, sigma=2.0, n_threads=1).width
-    model = fk.kpca(X, "gaussian", K, return_scores=False, sigma=2.0, n_threads=1)
+    certify = processor_seconds(lambda: fk.certify(X, "gaussian", V, sigma=sigma, n_threads=1))
+    width = fk.certify(X, "gaussian", V, sigma=sigma, n_threads=1).width
+    model = fk.kpca(X, "gaussian", K, return_scores=False, sigma=sigma, n_threads=1)
     of_model = float(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0])
     print(f"{n:6d} {product:8.3f} {certify:8.3f} {certify / product:6.2f} {width:8.1e} {of_model:8.1e}")
 

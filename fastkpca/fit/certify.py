@@ -39,8 +39,7 @@ from .solution import Present
 MAX_FEATURES = 1024
 """Features of the map that bounds what is orthogonal to the vectors."""
 MAP_FRACTION = 0.1
-"""Predicted seconds of that map, over those of the pass. Intervals narrow slowly with it; with 0.02 to 0.2 a call takes
-as long within a tenth."""
+"""Predicted seconds of that map, over those of the pass."""
 MIN_MAP_SECONDS = 1e-3
 MAP_RESIDUAL = 1e-12
 """Trace that the map leaves out, over the trace: fewer features where these are enough."""

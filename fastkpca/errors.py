@@ -180,8 +180,8 @@ class ScalesWarning(HealthWarning):
 
 
 class SlowRouteWarning(UserWarning):
-    """The work asked for is predicted to take long, and a few components in place of all, or a looser ``tol``, would
-    take a small part of that time."""
+    """The work asked for is predicted to take long, and a few components in place of all, a looser ``tol``, or a given
+    number of features would take a small part of that time."""
 
 
 class NoRouteError(ValueError):

@@ -4,6 +4,7 @@
 ``arguments``   the options of every command, their help and their examples
 ``commands``    what each command does, and ``main``
 ``fit``         ``fastkpca fit`` and ``fastkpca plan``
+``certify``     ``fastkpca certify``
 ``monitor``     ``fastkpca monitor``; ``monitored`` writes what it found
 ``demo``        ``fastkpca demo``
 ``inputs``      the file of rows that a command reads

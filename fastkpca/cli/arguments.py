@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from ..base.checks import check_count, check_memory_limit, is_number
 from ..base.spelling import did_you_mean
+from .console import Refused
 
 DEFAULT_COMPONENTS = 5
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
@@ -215,6 +216,9 @@ EXAMPLES = {
     "plan": """examples:
   fastkpca plan data.csv
   fastkpca plan data.csv --kernel polynomial --degree 3 -c 20 --memory-limit 500M""",
+    "certify": """examples:
+  fastkpca certify data.csv vectors.npy --kernel gaussian --sigma 0.5
+  fastkpca certify data.csv vectors.csv --kernel rbf --gamma 0.1 --tol 1e-6""",
     "project": """examples:
   fastkpca project model.kpca new.csv > scores.csv
   fastkpca project model.kpca people.csv --id name --scores scores.csv
@@ -260,6 +264,11 @@ def parser_of_all() -> Parser:
     plan = add("plan", "what fit would run, and what that costs", "FILE", force="", quiet="no progress, no notes")
     _add_fit(plan)
     _add_input(plan, new_rows=False, fills=False)
+
+    text = "intervals for the eigenvalues from vectors that another program has found"
+    certify = add("certify", text, "FILE", "VECTORS", force="", quiet="no progress, no notes")
+    _add_certify(certify)
+    _add_input(certify, new_rows=False, fills=False)
 
     project = add("project", "scores of new rows under a model", "MODEL", "FILE")
     where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
@@ -348,10 +357,20 @@ KERNEL_PARAMETERS = (
 )
 
 
-def _add_fit(fit: argparse.ArgumentParser) -> None:
-    kernel = fit.add_argument_group("kernel")
-    text = "its name (gaussian; with --limits linear or gaussian, whichever finds more simulated faults);"
-    kernel.add_argument("--kernel", help=f"{text} 'fastkpca kernels' lists them")
+def kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """The kernel's parameters that were given."""
+    given = vars(options)
+    parameters = {name: given[name] for name, *_ in KERNEL_PARAMETERS if given[name] is not None}
+    for name, value in options.param:
+        if name in parameters:
+            raise Refused(f"the kernel parameter {name!r} is given twice")
+        parameters[name] = value
+    return parameters
+
+
+def _add_kernel(command: argparse.ArgumentParser, default: str) -> None:
+    kernel = command.add_argument_group("kernel")
+    kernel.add_argument("--kernel", help=f"its name ({default}); 'fastkpca kernels' lists them")
     for name, kind, text in KERNEL_PARAMETERS:
         kernel.add_argument(f"--{name}", type=kind, metavar="NUMBER", help=text)
     kernel.add_argument(
@@ -362,6 +381,27 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="any other kernel parameter; several numbers with commas, as a width for each column",
     )
+
+
+def _add_resources(work: argparse._ActionsContainer) -> None:
+    work.add_argument("--threads", type=int, metavar="N", dest="n_threads", help="by default all processors")
+    work.add_argument("--memory-limit", type=_memory, metavar="SIZE", help="for example 500M or 4G")
+    work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
+
+
+def _add_certify(certify: argparse.ArgumentParser) -> None:
+    _add_kernel(certify, "gaussian")
+    work = certify.add_argument_group("work")
+    text = "width of the eigenvalue intervals over the largest: a fit follows where one pass does not reach it"
+    work.add_argument("--tol", type=float, metavar="T", help=text)
+    work.add_argument("--guaranteed", action="store_true", help="only intervals that hold for certain")
+    text = "the Gram matrix is centred (default), or taken as it is"
+    work.add_argument("--center", action=argparse.BooleanOptionalAction, help=text)
+    _add_resources(work)
+
+
+def _add_fit(fit: argparse.ArgumentParser) -> None:
+    _add_kernel(fit, "gaussian; with --limits linear or gaussian, whichever finds more simulated faults")
     work = fit.add_argument_group("work")
     work.add_argument(
         "--standardize",
@@ -383,9 +423,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--max-features", type=int, metavar="N", help="spend at most so many features, with the intervals that result"
     )
     work.add_argument("--method", help="auto, dense, features or krylov (auto)")
-    work.add_argument("--threads", type=int, metavar="N", dest="n_threads", help="by default all processors")
-    work.add_argument("--memory-limit", type=_memory, metavar="SIZE", help="for example 500M or 4G")
-    work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
+    _add_resources(work)
 
 
 def _add_output(fit: argparse.ArgumentParser) -> None:

@@ -1,5 +1,6 @@
-"""The command line: ``fastkpca fit | plan | project | monitor | update | info | kernels | demo``. Wording only; the
-library does the work.
+"""The command line: ``fastkpca fit | plan | certify | project | monitor | update | info | kernels | demo``.
+
+Wording only; the library does the work.
 
 Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 3 ``monitor`` found rows beyond a limit, 4 the same
 with --fail-on-alarm, 5 no row is, but something is wrong with columns or times (a line on stderr for each; ``fit`` with
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .arguments import parser_of_all
+from .certify import run_certify
 from .console import (
     described,
     discard_output,
@@ -142,6 +144,7 @@ def _demo(options: argparse.Namespace) -> None:
 RUNS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "fit": run_fit,
     "plan": run_plan,
+    "certify": run_certify,
     "project": _project,
     "monitor": run_monitor,
     "update": _update,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
+from .arguments import DEFAULT_COMPONENTS, kernel_parameters
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
 from .monitor import HEALTH, warn_of_ceiling
@@ -41,7 +41,7 @@ def run_fit(options: argparse.Namespace) -> int:
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with progress_bars(not options.quiet) as progress:
         table = raw_table(options, progress, options.label_column)
-        kernel = fk.get_kernel(options.kernel or "gaussian", **_kernel_parameters(options))
+        kernel = fk.get_kernel(options.kernel or "gaussian", **kernel_parameters(options))
         scaled = kernel.scales_columns or not kernel.takes_points
         scaled = scaled or options.limits is not None or options.standardize is not None
         _, facts = health_of(table, options, scaled=scaled)
@@ -130,7 +130,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     read."""
     import fastkpca as fk
 
-    parameters = _kernel_parameters(options)
+    parameters = kernel_parameters(options)
     kernel = fk.get_kernel(options.kernel or "gaussian", **parameters)
     given = vars(options)
     settings = {
@@ -192,7 +192,7 @@ def _fitted(
         if options.lags:
             model.info["lags"] = options.lags
         return dataclasses.replace(model, feature_names=names)
-    parameters, kernel = _kernel_parameters(options), settings["kernel"]
+    parameters, kernel = kernel_parameters(options), settings["kernel"]
     if kernel is not None or parameters:
         kernel = fk.get_kernel(kernel or "gaussian", **parameters)
         kernel = kernel.numbered(tuple(table.names)) if table.names else kernel
@@ -228,16 +228,6 @@ def run_plan(options: argparse.Namespace) -> None:
         with columns_of_the_file(table):
             chosen = fk.plan(table.X, **settings)
     print(in_words_of_the_command(str(chosen)))
-
-
-def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
-    given = vars(options)
-    parameters = {name: given[name] for name, *_ in KERNEL_PARAMETERS if given[name] is not None}
-    for name, value in options.param:
-        if name in parameters:
-            raise Refused(f"the kernel parameter {name!r} is given twice")
-        parameters[name] = value
-    return parameters
 
 
 def summary(model: Any, seconds: float | None = None) -> str:

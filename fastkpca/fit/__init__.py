@@ -3,6 +3,7 @@
 ======================================  ==============================================================================
 ``kpca``, ``pca``, ``merge``            the public functions: fit, fit linear PCA, join fitted models
 ``gram``                                `gram()` and `features()`: matrices as SciPy LinearOperators
+``certify``                             `certify()`: intervals from vectors that another program has found
 ``problem``, ``target``                 what is to be solved, checked; and what is asked of its components
 ``planning``                            predicts the time and memory of each route, and chooses the cheapest
 ``candidates``, ``offers``              the ways that may be taken, with their prices; those of feature maps

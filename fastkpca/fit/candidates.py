@@ -261,10 +261,14 @@ def components_held(problem: Problem, look: Look | None) -> int:
     return min(n, max(50, int(1.3 * expected) + 10))
 
 
-def _components_timed(problem: Problem) -> int:
-    """Components to count seconds for."""
-    wanted = problem.target.n_components
-    return min(50, problem.data.n_samples) if wanted is None else wanted
+def _components_timed(problem: Problem, look: Look = NOTHING_SEEN) -> int:
+    """Components to count seconds for; of a fraction as many as the look lets expect."""
+    c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
+    if wanted is not None:
+        return wanted
+    if c is None or not (look.level and look.spectrum[0][0] > 0.0):
+        return min(50, n)
+    return min(look.count_of(c), problem.rank)
 
 
 def _score_bytes(problem: Problem) -> float:
@@ -274,7 +278,7 @@ def _score_bytes(problem: Problem) -> float:
 
 def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
     n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
-    k = _components_timed(problem)
+    k = _components_timed(problem, look)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / RATE.features + 4 * d / RATE.rows)
         seconds += offer.cost.setup_flops / RATE.features + RATE.fit
@@ -288,7 +292,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
 
 def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
     """Of the eigenvectors of a second moment that is held as an operator."""
-    size, k = int(cost.moment_size or cost.n_features), _components_timed(problem)
+    size, k = int(cost.moment_size or cost.n_features), _components_timed(problem, look)
     if size <= DENSE:  # is formed
         return size * cost.product_flops / RATE.features + eigen_seconds(size, k)
     block = narrow_block(size)
@@ -397,7 +401,8 @@ def _exact_products(problem: Problem) -> Way:
 
 def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None) -> Candidate:
     kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
-    n, k, exact, compiled = data.n_samples, _components_timed(problem), way.name == "exact", is_compiled(kernel)
+    n, exact, compiled = data.n_samples, way.name == "exact", is_compiled(kernel)
+    k = _components_timed(problem)  # a run whose basis is full of too few components ends, and says so
     in_memory = _way_in_memory(problem, way, k) if exact else None
     way = in_memory or way
     held = in_memory is not None and compiled
@@ -444,7 +449,7 @@ def _krylov_obstacle(problem: Problem, k: int) -> str:
 
 def _expected(problem: Problem, look: Look, block: int, passes: int, *, norm: bool) -> list[Expected]:
     """Of blocks of so many columns, in so many passes at most; ``norm``: products are exact, and measure the norm."""
-    target, k = problem.target, _components_timed(problem)
+    target, k = problem.target, _components_timed(problem, look)
     trace = problem.kernel.positive_semidefinite
     return _expected_of(look, k, block, passes, target.tol, target.failure_probability, trace=trace, norm=norm)
 

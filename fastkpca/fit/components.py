@@ -42,15 +42,23 @@ def leading_of(
     rng: np.random.Generator | int = 0,
     n_threads: int = 1,
     more: int = 0,
+    *,
+    seconds: float = np.inf,
+    product_seconds: float = 0.0,
 ) -> Axes:
-    """Leading eigenpairs of the moments of rows that have at most ``rank`` directions, and ``more`` of these."""
+    """Leading eigenpairs of the moments of rows that have at most ``rank`` directions, and ``more`` of these.
+
+    TooDearError where they would cost more than ``seconds``, as ``solve.moments.leading_axes`` has it.
+    """
     return leading_axes(
         about(moments, center=target.center),
         target.c,
         tol=SOLVER_SHARE * target.tol,
         rank=rank,
         memory_limit=memory,
-        failure=target.failure_of_moments,
+        seconds=seconds,
+        product_seconds=product_seconds,
+        failure=target.failure_of("moments"),
         more=more,
         rng=rng,
         n_threads=n_threads,

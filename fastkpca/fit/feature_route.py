@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.protocol import FeatureMap, Moments
+from ..base.protocol import Cost, FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.choosing import refined, residual_draws
 from ..maps.draws import DRAWS, Draws, Reservoir
@@ -19,9 +19,10 @@ from ..products.rates import RATE
 from ..solve import sampled
 from ..solve.beyond import failure_of_attempt
 from ..solve.certificate import Bound
-from ..solve.costs import TooDearError
+from ..solve.costs import Expenses, TooDearError
 from ..solve.moments import kernel_trace
 from ..solve.sampled import ScaledSample
+from ..solve.task import SolverBudget
 from .components import (
     QUICK_SHARE,
     ROUNDED,
@@ -86,26 +87,23 @@ class _Pass:
         return self.left_out.mu / (target.tol * largest) if largest > 0 else np.inf
 
 
-def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf) -> Solution:
+def solve_by_features(problem: Problem, way: Candidate, most_seconds: float = np.inf) -> Solution:
     """Components of a feature map, to which pivots are added where it misses tol.
 
-    ``instead``: seconds of the route that would follow; inf where none would.
+    ``most_seconds``: of the route that would follow; inf where none would.
 
     Raises
     ------
     TooDearError
-        That route is the cheaper one by now, or the map misses tol.
+        The run would cost more than that, or the map misses tol.
     """
     target = problem.target
-    free = target.tol_is_required and not target.forced and target.c is not None and instead < np.inf
-    instead = instead if free else np.inf
-    feature_map = way.offer.build(problem.data.sample)
-    D = feature_map.n_features  # of heavy tails it may have far more than predicted
-    if D > OUTGROWN * way.n_features and _pass_seconds(problem, D) > instead:
-        raise TooDearError
-    found = _last_pass(feature_map, problem, way, instead)
+    free = target.tol_is_required and not target.forced and target.c is not None and most_seconds < np.inf
+    expenses = Expenses(SolverBudget(seconds=most_seconds if free else np.inf), None)
+    found = _last_pass(_built(problem, way, expenses), problem, way, expenses)
+    missed = TooDearError(seconds=expenses.seconds)
     if free and found.misses(target):
-        raise TooDearError
+        raise missed
     solution = components(
         found.moments,
         found.leading,
@@ -120,8 +118,30 @@ def solve_by_features(problem: Problem, way: Candidate, instead: float = np.inf)
         n_threads=problem.budget.n_threads,
     )
     if free and _rounded(found, solution, target):
-        raise TooDearError
+        raise missed
     return replace(solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem))
+
+
+def _built(problem: Problem, way: Candidate, expenses: Expenses) -> FeatureMap:
+    """The map of the plan. One of pivots may need far more of them than predicted: it ends at as many as the budget
+    allows."""
+    offer, expected, k = way.offer, int(OUTGROWN * way.n_features), _vectors(problem)
+    prices = prices_of(problem)
+    if isinstance(offer, PivotOffer):
+        within = prices.pivots_within(expenses.seconds_left, k, max(expected, problem.data.n_samples))
+        feature_map: FeatureMap = offer.build(problem.data.sample, max(within, expected) + 1)
+        expenses.seconds += prices.choosing(feature_map.n_features)
+    else:
+        feature_map = offer.build(problem.data.sample)
+    D = feature_map.n_features
+    if D > expected:
+        expenses.check(prices.passing(D, k))
+    return feature_map
+
+
+def _vectors(problem: Problem) -> int:
+    """Eigenvectors of the map that are wanted."""
+    return (problem.target.n_components or 0) + MORE_VECTORS
 
 
 def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
@@ -137,26 +157,21 @@ def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
     return Reservoir.of(draws, problem.rows)
 
 
-def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, instead: float) -> _Pass:
+def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, expenses: Expenses) -> _Pass:
     """That of the map, or of one with more pivots, whose intervals are narrow enough, or too dear to narrow."""
     target, rounds = problem.target, 0
     while True:
-        found = _narrowest(_pass(feature_map, problem, way, rounds), problem, way, rounds, instead)
+        found = _narrowest(_pass(feature_map, problem, way, rounds, expenses), problem, way, rounds, expenses)
         if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
             return found
-        if _seconds_of_more(found, problem, way, rounds) > instead:
+        if _seconds_of_more(found, problem, way, rounds) > expenses.seconds_left:
             return found
         rounds += 1
         # a sample can miss a small far cluster; all rows know where the residual lies
-        feature_map = _more_pivots(found, problem, way, last=rounds == ROUNDS)
+        feature_map = _more_pivots(found, problem, way, expenses, last=rounds == ROUNDS)
         if feature_map is found.moments.map:
             return found
         del found  # of the map before: the next takes its room
-
-
-def _pass_seconds(problem: Problem, D: int) -> float:
-    """About: to choose so many features, to form and add them up, and to score them."""
-    return 3.0 * problem.data.n_samples * float(D) ** 2 / RATE.squares
 
 
 def _rounded(found: _Pass, solution: Solution, target: Target) -> bool:
@@ -191,7 +206,9 @@ def _spare(problem: Problem, way: Candidate) -> float:
     return problem.budget.memory - way.memory + way.offer.cost.memory
 
 
-def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int, *, lean: bool = True) -> _Pass:
+def _pass(
+    feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int, expenses: Expenses, *, lean: bool = True
+) -> _Pass:
     """One pass with this map, which ``tries`` others came before.
 
     A ``lean`` one tries quick moments where they may do, and draws no rows for a map that is to leave out no more of
@@ -205,6 +222,9 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     quick = lean and not for_rows and _quick_may_do(feature_map, problem)
     residual = np.zeros(n) if of_rest else None
     moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
+    cost, D = way.offer.cost, feature_map.n_features
+    pivots = isinstance(feature_map, PivotMap)
+    expenses.seconds += prices_of(problem).passing(D, _vectors(problem)) if pivots else _moment_seconds(cost, n)
     left_out = Bound(moments.residual_trace, "trace")
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
@@ -212,12 +232,20 @@ def _pass(feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int,
     # as many for rows that come in order only: the same bits whatever the source
     may_narrow = feature_map.tile_rows is None and draws_rows and target.n_components is not None
     more = MORE_VECTORS if may_narrow else 0
-    leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more)
+    limits = {"seconds": expenses.seconds_left, "product_seconds": cost.product_flops / RATE.features}
+    leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more, **limits)
     found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual)
     too_quick = quick and not accurate_enough(moments, leading, target)
     if too_quick or (target.is_loose and not draws_rows and found.misses(target)):
-        return _pass(feature_map, problem, way, tries, lean=False)
+        return _pass(feature_map, problem, way, tries, expenses, lean=False)
     return found
+
+
+def _moment_seconds(cost: Cost, n: int) -> float:
+    """Of a pass with a map that is not of pivots."""
+    if cost.moment_flops is not None:
+        return n * cost.moment_flops / RATE.features
+    return n * (cost.row_flops / RATE.features + float(cost.n_features) ** 2 / RATE.squares)
 
 
 def _trace_may_do(feature_map: FeatureMap, target: Target) -> bool:
@@ -251,7 +279,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
-def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, instead: float) -> _Pass:
+def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, expenses: Expenses) -> _Pass:
     """The pass with intervals as narrow as ``tol`` needs, or as are worth their cost.
 
     Each bound from random rows may fail, each with its own share of the probability.
@@ -264,12 +292,13 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
     prices, wanted = prices_of(problem), target.tol * largest
     limit = BUDGET_SHARE * way.seconds
     if target.tol_is_required:
-        limit = min(instead, MOVES * _seconds_of_more(found, problem, way, rounds))
+        limit = min(expenses.seconds_left, MOVES * _seconds_of_more(found, problem, way, rounds))
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
         return found
     found = _first_bound(found, problem, rounds, most_draws)
     if target.tol_is_required and found.misses(target):
-        limit = min(instead, _worth(found, _state(found, problem, most_draws, rounds), problem, way, rounds))
+        worth = _worth(found, _state(found, problem, most_draws, rounds), problem, way, rounds)
+        limit = min(expenses.seconds_left, worth)
     for attempt in range(1, ROUNDS + target.given_landmarks):
         if not found.misses(target):
             break
@@ -283,6 +312,7 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, inst
         if step is None or step.seconds > limit:
             return found
         found = _after(step, found, problem, rounds, attempt)
+        expenses.seconds += step.seconds
         wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
     return found
 
@@ -291,7 +321,7 @@ def _seconds_of_more(found: _Pass, problem: Problem, way: Candidate, rounds: int
     """Of the next round, with more pivots; infinite where there will be none."""
     D = found.moments.map.n_features
     may = isinstance(found.moments.map, PivotMap) and not problem.target.given_map and D < way.room.features
-    return _pass_seconds(problem, 3 * D // 2) if may and rounds < ROUNDS else np.inf
+    return prices_of(problem).map(3 * D // 2, _vectors(problem)) if may and rounds < ROUNDS else np.inf
 
 
 def _worth(found: _Pass, state: State, problem: Problem, way: Candidate, rounds: int) -> float:
@@ -339,7 +369,7 @@ def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -
     target, tries = problem.target, ROUNDS * rounds
     if target.tol_is_required and target.may_use_sampled_bound:
         share = target.tol * largest_of(found.leading[0]) / found.moments.residual_trace
-        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of_samples, tries))
+        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of("samples"), tries))
         if 0 < count <= min(DRAWS // 2, most_draws):
             return _bounded(found, count, problem, tries)
     return _bounded(found, sampled.FEWEST, problem, tries, others=True)
@@ -353,7 +383,7 @@ def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int
     if not step.rows:
         return found
     moments, (values, axes, _) = found.moments, found.leading
-    failure = failure_of_attempt(problem.target.failure_of_rows, tries)
+    failure = failure_of_attempt(problem.target.failure_of("rows"), tries)
     sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
     assert found.residual is not None
     known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem)
@@ -389,7 +419,7 @@ def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> Stat
         moved=found.moved,
         c=c if found.residual is not None and exact else 0,
         most_draws=most_draws if problem.target.may_use_sampled_bound else 0,
-        failure=failure_of_attempt(problem.target.failure_of_samples or 0.5, ROUNDS * rounds + 1),
+        failure=failure_of_attempt(problem.target.failure_of("samples") or 0.5, ROUNDS * rounds + 1),
         known=found.left_out.mu,
         passed=found.narrowed is not None and found.narrowed.block is not None,
     )
@@ -401,7 +431,7 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
     assert draws is not None
     draws = draws.only(slice(DRAWS, None)) if others else draws
     certain = not target.may_use_sampled_bound  # then it only says what a pass will bring
-    failure = failure_of_attempt(target.failure_of_samples or 0.5, tries)
+    failure = failure_of_attempt(target.failure_of("samples") or 0.5, tries)
     sample = sampled.residual_sample(
         moments.map,
         problem.kernel,
@@ -417,7 +447,7 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
     bound = sampled.sampled_bound(sample.total, sample, failure)
     share = _share_of_all(bound.mu / moments.residual_trace, count, failure)
     if bound.failure_probability:
-        bound = replace(bound, failure_probability=target.failure_of_samples)
+        bound = replace(bound, failure_probability=target.failure_of("samples"))
     left_out = found.left_out if certain else min(bound, found.left_out, key=lambda x: x.mu)
     moved = found.moved or (0.0 if found.residual is None else _moved(found, sample, problem))
     return replace(found, left_out=left_out, share=min(share, found.share), moved=moved)
@@ -452,7 +482,7 @@ def _all_equal(problem: Problem) -> bool:
     return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
-def _more_pivots(found: _Pass, problem: Problem, way: Candidate, *, last: bool) -> FeatureMap:
+def _more_pivots(found: _Pass, problem: Problem, way: Candidate, expenses: Expenses, *, last: bool) -> FeatureMap:
     """The map with pivots added; the same map where it can't have more.
 
     In the ``last`` round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
@@ -468,11 +498,13 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, *, last: bool) 
         wanted = problem.target.tol * largest_of(found.leading[0])
     elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
+    most = min(way.room.features, _most_pivots(feature_map.n_features))
+    most = prices_of(problem).pivots_within(expenses.seconds_left, _vectors(problem), most)
     return refined(
         feature_map,
         problem.rows,
         tol=share * wanted / trace,
-        max_features=min(way.room.features, _most_pivots(feature_map.n_features)),
+        max_features=most,
         rng=problem.rng,
         seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
         n_threads=problem.budget.n_threads,

@@ -7,12 +7,14 @@ trace. From these follow the width of the intervals and the price in seconds of 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from ..base.protocol import Cost
 from ..maps.choosing import candidates_for
 from ..maps.draws import DRAWS
 from ..products.rates import RATE, eigen_seconds, pass_seconds, pivots_cost, value_seconds
@@ -79,11 +81,27 @@ class Prices(NamedTuple):
 
     def map(self, features: float, k: int) -> float:
         """Of pivots, a pass with them, and one for their vectors."""
-        candidates = min(DRAWS, candidates_for(int(features), self.n))
-        cost = pivots_cost(features, RATE.features * self.value, 1.0, candidates=candidates)
+        return self.choosing(features) + self.passing(features, k)
+
+    def choosing(self, features: float) -> float:
+        """Of pivots."""
+        return self._pivots(features).setup_flops / RATE.features
+
+    def passing(self, features: float, k: int) -> float:
+        """Of a pass with pivots, and one for their vectors."""
         each = features * (self.value + 2.0 * k / RATE.multiplications) + float(features) ** 2 / RATE.squares
-        formed = (cost.setup_flops + self.n * cost.row_flops) / RATE.features
-        return formed + self.n * each + eigen_seconds(features, k)
+        formed = self._pivots(features).row_flops / RATE.features
+        return self.n * (formed + each) + eigen_seconds(features, k)
+
+    def _pivots(self, features: float) -> Cost:
+        candidates = min(DRAWS, candidates_for(int(features), self.n))
+        return pivots_cost(features, RATE.features * self.value, 1.0, candidates=candidates)
+
+    def pivots_within(self, seconds: float, k: int, most: int) -> int:
+        """The most pivots, up to ``most``, whose `map` takes no longer."""
+        if self.map(most, k) <= seconds:
+            return most
+        return bisect_right(range(1, most + 1), seconds, key=lambda m: self.map(m, k))
 
 
 @dataclass(frozen=True)

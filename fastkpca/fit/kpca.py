@@ -169,8 +169,8 @@ def kpca(
     ScalesWarning
         The ranges of columns differ by more than a thousand times, and ``standardize`` was not given.
     SlowRouteWarning
-        More than ten seconds are predicted, and fewer components in place of all, or a looser ``tol``, take less than a
-        fifth of that.
+        More than ten seconds are predicted, and fewer components in place of all, a looser ``tol``, or
+        ``max_features=300`` take less than a fifth of that. For the latter the text has the width to expect.
 
     Notes
     -----
@@ -248,8 +248,8 @@ def plan(
     Returns
     -------
     Plan
-        Prints as the table of candidates, and what fewer components in place of all, or a looser ``tol``, would save
-        where the work is long.
+        Prints as the table of candidates, and what fewer components in place of all, a looser ``tol``, or a given
+        number of features would save where the work is long.
 
     Raises
     ------

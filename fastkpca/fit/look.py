@@ -99,6 +99,12 @@ class Look:
         behind = rest * least + sums[0], rest * least**2 + 2.0 * least * sums[0] + sums[1]
         return np.append(shares, least + falling)[:count], *behind
 
+    def count_of(self, fraction: float) -> int:
+        """About how many eigenvalues sum up to this fraction of that of all."""
+        shares, behind, _ = self.leading(self.n_samples - 1)
+        sums = np.cumsum(shares)
+        return int(np.searchsorted(sums, fraction * (sums[-1] + behind))) + 1
+
     @property
     def least(self) -> float:
         """About lambda_(n-1) / tr K of n rows, the last that centring leaves: not below that, as it falls with n."""

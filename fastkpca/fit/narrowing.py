@@ -140,7 +140,7 @@ def vectors_of(
 def narrowed(known: Vectors, c: int, count: int, failure: float, sums: FeatureSums, problem: Problem) -> Narrowed:
     """The c first eigenvalues, from about ``count`` rows, which are drawn now.
 
-    ``failure``: of this attempt, one of several that fail with ``Target.failure_of_rows`` together.
+    ``failure``: of this attempt, one of several that fail with ``failure_of("rows")`` together.
     """
     V, leading = known.vectors, known.leading(c, sums)
     plan = second_order.sampling(leading, c, V, known.residual, count, failure)
@@ -148,7 +148,7 @@ def narrowed(known: Vectors, c: int, count: int, failure: float, sums: FeatureSu
     rows, errors = _rows_of_rest(known, leading, index, problem)
     found = second_order.sampled_certificate(leading, c, plan, index, V[index], rows, errors)
     turn = found.rotation[:, :c] * np.sqrt(np.maximum(found.eigenvalues[:c], 0.0))
-    failing = leading.norm.failure_probability + problem.target.failure_of_rows
+    failing = leading.norm.failure_probability + problem.target.failure_of("rows")
     found = replace(found, certificate=replace(found.certificate, failure_probability=failing))
     return Narrowed(found, known.axes @ turn, V @ turn, len(index))
 

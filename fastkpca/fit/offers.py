@@ -145,7 +145,7 @@ def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds:
     prices, c = prices_of(problem), (target.n_components or 0) if takes_rows else 0
     k, (shares, beyond) = c + MORE_VECTORS, look.resolved()
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
-    most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of_samples / 4.0 or 0.5
+    most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
     left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
     fields = (x[::-1].tolist() for x in (ranks, left, largest))
@@ -176,7 +176,7 @@ def pivot_offer(
 ) -> PivotOffer:
     """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
 
-    def build(sample: np.ndarray) -> FeatureMap:
+    def build(sample: np.ndarray, most: int = largest) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None
@@ -186,7 +186,7 @@ def pivot_offer(
             kernel,
             rows if more else sample,
             tol=0.9 * residual,  # its own rounding comes on top
-            max_features=largest,
+            max_features=min(most, largest),
             rng=np.random.default_rng(0),
             n_samples=data.n_samples,
             sample_rows=max(4 * cost.n_features, len(sample)),

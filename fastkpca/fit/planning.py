@@ -16,6 +16,8 @@ import numpy as np
 from ..base import room
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
+from ..solve.beyond import failure_of_attempt
+from ..solve.sampled import draws_worth, upper_share
 from . import footprint
 from .candidates import (
     components_held,
@@ -26,14 +28,20 @@ from .candidates import (
 )
 from .look import LOOKING, MOVES, NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
 from .problem import Problem
+from .target import Target
 
 LONG, MUCH_SHORTER = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
 FURTHER = 2.0
 """Times ``LOOKING``, where a guessed price is below the best even if a look raises it by ``MOVES``, and the run by as
 much again: such fits took up to seven times as long as needed (``random_set.py``)."""
+NEXT_TO_NOTHING = 0.01
+"""Fraction of the best cost so far up to which a look is taken even if no map that was seen can change the choice: rows
+of which many are the same have few pivots, and a smaller look has not seen them all."""
 FEW = 10
 """Components of the easier task where all are asked for."""
+FEW_FEATURES, PROBE_LEVEL = 300, 3
+"""Features of an easier task, and the look (of ``LADDER``) at about as many pivots that tells their width."""
 
 
 def make_plan(problem: Problem) -> Plan:
@@ -67,11 +75,13 @@ def _priced(problem: Problem) -> list[Candidate]:
         if look.level:  # what block Krylov takes nobody knows before
             candidates += _krylov(problem, look, candidates)
         candidates = _marked(candidates, look)
-        spent += further_seconds(kernel, data, look, beside=beside)
+        further = further_seconds(kernel, data, look, beside=beside)
+        spent += further
         best = _best_seconds([x for x in candidates if not x.guessed])
         far_below = MOVES**2 * _best_seconds([x for x in candidates if x.guessed]) <= best
         worth = spent <= LOOKING * (FURTHER if far_below else 1.0) * best
-        if not (worth and spent < np.inf and _may_change(problem, candidates, look)):
+        nothing = further <= NEXT_TO_NOTHING * best and not kernel.without_maps
+        if not (worth and spent < np.inf and (_may_change(problem, candidates, look) or nothing)):
             break
         if further_bytes(data, look, beside=beside) > problem.budget.memory:
             break
@@ -229,22 +239,51 @@ def warn_if_slow(problem: Problem, plan: Plan) -> None:
 
 
 def advice_if_slow(problem: Problem, plan: Plan) -> str:
-    """What to say where the plan takes long, and one for a few components, where all are asked for, or for a looser
-    tol takes a small share of that; else ""."""
+    """What to say where the plan takes long, and one for a few components in place of all, for a looser tol, or for a
+    given number of features takes a small share of that; else ""."""
     target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
     if not LONG <= seconds < np.inf or rows.sequential or rows.distributed:
         return ""
-    easier = []
+    few, looser = [], []
     if target.c is None and FEW < rows.n_samples:
         text = f"for the first {FEW} components alone: ask for as many as you need"
-        easier.append((replace(target, c=FEW), text))
+        few.append((replace(target, c=FEW), text))
     for tol in (x for x in (1e-4, 1e-2) if x > target.tol and target.tol_is_required):
         text = f"with tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide"
-        easier.append((replace(target, tol=tol), text))
+        looser.append((replace(target, tol=tol), text))
+    said = [text for x in (few, looser, _with_features(problem)) if (text := _first_shorter(problem, x, seconds))]
+    if not said:
+        return ""
+    return f"this will take about {readable_seconds(seconds, 2)} s, and about {', or about '.join(said)}"
+
+
+def _first_shorter(problem: Problem, easier: list[tuple[Target, str]], seconds: float) -> str:
+    """The first of the targets that takes a small share of these seconds, with its own; empty where none does."""
     for other, text in easier:
         with suppress(ValueError, MemoryError):
             after = make_plan(replace(problem, target=other, randomness=deepcopy(problem.randomness))).chosen.seconds
             if after <= MUCH_SHORTER * seconds:
-                long, short = readable_seconds(seconds, 2), readable_seconds(after, 2)
-                return f"this will take about {long} s, and about {short} s {text}"
+                return f"{readable_seconds(after, 2)} s {text}"
     return ""
+
+
+def _with_features(problem: Problem) -> list[tuple[Target, str]]:
+    """So many pivots, whatever their intervals, whose width a probe of the sample lets expect."""
+    target, data, kernel, m = problem.target, problem.data, problem.kernel, FEW_FEATURES
+    free = target.free and target.tol_is_required and target.n_components is not None and not problem.given_map
+    if not free or kernel.without_maps or not (target.n_components or 0) < m < data.n_samples:
+        return []
+    other = replace(target, max_features=m, tol_is_required=False, method="features")
+    before = replace(NOTHING_SEEN, level=PROBE_LEVEL)
+    if further_bytes(data, before, beside=True) > problem.budget.memory:
+        return []
+    look = look_further(kernel, data, before, beside=True, n_threads=problem.budget.n_threads)
+    if look.probe is None or not look.probe.beside or not look.share(1) > 0.0:
+        return []
+    rank, draws = np.array([float(m)]), np.array([draws_worth(data.n_samples, m)])
+    width = float(look.probe.residual_beside(rank)[0]) / look.first
+    if other.may_use_sampled_bound:
+        seen = look.probe.largest_share(rank, draws)
+        width *= float(np.minimum(upper_share(seen, draws, failure_of_attempt(other.failure_of("samples"), 0)), 1.0)[0])
+    expected = f"where the widest interval is expected to be about {width:.1g} times the largest eigenvalue wide"
+    return [(other, f"with max_features={m}, {expected}")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..model.plan import Candidate, Plan
+from ..model.plan import Candidate, Plan, readable_size
 from ..solve.certificate import dense_certificate
 from ..solve.costs import TooDearError
 from .dense import solve_dense
@@ -16,6 +17,8 @@ from .krylov import solve_by_krylov
 from .look import MOVES
 from .problem import Problem, check_range
 from .solution import Present, Solution
+
+_logger = logging.getLogger("fastkpca")
 
 NEXT_RUN = 10.0
 """Largest ratio of costs of the run that follows one that missed tol. LAPACK follows where that run misses tol too, if
@@ -32,7 +35,7 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
     first, *others = plan.ways
     # no way is given up for a map whose rounding misses tol
     left = [first, *sorted((x for x in others if not x.misses), key=_price)]
-    failed = 0.0
+    failed = spent = 0.0
     given_up: dict[str, Any] = {}
     while True:
         way, *left = left
@@ -42,16 +45,21 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
         asked = _certain(problem) if again else problem  # the first map had the share of all of them in what may fail
         failure = _failure(asked, plan, way)
         try:
-            solution = _run(asked, plan, way, left, failure)
+            _logger.info("%s: %.2g s and %s predicted", way.label, way.seconds, readable_size(way.memory))
+            solution = _run(asked, plan, way, left, failure, spent)
         except TooDearError as error:
             solution, passes = None, error.passes
+            spent += error.seconds
         # out here nothing holds the memory of a run that was given up
         if solution is not None:
             if not (solution.misses(problem.target) and _may_follow(problem, solution, way, left)):
                 break
             passes, solution = _passes(solution), None
         given_up |= {"features_tried": way.name} if way.method == "features" else {"krylov_tried": passes}
+        _logger.info("%s: abandoned; %.2g s were spent, as predicted", way.label, spent)
         failed += failure
+        lapack = min((x.seconds for x in left if x.method == "dense"), default=np.inf)
+        left = [x for x in left if x.method == "dense" or _price(x) <= lapack - spent]
     certificate = solution.certificate.or_failing(failed)
     return replace(solution, certificate=certificate, info=solution.info | given_up), way
 
@@ -66,15 +74,17 @@ def _certain(problem: Problem) -> Problem:
     return replace(problem, target=replace(problem.target, failure_probability=0.0))
 
 
-def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float) -> Solution:
+def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float, spent: float) -> Solution:
+    """The way's solution; ``spent``: seconds of those that were abandoned, which count in its budget."""
     if way.method == "features":
-        return solve_by_features(problem, way, min(map(_price, left), default=np.inf))
+        return solve_by_features(problem, way, min(map(_price, left), default=np.inf) - spent)
     if way.method == "dense":
         return solve_dense(problem, Present.of(problem.rows))
     # no run is given up for a way of which nobody knows whether it is cheaper
     known = [x for x in left if not x.guessed]
     prices = [x.seconds * (MOVES if x.method == "features" else 1.0) for x in known]
-    return solve_by_krylov(problem, Present.of(problem.rows), way, failure, min(prices, default=np.inf), plan.otherwise)
+    most = min(prices, default=np.inf) - spent
+    return solve_by_krylov(problem, Present.of(problem.rows), way, failure, most, plan.otherwise)
 
 
 def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
@@ -83,10 +93,10 @@ def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
     if way.method == "dense":
         return 0.0
     if way.method == "features":
-        of_samples = target.failure_of_samples + target.failure_of_rows
-        return (of_samples if target.may_use_sampled_bound else 0.0) + target.failure_of_moments
+        of_samples = target.failure_of("samples") + target.failure_of("rows")
+        return (of_samples if target.may_use_sampled_bound else 0.0) + target.failure_of("moments")
     both = any(x.method == "features" for x in plan.ways)
-    return target.failure_beside_features if both else target.failure_probability
+    return target.failure_of("products") if both else target.failure_probability
 
 
 def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list[Candidate]) -> bool:

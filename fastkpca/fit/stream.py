@@ -129,7 +129,8 @@ def kpca_update(
     assert model._moments is not None
     failure, tol, forget = check_failure_probability(failure_probability), _tol(model, tol), _checked_forget(forget)
     most = MAX_GROWN_FEATURES if grow is True else 0 if grow is False else check_count(grow, "grow")
-    if not isinstance(grow, bool) and most < (size := feature_projector(model).map.n_features):
+    own = feature_projector(model).map
+    if not isinstance(grow, bool) and isinstance(own, PivotMap) and most < (size := own.n_features):
         raise ValueError(
             f"grow is {grow}, and the model has {size} features; give {size} or more, or False to add none"
         )
@@ -254,7 +255,9 @@ def kpca_subtract(
             "known; merge the parts that stay (kpca_merge), or update with grow=False"
         )
     assert model._moments is not None and part._moments is not None
-    moments = model._moments.without(part._moments)
+    moments, own = model._moments.without(part._moments), feature_projector(part).map
+    if isinstance(own, PivotMap):  # of its upper bounds on residuals, which the same rows of the model may lack
+        moments.residual_trace += part.count * (own.entry_error + own.defect)
     least = moments.trace + moments.error
     if not (least >= 0.0 and moments.residual_trace >= 0.0):
         raise ValueError("the variance of part is larger than the model's: its rows are not among the model's")
@@ -268,7 +271,6 @@ def kpca_subtract(
         n_samples=model.n_samples - part.n_samples,
         weight_sum=moments.count if weighted else None,
         left_out=left_out,
-        added=model._added,
         c=model.n_components if c is None else c,
         tol=tol,
         failure=failure,

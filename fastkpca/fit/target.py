@@ -9,6 +9,14 @@ from ..base.caching import cached_property
 LOOSE = 1e-4
 """Tolerance from which on a sample of rows can tell that what a map leaves out is small enough."""
 
+FAILURE_SHARES = {"samples": 0.5, "rows": 0.05, "moments": 0.2, "products": 0.25}
+"""Fractions of the failure probability of a run that may take a feature map and products.
+
+For samples of what feature maps leave out, for rows of that drawn to tell how far eigenvalues move, for the eigensolver
+of a second moment, and for products before or after a map. Products without a map have all of it.
+"""
+assert abs(sum(FAILURE_SHARES.values()) - 1.0) < 1e-12
+
 
 @dataclass(frozen=True)
 class Target:
@@ -66,27 +74,9 @@ class Target:
         """True if a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
         return self.is_loose and self.failure_probability > 0.0
 
-    # A features run may end with products, so each of its parts has a share; products alone have all.
-
-    @property
-    def failure_of_samples(self) -> float:
-        """Share of the probability of failure for samples of what feature maps leave out."""
-        return 0.5 * self.failure_probability
-
-    @property
-    def failure_of_rows(self) -> float:
-        """That for rows drawn to tell how far eigenvalues move by it."""
-        return 0.05 * self.failure_probability
-
-    @property
-    def failure_of_moments(self) -> float:
-        """That of the eigensolver of a second moment."""
-        return 0.2 * self.failure_probability
-
-    @property
-    def failure_beside_features(self) -> float:
-        """That of products before or after a feature map."""
-        return 0.25 * self.failure_probability
+    def failure_of(self, part: str) -> float:
+        """Probability with which the random bounds of a part of the run may fail, all together (`FAILURE_SHARES`)."""
+        return FAILURE_SHARES[part] * self.failure_probability
 
     @property
     def forced(self) -> bool:

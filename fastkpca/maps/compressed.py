@@ -19,15 +19,14 @@ needs the sums over all rows of these alone. With P the waves' roots (w * w)^(1/
 some places of an axis, a few columns of P span the others nearly (QR with pivoting): nodes whose weights give the same
 sums, the fewer the smoother the rows lie. By how much these sums miss is known afterwards, and is the error of C11.
 
-It is for three axes: 20 Gaussian problems drawn as those of benchmarks/speed/random_set.py take 1.5 times as long
-without it (median). On one or two axes products of all features are as fast, or faster (.85).
+It is for three axes: 16 problems take 1.5 times as long without it (median; benchmarks/speed/special_cases.py). On one
+or two axes products of all features are as fast, or faster (.85).
 """
 
 from __future__ import annotations
 
 from functools import reduce
 from math import cos, lgamma, log, pi, prod, sqrt
-from typing import NamedTuple
 
 import numpy as np
 import scipy  # scipy.linalg is loaded where it is used first
@@ -119,16 +118,9 @@ def _functions(root: np.ndarray, r: float) -> tuple[np.ndarray, np.ndarray]:
     return basis[:, falling], largest[falling]
 
 
-class Quadrature(NamedTuple):
-    """Nodes, by axis, and their weights (n_1, n_2, ...) in place of rows."""
-
-    nodes: list[np.ndarray]
-    weights: np.ndarray
-    error: float
-    """Bound on the Frobenius norm of what the second moment differs by."""
-
-
-def quadrature(sums: np.ndarray, count: float, roots: list[np.ndarray], inside: np.ndarray, most: float) -> Quadrature:
+def quadrature(
+    sums: np.ndarray, count: float, roots: list[np.ndarray], inside: np.ndarray, most: float
+) -> tuple[list[np.ndarray], np.ndarray, float]:
     """Few nodes in the box at which the waves have the ``sums`` that they have over rows.
 
     Parameters
@@ -143,6 +135,15 @@ def quadrature(sums: np.ndarray, count: float, roots: list[np.ndarray], inside: 
         Half-lengths of the box, in phases.
     most : float
         Error to aim at.
+
+    Returns
+    -------
+    nodes : list of ndarray
+        By axis.
+    weights : ndarray (n_1, n_2, ...)
+        Of the nodes, in place of rows.
+    error : float
+        Bound on the Frobenius norm of what the second moment differs by.
     """
     weighted = sums * reduce(np.multiply.outer, roots)
     part, nodes, values, triangles = weighted, [], [], []
@@ -176,4 +177,4 @@ def quadrature(sums: np.ndarray, count: float, roots: list[np.ndarray], inside: 
         modes = np.concatenate([np.arange(m + 1.0), np.arange(1.0, m + 1.0)])
         rounding += rounding_factor(len(waves)) + 4.0 * pi * float(np.linalg.norm(modes * root) / np.linalg.norm(root))
     size = float(np.abs(weights).sum()) * prod(float(np.linalg.norm(root)) for root in roots)
-    return Quadrature(nodes, weights, float(np.linalg.norm(weighted - part)) + UNIT * rounding * size)
+    return nodes, weights, float(np.linalg.norm(weighted - part)) + UNIT * rounding * size

@@ -18,7 +18,7 @@ DRAWS = 4096
 RESERVOIR_ROWS = 2048
 """Rows that a model of a stream keeps: a bound from them is log(1 / failure) / 2048 of the residual trace, at least."""
 
-JOIN_SEED = 0x6A6F696E
+JOIN_SEED = int.from_bytes(b"join", "big")
 """Stream of the random numbers by which reservoirs are joined, independent of that by which rows are drawn."""
 
 

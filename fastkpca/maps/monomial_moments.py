@@ -1,4 +1,8 @@
-"""Second moments of monomial features from fewer sums: of products of two features that are equal, one is enough."""
+"""Second moments of monomial features from fewer sums: of products of two features that are equal, one is enough.
+
+Without them 12 problems of benchmarks/speed/random_set.py took 1.5 times as long (median) from 5,000 rows on, up to 9
+times; 8 of fewer rows 1.15 (see also special_cases.py there).
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ DENSE = 256
 """Modes up to which the second moment is formed: LAPACK then computes its eigenvectors faster."""
 FLAT = 8e-3
 """The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
-time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
+time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on.
+Nine narrow Gaussians take 2.1 times as long without it (median; benchmarks/speed/special_cases.py)."""
 DIRECTIONS_SHARE = 0.3
 """Of what the modes left out weigh, for the directions left out, and of the error of the sums, for that of nodes in
 place of rows: little, since tolerances rest on an estimate."""

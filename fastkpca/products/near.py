@@ -37,18 +37,22 @@ __all__ = [
     "norm_bound",
 ]
 
-LEFT_OUT = 0.1
-"""Of the root of tol, the share of a row's sum that is left out where rows lie evenly: eigenvectors of the coarse
-matrix err by about as much, and eigenvalues from an exact product with these by its square."""
+LEFT_OUT, LEFT_OUT_LOOSE = 0.1, 0.25
+"""Share of a row's sum that is left out where rows lie evenly, over the root of tol, and at most over tol. Eigenvectors
+of the coarse matrix err by about as much, and eigenvalues from an exact product with these by its square. Where no gap
+is wider than what is left out, that has to be a part of tol itself."""
+LEAST_LOOSE = 1e-3
+"""Tolerance up to which the root of tol alone counts: there a gap wider than that is needed for the eigenvectors."""
 LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
-VALUE_BYTES, PEAK_BYTES = 8.0, 40.0
-"""Of a value in the end, and while the matrix is put together."""
+PEAK_BYTES = 40.0
+"""Of a value while the matrix is put together."""
 
 
 def near_reach(sigma: float, d: int, tol: float) -> float:
     """The distance beyond which values are left out: the share of a Gaussian beyond it is that of chi-squared."""
-    return sigma * sqrt(2.0 * float(scipy.special.gammainccinv(0.5 * d, min(LEFT_OUT * sqrt(tol), 0.1))))
+    share = min(LEFT_OUT * sqrt(tol), max(LEFT_OUT_LOOSE * tol, LEFT_OUT * sqrt(LEAST_LOOSE)))
+    return sigma * sqrt(2.0 * float(scipy.special.gammainccinv(0.5 * d, share)))
 
 
 class NearSummation(Summation):
@@ -146,7 +150,8 @@ def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
 
 def free_bytes(offer: Offer) -> float:
     """Of the memory that the offer needs, what is free again when the matrix has been put together."""
-    return offer.cost.memory * (1.0 - VALUE_BYTES / PEAK_BYTES)
+    kept = np.dtype(np.float32).itemsize + np.dtype(np.int32).itemsize  # a value and its column
+    return offer.cost.memory * (1.0 - kept / PEAK_BYTES)
 
 
 def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:

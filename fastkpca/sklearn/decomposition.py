@@ -187,8 +187,8 @@ class KernelPCA(KernelTransformer):
     ComponentsWarning
         The components found explain less than the fraction ``n_components``.
     SlowRouteWarning
-        Before the fit: ``n_components=None``, or this ``tol``, will take long; the text says how long fewer components
-        or a looser ``tol`` take.
+        Before the fit: ``n_components=None``, or this ``tol``, will take long; the text says how long fewer
+        components, a looser ``tol`` or ``max_features=300`` take.
 
     See Also
     --------

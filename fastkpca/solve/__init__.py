@@ -17,6 +17,7 @@
 ``rest``                            the same from the entries of the matrix beyond a basis
 ``sampled``                         the same from a sample of the rows
 ``second_order``                    intervals from a feature map and a pass, or sampled rows, of what it leaves out
+``given``                           intervals from vectors of others, by one pass and a feature map
 ``task``                            what a solver is given beside a matrix: a target and a budget
 ``costs``                           what the steps of block Krylov cost
 ``conjugate_gradients``             linear systems with several right sides

@@ -142,8 +142,8 @@ def block_krylov(
         found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, share, rng)
         flat = found is None
         if found is not None:
-            start, known = found.vectors, found.theta
-            proofs += found.proofs
+            start, known, filters = found
+            proofs += filters
     X = _first_block(start, space)
     if matrix.search_product is not None and budget.passes > 1:
         searched = _search(A, X, space, target, expenses)

@@ -9,7 +9,8 @@ import numpy as np
 from ..base.rounding import UNIT
 from .beyond import BELOW
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
-from .eigen import LOOK, Judge
+from .costs import certificate_seconds
+from .eigen import Judge
 
 NEAR = 4.0
 """Times tol: intervals whose predicted width is more are not worth a certificate."""
@@ -50,6 +51,7 @@ class Certifier(Judge):
         last = self.is_last
         if self.target.fraction is None and not last and not self.may_suffice(hope):
             self.history.append((self.expenses.passes, np.inf))
+            self._check_pace(np.inf)
             return False
         self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
         best = self.proofs.certified(self)
@@ -59,13 +61,18 @@ class Certifier(Judge):
         self.history.append((self.expenses.passes, relative_width(best, theta)))
         if self.is_done or last or self._at_rounding():
             return True
-        self._check_pace()
+        self._check_pace(relative_width(best, theta))
         return False
+
+    def _check_pace(self, width: float) -> None:
+        """By the width that is expected where none is proved yet; an exploration has its own forecast."""
+        if not self.proofs.is_exploring:
+            self.check_pace(width if np.isfinite(width) else self.predicted_width(self.hope()))
 
     @property
     def is_last(self) -> bool:
         """No pass can follow."""
-        return self.expenses.over or self.basis.room == 0
+        return self.expenses.over or self.basis.room == 0 or self.is_outgrown
 
     def may_suffice(self, mu: float) -> bool:
         """True if intervals may be narrow enough if mu bounds the rest."""
@@ -103,8 +110,11 @@ class Certifier(Judge):
     def info(self) -> MatrixInfo:
         return self.A.info(self.basis.size)
 
-    def certificate_with(self, outside: Bound) -> Certificate:
-        return ritz_certificate(self.block, self.c, self.info(), outside)
+    def certificate_with(self, outside: Bound, block: RitzBlock | None = None) -> Certificate:
+        """Certificate of all Ritz vectors, or of another ``block`` of these; counted among the expenses."""
+        block = self.block if block is None else block
+        self.expenses.seconds += certificate_seconds(len(block.theta)) if np.isfinite(outside.mu) else 0.0
+        return ritz_certificate(block, self.c, self.info(), outside)
 
     def certificate_of(self, count: int) -> Certificate:
         """That of the last look for another number of Ritz values."""
@@ -132,16 +142,6 @@ class Certifier(Judge):
         X = self.proofs.next_block(self)
         self.continues = self.proofs.is_exploring
         return super().next_block() if X is None else X
-
-    def _check_pace(self) -> None:
-        """TooDearError where the widths of the last passes fall so slowly that the other method is there sooner."""
-        widths = [width for _, width in self.history[-LOOK - 1 :]]
-        if len(widths) <= LOOK or not np.isfinite(widths).all() or self.proofs.is_exploring:
-            return
-        rate = (widths[-1] / widths[0]) ** (1.0 / LOOK)
-        later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
-        passes = min(max(later, 1.0), self.expenses.budget.passes)
-        self.expenses.check(passes * self.pass_seconds())
 
     def _at_rounding(self) -> bool:
         """True if the widths are mostly rounding, and above tol: further passes would only add to it."""

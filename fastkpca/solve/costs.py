@@ -22,11 +22,15 @@ MOST_COLUMNS = 640
 
 
 class TooDearError(Exception):
-    """A run has stopped, because it would cost more than it may; ``passes`` is the number of passes made."""
+    """A run has stopped, because it would cost more than it may; ``passes`` and predicted ``seconds`` so far."""
 
-    def __init__(self, passes: int = 0):
-        super().__init__(passes)
-        self.passes = passes
+    def __init__(self, passes: int = 0, seconds: float = 0.0):
+        super().__init__(passes, seconds)
+        self.passes, self.seconds = passes, seconds
+
+
+PATIENCE = 0.25
+"""Fraction of the budget from which on the forecast has to fall (``benchmarks/speed/narrow.py``)."""
 
 
 class Expenses:
@@ -36,6 +40,8 @@ class Expenses:
         self.budget, self._progress = budget, progress
         self.passes = self.search_passes = 0
         self.seconds = 0.0
+        self._forecast = 0.0, np.inf
+        """Seconds spent at the last forecast, and seconds that it expected from then on."""
 
     def count_pass(self, *, search: bool, times: float = 1.0) -> None:
         """``times``: what it costs, over ``pass_seconds``."""
@@ -48,7 +54,25 @@ class Expenses:
     def check(self, later_seconds: float) -> None:
         """Raise TooDearError where the run, or what is certain to come alone, costs more than the budget."""
         if self.seconds + later_seconds > self.budget.seconds:
-            raise TooDearError(self.passes)
+            raise TooDearError(self.passes, self.seconds)
+
+    def check_forecast(self, later_seconds: float) -> None:
+        """Raise TooDearError where the forecast exceeds the budget, or does not fall as seconds are spent.
+
+        From ``PATIENCE`` of the budget on, it has to fall by half of what was spent since the last one: of a flat
+        spectrum the end is always a few passes away.
+        """
+        spent, later = self._forecast
+        falls = later - later_seconds >= 0.5 * (self.seconds - spent)
+        self._forecast = self.seconds, later_seconds
+        self.check(later_seconds)
+        if self.seconds > PATIENCE * self.budget.seconds and not falls:
+            raise TooDearError(self.passes, self.seconds)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds that may follow."""
+        return self.budget.seconds - self.seconds
 
     @property
     def left(self) -> int:
@@ -76,8 +100,13 @@ def step_seconds(n: int, columns: float, block: int) -> float:
 
 
 def look_seconds(columns: float, *, certified: bool = True) -> float:
-    """Predicted seconds of Rayleigh-Ritz on so many columns, and of the certificate."""
-    return RATE.a_pass + (16.0 if certified else 5.0) * columns**3 / RATE.eigen
+    """Predicted seconds of Rayleigh-Ritz on so many columns, and of one certificate."""
+    return RATE.a_pass + 5.0 * columns**3 / RATE.eigen + (certificate_seconds(columns) if certified else 0.0)
+
+
+def certificate_seconds(columns: float) -> float:
+    """Predicted seconds of the eigenvalues of a matrix of twice the order."""
+    return 11.0 * columns**3 / RATE.eigen
 
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..base.rounding import UNIT
+from ..products.rates import RATE
 from .basis import RitzPairs, Space
 from .beyond import BELOW, NARROWEST, deterministic_bound, gap_behind
 from .certificate import ritz_certificate
@@ -45,7 +46,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expen
     """
     X = space.basis.orthonormal(X)
     while True:
-        algebra = step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
+        algebra = RATE.a_pass + step_seconds(A.n, space.basis.size + X.shape[1], X.shape[1])
         expenses.check(expenses.budget.pass_seconds + algebra)
         space.basis.append(X, A.multiply(X))
         expenses.count_pass(search=not A.certain, times=A.share * max(X.shape[1] / space.block, 1.0))
@@ -86,6 +87,7 @@ class Judge:
     def __post_init__(self) -> None:
         self.basis = self.space.basis
         self._spent, self._seen = self.expenses.seconds, 0
+        self._pace: list[tuple[int, float]] = []
 
     # when to look --------------------------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class Judge:
             return False
         self.ritz = self.basis.ritz()
         self.looks += 1
-        self.expenses.seconds += self.look_seconds(self.basis.size)
+        self.expenses.seconds += look_seconds(self.basis.size, certified=False)
         self._spent, self._seen = self.expenses.seconds, self.basis.size
         self.c = min(self.count(self.ritz.theta) or self.basis.size, self.basis.size)
         return self._is_enough()
@@ -118,6 +120,16 @@ class Judge:
     def look_seconds(self, columns: int) -> float:
         return look_seconds(columns, certified=self.A.certain)
 
+    def check_pace(self, width: float) -> None:
+        """TooDearError where widths, over the largest eigenvalue, fall so slowly that another method ends sooner."""
+        self._pace = [*self._pace[-LOOK:], (self.expenses.passes, width)]
+        (before, first), (passes, last) = self._pace[0], self._pace[-1]
+        if len(self._pace) <= LOOK or not 0.0 < first < np.inf or passes == before:
+            return
+        fall = min(np.log(max(last, 1e-300) / first) / (passes - before), np.log(0.999))  # a pass
+        later = np.clip(np.log(self.target.tol / max(last, 1e-300)) / fall, 1.0, self.expenses.budget.passes)
+        self.expenses.check_forecast(float(later) * self.pass_seconds())
+
     # what is seen --------------------------------------------------------------------------------------------
 
     def count(self, lower: np.ndarray) -> int | None:
@@ -128,6 +140,11 @@ class Judge:
     def is_short(self) -> bool:
         """True if fewer components are there than wanted."""
         return self.count(self.ritz.theta) is None if self.target.fraction is not None else self.c < self.target.c
+
+    @property
+    def is_outgrown(self) -> bool:
+        """True if the components that fill the space do not reach the fraction asked for."""
+        return self.target.fraction is not None and self.space.full and self.count(self.ritz.theta) is None
 
     def expected_mu(self, theta: np.ndarray) -> np.ndarray:
         """About the bounds that trace and norm give beyond the first 1, 2, ... of these Ritz values."""
@@ -205,7 +222,7 @@ class Search(Judge):
     def _is_enough(self) -> bool:
         theta, c = self.ritz.theta, self.c
         noise = float(self.A.noise(theta) / theta[0]) if theta[0] > 0.0 else np.inf
-        if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2:
+        if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2 or self.is_outgrown:
             return True
         goal = max(GOAL * self.target.tol, 100.0 * noise**2)
         if self.looks == LOOK and not self._converges_in_time():
@@ -227,6 +244,7 @@ class Search(Judge):
         # the norm rides along with a pass, and may prove what the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.history.append((self.expenses.passes, width))
+        self.check_pace(width)
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
         if self.factorising < np.inf and unproved:
             if gap_behind(theta, self.ritz.squares, c).width > goal * theta[0]:
@@ -300,7 +318,7 @@ class Search(Judge):
         bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
         squares, goal = self.ritz.squares[:c], GOAL * tol * theta[0]
         wide = np.flatnonzero(self._predicted_widths(bound, squares) > goal)
-        if not len(wide) or self.basis.room == 0:
+        if not len(wide) or self.basis.room == 0 or self.is_outgrown:
             return V
         middle = 0.5 * self._after()
         beyond = np.maximum(theta[:c] - middle, max(middle, UNIT * float(theta[0])))

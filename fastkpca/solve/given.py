@@ -11,13 +11,12 @@ symmetric A (``beyond``). Both count all of the complement as if it were one eig
 **A feature map, known before the pass.** A = Phi Phi' + E with Phi (n x D) centred, E semidefinite, tr E known. With
 F = P Phi the complement is P A P = F F' + P E P, and its eigenvalues lie above those of F F', f_1 >= f_2 >= ... (Weyl):
 
-    mu <= f_1 + tr E,
-    mu <= (tr A - tr V'AV) - (f_2 + f_3 + ...),
+    mu <= (tr A - tr V'AV) - (f_2 + f_3 + ...) <= f_1 + tr E,
     mu^2 <= (|A|_F^2 - |V'AV|_F^2 - 2 |R|_F^2) - (f_2^2 + f_3^2 + ...).
 
-The last two take off what the map has seen of all other eigenvalues of the complement. In the last one the squares
-fall fast: a map of some hundred pivots often leaves a mu next to f_1, where its trace says nothing. No vector need
-agree with the map.
+Both take off what the map has seen of all other eigenvalues of the complement. In the second one the squares fall
+fast: a map of some hundred pivots often leaves a mu next to f_1, where its trace says nothing. No vector need agree
+with the map. Where f_1 + tr E is small enough, which is known before the pass, the norm is not computed.
 
 **Eigenvectors that were missed.** Where f_1 is larger than the least of the given vectors' own, leading vectors of F F'
 are multiplied in the same pass. Their Ritz values are lower bounds: they show eigenvalues that V has missed.
@@ -42,7 +41,7 @@ from ..base.rounding import UNIT, rounding_factor
 from ..products.implicit import KernelMatrix
 from .basis import Basis
 from .beyond import BELOW, deterministic_bound, frobenius_bound, trace_bound
-from .certificate import Bound, Certificate, MatrixInfo, RitzBlock, cluster_labels, ritz_certificate
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, cluster_labels, ritz_certificate
 from .operators import CentredProducts
 from .random_start import separated
 
@@ -61,7 +60,7 @@ class MapColumns:
     features : ndarray (n, D)
         Phi, not centred.
     residual_trace : float
-        Upper bound on tr E.
+        Upper bound on tr E, to plan by.
     rounding : float
         Bound on the Frobenius norm of the error of Phi.
     defect : float
@@ -224,11 +223,10 @@ class Beyond:
         # (features are rounded before their means are subtracted)
         error = known.rounding + subtracted * self._size + 4.0 * UNIT * float(np.linalg.norm(known.features))
         of_values = (rounding_factor(n) + 8.0 * np.sqrt(D) + 8.0) * UNIT * float(values.sum())
-        first = (np.sqrt(values[0] + of_values) + error) ** 2
         low = np.maximum(np.sqrt(np.maximum(values - of_values, 0.0)) - error, 0.0) ** 2
         others = np.maximum(low[1:] - known.defect, 0.0)
         trace, norm = trace_bound(block, info).mu, frobenius_bound(block, info).mu
-        bounds = [Bound(float(first) + known.residual_trace + known.defect, "map")]
+        bounds = [NO_BOUND]
         if trace < np.inf:
             bounds.append(Bound(max(trace - float(others.sum()), 0.0) + 16.0 * UNIT * trace, "trace"))
         if norm < np.inf:

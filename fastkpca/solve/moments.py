@@ -7,6 +7,7 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,8 @@ def leading_axes(
     tol: float,
     rank: int,
     memory_limit: float | None = None,
+    seconds: float = np.inf,
+    product_seconds: float = 0.0,
     failure: float = 0.0,
     more: int = 0,
     rng: np.random.Generator | int = 0,
@@ -63,6 +66,8 @@ def leading_axes(
         Largest rank that the rows allow, n - 1 for n rows: no more components are computed of an operator.
     memory_limit : float, optional
         Bytes.
+    seconds, product_seconds : float
+        Predicted seconds that the eigenpairs of moments held as an operator may cost, and of a product with one column.
     failure : float
         Probability with which any of the bounds that rest on random numbers may fail; 0.0: there are to be none.
     more : int
@@ -71,6 +76,11 @@ def leading_axes(
         Of the first block, where moments are held as an operator.
     n_threads : int
         Of moments held as an operator; results do not depend on it.
+
+    Raises
+    ------
+    TooDearError
+        The eigenpairs would cost more than ``seconds``.
     """
     count, fraction = (None, c) if isinstance(c, float) else (c, None)
     C = moments.dense()
@@ -93,7 +103,13 @@ def leading_axes(
         return *_lapack(operator.form(), None if count is None else count + 1), None
     # up to two searches follow one another
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, 0.5 * failure)
-    pairs = _compressed_pairs(operator, target, rank, memory_limit, rng, n_threads) if fraction is None else None
+    limits: dict[str, Any] = {
+        "memory_limit": memory_limit,
+        "seconds": seconds,
+        "product_seconds": product_seconds,
+        "rng": rng,
+    }
+    pairs = _compressed_pairs(operator, target, rank, n_threads, **limits) if fraction is None else None
     if pairs is None:
         A = MomentOperator(
             lambda X: operator.matmat(X, n_threads),
@@ -105,7 +121,7 @@ def leading_axes(
             moments.residual_trace,
             n_threads,
         )
-        pairs = leading_pairs(A, target, rank, memory_limit=memory_limit, rng=rng)
+        pairs = leading_pairs(A, target, rank, **limits)
     if pairs.certificate.failure_probability:  # any of them may have been the one that failed
         pairs = replace(pairs, certificate=replace(pairs.certificate, failure_probability=failure))
     return pairs.values, pairs.vectors, pairs
@@ -115,9 +131,10 @@ def _compressed_pairs(
     moments: OperatorMoments,
     target: SolverTarget,
     rank: int,
-    memory_limit: float | None,
-    rng: np.random.Generator | int,
     n_threads: int,
+    *,
+    product_seconds: float,
+    **limits: Any,
 ) -> LeadingPairs | None:
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
@@ -139,7 +156,7 @@ def _compressed_pairs(
             n_threads=n_threads,
         )
         half = replace(target, tol=0.5 * target.tol)
-        pairs = leading_pairs(operator, half, rank, memory_limit=memory_limit, rng=rng)
+        pairs = leading_pairs(operator, half, rank, **limits)
     bounds = pairs.certificate.eigenvalue_bounds + np.array([-small.error, small.error + small.left_out])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
         return None
@@ -185,6 +202,8 @@ def leading_pairs(
     rank: int | None = None,
     *,
     memory_limit: float | None = None,
+    seconds: float = np.inf,
+    product_seconds: float = 0.0,
     rng: np.random.Generator | int = 0,
 ) -> LeadingPairs:
     """The largest eigenvalues of a second moment held as an operator, intervals at most tol * theta_1 wide.
@@ -197,6 +216,8 @@ def leading_pairs(
         Of the moment, at most. A space of two blocks more has all of it, and what further columns add is rounding.
     memory_limit : float, optional
         Bytes.
+    seconds, product_seconds : float
+        As `leading_axes` has them.
     rng : numpy.random.Generator or int
     """
     rng, n = np.random.default_rng(rng), A.n
@@ -205,7 +226,7 @@ def leading_pairs(
     columns = min(n, max(min(MOST_COLUMNS, int(0.5 * memory / (8.0 * n))), target.c + 4 * block))
     columns = columns if rank is None else min(columns, rank + 2 * block)
     space = Space(Basis(n, rng, reserve=columns, n_threads=A.n_threads), block, block, columns)
-    expenses = Expenses(SolverBudget(passes=max(columns // block, 1)), None)
+    expenses = Expenses(SolverBudget(max(columns // block, 1), None, block * product_seconds, seconds), None)
     X = rng.standard_normal((n, block))
     proofs: list[Proof] = [Sums()]
     if target.probabilistic:

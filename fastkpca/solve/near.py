@@ -3,12 +3,14 @@
 A product with it takes little time, so blocks are narrow and steps are many: a polynomial of degree 30 of few columns
 brings more than one of degree 7 of many. The space is restarted often, as a long basis would cost more than products.
 It ends where a gap shows, behind which a filter (``filtered``) has proved that nothing was missed.
+
+Without it eight narrow Gaussians of up to 30 components took 9 times as long (median), two of 50 components a third
+(benchmarks/speed/special_cases.py, random_set.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,24 +32,6 @@ KEPT, NEW = 2, 6
 """Vectors beyond c that a restart keeps, and columns that are added to them, both in blocks."""
 EXPECTED = 45.0
 """Products with the coarse matrix, of a search and a filter."""
-
-
-class NearStart(NamedTuple):
-    """What a search on the coarse matrix has found.
-
-    Attributes
-    ----------
-    vectors : ndarray (n, p)
-        For the first exact pass.
-    theta : ndarray
-        All Ritz values.
-    proofs : list of Proof
-        That nothing was missed beside them.
-    """
-
-    vectors: np.ndarray
-    theta: np.ndarray
-    proofs: list[Proof]
 
 
 class NearOperator(Operator):
@@ -119,10 +103,11 @@ def near_start(
     column_seconds: float,
     failure: float,
     rng: np.random.Generator,
-) -> NearStart | None:
-    """A search; ``column_seconds``: of each of its vectors in an exact pass; ``failure``: of all its filters.
+) -> tuple[np.ndarray, np.ndarray, list[Proof]] | None:
+    """Vectors (n, p) for the first exact pass, all Ritz values, and proofs that nothing was missed beside the vectors.
 
-    None where no gap has shown, or one that is too narrow for a filter.
+    None where no gap has shown, or one that is too narrow for a filter. ``column_seconds``: predicted seconds of each
+    vector in an exact pass; ``failure``: probability of failure of all filters.
 
     Raises
     ------
@@ -143,8 +128,8 @@ def near_start(
     while X is not None:
         try:
             grow(A, X, space, judge, spent)
-        except TooDearError:
-            raise TooDearError(expenses.passes) from None  # passes are those over the kernel values
+        except TooDearError as error:  # passes are those over the kernel values
+            raise TooDearError(expenses.passes, expenses.seconds + error.seconds) from None
         X = None if judge.found is None else judge.missed()
     expenses.seconds += spent.seconds
     if judge.found is None:
@@ -153,4 +138,4 @@ def near_start(
     top, vectors = float(theta[k] + np.sqrt(max(squares[k], 0.0))), basis.vectors(judge.ritz.Y[:, :k])
     last = failure_of_attempt(failure, judge.filters - 1)  # that is left to others
     proofs = [FilteredSearch(near, vectors, judge.bound, failure - last), Filter(near, top, last)]
-    return NearStart(vectors, theta, proofs)
+    return vectors, theta, proofs

@@ -38,7 +38,7 @@ from .beyond import (
     gap_behind,
     lanczos_steps,
 )
-from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
+from .certificate import NO_BOUND, Bound, Certificate
 from .certifier import Certifier, Proof
 from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
 from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
@@ -89,10 +89,11 @@ class Sums(Proof):
         return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
-        """While an exploration goes on, with no bound on the rest as long as they are not expected to suffice."""
+        """While an exploration goes on, or vectors are to reach a fraction, with no bound as long as it will not do."""
         bound = deterministic_bound(run.block, run.info())
         self.seen = [*self.seen[-1:], (run.basis.size, bound.mu)]
-        useless = run.proofs.is_exploring and not run.is_last and not run.may_suffice(bound.mu)
+        waits = run.proofs.is_exploring or run.target.fraction is not None
+        useless = waits and not run.is_last and not run.may_suffice(bound.mu)
         return run.certificate_with(NO_BOUND if useless else bound)
 
 
@@ -104,7 +105,7 @@ class Searched(Proof):
 
     def certificate(self, run: Certifier) -> Certificate:
         block, outside = separated(self.upper, run.block, run.c, 0.0)
-        return ritz_certificate(block, run.c, run.info(), outside).tightened(self.upper)
+        return run.certificate_with(outside, block).tightened(self.upper)
 
 
 class RandomStart(Proof):
@@ -145,7 +146,7 @@ class RandomStart(Proof):
             return None
         upper = self._upper(run)
         block, outside = separated(upper, run.block, run.c, self.failure)
-        found = ritz_certificate(block, run.c, run.info(), outside).tightened(upper)
+        found = run.certificate_with(outside, block).tightened(upper)
         return replace(found, failure_probability=self.failure) if np.isfinite(found.width) else None
 
 
@@ -297,7 +298,7 @@ class Filter(Proof):
             top = max(self.top, float(theta[c - 1]))
             aim = Aim(len(theta), top, wanted, filter_steps(n, (-distance, top), wanted, failure))
         hoped = Bound(aim.wanted + distance, "hope")
-        possible = run.done(ritz_certificate(run.block.leading(aim.columns), c, run.info(), hoped))
+        possible = run.done(run.certificate_with(hoped, run.block.leading(aim.columns)))
         return aim if possible and SLACK * aim.steps <= MOST else None
 
     def price(self, run: Certifier) -> float:
@@ -318,7 +319,7 @@ class Filter(Proof):
             self.found = columns
             return None
         outside = Bound(bound + distance, "filter", self.failure)
-        return ritz_certificate(run.block.leading(aim.columns), run.c, run.info(), outside)
+        return run.certificate_with(outside, run.block.leading(aim.columns))
 
     def next_block(self, run: Certifier) -> np.ndarray | None:
         found, self.found = self.found, None
@@ -373,4 +374,4 @@ class Factorisation(Proof):
             return None
         run.proofs.factorisations += 1
         bound = rest.factorised_bound(wanted)
-        return None if bound is NO_BOUND else ritz_certificate(run.block.leading(k), run.c, run.info(), bound)
+        return None if bound is NO_BOUND else run.certificate_with(bound, run.block.leading(k))

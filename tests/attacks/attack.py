@@ -22,6 +22,7 @@ import attack_cases
 import certificate_cases
 import clustering_cases
 import command
+import given_cases
 import loose_cases
 import merge_cases
 import method_cases
@@ -75,6 +76,12 @@ def families(label, attack, functions, count, least, **more):
 ATTACKS |= families("options", option_cases.attacked, option_cases.FAMILIES, 2000, 40, answered=0.1)
 ATTACKS |= families("methods", method_cases.methods, method_cases.CHECKS, 500, 25)
 ATTACKS |= families("rounding", rounding_cases.rounding, rounding_cases.CHECKS, 2000, 25, answered=0.7)
+ATTACKS |= families(
+    "certify", given_cases.certified, given_cases.FAMILIES, 3000, 40, largest=(100, 150), seen=("guaranteed", "counts")
+)
+ATTACKS["certify, flat"] = Attack(
+    given_cases.flat, 2000, 60, (100, 150), failing=0.01, seen=("guaranteed", "probabilistic")
+)
 ATTACKS |= families("sampled bound", loose_cases.bounds, loose_cases.FAMILIES, 20000, 1000, seen=(MAY_FAIL,))
 rare = {"failing": 0.01}
 ATTACKS |= families(

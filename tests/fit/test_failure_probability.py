@@ -111,5 +111,5 @@ def test_another_seed_draws_other_random_columns():
 
 def test_shares_of_the_probability_add_up_to_no_more():
     target = Target(c=1, tol=1e-3, failure_probability=1e-6)
-    shares = [target.failure_of_samples, target.failure_of_rows, target.failure_of_moments]
-    assert sum(shares) + target.failure_beside_features <= 1e-6 * (1.0 + 1e-12)
+    shares = [target.failure_of("samples"), target.failure_of("rows"), target.failure_of("moments")]
+    assert sum(shares) + target.failure_of("products") <= 1e-6 * (1.0 + 1e-12)

@@ -291,3 +291,15 @@ def test_rows_far_from_each_other_have_equal_eigenvalues(seed, n):
     made = [rng.standard_normal((80, 2)), 1e3 * rng.standard_normal((n, 2))]
     model = fk.kpca_update(fk.kpca(made[0], "gaussian", 3, tol=1e-3, **OPTIONS), made[1])
     assert model.info["grown"] == 1 and holds(model, exact(np.concatenate(made)))
+
+
+@pytest.mark.parametrize(("features", "size"), [(None, 1e6), (6, 1e8), (10, 1e8), (10, 1e4)])
+def test_a_part_whose_residuals_were_bounded_with_larger_errors(features, size):
+    """A part that was made anew together with a far row, of whose kernel values less is known."""
+    X, options = np.random.default_rng(0).standard_normal((200, 2)), {"guaranteed": True, "keep_moments": True}
+    first = fk.kpca(X[:100], "gaussian", 3, sigma=1.0, features="pivots", max_features=features, **options)
+    far = np.concatenate([[[size, size]], X[:20]])
+    parts = (X[100:], far, np.concatenate([X[100:195], far]))
+    near, beyond, part = (fk.kpca(rows, like=first, c=3, **options) for rows in parts)
+    rest = fk.kpca_subtract(fk.kpca_merge(near, beyond), part)
+    assert rest.failure_probability == 0.0 and holds(rest, exact(X[195:]))

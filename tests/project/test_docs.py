@@ -58,6 +58,7 @@ def here(tmp_path, monkeypatch):
     Path("labelled.csv").write_text("\n".join(["height,weight,age,group", *lines]) + "\n")
     np.savez("arrays.npz", X=X, other=X)
     np.save("rows.npy", X)
+    np.save("vectors.npy", np.linalg.qr(X)[0])
     return tmp_path
 
 

@@ -52,6 +52,13 @@ def test_two_spheres_and_two_rings(run):
     assert abs(ours - published) <= 1 and abs(found - right) < 5
 
 
+def test_certify(run):
+    text = run("certify.py", "--rows", "300", "--sizes", "600")
+    assert text.count("  yes") == 8 and "NO" not in text
+    assert line(text, "arpack")[0] < 1e-10 and line(text, "the largest is missing")[2:] == [1, 1]
+    assert line(text, "   600")[-2] <= line(text, "   600")[-1] <= 1e-6
+
+
 def test_linear_models(run):
     text = run("linear_models.py", "--sizes", "200", "--epochs", "3")
     differ = re.findall(r"(\d+) of \d+ ", text)

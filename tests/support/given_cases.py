@@ -134,8 +134,7 @@ def certified(rng, asked, family):
     there = np.ones(n, bool) if w is None else np.asarray(w) > 0
     columns = 1.0 + rng.standard_normal((n, V.shape[1]))  # what rows of weight zero have does not count
     columns[there] = V if w is None else V / np.sqrt(np.asarray(w, dtype=np.float64)[there, None])
-    u = rng.random()
-    if u > 0.5:
+    if rng.random() > 0.5:
         options["tol"] = 10.0 ** rng.uniform(-8, -1)
     options |= {"guaranteed": True} if rng.random() < 0.3 else {"failure_probability": asked.failure}
     asking = {key: options.get(key) for key in ("tol", "guaranteed")}

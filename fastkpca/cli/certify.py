@@ -1,0 +1,40 @@
+"""``fastkpca certify``: intervals from the vectors in a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from .arguments import kernel_parameters
+from .console import progress_bars
+from .inputs import columns_of_the_file, read_table
+
+
+def run_certify(options: argparse.Namespace) -> None:
+    parameters = kernel_parameters(options)
+
+    import fastkpca as fk
+
+    fk.get_kernel(options.kernel or "gaussian", **parameters)  # a wrong one is found before a file is read
+    names = ("tol", "n_threads", "memory_limit", "guaranteed", "center")
+    settings = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
+    with progress_bars(not options.quiet) as progress:
+        table = read_table(options, progress, options.label_column)
+        V = _vectors(options, progress)
+        if table.kept is not None and len(V) == len(table.kept):
+            V = V[table.kept]  # as the rows that --drop-missing leaves
+        with columns_of_the_file(table):
+            found = fk.certify(
+                table.X, options.kernel, V, rng=options.seed, progress=progress, **settings, **parameters
+            )
+    print(found)
+
+
+def _vectors(options: argparse.Namespace, progress: Any) -> np.ndarray:
+    from ..rows.convert import as_rows
+    from .tables import read as tables
+
+    progress(f"reading {options.vectors}", 0, 0)
+    return as_rows(tables.read(options.vectors, memory=options.memory_limit).X).all()

@@ -53,12 +53,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_options(parser)
     parser.add_argument("--people", type=int, default=15, help="only so many of them")
-    parser.add_argument("--images", type=Path, required=True, help="folder of the images, or a MAT-file")
+    parser.add_argument("--images", type=Path, help="folder of the images, or a MAT-file")
     parser.add_argument(
         "--size", type=int, nargs=2, default=(29, 41), metavar=("WIDTH", "HEIGHT"), help="of a folder's"
     )
     parser.add_argument("--crop", type=int, nargs=4, metavar=("LEFT", "TOP", "RIGHT", "BOTTOM"), help="before that")
     options = parser.parse_args()
+    if options.images is None:
+        sys.exit("give --images, the folder of the Yale images, which are not shipped: get them from their owner first")
     if not options.images.exists():
         sys.exit(f"{options.images} is not there. The Yale images are not shipped: get them from their owner first")
     if options.images.is_dir():

@@ -224,7 +224,8 @@ class RightCalls:
 
     def __init__(self, folder: Path):
         calls = recorded(folder)
-        self.plots = {name for name in calls if name.split()[0] in plot.__all__ and not name.startswith("save")}
+        files = ("save", "report")
+        self.plots = {name for name in calls if name.split()[0] in plot.__all__ and not name.startswith(files)}
         X = np.random.default_rng(1).standard_normal((40, 3))
         y, K, steps = np.arange(40) % 3, X @ X.T, {"y": None, "gamma": 0.5, "n_jobs": 1, "random_state": 0}
         model = fk.kpca(X, "gaussian", 3, sigma=1.5)

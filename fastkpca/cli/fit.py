@@ -15,7 +15,7 @@ import numpy as np
 
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
-from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
+from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table, remember
 from .monitor import HEALTH, calibrated, warn_of_ceiling
 from .outputs import beside, check_outputs, check_page, check_picture, row_names, score_writer
 
@@ -72,6 +72,7 @@ def run_fit(options: argparse.Namespace) -> int:
             model.info["filled"] = filled
         if options.lags:
             model.info["lags"] = options.lags
+        remember(model, options)
         seconds = time.perf_counter() - start
         if options.health:
             model.info["health"] = "\n".join(options.health)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import json
 import os
 import re
 import shutil
@@ -15,7 +17,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..model.plan import readable_size
+from .arguments import SEPARATORS
 from .console import Refused, say
+from .tables.cells import Reading
+
+NOTHING_TOLD: dict[str, Any] = {}
 
 
 def read_table(
@@ -25,9 +31,10 @@ def read_table(
     like: Sequence[str] | None = None,
     needs: int = 1,
     lags: int = 0,
+    told: dict[str, Any] = NOTHING_TOLD,
 ) -> Any:
     """The rows of a file that are used: all, or those without missing values."""
-    return cleaned(raw_table(options, progress, label_column, like, needs), options, lags)
+    return cleaned(raw_table(options, progress, label_column, like, needs, told), options, lags)
 
 
 def raw_table(
@@ -36,26 +43,95 @@ def raw_table(
     label_column: str | None = None,
     like: Sequence[str] | None = None,
     needs: int = 1,
+    told: dict[str, Any] = NOTHING_TOLD,
 ) -> Any:
-    """All rows of a file, with NaN for missing values where they may be missing."""
+    """All rows of a file, with NaN for missing values where they may be missing. Sets ``options.read_as``.
+
+    ``told``: what the model remembers of the file that it was made of.
+    """
     from .tables import read as tables
 
     progress(f"reading {options.file}", 0, 0)
-    return tables.read(
+    options.read_as = _reading(options, told)
+    table = tables.read(
         options.path,
         var=options.var,
         columns=options.columns,
         skip_columns=options.skip_columns,
         label_column=label_column,
-        header={"auto": None, "yes": True, "no": False}[options.header],
         like=like,
         needs=needs,
         id_column=options.id,
-        decimal=options.decimal,
         called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
         memory=getattr(options, "memory_limit", None),
+        told=told,
+        **dataclasses.asdict(options.read_as),
     )
+    if options.id is None and table.identifiers is not None:
+        options.id = told["id"]
+    return table
+
+
+# ---- how a file is read, which a model remembers ---------------------------------------------------------------------
+
+_REMEMBERED = "reading"
+"""The entry of a model's info."""
+_KINDS = {field.name: str for field in dataclasses.fields(Reading)} | {"id": str, "header": bool, "units_row": bool}
+_KINDS |= {"skip_rows": int, "na_values": list, "columns": list, "skip_columns": list}
+
+
+def _reading(options: argparse.Namespace, told: dict[str, Any]) -> Reading:
+    """How the file is read: as the options say, and the model where they do not."""
+    given = {field.name: getattr(options, field.name) for field in dataclasses.fields(Reading)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if "header" in given:
+        given["header"] = {"auto": None, "yes": True, "no": False}[given["header"]]
+    told = {name: told[name] for name in _KINDS if name in told and hasattr(Reading, name)}
+    if "decimal" in given:
+        told.pop("thousands", None)
+    if not str(options.file).lower().endswith(".xlsx"):
+        told.pop("sheet", None)
+    reading = Reading(**told | given)
+    if reading.thousands == reading.decimal:
+        other = "." if reading.decimal == "," else ","
+        raise Refused(
+            f"{reading.decimal!r} cannot be the separator of thousands and the decimal sign; give --decimal {other}"
+        )
+    return dataclasses.replace(reading, na_values=tuple(reading.na_values))
+
+
+def remember(model: Any, options: argparse.Namespace) -> None:
+    """Write into a model how the file that it was made of was read."""
+    fields = dataclasses.asdict(options.read_as)
+    told = {name: value for name, value in fields.items() if value != getattr(Reading, name) and name != "query"}
+    if options.id is not None:
+        told["id"] = options.id
+    if model.feature_names is None:  # else columns are taken by their names
+        beside = [options.label_column] * (options.label_column is not None)
+        chosen = {"columns": options.columns, "skip_columns": [*(options.skip_columns or ()), *beside]}
+        told |= {name: value for name, value in chosen.items() if value}
+        if options.columns:
+            told.pop("skip_columns", None)
+    if told:
+        model.info[_REMEMBERED] = json.dumps(told)
+
+
+def remembered(model: Any, name: str) -> dict[str, Any]:
+    """What a model remembers of the file that it was made of; ``name``: of its own file."""
+    try:
+        told = json.loads(model.info.get(_REMEMBERED, "{}"))
+        right = all(
+            type(value) is _KINDS[key] and (not isinstance(value, list) or all(isinstance(x, str) for x in value))
+            for key, value in told.items()
+        )
+        right = right and told.get("decimal", ".") in (".", ",") and told.get("thousands", "") in ("", *SEPARATORS)
+        right = right and 0 <= told.get("skip_rows", 0) < 1 << 40
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        right = False
+    if not right:
+        raise Refused(f"{name} is damaged: what it says of the file that it was made of is no list of options")
+    return dict(told)
 
 
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
@@ -112,7 +188,7 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
     from ..rows.columns import listed
 
     of_model, d = own_columns(model)
-    table = raw_table(options, progress, like=of_model, needs=d)
+    table = raw_table(options, progress, like=of_model, needs=d, told=remembered(model, options.model))
     file, names = options.file, table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:

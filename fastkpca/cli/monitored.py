@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import math
 import sys
@@ -12,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+from .outputs import text_format
 
 
 def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argparse.Namespace) -> None:
@@ -28,11 +28,11 @@ def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argpars
     values = zip(*(column.tolist() for column in columns))
     lines = [[name, *(next(values) if is_kept else [""] * len(columns))] for name, is_kept in zip(every.tolist(), kept)]
     if options.output == "-":
-        sys.stdout.write(_csv([head, *lines]))
+        sys.stdout.write(_csv([head, *lines], options))
     elif options.output is not None:
-        _write(options.output, _csv([head, *lines]), options.force)
+        _write(options.output, [head, *lines], options)
     if options.append is not None:
-        append(options.append, _csv([head]).rstrip("\n").encode(), _csv(lines).encode())
+        append(options.append, _csv([head], options).rstrip("\n").encode(), _csv(lines, options).encode())
 
 
 def write_contributions(found: Any, options: argparse.Namespace, progress: Any) -> None:
@@ -43,7 +43,7 @@ def write_contributions(found: Any, options: argparse.Namespace, progress: Any) 
         label, statistic = found.labels[i : i + 1].tolist()[0], "spe" if found.beyond[i, 1] else "t2"
         parts = (which.given[row], which.values[row], which.contributions[row], which.fractions[row])
         lines += [[label, statistic, *cells] for cells in zip(which.names, *(part.tolist() for part in parts))]
-    _write(options.contributions, _csv(lines), options.force)
+    _write(options.contributions, lines, options)
 
 
 def as_json(found: Any, options: argparse.Namespace, code: int, progress: Any) -> str:
@@ -91,14 +91,16 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | bool | None) else str(value)
 
 
-def _csv(rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+def _csv(rows: Iterable[Sequence[Any]], options: argparse.Namespace) -> str:
+    return "".join(map(text_format(options).line, rows))
 
 
-def _write(path: str, text: str, force: bool) -> None:
+def _write(path: str, rows: Sequence[Sequence[Any]], options: argparse.Namespace) -> None:
     from ..base.atomic import atomic
+    from .tables.write import write_sheet
 
-    with atomic(path, overwrite=force) as file:
-        file.write(text.encode())
+    with atomic(path, overwrite=options.force) as file:
+        if path.lower().endswith(".xlsx"):
+            write_sheet(file, rows)
+        else:
+            file.write(_csv(rows, options).encode())

@@ -112,7 +112,8 @@ class ColumnSelection:
     def _recall(self, n_columns: int, names: list[str] | None) -> None:
         """Take what the model remembers of its own file, where this one may have it, too."""
         named, more = self.told.get("id"), n_columns > self.needs
-        if self.identifiers is None and named is not None and (named in names if names else more):
+        left_out = {*(self.columns or ()), *(self.skip or ())}
+        if self.identifiers is None and named not in {None, *left_out} and (named in names if names else more):
             self.identifiers = named
         if self.columns is None and self.skip is None and self.like is None and more:
             self.columns, self.skip = self.told.get("columns"), self.told.get("skip_columns")

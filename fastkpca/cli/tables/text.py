@@ -84,6 +84,11 @@ def _times(texts: list[str], form: str) -> np.ndarray | None:
         return None
 
 
+def _certainty(hint: str) -> int:
+    """How much a hint says: one that gives a choice says least."""
+    return 2 * hint.count("--") - 3 * (" or " in hint) + bool(hint)
+
+
 class _LineLimit:
     """What pandas reads, of which no line may be longer than so many characters: it would hold the line whole."""
 
@@ -483,8 +488,8 @@ class TextFile:
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
         words = [i for i in taken if is_words(self._cells(i))]
-        hints = {i: self.reading.hint(self._example(i)) or hint_of_marks(self._cells(i)) for i in words}
-        other_notation = [i for i in words if "--" in hints[i]]
+        hints = {i: self._hint(i) for i in words}
+        other_notation = sorted((i for i in words if "--" in hints[i]), key=lambda i: -_certainty(hints[i]))
         others = [i for i in words if i not in other_notation]
         if self.reading.decimal == ",":  # points in a column are refused later on, with the number of the line
             words, other_notation = others, []
@@ -492,12 +497,12 @@ class TextFile:
             return
         parts = []
         if other_notation:
-            parts.append(self._not_numeric(other_notation, hints[other_notation[0]]))
+            parts.append(self._not_numeric(sorted(other_notation), hints[other_notation[0]]))
         if others:
             cells = self._cells(others[0])
             hint = " (--id takes names of the rows, --label-column classes)"
-            if marks := hint_of_marks(cells):
-                hint = marks
+            if hints[others[0]]:
+                hint = hints[others[0]]
             elif self.needs > max(1, len(taken) - len(others)):
                 hint = f"; the model needs {self.needs} columns of numbers"
             elif len(set(cells)) == len(cells) > 1:
@@ -511,14 +516,19 @@ class TextFile:
 
     def _not_numeric(self, columns: list[int], hint: str) -> str:
         labels = listed(column_label(i, self.names) for i in columns)
-        example = self._example(columns[0])
+        # of several columns what shows their notation most clearly
+        example = max((x for i in columns for x in self._words(i)), key=lambda x: _certainty(self.reading.hint(x)))
         hint = "; write 1 and 0 for truth values" if example.strip().lower() in ("true", "false") else hint
         return f"not numeric: {labels}, for example {example!r}{hint}"
 
-    def _example(self, i: int) -> str:
-        """The first word of a column, as it stands in the file."""
+    def _words(self, i: int) -> list[str]:
+        """What is no number in a column, as it stands in the file."""
         pairs = ((row[i].strip(), self.reading.plain(row[i])) for row in self.sample if i < len(row))
-        return next(text for text, x in pairs if not is_number(x) and x.strip().lower() not in MISSING)
+        return [text for text, x in pairs if not is_number(x) and x.strip().lower() not in MISSING]
+
+    def _hint(self, i: int) -> str:
+        """What may be meant by the words of a column: what one of them shows most clearly, or most of them."""
+        return max(map(self.reading.hint, self._words(i)), key=_certainty) or hint_of_marks(self._cells(i))
 
     # What is wrong with the file
 

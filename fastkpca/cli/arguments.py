@@ -163,21 +163,10 @@ _digits = _of(lambda text: check_count(int(text), "N", least=1, most=17), "is no
 _whole = _of(lambda text: check_count(int(text), "N", least=0), "is not a whole number")
 
 
-def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
-    group = parser.add_argument_group(
-        "reading FILE (csv, tsv, txt, also .gz; xlsx, SQLite, npy, npz, mat, HDF5, zarr, Parquet; - is standard input)"
-    )
-    group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
-    take = group.add_mutually_exclusive_group()
-    take.add_argument("--columns", type=_names, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
-    take.add_argument("--skip-columns", type=_names, metavar="LIST", help="leave these out")
-    group.add_argument("--id", metavar="COLUMN", help="names the rows: left out of the data, written beside the scores")
-    if not new_rows:
-        group.add_argument("--label-column", metavar="COLUMN", help="classes: left out of the data, colours the plot")
-    group.add_argument("--sheet", metavar="NAME", help="which sheet of an .xlsx file")
-    group.add_argument("--query", metavar="SQL", help="which rows of a database, as in 'select a, b from t'")
-    again = "; the model remembers these" if not new_rows else "; by default as the model remembers of fit"
-    text = parser.add_argument_group(f"cells of text and sheets{again}")
+def add_cells(parser: argparse.ArgumentParser, who: str) -> None:
+    """The options that say how cells of text are read, which a model remembers."""
+    text = parser.add_argument_group(f"cells of text and sheets; {who}")
+    text.add_argument("--sheet", metavar="NAME", help="which sheet of an .xlsx file")
     text.add_argument(
         "--header",
         choices=("auto", "yes", "no"),
@@ -192,6 +181,25 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool =
     text.add_argument("--units-row", action=argparse.BooleanOptionalAction, help=what)
     what = "of the times in --id: 'day-first' for 3/4/2026, or as Python writes it, '%%d/%%m/%%Y %%H:%%M'"
     text.add_argument("--date-format", metavar="FORM", help=what)
+
+
+def add_columns(group: argparse._ActionsContainer) -> None:
+    take = group.add_mutually_exclusive_group()
+    take.add_argument("--columns", type=_names, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
+    take.add_argument("--skip-columns", type=_names, metavar="LIST", help="leave these out")
+    group.add_argument("--id", metavar="COLUMN", help="names the rows: left out of the data, written beside the scores")
+
+
+def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
+    group = parser.add_argument_group(
+        "reading FILE (csv, tsv, txt, also .gz; xlsx, SQLite, npy, npz, mat, HDF5, zarr, Parquet; - is standard input)"
+    )
+    group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
+    add_columns(group)
+    if not new_rows:
+        group.add_argument("--label-column", metavar="COLUMN", help="classes: left out of the data, colours the plot")
+    group.add_argument("--query", metavar="SQL", help="which rows of a database, as in 'select a, b from t'")
+    add_cells(parser, "by default as the model remembers of fit" if new_rows else "the model remembers these")
     gaps = group.add_mutually_exclusive_group()
     text = "leave rows with missing values out; their scores are empty fields"
     gaps.add_argument("--drop-missing", action="store_true", help=text)

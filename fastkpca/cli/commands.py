@@ -26,7 +26,7 @@ from .console import (
     standard_output,
 )
 from .fit import run_fit, run_plan, summary
-from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, remembered, rereadable_input
+from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
 from .monitor import run_monitor, updated
 from .outputs import beside, check_outputs, row_names, score_writer
 
@@ -115,9 +115,8 @@ def _info(options: argparse.Namespace) -> None:
     print(f"{'standardize':<18}{'no' if model.scale is None else f'yes: {how}'}")
     names = listed(model.feature_names or (), 50) or f"{model.n_features} without names, in the order of the fit"
     print(f"{'needs columns':<18}{names}")
-    if told := remembered(model, options.model):
-        text = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in told.items())
-        print(f"{'files are read by':<18}{text}")
+    if "reading" in model.info:
+        print(f"{'files are read by':<18}{model.info['reading']}")
     print(f"{'size of the file':<18}{readable_size(os.path.getsize(options.model))}")
 
 

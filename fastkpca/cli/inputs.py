@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
-import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import sys
@@ -17,9 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..model.plan import readable_size
-from .arguments import SEPARATORS
+from .arguments import Parser, add_cells, add_columns
 from .console import Refused, say
-from .tables.cells import Reading
 
 NOTHING_TOLD: dict[str, Any] = {}
 
@@ -66,7 +64,7 @@ def raw_table(
         allow_missing=options.drop_missing or options.fill_missing,
         memory=getattr(options, "memory_limit", None),
         told=told,
-        **dataclasses.asdict(options.read_as),
+        **options.read_as,
     )
     if options.id is None and table.identifiers is not None:
         options.id = told["id"]
@@ -76,62 +74,58 @@ def raw_table(
 # ---- how a file is read, which a model remembers ---------------------------------------------------------------------
 
 _REMEMBERED = "reading"
-"""The entry of a model's info."""
-_KINDS = {field.name: str for field in dataclasses.fields(Reading)} | {"id": str, "header": bool, "units_row": bool}
-_KINDS |= {"skip_rows": int, "na_values": list, "columns": list, "skip_columns": list}
+"""The entry of a model's info: options of ``fit``, as they are typed."""
+_CELLS = ("sheet", "header", "decimal", "thousands", "na_values", "skip_rows", "units_row", "date_format")
+_COLUMNS = ("id", "columns", "skip_columns")
 
 
-def _reading(options: argparse.Namespace, told: dict[str, Any]) -> Reading:
+def _reading(options: argparse.Namespace, told: dict[str, Any]) -> dict[str, Any]:
     """How the file is read: as the options say, and the model where they do not."""
-    given = {field.name: getattr(options, field.name) for field in dataclasses.fields(Reading)}
-    given = {name: value for name, value in given.items() if value is not None}
-    if "header" in given:
-        given["header"] = {"auto": None, "yes": True, "no": False}[given["header"]]
-    told = {name: told[name] for name in _KINDS if name in told and hasattr(Reading, name)}
+    given = {name: getattr(options, name) for name in (*_CELLS, "query") if getattr(options, name) is not None}
+    told = {name: value for name, value in told.items() if name in _CELLS}
     if "decimal" in given:
         told.pop("thousands", None)
     if not str(options.file).lower().endswith(".xlsx"):
         told.pop("sheet", None)
-    reading = Reading(**told | given)
-    if reading.thousands == reading.decimal:
-        other = "." if reading.decimal == "," else ","
-        raise Refused(
-            f"{reading.decimal!r} cannot be the separator of thousands and the decimal sign; give --decimal {other}"
-        )
-    return dataclasses.replace(reading, na_values=tuple(reading.na_values))
+    reading = told | given
+    reading["header"] = {"yes": True, "no": False}.get(reading.get("header", "auto"))
+    if reading.get("thousands") == (decimal := reading.get("decimal", ".")):
+        other = "." if decimal == "," else ","
+        raise Refused(f"{decimal!r} cannot be the separator of thousands and the decimal sign; give --decimal {other}")
+    return reading
 
 
 def remember(model: Any, options: argparse.Namespace) -> None:
     """Write into a model how the file that it was made of was read."""
-    fields = dataclasses.asdict(options.read_as)
-    told = {name: value for name, value in fields.items() if value != getattr(Reading, name) and name != "query"}
-    if options.id is not None:
-        told["id"] = options.id
+    told = {name: getattr(options, name) for name in (*_CELLS, "id")}
     if model.feature_names is None:  # else columns are taken by their names
-        beside = [options.label_column] * (options.label_column is not None)
-        chosen = {"columns": options.columns, "skip_columns": [*(options.skip_columns or ()), *beside]}
-        told |= {name: value for name, value in chosen.items() if value}
-        if options.columns:
-            told.pop("skip_columns", None)
-    if told:
-        model.info[_REMEMBERED] = json.dumps(told)
+        label = [] if options.label_column is None else [options.label_column]
+        skipped = None if options.columns else [*(options.skip_columns or ()), *label] or None
+        told |= {"columns": options.columns, "skip_columns": skipped}
+    words = []
+    for name, value in told.items():
+        if isinstance(value, bool):
+            words.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
+        elif value is not None:
+            text = ",".join(value) if isinstance(value, list) else value
+            words.append(f"--{name.replace('_', '-')}={text}")
+    if words:
+        model.info[_REMEMBERED] = shlex.join(words)
 
 
 def remembered(model: Any, name: str) -> dict[str, Any]:
     """What a model remembers of the file that it was made of; ``name``: of its own file."""
+    parser = Parser(add_help=False)
+    add_cells(parser, "")
+    add_columns(parser)
     try:
-        told = json.loads(model.info.get(_REMEMBERED, "{}"))
-        right = all(
-            type(value) is _KINDS[key] and (not isinstance(value, list) or all(isinstance(x, str) for x in value))
-            for key, value in told.items()
-        )
-        right = right and told.get("decimal", ".") in (".", ",") and told.get("thousands", "") in ("", *SEPARATORS)
-        right = right and 0 <= told.get("skip_rows", 0) < 1 << 40
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        right = False
-    if not right:
-        raise Refused(f"{name} is damaged: what it says of the file that it was made of is no list of options")
-    return dict(told)
+        with contextlib.redirect_stderr(None):
+            options = vars(parser.parse_args(shlex.split(str(model.info.get(_REMEMBERED, "")))))
+    except (SystemExit, ValueError):
+        raise Refused(
+            f"{name} is damaged: what it says of the file that it was made of is no list of options"
+        ) from None
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
 import sys
@@ -92,15 +93,14 @@ def _plain(value: Any) -> Any:
 
 
 def _csv(rows: Iterable[Sequence[Any]], options: argparse.Namespace) -> str:
-    return "".join(map(text_format(options).line, rows))
+    text = io.StringIO()
+    text_format(options).write(text, rows)
+    return text.getvalue()
 
 
 def _write(path: str, rows: Sequence[Sequence[Any]], options: argparse.Namespace) -> None:
     from ..base.atomic import atomic
-    from .tables.write import write_sheet
+    from .tables.write import write_table
 
     with atomic(path, overwrite=options.force) as file:
-        if path.lower().endswith(".xlsx"):
-            write_sheet(file, rows)
-        else:
-            file.write(_csv(rows, options).encode())
+        write_table(file, path, rows, text_format(options))

@@ -12,7 +12,6 @@ from typing import Any
 
 from .arguments import PICTURES
 from .console import Refused
-from .tables.cells import Reading
 
 
 def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
@@ -54,7 +53,7 @@ def text_format(options: argparse.Namespace) -> Any:
     """Digits and decimals of numbers in text: those of the file that was read, unless ``--digits`` says how many."""
     from .tables.write import Format
 
-    return Format(6 if options.digits is None else options.digits, getattr(options, "read_as", Reading()).decimal)
+    return Format(6 if options.digits is None else options.digits, options.read_as.get("decimal", "."))
 
 
 def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
@@ -67,7 +66,7 @@ def score_writer(path: str | None, options: argparse.Namespace) -> Callable[...,
 
     def write_scores(scores: Any, overwrite: bool, identifiers: Any) -> None:
         if path == "-":
-            write.write_scores_csv(sys.stdout, scores, identifiers, text_format(options))
+            text_format(options).write(sys.stdout, write.score_rows(scores, identifiers))
         else:
             write.score_writer(path, form=text_format(options))(scores, overwrite, identifiers)
 

@@ -6,10 +6,16 @@ case is in ``advice_without_a_test.txt``, which ``python tests/support/advice.py
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import advice
 import numpy as np
@@ -17,6 +23,10 @@ import pytest
 
 import fastkpca as fk
 from fastkpca import plot
+from fastkpca.cli import inputs
+from fastkpca.cli.arguments import parser_of_all
+from fastkpca.cli.tables import read as tables
+from fastkpca.cli.tables import write
 from fastkpca.kernels import CallableKernel, Gaussian
 
 X = np.random.default_rng(0).standard_normal((60, 4))
@@ -53,6 +63,62 @@ class Case:
 
 def gram(**options):
     return fk.gram(X, "gaussian", sigma=2.0, **options)
+
+
+FOLDER = Path(tempfile.gettempdir())
+
+
+def written(name="x.csv", text="t;a;b\n2026:03:01;1,5;2\n2026:03:02;2,5;1\n2026:03:03;7,5;5\n"):
+    (FOLDER / name).write_text(text)
+    return FOLDER / name
+
+
+def read(path, **options):
+    return tables.read(path, **options)
+
+
+def fit_table(*options):
+    options = parser_of_all().parse_all(["fit", str(written()), "--id", "t", *options])
+    options.path = options.file
+    return inputs.raw_table(options, lambda *_: None)
+
+
+def workbook():
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.title = "A"
+    for sheet in (book.active, book.create_sheet("B")):
+        sheet.append(["a", "b"])
+        sheet.append([1, 2])
+    book.save(FOLDER / "x.xlsx")
+    return FOLDER / "x.xlsx"
+
+
+def database():
+    path = FOLDER / "x.db"
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for name in "tu":
+            connection.execute(f"create table {name} (a real, b real)")
+            connection.execute(f"insert into {name} values (1, 2)")
+        connection.commit()
+    return path
+
+
+def many_rows(name):
+    with mock.patch.object(write, "MAX_SHEET_ROWS", 3):
+        write.score_writer(FOLDER / name)(np.ones((4, 2)), True)
+
+
+def without_openpyxl(name):
+    with mock.patch.dict(sys.modules, {"openpyxl": None}):
+        write.score_writer(FOLDER / name)(np.ones((4, 2)), True)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "FOLDER", tmp_path)
 
 
 CASES = {
@@ -266,6 +332,34 @@ CASES = {
         ),
     ),
     "scores of an array": Case(lambda: plot.scores(3), "a fitted model or estimator", lambda: plot.scores(fitted())),
+    "--thousands . without --decimal": Case(
+        lambda: fit_table("--thousands", "."),
+        "; give --decimal ,",
+        lambda: fit_table("--thousands", ".", "--decimal", ","),
+    ),
+    "--sheet of a text": Case(
+        lambda: fit_table("--decimal", ",", "--sheet", "A"), "; leave out --sheet", lambda: fit_table("--decimal", ",")
+    ),
+    "a sheet of several": Case(
+        lambda: read(workbook()), "; choose one with --sheet: A, B", lambda: read(workbook(), sheet="B")
+    ),
+    "a workbook beyond memory": Case(
+        lambda: read(workbook(), memory=100), "or raise --memory-limit", lambda: read(workbook(), memory=1e9, sheet="A")
+    ),
+    "a table of a database": Case(
+        lambda: read(database()),
+        "say which rows with --query 'select ...'; it has t, u",
+        lambda: read(database(), query="select * from t"),
+    ),
+    "another form of times": Case(
+        lambda: read(written(), id_column="t", date_format="day-first", decimal=","),
+        "give theirs, as in '%d/%m/%Y %H:%M'",
+        lambda: read(written(), id_column="t", date_format="%Y:%m:%d", decimal=","),
+    ),
+    "a sheet of too many rows": Case(lambda: many_rows("s.xlsx"), "; write .csv", lambda: many_rows("s.csv")),
+    "a sheet without openpyxl": Case(
+        lambda: without_openpyxl("s.xlsx"), "; or write .csv", lambda: without_openpyxl("s.csv")
+    ),
 }
 UPPER = Gaussian(sigma=2.0).block(X, X) + np.triu(np.ones((60, 60)), 1)
 

@@ -87,7 +87,7 @@ def read(
     """
     name = called or str(path)
     selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs, told)
-    form = Reading(**reading)
+    form = Reading(**reading | {"na_values": tuple(reading.get("na_values", ()))})
     if form.query and "://" in os.fspath(path):
         return sheets.database(path, name, form, memory).read(selection, allow_missing)
     if os.path.isdir(path):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -51,64 +51,45 @@ def among_all(scores: np.ndarray, kept: np.ndarray | None, path: str | os.PathLi
 
 
 class Format(NamedTuple):
-    """How numbers are written into text: significant digits (17: as many as bring back the same number), decimal point
-    or comma. Semicolons separate columns beside decimal commas."""
+    """How numbers are written into text: significant digits (17: all that they have), decimal point or comma.
+    Semicolons separate columns beside decimal commas."""
 
     digits: int = 17
     decimal: str = "."
 
-    @property
-    def delimiter(self) -> str:
-        return ";" if self.decimal == "," else ","
+    def text(self, value: Any) -> str:
+        """One field: numbers with these digits, whole ones without a fraction; nothing for NaN."""
+        if not isinstance(value, float):
+            return str(value)
+        if value != value:
+            return ""
+        text = repr(value) if self.digits == 17 else f"{value:.{self.digits}g}"
+        return text if self.decimal == "." else text.replace(".", self.decimal)
 
-    def numbers(self, rows: np.ndarray) -> list[str]:
-        """Lines of numbers; empty fields for NaN."""
-        if self.digits < 17:
-            form = ",".join([f"%.{self.digits}g"] * rows.shape[1])
-            lines = [form % tuple(row) for row in rows.tolist()]
-        elif rows.dtype == np.float64:
-            lines = [",".join(map(repr, row)) for row in rows.tolist()]
-        else:  # the shortest digits of a float32 are not those of the same number as float64
-            lines = [",".join(row) for row in rows.astype(str).tolist()]
-        for i in np.flatnonzero(np.isnan(rows).any(axis=1)):
-            lines[i] = lines[i].replace("nan", "") or '""'  # not a blank line, which readers skip
-        if self.decimal == ",":
-            lines = [line.translate(_COMMAS) for line in lines]
-        return lines
-
-    def cell(self, value: Any) -> str:
-        """One field; whole numbers without a fraction."""
-        if isinstance(value, float):
-            value = int(value) if value.is_integer() else self.numbers(np.array([[value]]))[0].strip('"')
-        text = str(value)
-        return '"' + text.replace('"', '""') + '"' if any(x in text for x in self.delimiter + '"\r\n') else text
-
-    def line(self, values: Iterable[Any]) -> str:
-        return self.delimiter.join(map(self.cell, values)) + "\n"
+    def write(self, file: TextIO, rows: Iterable[Sequence[Any]]) -> None:
+        delimiter = "," if self.decimal == "." else ";"
+        lines = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        lines.writerows(map(self.text, row) for row in rows)
 
 
-_COMMAS = str.maketrans(",.", ";,")
 EXACT = Format()
 
 
-def write_scores_csv(
-    file: TextIO, scores: np.ndarray, identifiers: Identifiers | None = None, form: Format = EXACT
-) -> None:
-    """Scores as csv with the header PC1, PC2, ... Identifiers of the rows come first. Rows of NaN have empty fields."""
-    file.write(form.line(_head(scores, identifiers)))
-    step = parallel.tile_rows(scores.shape[1])
-    for start in range(0, len(scores), step):
-        rows = form.numbers(scores[start : start + step])
-        if identifiers is not None:
-            names = identifiers[1][start : start + step].tolist()
-            rows = [f"{form.cell(x)}{form.delimiter}{row}" for x, row in zip(names, rows)]
-        file.write("\n".join(rows) + "\n")
-
-
-def _head(scores: np.ndarray, identifiers: Identifiers | None) -> list[str]:
+def score_rows(scores: np.ndarray, identifiers: Identifiers | None = None) -> Iterator[list[Any]]:
+    """Names of the columns, PC1, PC2, ..., then the scores. Identifiers of the rows come first."""
     if identifiers is not None and len(identifiers[1]) != len(scores):
         raise ValueError(f"there are {len(identifiers[1])} identifiers for {len(scores)} rows")
-    return [*([] if identifiers is None else identifiers[:1]), *(f"PC{i + 1}" for i in range(scores.shape[1]))]
+    head = [f"PC{i + 1}" for i in range(scores.shape[1])]
+    yield head if identifiers is None else [identifiers[0], *head]
+    step = parallel.tile_rows(scores.shape[1])
+    for start in range(0, len(scores), step):
+        part = scores[start : start + step]
+        # the shortest digits of a float32 are not those of the same number as float64
+        rows = (part if part.dtype == np.float64 else part.astype(str).astype(np.float64)).tolist()
+        names = () if identifiers is None else identifiers[1][start : start + step].tolist()
+        for name, row in zip(names, rows):
+            yield [int(name) if isinstance(name, float) and name.is_integer() else name, *row]
+        yield from rows if identifiers is None else ()
 
 
 def write_sheet(file: Any, rows: Iterable[Sequence[Any]]) -> None:
@@ -127,10 +108,14 @@ def write_sheet(file: Any, rows: Iterable[Sequence[Any]]) -> None:
             return made
         return None if value != value else value
 
-    for number, row in enumerate(rows):
-        if number == MAX_SHEET_ROWS:
-            raise DataFileError(f"a sheet of .xlsx holds {MAX_SHEET_ROWS} rows, and there are more; write .csv")
-        sheet.append([cell(value) for value in row])
+    try:
+        for number, row in enumerate(rows):
+            if number == MAX_SHEET_ROWS:
+                raise DataFileError(f"a sheet of .xlsx holds {MAX_SHEET_ROWS} rows, and there are more; write .csv")
+            sheet.append([cell(value) for value in row])
+    except BaseException:
+        sheet.close()  # else it writes its end into a file that is closed
+        raise
     book.save(file)
 
 
@@ -152,36 +137,36 @@ def score_writer(
         The ending is none of .csv, .csv.gz, .xlsx and .npy, or it is .npy and there are identifiers to write.
     """
     name = str(path).lower()
-
-    def as_npy(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
-        with atomic(path, overwrite=overwrite) as file:
-            # not write_array: numpy says nothing of what a full disk does not take at the end
-            scores = np.ascontiguousarray(scores)
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(scores))
-            file.write(scores.data)
-
-    def as_csv(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
-        with atomic(path, overwrite=overwrite) as file:
-            packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.endswith(".gz") else None
-            text = io.TextIOWrapper(packed or file, encoding="utf-8", newline="\n", write_through=True)
-            write_scores_csv(text, scores, identifiers, form)
-            text.flush()
-            text.detach()
-            if packed is not None:
-                packed.close()
-
-    def as_xlsx(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
-        head = _head(scores, identifiers)
-        names = [[]] * len(scores) if identifiers is None else [[name] for name in identifiers[1].tolist()]
-        rows = ([*name, *row.tolist()] for name, row in zip(names, scores))
-        with atomic(path, overwrite=overwrite) as file:
-            write_sheet(file, chain([head], rows))
-
     if name.endswith(".npy") and with_identifiers:
         raise DataFileError(f"--id writes a column beside the scores, which {str(path)!r} cannot hold; write .csv")
     if name.endswith(".xlsx"):
         require_openpyxl()
-    for ending, writer in ((".npy", as_npy), (".csv", as_csv), (".csv.gz", as_csv), (".xlsx", as_xlsx)):
-        if name.endswith(ending):
-            return writer
-    raise DataFileError(f"scores are written as .csv, .csv.gz, .xlsx or .npy, which {str(path)!r} does not end with")
+    elif not name.endswith((".npy", ".csv", ".csv.gz")):
+        raise DataFileError(
+            f"scores are written as .csv, .csv.gz, .xlsx or .npy, which {str(path)!r} does not end with"
+        )
+
+    def written(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
+        with atomic(path, overwrite=overwrite) as file:
+            if name.endswith(".npy"):
+                # not write_array: numpy says nothing of what a full disk does not take at the end
+                scores = np.ascontiguousarray(scores)
+                np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(scores))
+                file.write(scores.data)
+            else:
+                write_table(file, name, score_rows(scores, identifiers), form)
+
+    return written
+
+
+def write_table(file: Any, name: str, rows: Iterable[Sequence[Any]], form: Format) -> None:
+    """The rows into an open file as .xlsx, .csv or .csv.gz, as its ``name`` ends."""
+    if name.lower().endswith(".xlsx"):
+        return write_sheet(file, rows)
+    packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.lower().endswith(".gz") else None
+    text = io.TextIOWrapper(packed or file, encoding="utf-8", newline="\n", write_through=True)
+    form.write(text, rows)
+    text.flush()
+    text.detach()
+    if packed is not None:
+        packed.close()

@@ -63,7 +63,7 @@ _ESCAPED = "surrogateescape"
 """What is done with bytes that are not of a file's encoding. They become what is in no proper text: ``_UNDECODED``."""
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
-_OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+_OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _READ_ERRORS = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
 _SPELLINGS = [word for x in sorted(MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"}]
 """Of missing values, as pandas takes them: as they stand in the file."""
@@ -338,7 +338,8 @@ class TextFile:
         types |= dict.fromkeys(beside, object)
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
-        given, options = [*self.reading.na_values], {"na_filter": False}
+        given: list[str] = [*self.reading.na_values]
+        options: dict[str, Any] = {"na_filter": False}
         if self.allow_missing or given:
             words = [x + end for x in [*_SPELLINGS, *given] for end in ("", " ")]
             options = {"na_filter": True, "na_values": dict.fromkeys(taken, words)}

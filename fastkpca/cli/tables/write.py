@@ -57,19 +57,20 @@ class Format(NamedTuple):
     digits: int = 17
     decimal: str = "."
 
-    def text(self, value: Any) -> str:
-        """One field: numbers with these digits, whole ones without a fraction; nothing for NaN."""
-        if not isinstance(value, float):
-            return str(value)
-        if value != value:
-            return ""
-        text = repr(value) if self.digits == 17 else f"{value:.{self.digits}g}"
-        return text if self.decimal == "." else text.replace(".", self.decimal)
-
     def write(self, file: TextIO, rows: Iterable[Sequence[Any]]) -> None:
-        delimiter = "," if self.decimal == "." else ";"
-        lines = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        lines.writerows(map(self.text, row) for row in rows)
+        digits, decimal = self
+        form = "" if digits == 17 else f".{digits}g"
+
+        def text(value: Any) -> str:
+            if type(value) is not float:
+                return str(value)
+            shown = format(value, form)
+            if value != value:
+                return ""
+            return shown if decimal == "." else shown.replace(".", decimal)
+
+        lines = csv.writer(file, delimiter="," if decimal == "." else ";", lineterminator="\n")
+        lines.writerows(map(text, row) for row in rows)
 
 
 EXACT = Format()

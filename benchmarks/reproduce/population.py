@@ -43,7 +43,8 @@ LAWS = {
 def truth(law: str) -> tuple[np.ndarray, float]:
     """(Sums of the k largest variances of a million rows, for each k; the total variance)."""
     X = LAWS[law](np.random.default_rng(999), 1_000_000)
-    model = fk.kpca(X, "gaussian", max(KS), sigma=SIGMA, tol=1e-5, return_scores=False)
+    # intervals of about 1e-4: the sampling error of a million rows is ten times as large
+    model = fk.kpca(X, "gaussian", max(KS), sigma=SIGMA, tol=1e-3, return_scores=False)
     return np.cumsum(model.latent), model.total_variance
 
 

@@ -1,6 +1,6 @@
 /* Tensor products of Lagrange values, spread onto and read off the nodes of one box; one table per instruction set.
 
-   box_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_box_select() hands
+   box_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_box_ops_select() hands
    out the best table this processor can run. */
 #ifndef FK_BOX_OPS_H
 #define FK_BOX_OPS_H
@@ -34,15 +34,7 @@ typedef struct {
                            const int64_t *order, double *V, ptrdiff_t k, double *work, const double *block);
 } fk_box_ops;
 
-extern const fk_box_ops fk_box_ops_baseline;
-#ifdef FK_HAVE_AVX2
-extern const fk_box_ops fk_box_ops_avx2;
-#endif
-#ifdef FK_HAVE_AVX512
-extern const fk_box_ops fk_box_ops_avx512;
-#endif
-
-/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
-const fk_box_ops *fk_box_select(const char *name);
+#define FK_TABLE fk_box_ops
+#include "select_ops.h"
 
 #endif

@@ -46,31 +46,14 @@ cdef extern from "box_ops.h" nogil:
         void (*interpolate[3])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, double *,
                                Py_ssize_t, double *, const double *) noexcept nogil
 
-    const fk_box_ops *fk_box_select(const char *name)
+    const fk_box_ops *fk_select "fk_box_ops_select"(const char *name)
 
 
 MOST_AXES, MOST_NODES = FK_MOST_AXES, FK_MOST_NODES
 
 cdef const fk_box_ops *ops = NULL
 
-
-def use_instruction_set(name=None):
-    """Choose the loops by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
-
-    For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
-    """
-    global ops, INSTRUCTION_SET
-    cdef bytes text = b"" if name is None else name.encode()
-    cdef const fk_box_ops *found = fk_box_select(text)
-    if found is NULL:
-        raise ValueError(f"no box loops for instruction set {name!r} on this processor")
-    ops = found
-    INSTRUCTION_SET = found.name.decode()
-    return INSTRUCTION_SET
-
-
-INSTRUCTION_SET = ""
-use_instruction_set()
+include "instruction_set.pxi"
 
 
 def chebyshev_nodes(int order):

@@ -22,14 +22,14 @@ cdef extern from "product_ops.h" nogil:
         void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
         void (*centre)(Py_ssize_t, const double *, double *, double *) noexcept nogil
 
-    const fk_product_ops *fk_product_select(const char *name)
+    const fk_product_ops *fk_product_ops_select(const char *name)
 
 
 cdef enum:
     LINE = 8  # numbers in a line of the cache
     LONG = 256  # points: of fewer, what a sum in registers takes at its end counts
 
-cdef const fk_product_ops *ops = fk_product_select(b"")
+cdef const fk_product_ops *ops = fk_product_ops_select(b"")
 
 
 cdef int as_int(Py_ssize_t n) except? -1:

@@ -39,29 +39,12 @@ cdef extern from "product_ops.h" nogil:
                       double *) noexcept nogil
         void (*multiply)(Py_ssize_t, const double *, const double *, double, double *) noexcept nogil
 
-    const fk_product_ops *fk_product_select(const char *name)
+    const fk_product_ops *fk_select "fk_product_ops_select"(const char *name)
 
 
 cdef const fk_product_ops *ops = NULL
 
-
-def use_instruction_set(name=None):
-    """Choose the sums of products by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
-
-    For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
-    """
-    global ops, INSTRUCTION_SET
-    cdef bytes text = b"" if name is None else name.encode()
-    cdef const fk_product_ops *found = fk_product_select(text)
-    if found is NULL:
-        raise ValueError(f"no sums of products for instruction set {name!r} on this processor")
-    ops = found
-    INSTRUCTION_SET = found.name.decode()
-    return INSTRUCTION_SET
-
-
-INSTRUCTION_SET = ""
-use_instruction_set()
+include "instruction_set.pxi"
 
 
 # Work arrays of earlier calls: new memory comes page by page from the system, which takes as long as the sums over a

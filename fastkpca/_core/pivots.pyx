@@ -21,10 +21,10 @@ cdef extern from "product_ops.h" nogil:
         int beats_blas
         void (*solve)(Py_ssize_t, Py_ssize_t, const double *, double *, double *) noexcept nogil
 
-    const fk_product_ops *fk_product_select(const char *name)
+    const fk_product_ops *fk_product_ops_select(const char *name)
 
 
-cdef const fk_product_ops *ops = fk_product_select(b"")
+cdef const fk_product_ops *ops = fk_product_ops_select(b"")
 
 FACTOR_BLOCK = BLOCK
 

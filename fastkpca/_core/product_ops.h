@@ -1,7 +1,7 @@
 /* Products of two features summed over points, of features with coefficients, and triangular solves; one table per
    instruction set.
 
-   product_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_product_select()
+   product_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_product_ops_select()
    hands out the best table this processor can run. BLAS reaches a third of the speed for a dozen features: it copies
    both sides first. */
 #ifndef FK_PRODUCT_OPS_H
@@ -42,15 +42,7 @@ typedef struct {
                    ptrdiff_t first, ptrdiff_t end, double *out);
 } fk_product_ops;
 
-extern const fk_product_ops fk_product_ops_baseline;
-#ifdef FK_HAVE_AVX2
-extern const fk_product_ops fk_product_ops_avx2;
-#endif
-#ifdef FK_HAVE_AVX512
-extern const fk_product_ops fk_product_ops_avx512;
-#endif
-
-/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
-const fk_product_ops *fk_product_select(const char *name);
+#define FK_TABLE fk_product_ops
+#include "select_ops.h"
 
 #endif

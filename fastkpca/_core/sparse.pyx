@@ -12,11 +12,11 @@ cdef extern from "product_ops.h" nogil:
         void (*sparse)(const Py_ssize_t *starts, const int32_t *columns, const float *values, const double *B,
                        Py_ssize_t first, Py_ssize_t end, double *out) noexcept nogil
 
-    const fk_product_ops *fk_product_select(const char *name)
+    const fk_product_ops *fk_product_ops_select(const char *name)
 
 
 COLUMNS = FK_SPARSE
-cdef const fk_product_ops *ops = fk_product_select(b"")
+cdef const fk_product_ops *ops = fk_product_ops_select(b"")
 
 
 def product(const Py_ssize_t[::1] starts, const int32_t[::1] columns, const float[::1] values,

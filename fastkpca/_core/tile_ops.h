@@ -1,6 +1,6 @@
 /* The vector loops that exact tiles are made of, one table per instruction set.
 
-   tile_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_select() hands out
+   tile_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_ops_select() hands out
    the best table this processor can run. A tile is row-major, its row length a multiple of FK_PAD entries; the
    columns beyond the last real one repeat it, so that they are finite whenever the real ones are. */
 #ifndef FK_TILE_OPS_H
@@ -45,15 +45,7 @@ typedef struct {
     fk_ops_s s;
 } fk_ops;
 
-extern const fk_ops fk_ops_baseline;
-#ifdef FK_HAVE_AVX2
-extern const fk_ops fk_ops_avx2;
-#endif
-#ifdef FK_HAVE_AVX512
-extern const fk_ops fk_ops_avx512;
-#endif
-
-/* The table of this name, or the best one for an empty name; NULL where this processor or build has none. */
-const fk_ops *fk_select(const char *name);
+#define FK_TABLE fk_ops
+#include "select_ops.h"
 
 #endif

@@ -26,7 +26,7 @@ cdef extern from "tile_ops.h" nogil:
     ctypedef struct fk_ops:
         const char *name
 
-    const fk_ops *fk_select(const char *name)
+    const fk_ops *fk_select "fk_ops_select"(const char *name)
 
 
 cdef extern from "tile_pair.h" nogil:
@@ -86,25 +86,7 @@ cdef extern from "tile_pair.h" nogil:
 
 cdef const fk_ops *ops = NULL
 
-
-def use_instruction_set(name=None):
-    """Choose the vector loops by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
-
-    For tests and benchmarks: a product that runs meanwhile in another thread may use either. Raises ValueError where
-    this processor or this build has none of that name.
-    """
-    global ops, INSTRUCTION_SET
-    cdef bytes text = b"" if name is None else name.encode()
-    cdef const fk_ops *found = fk_select(text)
-    if found is NULL:
-        raise ValueError(f"no tile loops for instruction set {name!r} on this processor")
-    ops = found
-    INSTRUCTION_SET = found.name.decode()
-    return INSTRUCTION_SET
-
-
-INSTRUCTION_SET = ""
-use_instruction_set()
+include "instruction_set.pxi"
 
 # Limits that Gaussian.entry_error depends on: distances by differences up to this many coordinates; above, the bound on
 # (|x|^2 + |y|^2) / (2 sigma^2) times the unit roundoff that a tile by products keeps to.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -64,8 +63,9 @@ def _temporary(target: Path) -> tuple[Path, int]:
     return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
 
 
-def append(path: str | os.PathLike, head: bytes, lines: bytes) -> None:
-    """Lines at the end of a file that begins with the line ``head``, which a new or empty one is given.
+def append(path: str | os.PathLike, head: bytes, lines: Sequence[bytes]) -> int:
+    """Lines at the end of a file that begins with the line ``head``, which a new or empty one is given; returns how
+    many. Those that the file holds already are left out.
 
     The file is replaced by a longer one, so that it never holds a part of the lines; processes that do this at the same
     time wait for each other (where there is ``fcntl``). Raises ValueError where the file begins with another line.
@@ -88,13 +88,17 @@ def append(path: str | os.PathLike, head: bytes, lines: bytes) -> None:
                 )
             file.seek(0)
             with atomic(target, overwrite=True) as longer:
-                shutil.copyfileobj(file, longer, 1 << 20)
+                unknown, line = set(lines), b"\n"
+                for line in file:
+                    longer.write(line)
+                    unknown.discard(line.rstrip(b"\r\n"))
                 if not first:
                     longer.write(head + b"\n")
-                elif file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+                elif not line.endswith(b"\n"):
                     longer.write(b"\n")
-                longer.write(lines)
-            return
+                new = [line for line in lines if line in unknown]
+                longer.writelines(line + b"\n" for line in new)
+            return len(new)
 
 
 @contextlib.contextmanager

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from .checks import check_flag
@@ -14,48 +12,16 @@ Progress = Callable[[str, int, int], None]
 """Called as progress(stage, done, total), from the calling thread."""
 
 
-class _Line:
-    """A line on stderr with the fraction that is done, where tqdm is not installed."""
-
-    def __init__(self, *, total: int | None, desc: str, **options: Any):
-        self.total, self.n, self.last_print_n = total, 0, 0
-        disable = options.get("disable", False)
-        self.disable = not sys.stderr.isatty() if disable is None else disable  # None as for tqdm
-        self._desc, self._drawn, self._due = desc, "", time.monotonic() + options.get("delay", 0.0)
-
-    def update(self, more: int) -> None:
-        self.n += more
-        if time.monotonic() >= self._due and not self.disable:
-            self.refresh()
-
-    def refresh(self) -> None:
-        text = f"{self._desc}: {100 * self.n // self.total} %" if self.total else f"{self._desc} ..."
-        if text != self._drawn:
-            self._write(text)
-        self.last_print_n, self._due = self.n, time.monotonic() + 0.1
-
-    def close(self) -> None:
-        if self._drawn:
-            self._write("")
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write("\r" + text.ljust(len(self._drawn)) + ("" if text else "\r"))
-        sys.stderr.flush()
-        self._drawn = text
-
-
 class Bars:
     """A bar of tqdm's for each stage; the last one stays until the next begins or all is done.
 
-    A line with the fraction that is done, where tqdm is not installed. ``options`` are tqdm's.
+    ``options`` are tqdm's.
     """
 
     def __init__(self, **options: Any):
-        self._make: type = _Line
-        with suppress(ImportError):
-            from tqdm.auto import tqdm  # a widget in notebooks
+        from tqdm.auto import tqdm  # a widget in notebooks
 
-            self._make = type("Bar", (tqdm,), {"monitor_interval": 0})  # without the thread that tqdm leaves behind
+        self._make = type("Bar", (tqdm,), {"monitor_interval": 0})  # without the thread that tqdm leaves behind
         self._options = {"leave": False, "mininterval": 0.1, "miniters": 1} | options
         self._bar: Any = None
         self._stage = ""

@@ -9,11 +9,13 @@ with --fail-on-alarm, 5 no row is, but something is wrong with columns or times 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from .arguments import parser_of_all
 from .console import (
@@ -24,6 +26,7 @@ from .console import (
     progress_bars,
     say,
     standard_output,
+    without_password,
 )
 from .fit import run_fit, run_plan, summary
 from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
@@ -44,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with standard_output():
             options = parser_of_all().parse_all(arguments)
-            options.typed = shlex.join(["fastkpca", *arguments])
+            options.typed = without_password(shlex.join(["fastkpca", *arguments]))
             with one_line_warnings() as options.health, rereadable_input(options):
                 code = RUNS[options.command](options)
         return code or 0
@@ -62,6 +65,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+@contextlib.contextmanager
+def _model_and_rows(options: argparse.Namespace, progress: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """(a model, the table of new rows, these rows with the values that the model fills); errors inside name columns as
+    the file does."""
+    import fastkpca as fk
+
+    model = fk.load(options.model, plugins=options.plugins)
+    table = cleaned(read_new_rows(model, options, progress), options, model.lags)
+    with columns_of_the_file(table, model.n_features):
+        X = fk.kpca_fill(model, table.X, progress=progress) if options.fill_missing else table.X
+        yield model, table, X
+    if options.fill_missing and not options.quiet:
+        note_of_filled(table, model.feature_names)
+
+
 def _project(options: argparse.Namespace) -> None:
     from .tables import write as scorefiles
 
@@ -70,15 +88,9 @@ def _project(options: argparse.Namespace) -> None:
 
     import fastkpca as fk
 
-    with progress_bars(not options.quiet) as progress:
-        model = fk.load(options.model, plugins=options.plugins)
-        table = cleaned(read_new_rows(model, options, progress), options, model.lags)
-        place = scorefiles.score_place(beside(options.output or "-"))
-        with columns_of_the_file(table, model.n_features):
-            X = fk.kpca_fill(model, table.X, progress=progress) if options.fill_missing else table.X
-            scores = fk.kpca_project(model, X, out=place, progress=progress)
-        if options.fill_missing and not options.quiet:
-            note_of_filled(table, model.feature_names)
+    place = scorefiles.score_place(beside(options.output or "-"))
+    with progress_bars(not options.quiet) as progress, _model_and_rows(options, progress) as (model, table, X):
+        scores = fk.kpca_project(model, X, out=place, progress=progress)
     assert write_scores is not None
     every = scorefiles.among_all(scores, table.kept, beside(options.output or "-"))
     write_scores(every, options.force, row_names(table, options))
@@ -93,10 +105,7 @@ def _update(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     with progress_bars(not options.quiet) as progress:
-        model = fk.load(options.model, plugins=options.plugins)
-        table = cleaned(read_new_rows(model, options, progress), options, model.lags)
-        with columns_of_the_file(table, model.n_features):
-            X = fk.kpca_fill(model, table.X, progress=progress) if options.fill_missing else table.X
+        with _model_and_rows(options, progress) as (model, _, X):
             model = updated(model, X, options, progress)
         fk.save(model, target, overwrite=options.force or target == options.model)
     if not options.quiet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import functools
 import sys
 import time
 import warnings
@@ -15,8 +16,8 @@ import numpy as np
 
 from .arguments import DEFAULT_COMPONENTS, KERNEL_PARAMETERS
 from .console import Refused, in_words_of_the_command, progress_bars, say
-from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table, remember
-from .monitor import HEALTH, calibrated, warn_of_ceiling
+from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, read_table, remember
+from .monitor import HEALTH, warn_of_ceiling
 from .outputs import beside, check_outputs, check_page, check_picture, row_names, score_writer
 
 
@@ -45,33 +46,11 @@ def run_fit(options: argparse.Namespace) -> int:
         scaled = scaled or options.limits is not None or options.standardize is not None
         _, facts = health_of(table, options, scaled=scaled)
         table = cleaned(table, options, options.lags)
-        held = None
+        held, generator = None, np.random.default_rng(options.seed)
         if options.limits is not None:
-            table, held = _held_back(table, options)
-        start, choice = time.perf_counter(), None
-        if held is None:
-            settings["c"] = _components(table, options)
-        else:
-            choice = _chosen(table, settings, options)
-        filled = None
-        if options.fill_missing and not _whole(table).all():
-            table, filled = _filled(table, settings, choice)
-        with warnings.catch_warnings():
-            if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
-                warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
-            model = _fitted(table, settings, options.scores or options.plot or options.report or mat, progress)
-            if choice is not None and held is not None:
-                model = choice.kept_by(model)
-                with columns_of_the_file(held):
-                    limits = calibrated(model, held.X, options.limits)
-                # of all rows in their order: those held back are every third or fewer
-                runs = np.tile(facts.run, options.lags + 1).astype(float)
-                model = model.with_limits(dataclasses.replace(limits, runs=runs))
-                warn_of_ceiling(model)
-        if filled is not None:
-            model.info["filled"] = filled
-        if options.lags:
-            model.info["lags"] = options.lags
+            table, held = _held_back(table, options, generator)
+        start, scores_at = time.perf_counter(), options.scores or options.plot or options.report or mat
+        model = _fitted(table, held, facts.run, settings, scores_at, options, generator, progress)
         remember(model, options)
         seconds = time.perf_counter() - start
         if options.health:
@@ -90,7 +69,7 @@ def run_fit(options: argparse.Namespace) -> int:
             drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
             plot.save(drawn, options.plot, overwrite=options.force)
         if options.report is not None:
-            title = f"{Path(options.output or options.file).name}, {datetime.date.today()}"
+            title = f"{Path(options.output or file_name(options.file)).name}, {datetime.date.today()}"
             plot.report(model, options.report, title=title, command=options.typed, overwrite=options.force)
     if not options.quiet:
         _report(model, seconds, options, for_python=options.output is not None and mat is None)
@@ -115,73 +94,26 @@ def _report(model: Any, seconds: float, options: argparse.Namespace, *, for_pyth
         print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
 
 
-def _chosen(table: Any, settings: dict[str, Any], options: argparse.Namespace) -> Any:
-    """The choice by simulated faults of what the options leave open, with its kernel and c in the settings."""
-    import fastkpca as fk
-
-    from ..fit import baseline
-    from ..rows.convert import as_rows
-
-    kernel = settings["kernel"]
-    if kernel is not None or _kernel_parameters(options):
-        kernel = fk.get_kernel(kernel or "gaussian", **_kernel_parameters(options))
-        if table.names:
-            kernel = kernel.numbered(tuple(table.names))
-    if "standardize" not in settings and not options.quiet:
-        say("note", "each column is standardized (--no-standardize leaves them as they are)")
-    settings.setdefault("standardize", True)
-    c, rng = vars(options).get("components"), np.random.default_rng(options.seed)
-    with columns_of_the_file(table):
-        X = table.X if not options.fill_missing else as_rows(table.X, missing=True).all()[_whole(table)]
-        choice = baseline.choose(X, kernel, c, options.limits, rng, settings["standardize"])
-    for name in _kernel_parameters(options):
-        del settings[name]
-    settings.update(kernel=choice.kernel, c=choice.c)
-    return choice
-
-
-def _held_back(table: Any, options: argparse.Namespace) -> tuple[Any, Any]:
+def _held_back(table: Any, options: argparse.Namespace, generator: np.random.Generator) -> tuple[Any, Any]:
     """(the rows that a model is made of, those that its limits are made of): a third at random, at most 4096; the last
     ones with --lags."""
     from ..fit.baseline import held_back
+    from ..rows.convert import as_rows
+    from ..rows.values import complete
     from .tables import read as tables
 
-    whole = _whole(table)
+    whole = complete(as_rows(table.X, missing=True))
     n = int(whole.sum())
     if n < 3:
         raise Refused(f"--limits needs rows that the model is not made of, and there are {n}; give more rows")
-    held = held_back(whole, np.random.default_rng(options.seed), options.lags)
+    held = held_back(whole, generator, options.lags)
     if not options.quiet:
         which = "the last ones" if options.lags else "chosen at random"
         of = f"{len(whole)} rows" if whole.all() else f"{n} rows without missing values"
         text = f"{held.sum()} of {of}, {which}, are held back from the fit: the limits are made of them"
         say("note", text)
-    name = "standard input" if options.file == "-" else options.file
+    name = file_name(options.file)
     return tables.only(table, ~held, name), tables.only(table, held, name)
-
-
-def _whole(table: Any) -> np.ndarray:
-    """True for rows without missing values."""
-    from ..rows.convert import as_rows
-
-    rows = as_rows(table.X, missing=True)
-    rows = rows.shifted(np.zeros(rows.n_features))
-    return np.concatenate([~np.isnan(tile).any(axis=1) for _, tile in rows.tiles(rows.step)])
-
-
-def _filled(table: Any, settings: dict[str, Any], choice: Any) -> tuple[Any, str]:
-    """(the table with the values of its model in place of missing ones; how many)."""
-    import fastkpca as fk
-
-    from ..fit.missing import fit_and_fill
-    from ..rows.convert import as_rows
-
-    def fit(X: Any) -> Any:
-        model = fk.kpca(X, **settings, return_scores=False)
-        return model if choice is None else choice.kept_by(model)
-
-    _, X, text = fit_and_fill(as_rows(table.X, missing=True).all(), fit)
-    return dataclasses.replace(table, X=X), text
 
 
 def _distribution(kernel: str) -> str | None:
@@ -226,23 +158,63 @@ def _components(table: Any, options: argparse.Namespace) -> int | float | None:
     return n - 1
 
 
-def _fitted(table: Any, settings: dict[str, Any], scores_at: str | None, progress: Any) -> Any:
-    """The model of a table, with the names of its columns; scores are kept, beside ``scores_at``, where they are
-    needed."""
+def _fitted(
+    table: Any,
+    held: Any,
+    runs: np.ndarray,
+    settings: dict[str, Any],
+    scores_at: str | None,
+    options: argparse.Namespace,
+    generator: np.random.Generator,
+    progress: Any,
+) -> Any:
+    """The model of a table, with the names of its columns, and limits of the rows ``held`` if any; scores are kept,
+    beside ``scores_at``, where they are needed."""
     import fastkpca as fk
 
+    from ..fit.baseline import fit_with_limits
+    from ..fit.missing import fit_and_fill
     from .tables import write as scorefiles
 
+    last: dict[str, Any] = {"return_scores": scores_at is not None, "progress": progress}
+    last["out"] = None if scores_at is None else scorefiles.score_place(beside(scores_at))
+    names = (
+        tuple(table.names) if table.names and all(table.names) and len(set(table.names)) == len(table.names) else None
+    )
+    if held is None:
+        settings["c"] = _components(table, options)
+        with columns_of_the_file(table), warnings.catch_warnings():
+            if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
+                warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
+            if options.fill_missing:
+                model = fit_and_fill(table.X, functools.partial(fk.kpca, **settings, return_scores=False), **last)
+            else:
+                model = fk.kpca(table.X, **settings, **last)
+        if options.lags:
+            model.info["lags"] = options.lags
+        return dataclasses.replace(model, feature_names=names)
+    parameters, kernel = _kernel_parameters(options), settings["kernel"]
+    if kernel is not None or parameters:
+        kernel = fk.get_kernel(kernel or "gaussian", **parameters)
+        kernel = kernel.numbered(tuple(table.names)) if table.names else kernel
+    if "standardize" not in settings and not options.quiet:
+        say("note", "each column is standardized (--no-standardize leaves them as they are)")
+    own = {name: value for name, value in settings.items() if name not in ("kernel", "rng", *parameters)}
     with columns_of_the_file(table):
-        model = fk.kpca(
+        model = fit_with_limits(
             table.X,
-            **settings,
-            return_scores=scores_at is not None,
-            out=None if scores_at is None else scorefiles.score_place(beside(scores_at)),
-            progress=progress,
+            held.X,
+            kernel,
+            vars(options).get("components"),
+            confidence=options.limits,
+            runs=runs,
+            lags=options.lags,
+            fill_missing=options.fill_missing,
+            rng=generator,
+            names=names,
+            **{"standardize": True} | own | last,
         )
-    if table.names and all(table.names) and len(set(table.names)) == len(table.names):
-        model = dataclasses.replace(model, feature_names=tuple(table.names))
+        warn_of_ceiling(model)
     return model
 
 

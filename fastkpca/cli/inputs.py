@@ -17,7 +17,7 @@ from typing import Any
 
 from ..model.plan import readable_size
 from .arguments import Parser, add_cells, add_columns
-from .console import Refused, say
+from .console import Refused, say, without_password
 
 NOTHING_TOLD: dict[str, Any] = {}
 
@@ -49,7 +49,7 @@ def raw_table(
     """
     from .tables import read as tables
 
-    progress(f"reading {options.file}", 0, 0)
+    progress(f"reading {file_name(options.file)}", 0, 0)
     options.read_as = _reading(options, told)
     table = tables.read(
         options.path,
@@ -76,7 +76,6 @@ def raw_table(
 _REMEMBERED = "reading"
 """The entry of a model's info: options of ``fit``, as they are typed."""
 _CELLS = ("sheet", "header", "decimal", "thousands", "na_values", "skip_rows", "units_row", "date_format")
-_COLUMNS = ("id", "columns", "skip_columns")
 
 
 def _reading(options: argparse.Namespace, told: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +148,7 @@ def own_columns(model: Any) -> tuple[Any, int]:
 
 
 def file_name(file: str) -> str:
-    return "standard input" if file == "-" else file
+    return "standard input" if file == "-" else without_password(file)
 
 
 def plain_names(table: Any) -> list[str]:
@@ -183,7 +182,7 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
 
     of_model, d = own_columns(model)
     table = raw_table(options, progress, like=of_model, needs=d, told=remembered(model, options.model))
-    file, names = options.file, table.names
+    file, names = file_name(options.file), table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:
         say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
@@ -227,7 +226,7 @@ def columns_of_the_file(table: Any, needs: int = 1) -> Iterator[None]:
             warnings.showwarning = lambda message, *place, **options: show(renamed(message), *place, **options)
             yield
     except ValueError as error:
-        columns, n_others = tables.faults(table)
+        columns, n_others = tables.faults(table) if re.search(" contains (NaN|infinity) ", str(error)) else ("", 0)
         if not columns:
             raise Refused(renamed(str(error))) from error
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""

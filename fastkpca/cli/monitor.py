@@ -129,15 +129,16 @@ def _add_normal_rows(model: Any, X: Any, found: Any, options: argparse.Namespace
     import fastkpca as fk
 
     from ..rows.convert import as_rows
+    from ..rows.values import complete
 
     if found.run_alarm is not None:
         return f"no rows added to {options.model}: the whole run is unlike the normal rows"
-    X = as_rows(X, missing=True).all()
-    normal = ~np.isnan(X).any(axis=1)
+    rows = as_rows(X, missing=True)
+    normal = complete(rows)
     normal[found.alarms] = False
     if normal.any():
-        fk.save(updated(model, X[normal], options, progress), options.model, overwrite=True)
-    return f"{normal.sum()} of {len(X)} rows added to {options.model}"
+        fk.save(updated(model, rows.all()[normal], options, progress), options.model, overwrite=True)
+    return f"{normal.sum()} of {len(normal)} rows added to {options.model}"
 
 
 def _read(model: Any, options: argparse.Namespace, progress: Any, stack: contextlib.ExitStack) -> Any:
@@ -146,7 +147,8 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
 
     parts = []
     for file in options.files:
-        one = argparse.Namespace(**vars(options) | {"file": file})
+        # rows with missing values are refused after the health of the data is told
+        one = argparse.Namespace(**vars(options) | {"file": file, "fill_missing": True})
         stack.enter_context(rereadable_input(one))
         table = read_new_rows(model, one, progress)
         options.id, options.read_as = one.id, one.read_as

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .console import say, without_password
 from .outputs import text_format
 
 
@@ -33,7 +34,10 @@ def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argpars
     elif options.output is not None:
         _write(options.output, [head, *lines], options)
     if options.append is not None:
-        append(options.append, _csv([head], options).rstrip("\n").encode(), _csv(lines, options).encode())
+        texts = [_csv([line], options)[:-1].encode() for line in lines]
+        old = len(texts) - append(options.append, _csv([head], options)[:-1].encode(), texts)
+        if old and not options.quiet:
+            say("note", f"{old} of {len(texts)} rows are in {options.append} already, and not added again")
 
 
 def write_contributions(found: Any, options: argparse.Namespace, progress: Any) -> None:
@@ -75,7 +79,12 @@ def nothing_new(options: argparse.Namespace) -> int:
 
 
 def _json(options: argparse.Namespace, code: int, n_rows: int, n_alarms: int, **more: Any) -> str:
-    facts = {"model": options.model, "files": options.files, "rows": n_rows, "n_alarms": n_alarms}
+    facts = {
+        "model": options.model,
+        "files": [*map(without_password, options.files)],
+        "rows": n_rows,
+        "n_alarms": n_alarms,
+    }
     return json.dumps(_plain(facts | {"exit_code": code, "health": options.health} | more), allow_nan=False)
 
 

@@ -6,7 +6,7 @@ or all columns move along a direction. Nothing here sees a fault of the user's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 from ..base.checks import check_count, check_flag, check_rng, check_share
 from ..errors import ComponentsWarning, LimitsWarning, ScalesWarning, silenced
 from ..kernels import Kernel, get_kernel, given_kernel
+from ..model.health import Facts
 from ..model.monitor import index_of
 from ..model.novelty import kpca_limits, squared_errors
 from ..model.result import KPCAModel
@@ -22,7 +23,7 @@ from ..model.rows import new_rows
 from ..rows.convert import as_rows
 from ..rows.lags import lag_names, lagged, starts_of
 from ..rows.summary import SAMPLE_ROWS
-from ..rows.values import check_finite
+from ..rows.values import check_finite, complete
 from .kpca import kpca
 from .missing import fit_and_fill
 
@@ -174,32 +175,74 @@ def kpca_baseline(
     if lags:
         rows, known = lagged(rows, lags, starts_of(index_of(X, "row")[1], len(rows)))
         rows, names = rows[known], names and tuple(lag_names(names, lags))
-    generator, whole = check_rng(rng), ~np.isnan(rows).any(axis=1)
+    generator, whole = check_rng(rng), complete(as_rows(rows, missing=True))
     held = held_back(whole, generator, lags)
     if held.sum() < 1:
         raise ValueError(
             f"{whole.sum()} rows without missing values, and as many before them as lags= says, are too "
             "few to hold a third back for limits; give more rows"
         )
-    options: dict[str, Any] = {"standardize": check_flag(standardize, "standardize"), "n_threads": n_threads}
     given = None if kernel is None and not kernel_parameters else given_kernel(kernel, kernel_parameters, kpca_baseline)
     if given is not None and names is not None:
         given = given.numbered(names)
-    choice = choose(rows[whole & ~held], given, c, confidence, generator, options["standardize"])
+    return fit_with_limits(
+        rows[~held],
+        rows[held],
+        given,
+        c,
+        confidence=confidence,
+        runs=Facts(source).run,
+        lags=lags,
+        fill_missing=missing,
+        rng=generator,
+        names=names,
+        standardize=check_flag(standardize, "standardize"),
+        n_threads=n_threads,
+        progress=progress,
+    )
 
-    def fit(rows: np.ndarray) -> KPCAModel:
-        return choice.kept_by(kpca(rows, choice.kernel, choice.c, **options, progress=progress))
 
-    if whole.all():
-        model = fit(rows[~held])
-    else:
-        model, _, text = fit_and_fill(rows[~held], fit)
-        model.info["filled"] = text
+def fit_with_limits(
+    X: Any,
+    held: Any,
+    kernel: Kernel | None,
+    c: int | float | None,
+    *,
+    confidence: float,
+    runs: np.ndarray,
+    lags: int,
+    fill_missing: bool,
+    rng: np.random.Generator,
+    names: Sequence[str] | None,
+    return_scores: bool = True,
+    out: Any = None,
+    progress: Any = False,
+    **options: Any,
+) -> KPCAModel:
+    """The model of ``kpca_baseline``, of rows X with limits of the rows ``held``; ``options`` are those of ``kpca``.
+
+    ``runs``: longest runs of equal values among all rows in their order, of columns before ``lags``. Those held back
+    are every third row or fewer.
+    """
+    whole = X
+    if fill_missing:
+        rows = as_rows(X, missing=True)
+        known = complete(rows)
+        whole = X if known.all() else rows.all()[known]
+    choice = choose(whole, kernel, c, confidence, rng, options["standardize"])
+
+    def fit(X: Any, *, return_scores: bool = False, **more: Any) -> KPCAModel:
+        with silenced(*[ComponentsWarning] * (c is None)):  # nobody asked for more
+            return choice.kept_by(kpca(X, choice.kernel, choice.c, return_scores=return_scores, **options, **more))
+
+    last: dict[str, Any] = {"return_scores": return_scores, "out": out, "progress": progress}
+    model = fit_and_fill(X, fit, **last) if fill_missing else fit(X, **last)
     if lags:
         model.info["lags"] = lags
-    model = replace(model, feature_names=names)
-    limits = kpca_limits(model, rows[held], confidence=confidence, joint=True, n_threads=n_threads, progress=progress)
-    return model.with_limits(limits)
+    model = replace(model, feature_names=None if names is None else tuple(names))
+    threads = options.get("n_threads")
+    limits = kpca_limits(model, held, confidence=confidence, joint=True, n_threads=threads, progress=progress)
+    return model.with_limits(limits if limits.runs is None else replace(limits, runs=np.tile(runs, lags + 1) * 1.0))
 
 
 def held_back(whole: np.ndarray, rng: np.random.Generator, lags: int = 0) -> np.ndarray:

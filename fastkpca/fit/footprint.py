@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..base.lapack import takes_all
+from ..base.lapack import QUICK, takes_all
 from ..base.protocol import Summary
 from ..maps.choosing import SAMPLE_ROWS
 from ..maps.passes import SMALL_MOMENT, task_rows_for
@@ -84,7 +84,8 @@ def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     vectors = kept + 1 if few else n
     one_copy = copies_of_rows(data)
     blocks = THREADS * 8.0 * min(n, TILE) * 2.5 * d
-    solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0))
+    # divide and conquer takes two matrices more, of up to QUICK rows
+    solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0 + min(n, QUICK)))
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
     route = max(8.0 * n * n, solving, scoring) + one_copy + blocks

@@ -115,14 +115,17 @@ def reservoir_of(models: Sequence[KPCAModel]) -> Reservoir | None:
 
 
 def added_in(models: Sequence[KPCAModel]) -> Added:
-    """The features that are not known of all rows of the models, and bounds on what the rows lack."""
+    """The features that are not known of all rows of the models, and bounds on what the rows lack.
+
+    A block of one model may be several blocks of another: each part of what a row lacks is no larger than all of it.
+    """
     sizes = [feature_projector(model).map.n_features for model in models]
     blocks = {first: 0.0 for model in models for first, _ in model._added} | {x: 0.0 for x in sizes if x < max(sizes)}
     for model, size in zip(models, sizes):
-        own = dict(model._added)
+        # a map that ends before a block leaves all of it out
+        own = (*model._added, (size, left_out_of(model).mu))
         for first in blocks:
-            # a map that ends before a block leaves all of it out
-            blocks[first] += left_out_of(model).mu if first >= size else own.get(first, 0.0)
+            blocks[first] += next((bound for start, bound in reversed(own) if start <= first), 0.0)
     return tuple(sorted(blocks.items()))
 
 

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ..model.fill import kpca_fill
 from ..model.result import KPCAModel, of_spe
+from ..rows.convert import as_rows
+from ..rows.values import complete
 
 MOST_ROUNDS = 20
 AGREEING_STEP = 0.01
 """Standard deviations of a column by which no filled value moves any more."""
 
 
-def fit_and_fill(X: np.ndarray, fit: Callable[[np.ndarray], KPCAModel]) -> tuple[KPCAModel, np.ndarray, str]:
-    """(the model of rows whose missing values it fills itself; these rows; how many values and rounds that took).
+def fit_and_fill(X: Any, fit: Callable[..., KPCAModel], **last: Any) -> KPCAModel:
+    """Model of rows whose missing values it fills itself, by ``fit`` with the options ``last``; ``info["filled"]`` says
+    how many values and rounds that took.
 
     From medians on, ``fit`` makes a model, and the model fills the missing values, until these stay where they are:
     for the linear kernel, the iterative algorithm of Wiberg, Computation of principal components when data are missing,
     COMPSTAT 1976.
     """
+    rows = as_rows(X, missing=True)
+    if complete(rows).all():
+        return fit(X, **last)
+    X = rows.all()
     missing = np.isnan(X)
     if missing.all(axis=0).any():
         raise ValueError(f"column {int(np.argmax(missing.all(axis=0)))} has no value at all; leave it out")
@@ -41,4 +49,6 @@ def fit_and_fill(X: np.ndarray, fit: Callable[[np.ndarray], KPCAModel]) -> tuple
     text = f"{missing.sum()} missing values in {some.sum()} of {len(X)} rows, in {done} rounds"
     if moved > AGREEING_STEP:
         text += f", the last of which moved one by {moved:.2g} standard deviations still"
-    return fit(filled), filled, text
+    model = fit(filled, **last)
+    model.info["filled"] = text
+    return model

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
-from ..maps.choosing import SAMPLE_ROWS, candidates_for, may_be_means, pivot_map
+from ..maps.choosing import SAMPLE_ROWS, candidates_for, pivot_map
 from ..maps.draws import DRAWS
 from ..maps.pivots import pivots_rounding
 from ..maps.probe import RankProbe
@@ -25,8 +25,6 @@ from .product_choice import WORTH_ASKING
 
 MAX_FEATURES = 8192
 """Features of a map whose second moment is formed, at most."""
-MEANS_SHARE = 0.8
-"""About how many means of rows do what the probe's pivots, which are rows, do."""
 MAPS = 20
 """Numbers of pivots that are looked at for bounds from draws, and for intervals of second order."""
 
@@ -132,11 +130,6 @@ def budgeted(n: int, rank: int) -> Counted:
     return Counted(rank, draws_worth(n, rank))
 
 
-def worth_means(data: Summary) -> bool:
-    """True if there are more rows than pivots are drawn from: their means may be better."""
-    return data.n_samples > len(data.sample)
-
-
 def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
     """Pivots, and draws or rows that make their intervals narrow enough: more pivots need fewer of these.
 
@@ -153,9 +146,8 @@ def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds:
     k, (shares, beyond) = c + MORE_VECTORS, look.resolved()
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of_samples / 4.0 or 0.5
-    fewer = MEANS_SHARE if may_be_means(problem.kernel) and worth_means(problem.data) else 1.0
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
-    left, largest = probe.residual_beside(ranks / fewer), probe.largest_share(ranks / fewer, np.array(np.inf))
+    left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
     fields = (x[::-1].tolist() for x in (ranks, left, largest))
     states = (State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure) for m, t, x in zip(*fields))
     enough = int(min(probe.rank(residual), n))
@@ -199,7 +191,6 @@ def pivot_offer(
             n_samples=data.n_samples,
             sample_rows=max(4 * cost.n_features, len(sample)),
             entry_error=kernel.entry_error(data, np.dtype(np.float64)),
-            means=counted is not None and worth_means(data),
             n_threads=n_threads,
         )
 

@@ -35,6 +35,7 @@ from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
 from ..solve.sampled import draws_worth, residual_bound, upper_share
+from .feature_route import ROUNDS
 from .merge import Added, largest_eigenvalue, left_out_of, merged_moments, solved, sum_of_bounds
 
 GROW_AT = 2.0
@@ -80,7 +81,7 @@ def kpca_update(
         features are added. Default: that of the model.
     grow : bool or int
         Whether pivots may be added to the map for rows that it does not describe, or the largest number of features in
-        all; True: 2048. Rows are then read a second time. Maps of other kinds do not grow.
+        all, no smaller than it is; True: 2048. Rows are then read a second time. Maps of other kinds do not grow.
     forget : float
         Factor for the weights of all rows before, above 0: 1 keeps them, 0.9 halves their weight in seven batches. The
         eigenvalues are then those of the weighted rows.
@@ -128,6 +129,10 @@ def kpca_update(
     assert model._moments is not None
     failure, tol, forget = check_failure_probability(failure_probability), _tol(model, tol), _checked_forget(forget)
     most = MAX_GROWN_FEATURES if grow is True else 0 if grow is False else check_count(grow, "grow")
+    if not isinstance(grow, bool) and most < (size := feature_projector(model).map.n_features):
+        raise ValueError(
+            f"grow is {grow}, and the model has {size} features; give {size} or more, or False to add none"
+        )
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
     batches = int(model.info.get("batches", 0)) + 1
@@ -209,7 +214,6 @@ def kpca_subtract(
         Of some of these rows, with their weights: made with ``like=`` the same first model. Only a part that has more
         variance than the model is noticed not to be one.
     c : int, optional
-        Number of components; by default that of the model.
     tol : float
     failure_probability : float, optional
         As in ``kpca_merge``.
@@ -377,12 +381,17 @@ def _added(model: KPCAModel, before: Bound, feature_map: Any, forget: float, fai
         return (*old, (first, before.mu)), 0.0
     missing, s = kept.features(feature_map, first), len(kept.rows)
     moment = missing.T @ missing
-    # of a row's features, over the root of its residual
-    error = feature_map.rounding * np.sqrt(feature_map.kernel.diagonal(kept.rows)) + np.sqrt(feature_map.defect)
+    # of a row's features, over the root of its residual; they were computed twice, with errors of |R| / nu'^(1/2)
+    diagonal = feature_map.kernel.diagonal(kept.rows)
+    defects = np.array([feature_map.defect_norm(1.0, x) for x in diagonal])
+    error = feature_map.rounding * np.sqrt(diagonal) + 2.0 * np.sqrt(defects)
     error = np.divide(error, np.sqrt(kept.residual), out=np.zeros(s), where=kept.residual > 0.0)
     slack = rounding_factor(s) * EPS * float(np.trace(moment)) + float(np.sum(error * (2.0 + error)))
     share = (largest_eigenvalue(moment) + slack) / s
-    bound = kept.draws.total * forget * (1.0 + 1e-9) * float(upper_share(share, s, failure))
+    # the rows of the first model were drawn for its last map, after as many as ROUNDS others, and one bit of its bound
+    # decides on growth: any of these may have failed
+    each = 0.5 * failure / (ROUNDS + 1)
+    bound = kept.draws.total * forget * (1.0 + 1e-9) * float(upper_share(share, s, each))
     return (*old, (first, min(bound, before.mu))), failure
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ __all__ = [
     "candidates_for",
     "check_kernel",
     "features_of",
-    "may_be_means",
     "pivot_map",
     "random_pivots",
     "refined",
@@ -43,7 +41,6 @@ BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 CANDIDATES = 4
 """Rows, for each pivot, that are enough to choose pivots among."""
-LLOYD_ITERATIONS = 2
 SURE_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
 
@@ -261,7 +258,6 @@ def pivot_map(
     n_samples: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
     entry_error: float | None = None,
-    means: bool = False,
     n_threads: int = 1,
 ) -> PivotMap:
     """Feature map of randomly pivoted Cholesky with predicted residual trace over trace at most ``tol``.
@@ -281,8 +277,6 @@ def pivot_map(
         leaves the pivots themselves out and adds two standard errors.
     entry_error : float, optional
         ``Kernel.entry_error`` of the data; None: the certificate is of the values that ``block`` returns.
-    means : bool
-        Whether the pivots may be means of rows instead of rows, for a kernel of the rows' difference.
 
     Returns
     -------
@@ -309,40 +303,7 @@ def pivot_map(
     selection = selected(kernel, candidates, tol * trace, max_features, rng, error, n_threads)
     pivots, judged = S[selection.index], float(selection.trace[-1])
     del selection  # its features take as much memory as what follows
-    if means and may_be_means(kernel) and len(pivots) < n:
-        moved = PivotMap(kernel, _means(kernel, S, pivots, n_threads), entry_error=error)
-        step = parallel.tile_rows(len(pivots))
-
-        def task(i: int) -> float:
-            return float(moved.residual(S[i * step : (i + 1) * step]).sum())
-
-        left = sum(parallel.run(task, -(-n // step), n_threads=n_threads))
-        if left < judged:  # not where the kernel's nearest rows have no mean, of a periodic one say
-            return moved._judge(left, trace, n, tol)
     return PivotMap(kernel, pivots, entry_error=error)._judge(judged, trace, n, tol)
-
-
-def may_be_means(kernel: Kernel) -> bool:
-    """True if means of rows are rows like others, as for a kernel of the rows' difference."""
-    return kernel.translation == "kernel"
-
-
-def _means(kernel: Kernel, S: np.ndarray, pivots: np.ndarray, n_threads: int) -> np.ndarray:
-    """The pivots after a few of Lloyd's iterations: each becomes the mean of the rows to which it is the nearest, so
-    that it leaves less of them (Zhang, Tsang, Kwok 2008, doi:10.1145/1390156.1390311)."""
-    parts = parallel.shares(len(S), parallel.A_NUMBER * len(S) * len(pivots))
-    for _ in range(LLOYD_ITERATIONS):
-        task = partial(_nearest, kernel, S, parts, pivots)
-        nearest = np.concatenate(list(parallel.run(task, len(parts), n_threads=n_threads)))
-        order = np.argsort(nearest, kind="stable")
-        of, start, count = np.unique(nearest[order], return_index=True, return_counts=True)
-        pivots = pivots.copy()
-        pivots[of] = np.add.reduceat(S[order], start) / count[:, None]
-    return pivots
-
-
-def _nearest(kernel: Kernel, S: np.ndarray, parts: list[slice], pivots: np.ndarray, i: int) -> np.ndarray:
-    return values_of(kernel, S[parts[i]], pivots).argmax(axis=1)
 
 
 def candidates_for(count: int, n: int) -> int:

@@ -113,13 +113,16 @@ class PivotMap(FeatureMap):
         c = 1.01 * UNIT * (b + 4) * float(diagonal_of(self.kernel, wide.pivots).sum()) + r * self.entry_error
         for _ in range(8):
             wide.nu = 1.01 * (c + margin + c * c / (self._margin - margin))
+            if not wide.nu < schur.diagonal().max():  # a shift that hides all that the pivots add
+                break
             corner = schur + wide.nu * np.eye(len(Q))
             if _core.factor(corner):
                 L[old:, old:] = corner
                 wide.factor = L
                 traces = _schur_traces(L)
                 roots = (b + 3) * float(np.sqrt(traces[0])) + float(np.sqrt(traces[1:]).sum())
-                bound = (b + 3) * float(traces[0]) + float(traces[1:].sum())
+                # one more than for a factor in one go: the Schur complement of the old block is stored
+                bound = (b + 4) * float(traces[0]) + float(traces[1:].sum())
                 bound += roots * np.sqrt(size) + rounding_factor(old) * size  # of the solve, and of the product
                 bound = 1.01 * UNIT * bound + r * self.entry_error
                 if c >= bound:

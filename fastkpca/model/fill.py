@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..rows.convert import as_rows
+from ..rows.convert import as_rows, run_query
 from ..rows.foreign import like_given
 from .contributions import Statistic, least_along, statistic_of, tried_values
 from .result import KPCAModel, check_model
@@ -78,7 +78,7 @@ def kpca_fill(
     >>> fk.kpca_fill(model, [[0.8, np.nan, -0.8, np.nan]], train=X).round(2).tolist()
     [[0.8, 0.64, -0.8, 1.6]]
     """
-    model = check_model(model)
+    model, X = check_model(model), run_query(X)
     tried = tried_values(model, train, "kpca_fill")
     given = new_rows(model, X, purpose="kpca_fill", missing=True)
     rows = given.rows.tile(0, given.rows.n_samples)

@@ -21,7 +21,7 @@ from ..base.checks import as_float, check_choice, check_count, check_tol
 from ..base.protocol import Kernel
 from ..errors import PreimageWarning, warn_caller
 from ..kernels import guarded
-from ..rows.convert import as_rows
+from ..rows.convert import as_rows, run_query
 from ..rows.foreign import frame_of, like_given
 from ..rows.values import check_finite
 from ..rows.view import Rows
@@ -221,7 +221,7 @@ def kpca_denoise(
     >>> bool(np.abs(np.linalg.norm(clean, axis=1) - 1).mean() < 0.02)
     True
     """
-    model = check_model(model)
+    model, X = check_model(model), run_query(X)
     kernel = guarded(model.kernel)
     if kernel.by_number:
         raise ValueError(

@@ -43,13 +43,16 @@ def map_for_rows(model: KPCAModel, kernel: Kernel, data: Summary) -> FeatureMap:
 def check_mergeable(models: Sequence[Any]) -> list[KPCAModel]:
     """The models, or those of estimators; TypeError or ValueError unless all have moments, and of one feature map."""
     checked = [check_model(model, f"model {i}") for i, model in enumerate(models)]
+    widest = 0  # two maps that were grown apart may both begin with the features of a third
     for i, model in enumerate(checked):
         which = f"model {i}" if len(checked) > 1 else "the model"
         if model._moments is None:
             raise ValueError(f"{which} has no moments to add up; make it with kpca(..., keep_moments=True)")
-        difference = _difference(checked[0], model)
+        difference = _difference(checked[widest], model)
         if difference:
-            raise ValueError(f"{which} {difference} model 0; make the others with like=the first")
+            raise ValueError(f"{which} {difference} model {widest}; make the others with like=the first")
+        if feature_projector(model).map.n_features > feature_projector(checked[widest]).map.n_features:
+            widest = i
     return checked
 
 

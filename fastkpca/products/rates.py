@@ -77,7 +77,7 @@ class Rates(NamedTuple):
     solves: float
     row: float = 1e-6
     entry: float = 1.2e-8
-    vector_row: float = 3e-8
+    vector_row: float = 3e-7
     vector_entry: float = 2.2e-10
     all_vectors: float = 4.0
     proposal: float = 1e-5

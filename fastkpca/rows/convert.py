@@ -6,6 +6,7 @@ import math
 import numbers
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ from .columns import check_columns_of, listed
 from .dask import dask_source
 from .foreign import (
     IN_BLOCKS,
+    STREAM,
     Named,
     file_source,
     find_source,
@@ -28,9 +30,12 @@ from .foreign import (
     is_arrow,
     is_frame,
     is_iterator,
+    is_lazy,
+    is_stream,
     mapped_part,
     named_columns,
     plain,
+    query_parts,
 )
 from .sources import Source, TableSource
 from .values import check_finite, not_finite
@@ -52,11 +57,11 @@ def as_rows(
     """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
     Arrays, memory maps and CSR matrices are read in place, tile by tile, in any byte order, strides or type, and so
-    are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``). Nothing is ever
-    written to. Integers of 64 bits and long doubles keep all their digits until a shift has been subtracted
-    (``rows.Rows``); other numbers become float64 here, and whole numbers that it would round are refused. NaN and
-    infinity are left to the pass that reads the values (``rows.summarize``, ``check_finite``), but for those of a data
-    frame, which are named by their columns here.
+    are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``). A query that has not
+    run (``run_query``) runs once. Nothing is ever written to. Integers of 64 bits and long doubles keep all their
+    digits until a shift has been subtracted (``rows.Rows``); other numbers become float64 here, and whole numbers that
+    it would round are refused. NaN and infinity are left to the pass that reads the values (``rows.summarize``,
+    ``check_finite``), but for those of a data frame, which are named by their columns here.
 
     This is where names of columns are taken: the rows keep them (``Rows.names``), and ``check_same_columns`` compares.
 
@@ -97,10 +102,46 @@ def as_rows(
     if isinstance(X, Rows):  # whose values were checked when they were made
         check_enough(X.n_samples, name=name, at_least=at_least, purpose=purpose)
         return X
-    named, X, blocks = named_columns(X), plain(X, name), _Blocks()
+    named, table, blocks = named_columns(X), run_query(X, name, memory), _Blocks()
+    ran = table is not X
+    if named is None and ran and (found := named_columns(table)):
+        named = Named(found.names, *STREAM)
+    X = plain(table, name)
     rows = _read(X, blocks, name=name, at_least=at_least, purpose=purpose, memory=memory, missing=missing)
     rows.named = named or blocks.named
+    if ran and isinstance(rows.source, TableSource):  # which keeps the table
+        rows.copied += _table_size(table)
     return rows
+
+
+def run_query(X: Any, name: str = "X", memory: float | None = None) -> Any:
+    """The table that a query gives which has not run (a LazyFrame of polars, a relation of DuckDB, what else speaks
+    Arrow's stream protocol alone); a frame that narwhals wraps without it; anything else as it is.
+
+    Raises
+    ------
+    NoRouteError
+        The table takes more than ``memory`` bytes; so much of it was read.
+    """
+    if type(X).__module__.startswith("narwhals."):
+        X = X.to_native()
+    if not (is_lazy(X) or is_stream(X)):
+        return X
+    with closing(query_parts(X, name)) as parts:
+        tables, size = [next(parts)], 0
+        for part in parts:
+            tables.append(part)
+            size += _table_size(part)
+            _check_copy(size, memory, f"{name} is a query", "a Parquet file of its rows")
+    library: Any = sys.modules[type(tables[0]).__module__.partition(".")[0]]
+    return library.concat(tables) if is_frame(tables[0]) else library.concat_tables(tables)
+
+
+def _table_size(table: Any) -> int:
+    """Bytes of a frame of polars or a table of Arrow's; 0 for what a user holds."""
+    if is_arrow(table):
+        return table.nbytes
+    return table.estimated_size() if hasattr(type(table), "estimated_size") else 0
 
 
 def bind_rows(kernel: Kernel, X: Any, *train: Any) -> tuple[Any, Any]:

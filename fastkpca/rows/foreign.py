@@ -1,15 +1,18 @@
 """Adapters to objects of other libraries: frames, Arrow tables, datasets, memory maps, iterables of blocks.
 
-None of these libraries is imported here but pyarrow, for a Parquet file given by its path: an object says by its class
-or by what it offers where it comes from. Objects are asked for their attributes here, and in ``dask``, alone.
+None of these libraries is imported here but pyarrow, for a Parquet file given by its path and for a stream of Arrow's
+batches: an object says by its class or by what it offers where it comes from. Objects are asked for their attributes
+here, and in ``dask``, alone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +40,8 @@ def is_frame(X: Any) -> bool:
 
 
 def is_series(X: Any) -> bool:
-    """One column of pandas or polars."""
-    return any(cls.__name__ == "Series" and _root(cls) in ("pandas", "polars") for cls in type(X).__mro__)
+    """One column of a data frame."""
+    return any(cls.__name__ == "Series" and _root(cls) in ("pandas", "polars", "modin") for cls in type(X).__mro__)
 
 
 def is_missing(value: Any) -> bool:
@@ -66,6 +69,12 @@ def is_labelled(X: Any) -> bool:
 def is_lazy(X: Any) -> bool:
     """A query of polars that has not run."""
     return hasattr(type(X), "collect_schema") and not hasattr(type(X), "to_numpy")
+
+
+def is_stream(X: Any) -> bool:
+    """True if the rows come as a stream of Arrow's batches alone, as those of a relation of DuckDB."""
+    known = is_frame(X) or is_series(X) or hasattr(type(X), "dims") or bool(_library(X))
+    return hasattr(type(X), "__arrow_c_stream__") and not known
 
 
 def is_iterator(X: Any) -> bool:
@@ -103,12 +112,14 @@ class Named:
 IN_BLOCKS = "{0}.schema.names", "the columns {1} from each block of {0}"
 _ARROW = "{0}.schema.names", "{0}.select(list({1}))"
 _STRUCTURED = "{0}.dtype.names", "{0}[list({1})]"
+_LAZY = "{0}.collect_schema().names()", "{0}.select(list({1}))"
+STREAM = "pyarrow.table({0}).schema.names", "pyarrow.table({0}).select(list({1}))"
 _XARRAY = "{0}.to_pandas().columns", "{0}.to_pandas()[list({1})]"
 
 
 def named_columns(X: Any) -> Named | None:
-    """Names of the columns of a data frame, an Arrow table, a structured array or a labelled array of xarray's, where
-    all of them are strings; else None."""
+    """Names of the columns of a data frame, a query, an Arrow table, a structured array or a labelled array of
+    xarray's, where all of them are strings; else None."""
     found: Any
     written: tuple[str, ...]
     if isinstance(X, Rows):
@@ -120,8 +131,10 @@ def named_columns(X: Any) -> Named | None:
     elif is_labelled(X):
         labels = X.coords.get(X.dims[1]) if len(X.dims) == 2 else None
         found, written = None if labels is None else labels.values.tolist(), _XARRAY
+    elif is_lazy(X):  # which warns where it is asked for its columns
+        found, written = X.collect_schema().names(), _LAZY
     else:
-        found, written = None if is_lazy(X) else getattr(X, "columns", None), ()
+        found, written = getattr(X, "columns", None), STREAM if is_stream(X) else ()
     try:
         names = tuple(found)
     except TypeError:
@@ -135,10 +148,8 @@ def plain(X: Any, name: str) -> Any:
     Raises
     ------
     TypeError
-        What holds no rows yet, or none that numpy can read.
+        What holds no rows that numpy can read.
     """
-    if is_lazy(X):
-        raise TypeError(f"{name} is a LazyFrame of polars, which holds no rows yet; give {name}.collect()")
     if hasattr(type(X), "to_dataarray"):
         raise TypeError(
             f"{name} is a Dataset of xarray; give one array, a variable of it, or {name}.to_dataarray('column')"
@@ -161,6 +172,27 @@ def plain(X: Any, name: str) -> Any:
     if is_frame(X) and hasattr(type(X), "infer_objects") and any(str(dtype) == "object" for dtype in X.dtypes):
         return X.infer_objects()  # floats among objects are floats
     return X
+
+
+def query_parts(X: Any, name: str) -> Generator[Any, None, None]:
+    """Parts of the table that a query gives, which runs once: frames of polars or tables of Arrow's. The first has the
+    columns and no row."""
+    if is_lazy(X):
+        yield X.clear().collect()  # by its schema: head(0) may run it
+        yield from X.collect_batches() if hasattr(X, "collect_batches") else [X.collect()]
+        return
+    pyarrow = _pyarrow("pyarrow", f"{name} is of type {type(X).__name__}, and reading its rows")
+    with pyarrow.RecordBatchReader.from_stream(X) as reader:  # DuckDB runs one query at a time
+        yield reader.schema.empty_table()
+        yield from (pyarrow.Table.from_batches([batch]) for batch in reader)
+
+
+def _pyarrow(module: str, need: str) -> Any:
+    """pyarrow, or a module of it; an ImportError begins with what the user gave that ``need``s it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(f"{need} needs pyarrow (pip install pyarrow)") from None
 
 
 def _from_records(X: np.ndarray, name: str) -> np.ndarray:
@@ -224,7 +256,7 @@ def _types(X: Any) -> Iterator[tuple[str, str, bool]]:
 def arrow_types(schema: Any) -> Iterator[tuple[str, str, bool]]:
     """(name, type, whether it is numeric) of each column."""
     for label, word in zip(schema.names, map(str, schema.types)):
-        yield label, word, word.startswith(("float", "double", "halffloat", "int", "uint", "bool"))
+        yield label, word, word.startswith(("float", "double", "halffloat", "int", "uint", "bool", "decimal"))
 
 
 def columns_of_words(X: Any) -> str:
@@ -274,9 +306,16 @@ def like_given(values: np.ndarray, X: Any) -> Any:
     if not is_frame(X) or is_dask(X) or not (hasattr(X, "iloc") or hasattr(X, "with_columns")):
         return values
     frame = X.copy() if hasattr(X, "copy") else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of modin, that this is slow
+        return _with_columns(frame, values, X)
+
+
+def _with_columns(frame: Any, values: np.ndarray, X: Any) -> Any:
+    """A copy of the frame X with these values where they differ from its own."""
     for j, dtype in enumerate(X.dtypes):
         old = X.iloc[:, j] if hasattr(X, "iloc") else X.to_series(j)
-        if np.array_equal(np.asarray(old), values[:, j]):
+        if np.array_equal(old.to_numpy(), values[:, j]):
             continue
         if hasattr(X, "iloc"):
             wide = "Float64" if hasattr(dtype, "na_value") else np.float64
@@ -317,9 +356,10 @@ def from_arrow(X: Any, name: str, start: int = 0) -> np.ndarray:
         raise TypeError(f"{name} {not_numeric}")
     for label, column in zip(X.schema.names, X.columns):
         word = str(column.type)
+        column = column.cast("float64") if word.startswith("decimal") else column
         chunks = hasattr(column, "chunks")
         columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
-        if word.endswith("int64"):
+        if word.endswith(("int64", ", 0)")):  # sums of whole numbers are decimals in DuckDB
             _check_whole(columns[-1], name, label, start)
     short = {"float": np.float32, "halffloat": np.float16}  # as a frame of them; whole numbers may have nulls
     types = [short.get(str(t), np.float64) for t in X.schema.types]
@@ -457,12 +497,7 @@ def _root(cls: type) -> str:
 
 def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source:
     if isinstance(X, (str, Path)):
-        try:
-            import pyarrow.dataset as dataset
-        except ImportError:
-            raise ImportError(
-                f"{name} is the path of a Parquet file, and reading one needs pyarrow (pip install pyarrow)"
-            ) from None
+        dataset = _pyarrow("pyarrow.dataset", f"{name} is the path of a Parquet file, and reading one")
         X = dataset.dataset(str(X), format="parquet")
     if hasattr(X, "iter_batches"):  # pyarrow.parquet.ParquetFile
         return SequentialSource(name, lambda: _by_row_groups(X), convert, X.metadata.num_rows)

@@ -21,6 +21,13 @@ def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, 
             refuse_not_finite(tile, first + start, name, purpose)
 
 
+def complete(rows: Rows, *, some: bool = False) -> np.ndarray:
+    """True for rows without missing values (NaN); for those that have ``some`` value."""
+    every = np.any if some else np.all
+    tiles = rows.shifted(np.zeros(rows.n_features)).tiles(rows.step)
+    return np.concatenate([every(~np.isnan(tile), axis=1) for _, tile in tiles])
+
+
 def not_finite(rows: Rows) -> tuple[tuple[str, int, int] | None, np.ndarray]:
     """(the first value that is NaN or infinite: which of these, its row and column; in how many rows each column has
     such)."""

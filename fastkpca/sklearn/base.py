@@ -33,7 +33,7 @@ from ..base import parallel
 from ..base.checks import as_float
 from ..errors import LoadedWarning, UnknownKernelError, warn_caller
 from ..kernels import Kernel
-from ..rows.convert import as_csr, as_rows
+from ..rows.convert import as_csr, as_rows, run_query
 from ..rows.foreign import Named, columns_of_words, is_dask
 from ..rows.view import Rows
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
@@ -156,7 +156,7 @@ class KernelEstimator(BaseEstimator):
         X = as_csr(X) if sp.issparse(X) and X.ndim == 2 else X  # scikit-learn converts it unseen
         if is_dask(X):
             X = self._loaded(X)
-        X = self._checked_by_sklearn(X, reset=reset)
+        X = self._checked_by_sklearn(run_query(X), reset=reset)
         if reset:
             self._row = X[:1].copy()
         return X

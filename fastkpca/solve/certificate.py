@@ -611,7 +611,7 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
 
     Notes
     -----
-    Backward error of centring, 6 u |K|_F beside the means' rounding, and of tridiagonal reduction and QL iteration,
+    Backward error of centring, 6 u |K|_F beside the means' rounding, and of tridiagonal reduction and its eigenvalues,
     p(n) u |Kc|_2 with p(n) in practice below sqrt(n) (Higham and Mary 2019; LAPACK Users' Guide, section 4.7.1,
     takes p = 1 to 10); 4 sqrt(n) + 16 is taken here, times the norm of K.
     """

@@ -201,20 +201,8 @@ def test_a_task_of_many_steps_stops_between_them():
 
 
 def test_bars_of_tqdm():
-    pytest.importorskip("tqdm")
     code = "import numpy as np, fastkpca as fk, threading\n"
     code += "fk.kpca(np.random.default_rng(0).random((3000, 3)), 'polynomial', 2, method='features', progress=True)\n"
     code += "assert threading.active_count() == 1"
     run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert run.returncode == 0 and "moments" in run.stderr and run.stdout == "", run.stderr
-
-
-def test_without_tqdm_a_line_says_how_much_is_done(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with parallel.reporter(True) as report:
-        report("moments", 1, 4)
-        report("moments", 4, 4)
-        report("scores", 0, 0)
-    out, drawn = capsys.readouterr()
-    assert out == ""
-    assert drawn == "\rmoments: 25 %\rmoments: 100 %\r" + 14 * " " + "\r\rscores ...\r" + 10 * " " + "\r"

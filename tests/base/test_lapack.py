@@ -1,4 +1,4 @@
-"""LAPACK's largest eigenpairs: by inverse iteration where these are not most, in little more than the matrix."""
+"""LAPACK's largest eigenpairs: accurate for any spectrum, in little more memory than the matrix."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.io
+import tqdm.std
 from reference import center, eigh, gram
 
 import fastkpca as fk
@@ -288,7 +289,7 @@ class Terminal(io.StringIO):
 def test_progress_is_drawn_after_a_second_and_taken_away(monkeypatch):
     now = [0.0]
     stream = Terminal()
-    monkeypatch.setattr(pytest.importorskip("tqdm").std, "time", lambda: now[0])
+    monkeypatch.setattr(tqdm.std, "time", lambda: now[0])
     monkeypatch.setattr(sys, "stderr", stream)
     with console.progress_bars(True) as progress:
         progress("passes", 1, 10)
@@ -315,7 +316,6 @@ def test_progress_is_drawn_after_a_second_and_taken_away(monkeypatch):
 
 
 def test_a_warning_takes_the_bar_away_first(monkeypatch):
-    pytest.importorskip("tqdm")
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     with console.progress_bars(True) as progress:

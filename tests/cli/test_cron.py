@@ -110,6 +110,19 @@ def test_a_sensor_that_is_dead_is_told_and_counted_whatever_is_quiet(run, kind, 
     assert found["exit_code"] == code and len(found["health"]) == 1 and text in found["health"][0]
 
 
+def test_faults_are_named_before_missing_values_are_refused(run):
+    X = CALM.copy()
+    X[3:6, 0], X[20:, 2] = np.nan, 0.5
+    write("new.csv", X, [*times(20), *times(20, "2026-03-02T00:00")])
+    code, out, err = run("monitor", "m.kpca", "new.csv", "--id", "time", "--quiet")
+    *findings, last = err.splitlines()
+    assert (code, out) == (1, "") and len(findings) == 2
+    assert "stuck, the same value" in findings[0] and "times of 'time' have gaps" in findings[1]
+    assert "missing values (NaN) or infinities in column 2 ('temp'): 3 rows (first in line 5)" in last
+    assert "--fill-missing lets the model fill them" in last
+    assert run("monitor", "m.kpca", "new.csv", "--id", "time", "--quiet", "--fill-missing")[0] in (3, 5)
+
+
 def test_the_health_of_the_rows_of_a_fit(run):
     X = rows(300, 3)
     clock = X.copy()
@@ -144,21 +157,30 @@ def test_append_writes_the_head_once_and_no_half_line(run):
     assert code == 1 and "begins with 'time,T2" in err and len(table("all.csv")) == 81
     with open("all.csv", "ab") as file:  # of another program that was killed
         file.write(b"2026-03-0")
-    run("monitor", "m.kpca", "calm.csv", "--id", "time", "--append", "all.csv", "--quiet")
+    write("later.csv", CALM, times(40, "2026-03-02T00:00"))
+    run("monitor", "m.kpca", "later.csv", "--id", "time", "--append", "all.csv", "-o", "of-later.csv", "--quiet")
     lines = table("all.csv")
-    assert lines[81] == ["2026-03-0"] and lines[82:] == table("of-calm.csv")[1:]
+    assert lines[81] == ["2026-03-0"] and lines[82:] == table("of-later.csv")[1:]
+    # rows that are there are not added again: the same command twice, and a file that overlaps with the last one
+    write("overlap.csv", np.vstack([CALM[30:], FAULTY[:3]]), times(13, "2026-03-02T02:30"))
+    err = run("monitor", "m.kpca", "overlap.csv", "--id", "time", "--append", "all.csv")[2]
+    assert "10 of 13 rows are in all.csv already, and not added again" in err and len(table("all.csv")) == 125
+    run("monitor", "m.kpca", "overlap.csv", "--id", "time", "--append", "all.csv")
+    assert len(table("all.csv")) == 125
     assert run("monitor", "m.kpca", "calm.csv", "--append", "calm.csv")[0] == 1
     assert not [name for name in os.listdir() if name.endswith(".tmp")]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fcntl")
 def test_several_processes_append_whole_lines():
-    code = "from fastkpca.base.atomic import append\nfor i in range(20): append('all.csv', b'a,b', b'%d,x\\n' % i * 3)"
-    children = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+    code = (
+        "from fastkpca.base.atomic import append\nfor i in range(20): append('all.csv', b'a,b', 3 * [b'{k}.%d,x' % i])"
+    )
+    children = [subprocess.Popen([sys.executable, "-c", code.replace("{k}", str(k))]) for k in range(3)]
     assert [child.wait() for child in children] == [0, 0, 0]
     lines = table("all.csv")
     assert lines[0] == ["a", "b"] and len(lines) == 181
-    assert sorted(line[0] for line in lines[1:]) == sorted(9 * [str(i) for i in range(20)])
+    assert sorted(line[0] for line in lines[1:]) == sorted(3 * [f"{k}.{i}" for k in range(3) for i in range(20)])
 
 
 def test_several_files_are_one_run(run):
@@ -238,7 +260,7 @@ def test_the_script_of_the_page_runs(monkeypatch):
         return done.returncode, done.stdout, done.stderr
 
     assert hour("calm.csv")[:2] == (0, "")
-    assert hour("calm.csv")[:2] == (0, "")  # the same rows again: none is later
+    assert hour("calm.csv")[:2] == (0, "no new rows: does the feed still run?\n")
     code, out, _ = hour("faulty.csv")
     assert code == 0 and "rows beyond the limits: see report.html" in out
     assert len(table("all.csv")) == 81 and Path("report.html").exists()

@@ -260,6 +260,12 @@ def test_a_database_by_its_address(tmp_path, monkeypatch):
     assert table.X.tolist() == [[1.5, 2], [3, 4]] and table.names == ["a", "b"]
 
 
+def test_passwords_are_not_shown(fails, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    err = fails("fit", "postgresql://me:secret@plant/x", "--query", "select 1")
+    assert "postgresql://...@plant/x" in err and "secret" not in err
+
+
 # ---- what is written, and what a model remembers ---------------------------------------------------------------------
 
 

@@ -103,12 +103,6 @@ def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
     assert exact.info["n_features"] <= 10 and exact.bound_kind == "guaranteed"
 
 
-def test_pivots_of_many_rows_are_means_of_some():
-    X = rows_of(17_000, 6)
-    model = fk.kpca(X, "gaussian", 4, max_features=20)
-    assert not np.isin(model.projector.map.pivots + model.shift, X).all(axis=1).any()
-
-
 def test_a_budget_and_a_tolerance_warn_where_the_budget_is_too_small():
     X = rows_of(2500, 8)
     with pytest.warns(CertificateWarning, match="with 60 features .* more features, or a larger tol, would do"):

@@ -133,12 +133,12 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="its scales come from its own rows"):
         fk.kpca_population(scaled, X[150:], spectrum=scaled)
     assert fk.kpca_population(scaled, X[150:]).n_spectrum == 150
-    loose = fk.kpca(
-        X, "gaussian", 3, sigma=1.0, failure_probability=0.3, tol=1e-2, features="pivots", method="features"
-    )
-    if loose.failure_probability:
-        with pytest.raises(ValueError, match="give a level below"):
-            fk.kpca_population(model, X[150:], spectrum=loose)
+    few = {"features": "pivots", "max_features": 20, "tol": 1e-2}  # so few that their residual is bounded by a sample
+    loose = fk.kpca(X, "gaussian", 3, sigma=1.0, failure_probability=0.3, **few)
+    assert loose.failure_probability == 0.15
+    with pytest.raises(ValueError, match=r"give a level below 0\.7$"):
+        fk.kpca_population(model, X[150:], spectrum=loose)
+    assert fk.kpca_population(model, X[150:], spectrum=loose, level=0.69).n_spectrum == 300
 
 
 def test_more_components_than_the_rows_of_the_spectrum_have():

@@ -70,6 +70,8 @@ def test_a_limit_of_features_is_kept():
     assert model.info["n_features"] == most
     with pytest.raises(ValueError, match="grow"):
         fk.kpca_update(model, regimes()[1], grow=-1)
+    with pytest.raises(ValueError, match=f"grow is {most - 1}, and the model has {most} features; give {most} or more"):
+        fk.kpca_update(model, regimes()[1], grow=most - 1)
 
 
 def test_forgotten_rows_weigh_less():
@@ -234,3 +236,48 @@ def test_a_reservoir_holds_the_rows_of_every_part_in_proportion_in_whatever_orde
     for joined in (a.join(b).join(c).join(d), d.join(c.join(a.join(b))), a.join(b).join(d.join(c))):
         shares = [np.mean(joined.rows == i) for i in range(4)]
         np.testing.assert_allclose(shares, [0.125, 0.125, 0.25, 0.5], atol=0.05)  # four and more standard errors
+
+
+def grown_on_axes():
+    """Models of rows on the first axis, to which the third and then the second were added; and makers of more."""
+    e, s = np.eye(3), np.linspace(0.5, 1.0, 40)[:, None]
+    options = {"center": False, "tol": 1e-6, "features": "pivots", "keep_moments": True, "guaranteed": True}
+    first = fk.kpca(s * e[0], "linear", 1, **options)
+    middle = fk.kpca_update(first, 0.3 * s * e[2])
+    return e, s, first, middle, fk.kpca_update(middle, 0.3 * s * e[1])
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.DriftWarning")
+def test_a_part_of_a_block_that_rows_lack_is_lacked_too():
+    """Merged with a model that knows the first of two features, rows still lack the second."""
+    e, s, first, middle, widest = grown_on_axes()
+    assert [model.info["n_features"] for model in (first, middle, widest)] == [1, 2, 3]
+    made = [(first, np.tile(e[0] - e[1], (100, 1))), (widest, np.tile(e[0] + e[1], (100, 1))), (middle, s * e[0])]
+    parts = [fk.kpca(X, like=like, c=1, keep_moments=True, guaranteed=True) for like, X in made]
+    one = fk.kpca_merge(*parts[:2])
+    for merged, X in ((one, made[:2]), (fk.kpca_merge(one, parts[2]), made), (fk.kpca_merge(parts[2], one), made)):
+        X = np.concatenate([X for _, X in X])
+        assert merged.failure_probability == 0.0 and holds(merged, np.linalg.eigvalsh(X.T @ X)[::-1])
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.DriftWarning")
+def test_maps_that_were_grown_apart_do_not_add_up():
+    e, s, first, middle, _ = grown_on_axes()
+    other = fk.kpca_update(fk.kpca_update(first, 0.3 * s * e[1]), 0.3 * s * e[2])
+    for models in ((middle, other), (first, middle, other), (other, first, middle)):  # all begin with the first
+        with pytest.raises(ValueError, match="has another feature map than"):
+            fk.kpca_merge(*models)
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.DriftWarning")
+@pytest.mark.parametrize("size", [1e4, 1e5, 1e6, 1e8])
+def test_rows_that_rounding_keeps_from_the_map_widen_the_intervals(size):
+    """A pivot whose kernel values round by more than those of the others are: refused, not taken as infinite."""
+    rng = np.random.default_rng(0)
+    made = [rng.standard_normal((60, 2)), size * rng.standard_normal((30, 2))]
+    model = fk.kpca(made[0], "polynomial", 3, degree=2, features="pivots", keep_moments=True, tol=1e-4)
+    model = fk.kpca_update(model, made[1])
+    assert np.isfinite(model.eigenvalue_bounds).all() and holds(
+        model, stream_cases.exact(model.kernel, np.concatenate(made) - model.shift, np.ones(90))
+    )
+    assert np.isfinite(fk.kpca_project(model, made[1])).all()

@@ -278,44 +278,6 @@ def test_far_rows_do_not_ask_for_ever_more_pivots(tol):
     assert needed / 3 <= probe.rank(tol) <= 3 * needed + 20
 
 
-def test_means_leave_less_than_rows():
-    X = np.random.default_rng(0).standard_normal((6000, 6))
-    kernel = get_kernel("gaussian", sigma=2.0)
-    for k in (20, 150):
-        plain, moved = (
-            pivot_map(kernel, X[:2000], tol=0.0, max_features=k, rng=np.random.default_rng(1), means=means)
-            for means in (False, True)
-        )
-        assert moved.n_features == plain.n_features == k
-        assert moved.residual(X[2000:]).sum() < 0.93 * plain.residual(X[2000:]).sum()
-        assert moved.predicted < plain.predicted
-
-
-class OnACircle(Kernel):
-    """Of angles: rows that are near to each other may lie at both ends."""
-
-    api_version = 1
-    positive_semidefinite = True
-    translation = "kernel"
-
-    def block(self, X, Y):
-        return np.exp(np.cos(X[:, None] - Y).sum(axis=2) - X.shape[1]) ** 20
-
-    def diagonal(self, X):
-        return np.ones(len(X))
-
-
-@pytest.mark.parametrize("kernel", [OnACircle(), get_kernel("polynomial", degree=2, offset=1.0)])
-def test_pivots_stay_rows_where_means_are_no_better(kernel):
-    rng = np.random.default_rng(2)
-    X = rng.normal(0.0, 0.05, (400, 2)) + 2 * np.pi * rng.integers(0, 2, (400, 2))
-    plain, moved = (
-        pivot_map(kernel, X, tol=0.0, max_features=5, rng=np.random.default_rng(1), means=means)
-        for means in (False, True)
-    )
-    assert np.array_equal(plain.pivots, moved.pivots)
-
-
 def test_the_plan_knows_below_which_residual_more_pivots_only_round_more():
     X = np.random.default_rng(12).normal(size=(2500, 2))
     model = fk.kpca(X, "gaussian", 50, sigma=0.5, tol=1e-11)

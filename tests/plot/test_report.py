@@ -148,6 +148,25 @@ def test_what_is_wrong_since_when_which_sensor_how_sure(found, tmp_path, charts)
         assert text in page.text
 
 
+def test_one_time_since_when_and_no_alert_where_it_may_be_chance(rows, found, tmp_path):
+    assert found.run_alarm is not None and found.run_alarm > 70
+    first = write(found, tmp_path / "r.html").text.partition("SPE:")[0]
+    whole = first.partition("The whole run")[2].partition("How sure")[0]
+    assert "reach 100" in whole and "lot <i>" not in whole
+    early = np.flatnonzero(found.beyond.any(axis=1) & (np.arange(120) < verdict_of(found).first))
+    assert (f"{len(early)} single alarm" in first) == (len(early) > 0)
+    spe = np.where(np.arange(120) == 3, 2.0, 0.5) * found.limits.spe
+    spe[70:] = 2.0 * found.limits.spe
+    with_early = replace(found, t2=np.zeros(120), spe=spe)
+    assert "still at the end of the rows; 1 single alarm before" in write(with_early, tmp_path / "e.html").text
+    calm = fk.kpca_monitor(found.model, rows[1], labels=np.arange(120))
+    one = replace(calm, t2=np.zeros(120), spe=np.where(np.arange(120) == 40, 1.01, 0.1) * found.limits.spe)
+    for what, kind in ((one, "unsure"), (found, "alert")):
+        page = write(what, tmp_path / f"{kind}.html")
+        assert [x["class"] for tag, x in page.elements if tag == "header"] == [kind]
+        assert ("which may be chance" in page.text) == (kind == "unsure")
+
+
 def test_calm_rows_and_models(rows, found, tmp_path, charts):
     calm = fk.kpca_monitor(found.model, rows[1][:40], limits=replace(found.limits, t2=1e9, spe=1e9))
     page = write(calm, tmp_path / "calm.html")

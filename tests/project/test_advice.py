@@ -233,6 +233,11 @@ CASES = {
         "kpca(..., keep_moments=True)",
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X),
     ),
+    "a map that is larger already": Case(
+        lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=2),
+        "features; give",
+        lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=False),
+    ),
     "no scores": Case(
         lambda: fitted(return_scores=False).score,
         "kpca_project(model, X) computes them (kpca(..., return_scores=True)",

@@ -75,7 +75,9 @@ def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
         text = page.read_text(encoding="utf-8")
         found = FENCE.findall(text)
         assert 2 * len(found) == len(re.findall(r"^ *```", text, re.MULTILINE)), f"{page.name}: a fence is not read"
-        assert {language for language, _ in found} <= {"python", "sh", "toml", "cython", "meson", "r", ""}, page.name
+        assert {language for language, _ in found} <= {"python", "sh", "toml", "cython", "meson", "r", "bibtex", ""}, (
+            page.name
+        )
     assert sum(len(snippets(page, "python")) for page in PAGES) >= 12
     assert snippets(ROOT / "README.md", "python")
 

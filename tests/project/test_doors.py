@@ -185,9 +185,10 @@ def test_advice_is_followed():
             model.project(rows)
         taken = eval(str(caught.value).rpartition("; take ")[2], {"X": rows, "model": model})
         np.testing.assert_array_equal(model.project(taken), model.project(FRAME))
-        for kind in ("records", "xarray", "pyarrow", "polars"):
+        for kind in ("records", "xarray", "pyarrow", "polars", "LazyFrame", "stream"):
             X = doors.taken(FRAME)[kind]
             with pytest.raises(ValueError) as caught:
                 fk.gram(X, "gaussian", rows, sigma=1.0)
-            taken = eval(str(caught.value).rpartition("; take ")[2], {"X": X, "Y": rows})
+            names = {"X": X, "Y": rows, "pyarrow": pytest.importorskip("pyarrow")}
+            taken = eval(str(caught.value).rpartition("; take ")[2], names)
             np.testing.assert_array_equal(np.asarray(fk.gram(X, "gaussian", taken, sigma=1.0)), K)

@@ -32,10 +32,9 @@ FLOORS = (
     {"__main__"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
+RUNTIME = {"numpy", "scipy", "threadpoolctl", "tqdm"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
 EXTRAS = {
-    "base.progress": {"tqdm"},
     "model.selection": {"pandas"},
     "rows.foreign": {"pyarrow"},
     "rows.dask": {"dask"},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
+import doors
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from numpy.lib.recfunctions import structured_to_unstructured, unstructured_to_s
 
 import fastkpca as fk
 from fastkpca.__main__ import main
+from fastkpca.errors import NoRouteError
 from fastkpca.methods import as_rows
 
 X = np.random.default_rng(0).standard_normal((40, 3))
@@ -56,12 +59,25 @@ TAKEN = {
     "one column of objects": (lambda: FRAME.astype({"b": object}), NAMES),
     "truth values": (lambda: FRAME > 0, NAMES),
     "an Arrow dataset": (lambda: pytest.importorskip("pyarrow.dataset").dataset(_table()), NAMES),
+    "a LazyFrame": (lambda: _lazy(), NAMES),
+    "a LazyFrame in narwhals": (lambda: pytest.importorskip("narwhals").from_native(_lazy()), NAMES),
+    "a frame in narwhals": (lambda: pytest.importorskip("narwhals").from_native(FRAME), NAMES),
+    "a stream of Arrow's": (lambda: doors.Stream(_table()), NAMES),
+    "DuckDB": (lambda: _duck("SELECT * FROM rows", _table()), NAMES),
     "blocks of frames": (lambda: lambda: iter([FRAME[:15], FRAME[15:]]), NAMES),
 }
 
 
 def _table():
     return pytest.importorskip("pyarrow").table({name: FRAME[name].to_numpy() for name in NAMES})
+
+
+def _lazy():
+    return pytest.importorskip("polars").DataFrame(dict(FRAME)).lazy()
+
+
+def _duck(query, rows=None):
+    return pytest.importorskip("duckdb").sql(query)
 
 
 @pytest.mark.parametrize("kind", TAKEN)
@@ -85,6 +101,89 @@ def test_xarray_on_dask_stays_lazy():
     assert hasattr(fk.kpca_project(fk.kpca(X, "linear", 2), labelled(array)), "dask")
 
 
+# Queries that have not run ------------------------------------------------------------------------------------------
+
+
+def test_a_query_runs_once_and_gives_a_frame_back():
+    polars = pytest.importorskip("polars")
+    runs = []
+
+    def counted(frame):
+        runs.append(len(frame))
+        return frame
+
+    model = fk.kpca(FRAME, "gaussian", 2, sigma=2.0)
+    lazy = _lazy().map_batches(counted, slice_pushdown=False)
+    for call in (lambda X: fk.kpca(X, "gaussian", 2, sigma=2.0), lambda X: fk.kpca_fill(model, X, train=FRAME)):
+        runs.clear()
+        result = call(lazy)
+        assert runs.count(40) == 1 and sum(runs) == 40, runs
+    assert type(result) is polars.DataFrame and result.equals(lazy.collect())
+    np.testing.assert_array_equal(fk.kpca_denoise(model, lazy), fk.kpca_denoise(model, X))
+
+
+@pytest.mark.parametrize("make", [lambda: _lazy(), lambda: doors.Stream(_table())])
+def test_a_query_is_read_no_further_than_the_memory_limit(make, tmp_path):
+    with pytest.raises(NoRouteError, match=r"X is a query, a copy of which takes .* give a Parquet file of its rows"):
+        as_rows(make(), memory=500)
+    assert as_rows(make(), memory=5000).n_samples == 40
+    FRAME.to_parquet(tmp_path / "x.parquet")
+    np.testing.assert_array_equal(as_rows(tmp_path / "x.parquet", memory=500).all(), X)
+
+
+def test_decimals_of_arrow_are_numbers_and_rounded_by_no_more_than_a_float():
+    pa = pytest.importorskip("pyarrow")
+    cents, sums = pa.array([1, 2, None, 4]).cast(pa.decimal128(20, 0)), [Decimal("1.25"), None, Decimal("-3"), 0]
+    table = pa.table({"sum": cents, "mean": pa.array(sums, pa.decimal128(5, 2))})
+    values = as_rows(table, missing=True).all()
+    np.testing.assert_array_equal(values, [[1, 1.25], [2, np.nan], [np.nan, -3], [4, 0]])
+    table = pa.table({"sum": pa.array([1, 2**60 + 1]).cast(pa.decimal128(38, 0))})
+    with pytest.raises(ValueError, match=r"whole numbers beyond 2\^53 in the column 'sum' \(first at row 1\)"):
+        as_rows(table)
+
+
+def test_a_relation_of_duckdb():
+    rows = _duck("SELECT 1.5 * i AS x, SUM(i) OVER (ORDER BY i) AS s, i::UTINYINT AS u FROM range(40) t(i)")
+    i = np.arange(40.0)
+    np.testing.assert_array_equal(as_rows(rows).all(), np.column_stack([1.5 * i, np.cumsum(i), i]))
+    with pytest.raises(ValueError, match=r"X contains NaN \(first at row 3, column 0\)"):
+        fk.kpca(_duck("SELECT nullif(i, 3) AS x, i AS y FROM range(40) t(i)"), "linear", 1)
+    with pytest.raises(TypeError, match=r"has the column 'w' \(number 1\) of type string"):
+        fk.kpca(_duck("SELECT i, 'a' AS w FROM range(40) t(i)"), "linear", 1)
+    with pytest.raises(ValueError, match="X has no rows"):
+        fk.kpca(_duck("SELECT i FROM range(40) t(i) WHERE i > 40"), "linear", 1)
+    with pytest.raises(NoRouteError):
+        as_rows(rows, memory=10)
+    assert as_rows(rows).n_samples == 40  # the query that was left unread keeps no other one waiting
+
+
+class OnDevice(pd.Series):
+    """A column that numpy cannot read unasked, as one of cuDF."""
+
+    def __array__(self, *args, **options):
+        raise TypeError("implicit conversion to a host array is not allowed; use .to_numpy()")
+
+
+class FrameOnDevice(pd.DataFrame):
+    _constructor_sliced = OnDevice
+
+    @property
+    def _constructor(self):
+        return FrameOnDevice
+
+    def __array__(self, *args, **options):
+        raise TypeError("implicit conversion to a host array is not allowed; use .to_numpy()")
+
+
+def test_frames_that_numpy_cannot_read_unasked():
+    model = fk.kpca(FRAME, "gaussian", 2, sigma=2.0)
+    frame = FrameOnDevice(holes(FRAME))
+    assert as_rows(FrameOnDevice(FRAME)).names == tuple(NAMES)
+    filled = fk.kpca_fill(model, frame, train=FrameOnDevice(FRAME))
+    assert type(filled) is FrameOnDevice
+    np.testing.assert_array_equal(filled.to_numpy(), fk.kpca_fill(model, holes(FRAME), train=X))
+
+
 def structs(**options):
     """What scipy.io.loadmat returns for a struct with the field X."""
     scipy_io = pytest.importorskip("scipy.io")
@@ -96,7 +195,6 @@ def structs(**options):
 
 
 ADVICE = {
-    "LazyFrame": (lambda: pytest.importorskip("polars").DataFrame(dict(FRAME)).lazy(), r"give (X\.collect\(\))"),
     "Dataset of xarray": (
         lambda: pytest.importorskip("xarray").Dataset({name: ("row", FRAME[name].to_numpy()) for name in NAMES}),
         r"or (X\.to_dataarray\('column'\)\.transpose\(\.\.\., 'column'\))",

@@ -281,6 +281,10 @@ def refused(frame: pd.DataFrame) -> dict[str, tuple[Any, str]]:
         "another case": (frame.rename(columns={first: names[0]}), f"lacks '{first}' and has '{names[0]}' besides"),
         "a space": (frame.rename(columns={first: names[1]}), f"lacks '{first}' and has '{names[1]}' besides"),
         "polars, another order": (polars.DataFrame({x: swapped[x].to_numpy() for x in swapped}), "in another order"),
+        "LazyFrame, another order": (
+            polars.DataFrame({x: swapped[x].to_numpy() for x in swapped}).lazy(),
+            "in another order",
+        ),
         "pyarrow, another order": (pyarrow.table({x: swapped[x].to_numpy() for x in swapped}), "in another order"),
         "records, another order": (swapped.to_records(index=False), "in another order"),
         "xarray, another order": (labelled(swapped), "in another order"),
@@ -298,10 +302,22 @@ def taken(frame: pd.DataFrame) -> dict[str, Any]:
         "numbers for names": frame.set_axis(range(frame.shape[1]), axis=1),
         "names of two levels": frame.set_axis(pd.MultiIndex.from_product([["a"], frame.columns]), axis=1),
         "polars": polars.DataFrame(columns),
+        "LazyFrame": polars.DataFrame(columns).lazy(),
+        "stream": Stream(pyarrow.table(columns)),
         "pyarrow": pyarrow.table(columns),
         "records": frame.to_records(index=False),
         "xarray": labelled(frame),
     }
+
+
+class Stream:
+    """What gives its rows as a stream of Arrow's batches alone, each time that it is asked."""
+
+    def __init__(self, table: Any):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
 
 
 def labelled(frame: pd.DataFrame) -> Any:

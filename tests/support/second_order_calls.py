@@ -15,7 +15,7 @@ from attack_cases import check_angles
 from loose_cases import outside, probable
 
 import fastkpca as fk
-from fastkpca.fit import feature_route, growth, offers
+from fastkpca.fit import feature_route, growth
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Call:
     """Arguments of kpca, and ``how``.
 
     "rows", "pass", "certain" (a pass with ``guaranteed=True``) or "any": whatever these cost; "plain": as it is
-    planned; "moved": the same, pivots going to means of rows also where the rows are few.
+    planned.
     """
 
     X: np.ndarray
@@ -50,7 +50,7 @@ def _call(rng, X, sigma=None, m=None, **more):
         X,
         c,
         options,
-        how=str(rng.choice(["rows", "rows", "pass", "certain", "any", "plain", "moved", "plain", "moved"])),
+        how=str(rng.choice(["rows", "rows", "pass", "certain", "any", *["plain"] * 4])),
         count=int(rng.integers(8, len(X))),
         **more,
     )
@@ -163,7 +163,6 @@ def fitted(given, seed, failure, **more):
     counts = np.unique(np.linspace(4, max(given.count, 5), 4).astype(np.intp))
     patches = {
         "plain": [],
-        "moved": [(offers, "worth_means", lambda _: True)],
         "pass": [(feature_route, "BUDGET_SHARE", 1e12), (growth, "COUNTS", np.array([10**9]))],
         "rows": [(growth.Prices, "whole", lambda self, k: 1e18)],
     }.get(given.how, [])

@@ -68,6 +68,8 @@ def stream(rng: np.random.Generator) -> dict:
         weights = given[0] if weighted else None
         model = fk.kpca(made[0], kernel, c, sample_weight=weights, **first, **options)
         kernel = model.kernel
+        if not isinstance(grow, bool):
+            grow = max(grow, model.info["n_features"])
         X, w, found = made[0], given[0], {"intervals": 0, "missed": 0, "grown": 0, "asked": asked, "batches": 0}
         for i in range(1, len(made)):
             weights = given[i] if weighted else None

@@ -119,15 +119,16 @@ def _is_numbers(data: Any) -> bool:
 
 
 class Parquet:
-    """A Parquet file, or a folder of them: its columns, and blocks of rows of some of these."""
+    """A Parquet or Arrow file, or a folder of Parquet files: its columns, and blocks of rows of some of these."""
 
-    def __init__(self, path: str | os.PathLike, name: str):
-        datasets = library("pyarrow.dataset", name, "a Parquet file")
+    def __init__(self, path: str | os.PathLike, name: str, kind: str = "parquet"):
+        called = {"parquet": "Parquet", "ipc": "Arrow"}[kind]
+        datasets = library("pyarrow.dataset", name, f"an {called} file" if kind == "ipc" else "a Parquet file")
         self.name = name
         if any("\udc80" <= letter <= "\udcff" for letter in os.fspath(path)):
-            raise DataFileError(f"{name}: Parquet files are read by a name of UTF-8, which this is not; rename it")
-        with data_file_errors(name, "is not a readable Parquet file"):
-            self._dataset = datasets.dataset(os.fspath(path), format="parquet", partitioning="hive")
+            raise DataFileError(f"{name}: {called} files are read by a name of UTF-8, which this is not; rename it")
+        with data_file_errors(name, f"is not a readable {called} file"):
+            self._dataset = datasets.dataset(os.fspath(path), format=kind, partitioning="hive")
         self.names: list[str] = self._dataset.schema.names
         self.shape = (self._dataset.count_rows(), len(self.names))
 

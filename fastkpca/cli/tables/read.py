@@ -18,7 +18,7 @@ from ...rows.columns import listed
 from ...rows.convert import as_rows
 from ...rows.foreign import file_source
 from ...rows.lags import lag_names, lagged, starts_of
-from ...rows.values import not_finite
+from ...rows.values import complete, not_finite
 from ...rows.view import Rows
 from . import lazyfiles, sheets
 from .archives import Mat, Npz, data_file_errors
@@ -29,7 +29,9 @@ from .text import TextFile
 
 _NOT_TEXT = {".xls": "an old spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
-_READABLE = "csv (.csv .tsv .txt, also .gz), .xlsx, SQLite, .npy, .npz, .mat, HDF5, zarr and Parquet files can be read"
+_READABLE = (
+    "csv (.csv .tsv .txt, also .gz), .xlsx, SQLite, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow files can be read"
+)
 
 
 def read(
@@ -111,7 +113,7 @@ def read(
         with data_file_errors(name, "cannot be read"), np.errstate(over="ignore"):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         return _from_array(array, selection)
-    if suffix in _NOT_TEXT:
+    if suffix in _NOT_TEXT and not start.startswith(b"ARROW1"):
         raise DataFileError(f"{name} is {_NOT_TEXT[suffix]}; {_READABLE}")
     if start.startswith(b"SQLite format 3"):
         return sheets.database(path, name, form, memory).read(selection, allow_missing)
@@ -123,8 +125,8 @@ def read(
         raise DataFileError(f"{name} is not {kind}; leave out {option}")
     if start.startswith(b"PK"):
         return _from_archive(Npz(path, name), var, selection)
-    if start.startswith(b"PAR1") or suffix == ".parquet":
-        return _from_parquet(path, var, selection)
+    if start.startswith((b"PAR1", b"ARROW1")) or suffix == ".parquet":
+        return _from_parquet(path, var, selection, "ipc" if start.startswith(b"ARROW1") else "parquet")
     if start.startswith(b"\x89HDF") or start[512:516] == b"\x89HDF" or suffix in (".h5", ".hdf5"):
         return _from_archive(lazyfiles.Hdf5(path, name, start.startswith(b"MATLAB"), memory), var, selection)
     if start.startswith(b"MATLAB") or suffix == ".mat":
@@ -173,10 +175,15 @@ def _loaded(X: Any) -> np.ndarray:
 
 
 def faults(table: Table) -> tuple[str, int]:
-    """Which columns hold values that are no finite numbers, and in how many rows; how many columns do not."""
-    counts = not_finite(as_rows(table.X))[1].tolist()
+    """Which columns hold values that are no finite numbers, in how many rows, and the first line of a text file; how
+    many columns do not."""
+    first, of_columns = not_finite(as_rows(table.X))
+    counts, where = of_columns.tolist(), ""
     texts = [f"{table.label(i)}: {count} row{'s' * (count > 1)}" for i, count in enumerate(counts) if count]
-    return listed(texts, 8), len(counts) - len(texts)
+    if first is not None and table.lines is not None:
+        row = first[1] if table.kept is None else np.flatnonzero(table.kept)[first[1]]
+        where = f" (first in line {table.lines(np.array([row]))[0]})"
+    return listed(texts, 8) + where, len(counts) - len(texts)
 
 
 def without_missing(table: Table, name: str, *, empty: bool = False) -> Table:
@@ -185,9 +192,7 @@ def without_missing(table: Table, name: str, *, empty: bool = False) -> Table:
     rows = as_rows(table.X)
     if rows.dtype.kind != "f":
         return table
-    rows = rows.shifted(np.zeros(rows.n_features))
-    among = np.all if empty else np.any
-    kept = np.concatenate([~among(np.isnan(tile), axis=1) for _, tile in rows.tiles(rows.step)])
+    kept = complete(rows, some=empty)
     if kept.all():
         return table
     if not kept.any():
@@ -256,9 +261,9 @@ def _collected(rows: Rows, chosen: np.ndarray, name: str) -> Any:
         return whole.rows()
 
 
-def _from_parquet(path: str | os.PathLike, var: str | None, selection: ColumnSelection) -> Table:
+def _from_parquet(path: str | os.PathLike, var: str | None, selection: ColumnSelection, kind: str = "parquet") -> Table:
     _refuse_var(selection.file, var, "Parquet")
-    file = lazyfiles.Parquet(path, selection.file)
+    file = lazyfiles.Parquet(path, selection.file, kind)
     if 0 in file.shape:
         raise DataFileError(f"{selection.file}: the table is empty, its shape is {file.shape}")
     taken, *beside = selection.resolve(file.shape[1], file.names)

@@ -173,7 +173,8 @@ def add_cells(parser: argparse.ArgumentParser, who: str) -> None:
         help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
     )
     text.add_argument("--decimal", choices=(".", ","), help="decimal point or comma, also of what is written (.)")
-    text.add_argument("--thousands", choices=SEPARATORS, help="separator of thousands, as in 1.453,9")
+    what = "separator of thousands: , or . or _ or ' or a space"
+    text.add_argument("--thousands", choices=SEPARATORS, metavar="SIGN", help=what)
     what = "words for missing values beside NA, NaN, ? and the like; --na-values=--- where they begin with -"
     text.add_argument("--na-values", type=_names, metavar="LIST", help=what)
     text.add_argument("--skip-rows", type=_whole, metavar="N", help="leave out the first N lines, above the names")

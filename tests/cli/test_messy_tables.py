@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import types
+import zipfile
 
 import numpy as np
 import pytest
@@ -197,6 +198,16 @@ def test_a_workbook(book):
         tables.read(path, sheet="data")
     table = tables.read(path, sheet="data", skip_rows=2, units_row=True, id_column="t")
     assert table.X.tolist() == A and table.lines(np.array([0, 2])) == [5, 8]
+    path = book(first=[["a", "b"], [1, 2]])
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["xl/worksheets/sheet1.xml"] = members["xl/worksheets/sheet1.xml"].replace(b'r="2"', b'r="99999999999"')
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(DataFileError, match="has no line with data|no column holds numbers|a header but no"):
+        tables.read(path)  # at once
+    assert tables.read(book(late=[[], ["a", "b"], [1, 2]])).X.tolist() == [[1, 2]]
     # text in cells is read as in a text file, numbers are numbers whatever the decimal sign
     assert tables.read(book(data=[["a", "b"], ["1,5", 2.5]]), decimal=",").X.tolist() == [[1.5, 2.5]]
     with pytest.raises(DataFileError, match=r"line 3, column 1 \('a'\): missing value \('#N/A'\)"):

@@ -24,6 +24,7 @@ from ...rows.columns import listed
 from .archives import data_file_errors
 from .cells import Reading
 from .text import TextFile
+from .write import MAX_SHEET_ROWS
 
 MEMORY_FACTOR = 4
 """Bytes of memory for each byte of the largest member of a workbook, unpacked: openpyxl reads words whole."""
@@ -88,7 +89,7 @@ def workbook(path: str | os.PathLike, name: str, reading: Reading, memory: float
             )
         with closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
             sheets = {sheet.title: sheet for sheet in book.worksheets}
-            filled = [title for title, sheet in sheets.items() if next(_rows_of(sheet), None)]
+            filled = [title for title, sheet in sheets.items() if any(_rows_of(sheet))]
             wanted = reading.sheet or (filled[0] if len(filled) == 1 else "")
             if not filled:
                 raise DataFileError(f"{name} has no sheet with data")
@@ -103,7 +104,7 @@ def _rows_of(sheet: Any) -> Iterator[list[Any]]:
     sheet.reset_dimensions()  # what a file says of its size may be anything
 
     def trimmed() -> Iterator[list[Any]]:
-        for row in sheet.iter_rows(values_only=True):
+        for row in sheet.iter_rows(max_row=MAX_SHEET_ROWS, values_only=True):  # a damaged file counts further
             cells = list(row)
             while cells and cells[-1] in (None, ""):
                 cells.pop()

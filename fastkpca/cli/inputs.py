@@ -19,8 +19,6 @@ from ..model.plan import readable_size
 from .arguments import Parser, add_cells, add_columns
 from .console import Refused, say, without_password
 
-NOTHING_TOLD: dict[str, Any] = {}
-
 
 def read_table(
     options: argparse.Namespace,
@@ -29,10 +27,9 @@ def read_table(
     like: Sequence[str] | None = None,
     needs: int = 1,
     lags: int = 0,
-    told: dict[str, Any] = NOTHING_TOLD,
 ) -> Any:
     """The rows of a file that are used: all, or those without missing values."""
-    return cleaned(raw_table(options, progress, label_column, like, needs, told), options, lags)
+    return cleaned(raw_table(options, progress, label_column, like, needs), options, lags)
 
 
 def raw_table(
@@ -41,15 +38,15 @@ def raw_table(
     label_column: str | None = None,
     like: Sequence[str] | None = None,
     needs: int = 1,
-    told: dict[str, Any] = NOTHING_TOLD,
 ) -> Any:
     """All rows of a file, with NaN for missing values where they may be missing. Sets ``options.read_as``.
 
-    ``told``: what the model remembers of the file that it was made of.
+    ``options.told``, where a model is used: what it remembers of the file that it was made of.
     """
     from .tables import read as tables
 
     progress(f"reading {file_name(options.file)}", 0, 0)
+    told = getattr(options, "told", {})
     options.read_as = _reading(options, told)
     table = tables.read(
         options.path,
@@ -181,7 +178,8 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
     from ..rows.columns import listed
 
     of_model, d = own_columns(model)
-    table = raw_table(options, progress, like=of_model, needs=d, told=remembered(model, options.model))
+    options.told = remembered(model, options.model)
+    table = raw_table(options, progress, like=of_model, needs=d)
     file, names = file_name(options.file), table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:

@@ -215,11 +215,11 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     if options.normal is not None:
         # limits of rows that were made to fit would be too low
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
-        named = {"file": options.normal, "path": options.normal, "id": None}
+        told = remembered(model, options.model)
+        named = {"file": options.normal, "path": options.normal, "id": None, "told": told}
         other = argparse.Namespace(**vars(options) | named | gaps)
         names, d = own_columns(model)
-        told = remembered(model, options.model)
-        table = read_table(other, progress, like=names, needs=d, lags=model.lags, told=told)
+        table = read_table(other, progress, like=names, needs=d, lags=model.lags)
         with columns_of_the_file(table, model.n_features):
             return calibrated(model, table.X, confidence)
     if model.limits is None:

@@ -126,7 +126,7 @@ class Parquet:
         datasets = library("pyarrow.dataset", name, f"an {called} file" if kind == "ipc" else "a Parquet file")
         self.name = name
         if any("\udc80" <= letter <= "\udcff" for letter in os.fspath(path)):
-            raise DataFileError(f"{name}: {called} files are read by a name of UTF-8, which this is not; rename it")
+            raise DataFileError(f"{name}: Parquet files are read by a name of UTF-8, which this is not; rename it")
         with data_file_errors(name, f"is not a readable {called} file"):
             self._dataset = datasets.dataset(os.fspath(path), format=kind, partitioning="hive")
         self.names: list[str] = self._dataset.schema.names

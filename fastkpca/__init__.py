@@ -54,6 +54,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base.methods import get_method, list_methods
 from .fit.baseline import kpca_baseline
+from .fit.certify import certify
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge
@@ -93,6 +94,7 @@ __version__ = _metadata.version("fastkpca")
 __all__ = [
     "KPCAModel",
     "__version__",
+    "certify",
     "export_mat",
     "features",
     "get_kernel",

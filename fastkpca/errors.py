@@ -78,7 +78,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
         category,
         frame.f_code.co_filename,
         frame.f_lineno,
-        frame.f_globals.get("__name__"),
+        frame.f_globals.get("__name__", "<string>"),  # None would not be shown
         frame.f_globals.setdefault("__warningregistry__", {}),
     )
 

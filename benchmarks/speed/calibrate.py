@@ -1,4 +1,4 @@
-"""Measure the rates that the plan's predictions rest on (fastkpca/products: rates.py, near.py); one thread.
+"""Measure the rates that the plan's predictions rest on (fastkpca/products/rates.py); one thread.
 
 Prints each rate as it stands for this processor's instruction set beside what this machine does. The rates ship with
 the package: predictions are meant to rank routes, which they do as long as the ratios between rates are about right;
@@ -96,19 +96,15 @@ def of_features(rng: np.random.Generator) -> dict[str, float]:
     return measured
 
 
-def of_near_values(rng: np.random.Generator) -> dict[str, tuple[float, float]]:
-    """(as it stands, here), from matrices with many and with few values in a row."""
+def of_near_values(rng: np.random.Generator) -> dict[str, float]:
+    """Seconds, from matrices with many and with few values in a row."""
     X, U = rng.random((20000, NARROW)), rng.random((20000, near.COLUMNS))
     many, few = (near.near_summation(X, 1.0, reach) for reach in (0.2, 0.05))
     making = seconds(lambda: near.near_summation(X, 1.0, 0.2)) / many.count
     products = [seconds(partial(A.matmat, U)) for A in (many, few)]
     value = (products[0] - products[1]) / (many.count - few.count)
     row = (products[1] - few.count * value) / len(X)
-    return {
-        "VALUE_SECONDS": (near.VALUE_SECONDS, value),
-        "ROW_SECONDS": (near.ROW_SECONDS, row),
-        "NEW_VALUE_SECONDS": (near.NEW_VALUE_SECONDS, making),
-    }
+    return {"sparse_value": value, "sparse_row": row, "new_sparse_value": making}
 
 
 def main() -> None:
@@ -121,14 +117,12 @@ def main() -> None:
     common.header(f"rates of the plan, {name}")
     rng = np.random.default_rng(0)
     measured = of_blas(rng) | of_tiles(rng) | of_values(get_kernel("matern", nu=1.5, length_scale=1.0), rng)
-    measured |= of_features(rng)
+    measured |= of_features(rng) | of_near_values(rng)
     ships = rates.RATES[name]._asdict()
     print(f"{'rate':18s}{'ships':>10s}{'here':>10s}{'ratio':>8s}")
     for rate, value in measured.items():
         shipped = ships["products" if rate == "sums of products" else rate]
         print(f"{rate:18s}{shipped:10.2g}{value:10.2g}{value / shipped:8.2f}")
-    for constant, (shipped, value) in of_near_values(rng).items():
-        print(f"{constant:18s}{shipped:10.2g}{value:10.2g}{value / shipped:8.2f}")
 
 
 if __name__ == "__main__":

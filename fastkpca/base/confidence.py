@@ -8,8 +8,8 @@ MAX_STAKE = 0.75
 """Fraction of the wealth at stake in one bet, at most (Waudby-Smith and Ramdas 2024, section 4.2)."""
 PRIOR_COUNT = 4.0
 """Number of terms that the prior mean and variance count for, in the estimates that bets are made by."""
-HALVINGS = 40
-"""Halvings of the interval in which a bound is searched: to 1e-12."""
+HALVINGS = 24
+"""Halvings of the interval in which a bound is searched: to 1e-7, far below any width."""
 
 
 def ratio_bounds(

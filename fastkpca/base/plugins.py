@@ -79,6 +79,7 @@ def normalized(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()  # PEP 503
 
 
+@dataclass
 class Group:
     """An entry-point group: a literal table of fastkpca's own names, and what other distributions claim.
 
@@ -100,22 +101,18 @@ class Group:
         What other libraries call them, in small letters -> how it is asked for here, for the text of an error.
     """
 
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        table: Mapping[str, Entry],
-        unknown: type[Exception],
-        check: Callable[[Any, str, str], None],
-        inspect: Callable[[Entry], dict[str, Any]],
-        elsewhere: Mapping[str, str] | None = None,
-    ):
-        self.name, self.kind, self.table = name, kind, table
-        self.reserved = {key: entry for entry in table.values() for key in (entry.name, *entry.aliases)}
-        # scanning every distribution takes milliseconds, so it is done once per search path
-        self.scanned: dict[tuple[str, ...], tuple[tuple[Entry, ...], tuple[str, ...]]] = {}
-        self._unknown_error, self._check, self._inspect = unknown, check, inspect
-        self._elsewhere = elsewhere or {}
+    name: str
+    kind: str
+    table: Mapping[str, Entry]
+    unknown: type[Exception]
+    check: Callable[[Any, str, str], None]
+    inspect: Callable[[Entry], dict[str, Any]]
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    scanned: dict[tuple[str, ...], tuple[tuple[Entry, ...], tuple[str, ...]]] = field(default_factory=dict)
+    """Claims by search path: scanning every distribution takes milliseconds."""
+
+    def __post_init__(self) -> None:
+        self.reserved = {key: entry for entry in self.table.values() for key in (entry.name, *entry.aliases)}
 
     # What is installed
 
@@ -167,7 +164,7 @@ class Group:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a listing is not the place for what an import has to say
-                return replace(entry, state="loaded", **self._inspect(entry))
+                return replace(entry, state="loaded", **self.inspect(entry))
         except (Exception, SystemExit) as error:
             text = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
             return replace(entry, state="failed", error=text)
@@ -190,7 +187,7 @@ class Group:
         if len(claims) == 1:
             return claims[0]
         if not claims:
-            raise self._unknown_error(self._unknown(name, plugins, session))
+            raise self.unknown(self._unknown(name, plugins, session))
         releases = ", ".join(f"{entry.release} ({entry.value})" for entry in claims)
         ways = list(dict.fromkeys(repr(entry.qualified) for entry in claims))
         advice = f"ask for {' or '.join(ways)}, or uninstall one" if len(ways) > 1 else "its authors have to choose one"
@@ -204,15 +201,15 @@ class Group:
             return self.find(name, (), session)
         try:
             return self.find(name, self.plugins()[0], session)
-        except self._unknown_error:
+        except self.unknown:
             return self.find(name, self.plugins(fresh=True)[0], session)
 
     def _unknown(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> str:
         spellings = [*self.reserved, *session, *(e.name for e in plugins), *(e.qualified for e in plugins)]
         bare = name.rpartition(":")[2]
         text = f"no {self.kind} is named {name!r}; "
-        if bare.lower() in self._elsewhere:
-            text += f"it is {self._elsewhere[bare.lower()]} here; "
+        if bare.lower() in self.elsewhere:
+            text += f"it is {self.elsewhere[bare.lower()]} here; "
         elif near := did_you_mean(name, spellings) or did_you_mean(bare, spellings):
             text += f"{near} "
         text += f"fastkpca.list_{self.kind}s() lists every name"
@@ -234,7 +231,7 @@ class Group:
                 f"{who} cannot be imported from {entry.value!r}: {type(error).__name__}: {error}; "
                 "reinstall it, or report this to its authors"
             ) from error
-        self._check(thing, who, entry.value)
+        self.check(thing, who, entry.value)
         return thing
 
     def who(self, entry: Entry) -> str:

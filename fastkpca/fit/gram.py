@@ -221,7 +221,7 @@ def features(
         return FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
     share = _centred_share(chosen, data.sample) if center else 1.0
     if budgeted:
-        offer = _best_within(chosen, data, rows, share * tol, limit, features, threads)
+        offer = best_within(chosen, data, rows, share * tol, limit, features, threads)
         return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
     reached, asked = np.inf, f"tol={tol:g}"
     trace: Callable[[FeatureOperator], float] = FeatureOperator.trace
@@ -339,7 +339,7 @@ def _offers(
     yield from sorted(offers, key=lambda x: x.cost.n_features)
 
 
-def _best_within(
+def best_within(
     kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str, n_threads: int
 ) -> Offer:
     """A map of at most so many features: one that reaches ``tol``, or else the one that comes closest."""

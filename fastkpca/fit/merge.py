@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from ..base import parallel
 from ..base.checks import check_c, check_failure_probability, check_tol
@@ -26,7 +25,7 @@ from ..maps.passes import check_moments
 from ..model.plan import Plan
 from ..model.result import KPCAModel
 from ..model.shared_map import check_mergeable, feature_projector, widest_map
-from ..solve.certificate import Bound
+from ..solve.certificate import Bound, largest_eigenvalue
 from .components import components, largest_of, leading_of
 from .target import Target
 
@@ -150,10 +149,6 @@ def cross_error(moments: Moments, added: Added) -> float:
         error = moments.error + rounding_factor(int(moments.count) + 1) * EPS * float(np.trace(block))
         total += float(np.sqrt((largest_eigenvalue(block) + error) * lacking))
     return total * (1.0 + 1e-9)
-
-
-def largest_eigenvalue(A: np.ndarray) -> float:
-    return float(scipy.linalg.eigvalsh(A, subset_by_index=[len(A) - 1] * 2)[0])
 
 
 def left_out_of(model: KPCAModel) -> Bound:

@@ -369,14 +369,19 @@ def _kernel(ask: Ask) -> Kernel:
     kernel, parameters = ask.kernel, ask.kernel_parameters
     if ask.like is None:
         return given_kernel("gaussian" if kernel is None else kernel, parameters, ask.function)
-    held = guarded(ask.like.kernel)
+    return kernel_of_both(ask.like.kernel, kernel, parameters, ask.function, "like")
+
+
+def kernel_of_both(held: Kernel, kernel: Any, parameters: dict[str, Any], function: Any, name: str) -> Kernel:
+    """The kernel that the object given as ``name`` brings, if what was asked for does not contradict it."""
+    held = guarded(held)
     if kernel is None and not parameters:
         return held
-    asked = given_kernel(type(held.unguarded()) if kernel is None else kernel, parameters, ask.function)
+    asked = given_kernel(type(held.unguarded()) if kernel is None else kernel, parameters, function)
     values = held.get_parameters()
     same = type(asked.unguarded()) is type(held.unguarded())
-    if not same or any(values[name] != value for name, value in asked.get_parameters().items() if value is not None):
-        raise ValueError(f"like= brings its kernel, {held!r}, and {asked!r} was asked for; drop one")
+    if not same or any(values[key] != value for key, value in asked.get_parameters().items() if value is not None):
+        raise ValueError(f"{name}= brings its kernel, {held!r}, and {asked!r} was asked for; drop one")
     return held
 
 

@@ -32,11 +32,11 @@ from ..model.rows import float_type, new_rows
 from ..model.shared_map import check_mergeable, feature_projector, map_for_rows
 from ..rows.summary import summarize_for
 from ..rows.view import Rows
-from ..solve.certificate import Bound
+from ..solve.certificate import Bound, largest_eigenvalue
 from ..solve.moments import kernel_trace
 from ..solve.sampled import draws_worth, residual_bound, upper_share
 from .feature_route import ROUNDS
-from .merge import Added, largest_eigenvalue, left_out_of, merged_moments, solved, sum_of_bounds
+from .merge import Added, left_out_of, merged_moments, solved, sum_of_bounds
 
 GROW_AT = 2.0
 """Mean residual of all rows over that of the first ones, from which on pivots are added: intervals of first order then

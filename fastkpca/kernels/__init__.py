@@ -12,7 +12,6 @@ Nothing here fits or solves, and of the rows it reads a sample.
 ``contract``        what users declare of a kernel, held against its values on some rows
 ``stored``          kernels in model files
 ``guard``           stands between the core and kernels, maps and products from outside
-``watch``           calls into code from outside, named where they fail
 ``given``           the kernel that a user gave, and names that other libraries use
 ``kernel``          ``Kernel``, and the kernels that its operators make, whose rules are in the next three
 ``combined``        sums, scalings and products of kernels

@@ -91,7 +91,8 @@ def map_stays_below(feature_map: FeatureMap, Phi: np.ndarray, residual: np.ndarr
 def tile_is_of_block(kernel: Kernel, X: np.ndarray, K: np.ndarray, allowed: float) -> str | None:
     """The compiled tile that the kernel names returns the values K of ``block`` on the rows X."""
     few = K[:, : min(len(K), 8)]
-    off = float(np.abs(compiled_values(kernel, X, few.shape[1]) - few).max(initial=0.0))
+    compiled = ExactSummation(kernel, Rows(X)).matmat(np.eye(*few.shape))
+    off = float(np.abs(compiled - few).max(initial=0.0))
     if off <= allowed:
         return None
     return (
@@ -120,11 +121,6 @@ def product_keeps_bound(product: np.ndarray, K: np.ndarray, U: np.ndarray, allow
         f"is off by {off[i, k]:.3g} from the product with the values of block, in column {k}; its error_bound allows "
         f"{off[i, k] - gap[i, k]:.3g}"
     )
-
-
-def compiled_values(kernel: Kernel, X: np.ndarray, columns: int) -> np.ndarray:
-    """The values of the rows X with the first few of them, from the compiled tile that the kernel names."""
-    return ExactSummation(kernel, Rows(X)).matmat(np.eye(len(X), columns))
 
 
 def negative_eigenvalue(A: np.ndarray, noise: float) -> float:

@@ -15,11 +15,12 @@ What rows show is wrong; what they do not show may still be wrong, and is for ``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from math import isfinite, isqrt
-from typing import Any, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
@@ -34,8 +35,7 @@ from . import contract
 from .adapters import ObjectKernel
 from .kernel import Kernel
 from .objects import OnObjects
-from .registry import origin
-from .watch import Origin, Proxy
+from .registry import Origin, origin
 
 UNKNOWN = float(np.finfo(np.float32).resolution)
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none: it may be of float32."""
@@ -78,8 +78,81 @@ def _is_bound(value: Any, limit: float = np.inf) -> bool:
     return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= limit
 
 
+def _read_only(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+class Proxy:
+    """Stands in for an object from outside: a member that the subclass does not define is read from that object.
+
+    The last base of a subclass is the protocol (``Kernel``, ``FeatureMap``, ``Summation``). Its attributes are read
+    from the object, and its methods are called on the object with their failures named.
+    """
+
+    _inner: Any
+    _origin: Origin
+
+    _allowed: ClassVar[Mapping[str, tuple]] = {}
+    """Values that a declaration may have."""
+
+    def __init_subclass__(cls) -> None:
+        for name in {name for base in cls.__mro__[2:-1] for name in vars(base)}:
+            if not name.startswith("_") and name not in vars(cls):
+                setattr(cls, name, property(partial(_member, name=name)))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_inner", "_origin"):  # not there yet while it is unpickled
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        function = getattr(self._inner, method)
+        return self._origin.call(self._inner, method, function, *map(_read_only, arguments), **options)
+
+    def _array(self, method: str, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
+        """The result of a call, as an array of this shape and at least the precision of the first argument."""
+        values = np.asarray(self._call(method, *arguments))
+        dtype = arguments[0].dtype
+        if values.dtype.kind != "f" or values.dtype.itemsize < dtype.itemsize:
+            self._refuse(method, arguments, f"returned {values.dtype} values; real numbers, {dtype}, are due")
+        if values.shape != shape:
+            self._refuse(method, arguments, f"returned shape {values.shape}; shape {shape} is due")
+        # a bound that comes in float64 is not rounded to float32
+        return values.astype(dtype, copy=False) if values.ndim == 2 else values
+
+    def _hold_finite(self, method: str, values: np.ndarray, arguments: Sequence[Any], needed: str) -> None:
+        for place in np.argwhere(~np.isfinite(values))[:1]:
+            where = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), place))
+            self._refuse(method, arguments, f"returned {values[tuple(place)]} (first at {where}); {needed}")
+
+    def _refuse(self, method: str, arguments: Sequence[Any], fault: str) -> NoReturn:
+        raise KernelContractError(f"{self._origin.text(self._inner, method, arguments)} {fault}")
+
+
+def _member(self: Proxy, name: str) -> Any:
+    """The attribute of the object, a declaration among the allowed ones, or its method with failures named."""
+    allowed = self._allowed.get(name)
+    value = self._origin.call(self._inner, name, getattr, self._inner, name) if allowed else getattr(self._inner, name)
+    if callable(value) and not allowed:
+        return partial(self._call, name)
+    value = value.item() if isinstance(value, np.generic) else value
+    if allowed and not any(type(value) is type(x) and value == x for x in allowed):
+        self._refuse(name, (), f"is {value!r}; it must be one of {allowed}")
+    return value
+
+
 class Guard(Proxy, Kernel):
     """A kernel from outside, as the core sees it."""
+
+    _allowed = {name: (False, True) for name, value in vars(protocol.Kernel).items() if isinstance(value, bool)} | {
+        "translation": (None, "kernel", "centered")
+    }
 
     def __init__(self, kernel: protocol.Kernel, origin: Origin, stated: float | None = None):
         self.__dict__.update(_inner=kernel, _origin=origin, _stated=stated)
@@ -258,25 +331,6 @@ def _has_own_diagonal(kernel: protocol.Kernel) -> bool:
     return type(kernel).diagonal not in (protocol.Kernel.diagonal, OnObjects.diagonal)
 
 
-# What it declares
-
-
-def _declaration(name: str, allowed: tuple) -> property:
-    def read(self: Guard) -> Any:
-        value = self._origin.call(self._inner, name, getattr, self._inner, name)
-        value = value.item() if isinstance(value, np.generic) else value
-        if not any(type(value) is type(x) and value == x for x in allowed):
-            self._refuse(name, (), f"is {value!r}; it must be one of {allowed}")
-        return value
-
-    return property(read)
-
-
-_FLAGS = {name: (False, True) for name, value in vars(protocol.Kernel).items() if isinstance(value, bool)}
-for _name, _allowed in (_FLAGS | {"translation": (None, "kernel", "centered")}).items():
-    setattr(Guard, _name, _declaration(_name, _allowed))
-
-
 def _looks_finite(K: np.ndarray) -> bool:
     """By its first row, first column and diagonal, where a row that the kernel cannot take shows; microseconds."""
     row, column, diagonal = K[0], K[:, 0], K.diagonal()
@@ -302,12 +356,10 @@ class GuardedMap(Proxy, FeatureMap):
             row = int(np.argmin(residual >= 0))
             fault = f"returned {residual[row]} (first at row {row}); it is never negative: an upper bound"
             self._refuse("residual", (X,), fault)
-        if Phi is not None and len(X):
+        if Phi is not None and len(X) and Phi.dtype == np.float64:
             few = slice(None, None, -(-len(X) // MAP_ROWS))
-            of_few = np.asarray(Phi[few], dtype=np.float64)
             tile = np.ascontiguousarray(X[few], dtype=np.float64)
-            if Phi.dtype == np.float64:
-                self._kernel.hold_map(self, tile, of_few, residual[few], "feature_maps")
+            self._kernel.hold_map(self, tile, Phi[few], residual[few], "feature_maps")
         return residual
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:

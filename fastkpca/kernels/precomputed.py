@@ -189,7 +189,7 @@ def _below_zero(K: Any, largest: float) -> float:
         except np.linalg.LinAlgError:
             if lowest is None:  # that of a part is no lower (interlacing), and grows with the root of its size
                 part = _evenly(m, LOOKED_AT)
-                lowest = float(scipy.linalg.eigvalsh(A[np.ix_(part, part)], subset_by_index=[0, 0])[0])
+                lowest = float(np.linalg.eigvalsh(A[np.ix_(part, part)])[0])
                 t = max(t, -0.5 * lowest * np.sqrt(m / len(part)))
             if t >= most or -lowest > most:
                 break

@@ -7,8 +7,9 @@ what a class has to fulfil, objects and functions in the place of a name, and wh
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,10 @@ from ..base.checks import check_flag
 from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table
 from ..base.protocol import API_VERSION
 from ..base.spelling import did_you_mean
-from ..errors import PluginError, UnknownKernelError
+from ..errors import KernelParameterError, PluginError, UnknownKernelError
 from .adapters import CallableKernel, ObjectKernel
 from .columns import listed_columns
 from .kernel import ColumnKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
-from .watch import Origin
 
 GROUP = "fastkpca.kernels"
 _SESSION = "(this session)"
@@ -120,13 +120,9 @@ def _kind(thing: Any) -> str:
         raise TypeError(f"{cls.__name__} defines no block(X, Y), and so is no kernel; a kernel has to define it")
     if isinstance(thing, Kernel):
         return "kernel"
-    has_block = callable(getattr(thing, "block", None))
-    if isinstance(thing, type):
-        if has_block:
-            return "class"
-    elif has_block:
-        return "object"
-    elif callable(thing):
+    if callable(getattr(thing, "block", None)):
+        return "class" if isinstance(thing, type) else "object"
+    if callable(thing) and not isinstance(thing, type):
         return "callable"
     text = (
         f"kernel is of type {type(thing).__name__}; give a name (fastkpca.list_kernels() lists them), a Kernel, "
@@ -160,9 +156,7 @@ def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
             )
             raise
         return made if isinstance(made, Kernel) else ObjectKernel(object=made)
-    if kind == "object":
-        return _declare(ObjectKernel, thing, parameters)
-    return _declare(CallableKernel, thing, parameters)
+    return _declare(ObjectKernel if kind == "object" else CallableKernel, thing, parameters)
 
 
 def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameters: dict[str, Any]) -> Kernel:
@@ -374,6 +368,39 @@ def installed_entries(cls: type) -> list[KernelEntry]:
 
 
 # Where a kernel came from -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose kernel it is: ``who`` for the text of an error; ``installed``: by an entry point, of a distribution.
+
+    Names it in whatever goes wrong in a call into it.
+    """
+
+    who: str
+    installed: bool
+
+    def call(self, owner: Any, method: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """function(*arguments, **options), which is ``method`` of ``owner``."""
+        try:
+            return function(*arguments, **options)
+        except (KernelParameterError, PluginError, MemoryError):
+            raise  # the user's to mend, named already, or nobody's fault
+        except (Exception, SystemExit) as error:
+            text = self.text(owner, method, arguments)
+            if not self.installed:  # the user's own code: the type stays what it was
+                if not isinstance(owner, (CallableKernel, ObjectKernel)):
+                    error.add_note(f"raised by {text}")
+                raise
+            raise PluginError(
+                f"{text} raised {type(error).__name__}: {error}; report this to its authors (where it fails only with "
+                "several threads, n_threads=1 helps, and the kernel must say thread_safe = False)"
+            ) from error
+
+    def text(self, owner: Any, method: str, arguments: Sequence[Any]) -> str:
+        shapes = [str(x.shape) for x in arguments if isinstance(x, np.ndarray)]
+        where = f" on shape{'s' * (len(shapes) > 1)} {' and '.join(shapes)}" if shapes else ""
+        return f"{self.who}: {type(owner).__name__}.{method}{where}"
 
 
 def origin(kernel: protocol.Kernel) -> Origin | None:

@@ -18,6 +18,9 @@ C11 is that of weighted nodes in the box. A product of two functions is a combin
 needs the sums over all rows of these alone. With P the waves' roots (w * w)^(1/2), w the weights, times themselves at
 some places of an axis, a few columns of P span the others nearly (QR with pivoting): nodes whose weights give the same
 sums, the fewer the smoother the rows lie. By how much these sums miss is known afterwards, and is the error of C11.
+
+It is for three axes: 20 Gaussian problems drawn as those of benchmarks/speed/random_set.py take 1.5 times as long
+without it (median). On one or two axes products of all features are as fast, or faster (.85).
 """
 
 from __future__ import annotations

@@ -423,7 +423,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, COLUMNS))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
     setup = FFT_FLOPS * grid * log(grid + 2.0)
-    if d > 1 and D > DENSE:
+    if d > 2 and D > DENSE:
         # of the few directions: LAPACK's factorisations of an axis, and the nodes that take the place of rows
         setup += sum(10.0 * n**3 + 2.0 * BLAS_FLOPS * n * grid for n in points)
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]

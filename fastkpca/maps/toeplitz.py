@@ -184,7 +184,7 @@ class ToeplitzMoments(OperatorMoments):
     def compressed(self, n_threads: int) -> Compressed | None:
         """The centred second moment in few directions; None where too many are needed."""
         whole = self.map
-        if len(whole.half) == 1 or whole.n_features <= DENSE:  # of one axis FFTs are as fast
+        if len(whole.half) < 3 or whole.n_features <= DENSE:
             return None
         few = directions(whole.roots, whole._inside, DIRECTIONS_SHARE * whole.tail)
         if few is None:

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.caching import cached_property
 from ..base.checks import check_flag, is_number
 from ..rows.columns import check_same_columns
-from ..rows.convert import as_rows
+from ..rows.convert import as_rows, run_query
 from ..rows.foreign import named_columns
 from ..rows.lags import lagged, starts_of
 from .contributions import Contributions, foremost, kpca_contributions
@@ -241,7 +241,7 @@ def kpca_monitor(
     >>> found.alarms.tolist(), found.contributions().largest.tolist()
     ([1], [2])
     """
-    model = _with_limits(check_model(model), limits)
+    model, X = _with_limits(check_model(model), limits), run_query(X)
     label_name, labels = index_of(X, label_name) if labels is None else (label_name, labels)
     if labels is not None:
         labels = np.asarray(labels)

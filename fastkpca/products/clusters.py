@@ -21,7 +21,7 @@ from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from .exact import MOST_WORK
 from .near import LOOKED_AT
-from .rates import CLUSTERS, RATE, entry_rate
+from .rates import RATE, entry_rate
 from .vectors import columns_of
 
 LEAF, MOST_LEAVES = 128, 4096
@@ -217,9 +217,9 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     if share > WORTH:
         return None
     values, rows = n * m * (0.5 if same else 1.0) / entry_rate(d), n + (0 if same else m)
-    first = CLUSTERS.values * share * values + CLUSTERS.leaf * n / _leaf(n)
+    first = RATE.leaf_value * share * values + RATE.leaf * n / _leaf(n)
     leaves = float(n // _leaf(n) + 1) * (m // _leaf(m) + 1)
-    setup = CLUSTERS.row * rows + CLUSTERS.pair * share * leaves
+    setup = RATE.sorted_row * rows + RATE.leaf_pair * share * leaves
     cost = Cost(
         row_flops=RATE.features * first / n,
         column_flops=RATE.features * 2.0 * share * m / RATE.products,

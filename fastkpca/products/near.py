@@ -44,9 +44,6 @@ LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
 VALUE_BYTES, PEAK_BYTES = 8.0, 40.0
 """Of a value in the end, and while the matrix is put together."""
-VALUE_SECONDS, ROW_SECONDS, NEW_VALUE_SECONDS = 1.3e-9, 1e-7, 5e-8
-"""Of a product with `COLUMNS`, for each value and for each row; and of putting the matrix together, for each value
-(benchmarks/speed/calibrate.py)."""
 
 
 def near_reach(sigma: float, d: int, tol: float) -> float:
@@ -95,7 +92,7 @@ class NearSummation(Summation):
     @property
     def seconds(self) -> float:
         """Predicted, for a product with `COLUMNS`."""
-        return VALUE_SECONDS * self.count + ROW_SECONDS * len(self._order)
+        return RATE.sparse_value * self.count + RATE.sparse_row * len(self._order)
 
 
 def distance_bound(own: np.ndarray, sums: np.ndarray, error: float) -> float:
@@ -139,9 +136,9 @@ def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
     pairs = float(scipy.spatial.cKDTree(few).count_neighbors(scipy.spatial.cKDTree(sample), reach)) - len(few)
     count = n + pairs * n * (n - 1.0) / max(len(few) * (m - 1.0), 1.0)
     cost = Cost(
-        row_flops=RATE.features * (VALUE_SECONDS * count / n + ROW_SECONDS),
+        row_flops=RATE.features * (RATE.sparse_value * count / n + RATE.sparse_row),
         column_flops=0.0,
-        setup_flops=RATE.features * NEW_VALUE_SECONDS * count,
+        setup_flops=RATE.features * RATE.new_sparse_value * count,
         memory=PEAK_BYTES * count,
     )
     return Offer("near", cost, lambda X, Y=None: near_summation(X.all(), sigma, reach))

@@ -45,7 +45,8 @@ class Rates(NamedTuple):
     solves : float
         n D^2 of triangular solves, by compiled loops or by BLAS, whichever is taken.
 
-    And what takes as long whatever the vectors: seconds, but for ``reads``, ``choosing`` and ``all_vectors``.
+    And what takes as long whatever the vectors: seconds, but for ``reads``, ``choosing``, ``all_vectors`` and
+    ``leaf_value``.
 
     row, entry : float
         Of LAPACK's eigenvalues beside its flops, for each row and for each entry of the matrix.
@@ -60,6 +61,16 @@ class Rates(NamedTuple):
         that follow: calls, and small matrices.
     reads : float
         Bytes of memory in a second.
+    sparse_value, sparse_row : float
+        For each value and for each row of a truncated matrix, in a product with eight columns.
+    new_sparse_value : float
+        For each value, until the truncated matrix is put together.
+    leaf_value : float
+        Times the seconds of a kernel value in larger tiles: those of one between leaves of clusters.
+    leaf : float
+        For each leaf of clusters, in a product.
+    sorted_row, leaf_pair : float
+        For each row, and for each near pair of leaves, before the first product by clusters.
     """
 
     entries: float
@@ -77,7 +88,7 @@ class Rates(NamedTuple):
     solves: float
     row: float = 1e-6
     entry: float = 1.2e-8
-    vector_row: float = 3e-7
+    vector_row: float = 3e-8
     vector_entry: float = 2.2e-10
     all_vectors: float = 4.0
     proposal: float = 1e-5
@@ -86,6 +97,13 @@ class Rates(NamedTuple):
     a_pass: float = 6e-4
     look: float = 3e-4
     reads: float = 1e10
+    sparse_value: float = 1.3e-9
+    sparse_row: float = 1e-7
+    new_sparse_value: float = 5e-8
+    leaf_value: float = 1.1
+    leaf: float = 2e-5
+    sorted_row: float = 2e-7
+    leaf_pair: float = 4e-7
 
 
 RATES = {
@@ -99,28 +117,6 @@ The first two are in the proportions of a processor that has no more than AVX2, 
 pace of the third: what takes seconds whatever the vectors, as calls do, takes as many there.
 """
 RATE = RATES[multiindex.INSTRUCTION_SET]
-
-
-class ClusterSeconds(NamedTuple):
-    """What products by clusters take.
-
-    Attributes
-    ----------
-    values : float
-        Times the seconds of a value in larger tiles.
-    leaf : float
-        Seconds of a leaf in a product.
-    row, pair : float
-        Seconds of a row, and of a near pair of leaves, before the first product.
-    """
-
-    values: float
-    leaf: float
-    row: float
-    pair: float
-
-
-CLUSTERS = ClusterSeconds(1.1, 2e-5, 2e-7, 4e-7)
 
 
 def takes_blas(d: int) -> bool:

@@ -20,7 +20,6 @@ from .columns import check_columns_of, listed
 from .dask import dask_source
 from .foreign import (
     IN_BLOCKS,
-    STREAM,
     Named,
     file_source,
     find_source,
@@ -102,10 +101,8 @@ def as_rows(
     if isinstance(X, Rows):  # whose values were checked when they were made
         check_enough(X.n_samples, name=name, at_least=at_least, purpose=purpose)
         return X
-    named, table, blocks = named_columns(X), run_query(X, name, memory), _Blocks()
-    ran = table is not X
-    if named is None and ran and (found := named_columns(table)):
-        named = Named(found.names, *STREAM)
+    table, blocks = run_query(X, name, memory), _Blocks()
+    named, ran = named_columns(X) or named_columns(table), table is not X
     X = plain(table, name)
     rows = _read(X, blocks, name=name, at_least=at_least, purpose=purpose, memory=memory, missing=missing)
     rows.named = named or blocks.named

@@ -29,7 +29,7 @@ from .sources import (
     TableSource,
     page_rows,
 )
-from .view import EXACT, Rows, refuse_not_finite
+from .view import EXACT, Rows
 
 # What an object is ------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ def is_iterator(X: Any) -> bool:
 
 def is_dask(X: Any) -> bool:
     """True if this is a Dask collection."""
-    return any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__)
+    return any(_root(cls) in ("dask", "dask_expr") for cls in type(X).__mro__)
 
 
 def is_writeable_dataset(X: Any) -> bool:
@@ -110,10 +110,10 @@ class Named:
 
 
 IN_BLOCKS = "{0}.schema.names", "the columns {1} from each block of {0}"
-_ARROW = "{0}.schema.names", "{0}.select(list({1}))"
+# forms that also take the query that gave the table
+_ARROW = "pyarrow.table({0}).schema.names", "pyarrow.table({0}).select(list({1}))"
+_POLARS = "{0}.collect_schema().names()", "{0}.select(list({1}))"
 _STRUCTURED = "{0}.dtype.names", "{0}[list({1})]"
-_LAZY = "{0}.collect_schema().names()", "{0}.select(list({1}))"
-STREAM = "pyarrow.table({0}).schema.names", "pyarrow.table({0}).select(list({1}))"
 _XARRAY = "{0}.to_pandas().columns", "{0}.to_pandas()[list({1})]"
 
 
@@ -131,10 +131,10 @@ def named_columns(X: Any) -> Named | None:
     elif is_labelled(X):
         labels = X.coords.get(X.dims[1]) if len(X.dims) == 2 else None
         found, written = None if labels is None else labels.values.tolist(), _XARRAY
-    elif is_lazy(X):  # which warns where it is asked for its columns
-        found, written = X.collect_schema().names(), _LAZY
+    elif hasattr(type(X), "collect_schema"):  # a LazyFrame warns where it is asked for its columns
+        found, written = X.collect_schema().names(), _POLARS
     else:
-        found, written = getattr(X, "columns", None), STREAM if is_stream(X) else ()
+        found, written = getattr(X, "columns", None), _ARROW if is_stream(X) else ()
     try:
         names = tuple(found)
     except TypeError:
@@ -227,13 +227,12 @@ def frame_source(X: Any, name: str, most: float) -> Source | None:
     if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):
         return None
 
-    def read(start: int, stop: int) -> np.ndarray:
-        page = from_frame(_part(X, start, stop), name, start)
-        if page.dtype != first.dtype:  # whole numbers and nulls, in polars
-            refuse_not_finite(page, start, name, "kpca")
-        return page
-
-    return TableSource(name, X, first.dtype, read)
+    # whole numbers of polars are such in parts of a column without nulls only
+    nulls = hasattr(X, "null_count") and any(X.null_count().row(0))
+    dtype = np.dtype(np.float64) if nulls and first.dtype.kind in "iub" else first.dtype
+    return TableSource(
+        name, X, dtype, lambda start, stop: from_frame(_part(X, start, stop), name, start, dtype.kind == "f")
+    )
 
 
 def _part(X: Any, start: int, stop: int) -> Any:
@@ -272,8 +271,9 @@ def columns_of_words(X: Any) -> str:
     return f"has the column{'s' * several} {which}; kpca needs numbers: convert {them}{how}, or leave {them} out"
 
 
-def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
-    """An array of these rows, the first of which has the number ``start``; in the frame's memory where it can be."""
+def from_frame(X: Any, name: str, start: int = 0, floats: bool = False) -> np.ndarray:
+    """An array of these rows, the first of which has the number ``start``; in the frame's memory where it can be. With
+    ``floats``, whole numbers become float64."""
     labels, types = [str(label) for label in X.columns], list(X.dtypes)
     words = list(map(str, types))
     of_polars = bool(types) and callable(getattr(types[0], "is_numeric", None))
@@ -288,11 +288,13 @@ def from_frame(X: Any, name: str, start: int = 0) -> np.ndarray:
         values = X.to_numpy(dtype=dtype)
     else:
         values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if values.dtype.kind not in ("f" if floats else "fiub"):
+        values = values.astype(dtype)
     if values.dtype.kind == "f":
         for j, word in enumerate(words):
             if "int64" in word.lower():
                 _check_whole(values[:, j], name, labels[j], start)
-    return values if values.dtype.kind in "fiub" else values.astype(dtype)
+    return values
 
 
 def like_given(values: np.ndarray, X: Any) -> Any:
@@ -485,10 +487,7 @@ def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
 
 def _library(X: Any) -> str:
     """The package that an object's class, or a base of it, comes from."""
-    for root in map(_root, type(X).__mro__):
-        if root in ("h5py", "zarr", "pyarrow"):
-            return root
-    return ""
+    return next((root for root in map(_root, type(X).__mro__) if root in ("h5py", "zarr", "pyarrow")), "")
 
 
 def _root(cls: type) -> str:

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 try:
-    import sklearn as _sklearn  # noqa: F401
-except ModuleNotFoundError as _error:
-    if _error.name != "sklearn":
+    from sklearn.utils.validation import validate_data
+except ImportError as _error:  # not installed, or older
+    if (_error.name or "").partition(".")[0] != "sklearn":
         raise
     raise ImportError(
-        "fastkpca.sklearn needs scikit-learn 1.4 or newer, which is not installed: pip install 'fastkpca[sklearn]', or "
+        "fastkpca.sklearn needs scikit-learn 1.6 or newer, which is not installed: pip install 'fastkpca[sklearn]', or "
         "pip install scikit-learn. fastkpca.kpca does the same without it"
     ) from _error
 
@@ -139,9 +139,6 @@ class KernelEstimator(BaseEstimator):
         tags.input_tags.pairwise = self._precomputed
         return tags
 
-    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
-        return {"pairwise": self._precomputed}
-
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
@@ -173,10 +170,6 @@ class KernelEstimator(BaseEstimator):
 
     def _checked_by_sklearn(self, X: Any, *, reset: bool) -> Any:
         try:
-            try:
-                from sklearn.utils.validation import validate_data
-            except ImportError:  # before scikit-learn 1.6
-                return self._validate_data(X, accept_sparse="csr", reset=reset)
             return validate_data(self, X, accept_sparse="csr", reset=reset)
         except ValueError as error:  # of words scikit-learn tells the first one, and not its column
             if "could not convert" not in str(error) or not hasattr(X, "dtypes"):
@@ -244,6 +237,3 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
-        return {"preserves_dtype": [np.float64, np.float32], "pairwise": self._precomputed}

@@ -206,6 +206,24 @@ class Basis:
             least_squares=(1.0 - a) * ritz.squares - left - 2.0 * self._rounding() * ritz.squares.sum(),
         )
 
+    def leading_block(self, count: int, product_error: float, size: float) -> RitzBlock:
+        """`ritz_block` of the first ``count`` columns alone, while the first block is all that there is."""
+        ((_, part),) = self._outside
+        values, vectors = np.linalg.eigh(symmetric(self.compression[:count, :count]))
+        Y, below = vectors[:, ::-1], self.compression[count:, :count]
+        gram = tall.inner(part[:, :count], part[:, :count], self.n_threads)
+        gram.flat[:: count + 1] *= 1.0 + self._rounding()
+        inside = below.T @ below
+        gram += inside * (1.0 + 4.0 * rounding_factor(self.size) * UNIT)
+        squares = Y.T @ gram @ Y
+        return RitzBlock(
+            compression=np.diag(values[::-1]),
+            gram=Y.T @ self.gram[:count, :count] @ Y,
+            residual_gram=squares,
+            n=self.n,
+            product_error=1.4143 * product_error + 16.0 * np.sqrt(self.size) * UNIT * size,
+        )
+
 
 @dataclass(frozen=True)
 class RitzPairs:

@@ -447,15 +447,15 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
             largest = squares[first]
             if end - first > 1:
                 here = slice(first, end)
-                largest = max(squares[here]) if diagonal else _largest_eigenvalue(residual_gram[here, here])
+                largest = max(squares[here]) if diagonal else largest_eigenvalue(residual_gram[here, here])
             rho = sqrt(max(largest, 0.0)) * (1 + 1e-8) + error
             angle = asin(rho / gap) if rho < gap else pi / 2
         angles += [angle] * (end - first)
     return np.array(angles)
 
 
-def _largest_eigenvalue(A: np.ndarray) -> float:
-    """Infinite where A is not finite."""
+def largest_eigenvalue(A: np.ndarray) -> float:
+    """By LAPACK, of a symmetric matrix; infinite where A is not finite."""
     return float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else inf
 
 

@@ -208,9 +208,9 @@ def agree(values: Any, expected: Any, error: float, text: str) -> None:
     need(off <= error, f"{text}: they differ by {off:.3g}, allowed is {error:.3g}")
 
 
-def hold(fault: str | None) -> None:
+def hold(fault: str | None, what: str = "block") -> None:
     """A declaration holds for the values of block."""
-    need(fault is None, f"block {fault}")
+    need(fault is None, f"{what} {fault}")
 
 
 def map_offers(case: Case, tol: float, max_features: int) -> Iterator[Offer]:

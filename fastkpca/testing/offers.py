@@ -10,6 +10,7 @@ import numpy as np
 
 from ..base.protocol import FeatureMap, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS, UNIT
+from ..kernels import contract
 from ..kernels.contract import feature_rounding, map_stays_below
 from .cases import (
     NOT_OFFERED,
@@ -17,6 +18,7 @@ from .cases import (
     Case,
     Fault,
     agree,
+    hold,
     map_offers,
     need,
     on_cases,
@@ -248,15 +250,8 @@ def _keeps_its_bound(product: Any, S: Summation, case: Case, K: np.ndarray, name
     need(np.array_equal(U, kept), f"{name} changes its input")
     need(values.shape == (len(K), U.shape[1]), f"{name} returns shape {values.shape} for {U.shape}")
     need(np.isfinite(values).all(), f"{name} is not finite")
-    sizes = (m + 8) * EPS * (np.abs(K) @ np.abs(U))
-    allowed = (S.error_bound + case.error()) * np.abs(U).sum(axis=0) + sizes
-    off = np.abs(values - K @ U)
-    i, k = np.unravel_index(int((off - allowed).argmax()), off.shape)
-    need(
-        off[i, k] <= allowed[i, k],
-        f"{name} of {type(S).__name__} is off by {off[i, k]:.3g} in row {i}, column {k}, beyond its error_bound "
-        f"{S.error_bound:.3g}, which allows {allowed[i, k]:.3g}; a product keeps the error_bound that it states",
-    )
+    fault = contract.product_keeps_bound(values, K, U, S.error_bound + case.error())
+    hold(fault, f"{name} of {type(S).__name__}")
     one = np.asarray(product(np.ascontiguousarray(U[:, 1:2])))
     same = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
     need((np.abs(one - values[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")

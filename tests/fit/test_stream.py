@@ -281,3 +281,13 @@ def test_rows_that_rounding_keeps_from_the_map_widen_the_intervals(size):
         model, stream_cases.exact(model.kernel, np.concatenate(made) - model.shift, np.ones(90))
     )
     assert np.isfinite(fk.kpca_project(model, made[1])).all()
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.DriftWarning")
+@pytest.mark.parametrize(("seed", "n"), [(7, 60), (10, 8)])
+def test_rows_far_from_each_other_have_equal_eigenvalues(seed, n):
+    """Added features of one row each: a scatter that is a multiple of the identity, to rounding."""
+    rng = np.random.default_rng(seed)
+    made = [rng.standard_normal((80, 2)), 1e3 * rng.standard_normal((n, 2))]
+    model = fk.kpca_update(fk.kpca(made[0], "gaussian", 3, tol=1e-3, **OPTIONS), made[1])
+    assert model.info["grown"] == 1 and holds(model, exact(np.concatenate(made)))

@@ -34,10 +34,20 @@ Y = (X[:, 0] > 0).astype(int)
 GAPS = X.copy()
 GAPS[3, 2] = np.nan
 U = np.ones((60, 1))
+MOVED = X[::-1] + 1e-9
 
 
 def fitted(c=2, kernel="gaussian", **options):
     return fk.kpca(X, kernel, c, **({"sigma": 2.0} if kernel == "gaussian" else {}), **options)
+
+
+def vectors(V=X, kernel="linear", **options):
+    return fk.certify(X, kernel, V, **options)
+
+
+def sklearn_pca(kernel="rbf"):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    return decomposition.KernelPCA(2, kernel=kernel)
 
 
 def of_features(**options):
@@ -233,6 +243,11 @@ CASES = {
         "kpca(..., keep_moments=True)",
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X),
     ),
+    "models of two maps": Case(
+        lambda: fk.kpca_merge(fitted(keep_moments=True), fk.kpca(MOVED, "gaussian", 2, sigma=2.0, keep_moments=True)),
+        "make the others with like=the first",
+        lambda: fk.kpca_merge(first := fitted(keep_moments=True), fk.kpca(MOVED, like=first, c=2, keep_moments=True)),
+    ),
     "a map that is larger already": Case(
         lambda: fk.kpca_update(fitted(keep_moments=True, features="pivots"), X, grow=2),
         "features; give",
@@ -364,6 +379,28 @@ CASES = {
     "a sheet of too many rows": Case(lambda: many_rows("s.xlsx"), "; write .csv", lambda: many_rows("s.csv")),
     "a sheet without openpyxl": Case(
         lambda: without_openpyxl("s.xlsx"), "; or write .csv", lambda: without_openpyxl("s.csv")
+    ),
+    "no vectors": Case(lambda: fk.certify(X, "linear"), "give the vectors as columns", lambda: vectors()),
+    "vectors without columns": Case(lambda: vectors(X[:, :0]), "V has no columns; give the vectors", lambda: vectors()),
+    "constant vectors": Case(lambda: vectors(U), "are constant, which centring makes zero; give", lambda: vectors()),
+    "vectors as rows": Case(lambda: vectors(X.T), "give V.T", lambda: vectors(X)),
+    "vectors of other rows": Case(lambda: vectors(X[:9]), "V has 9 rows, and X has 60; give", lambda: vectors()),
+    "a value that is none": Case(
+        lambda: vectors().count_above("many"), "give a number", lambda: vectors().count_above(1.0)
+    ),
+    "an estimator that is not fitted": Case(
+        lambda: vectors(sklearn_pca(), kernel=None), "fit it before", lambda: vectors(sklearn_pca().fit(X), kernel=None)
+    ),
+    "an estimator with a function": Case(
+        lambda: vectors(sklearn_pca(np.dot).fit(X), kernel=None),
+        "give V.eigenvectors_ as V, and a kernel: a name",
+        lambda: vectors(sklearn_pca(np.dot).fit(X).eigenvectors_, kernel="linear"),
+    ),
+    "two kernels with vectors": Case(
+        lambda: vectors(fitted(), kernel="linear"), "brings its kernel", lambda: vectors(fitted(), kernel=None)
+    ),
+    "intervals of vectors too wide": Case(
+        lambda: vectors(np.ones((60, 1)) + X, tol=1e-15), "a larger tol", lambda: vectors(X, tol=1e-6)
     ),
 }
 UPPER = Gaussian(sigma=2.0).block(X, X) + np.triu(np.ones((60, 60)), 1)

@@ -27,7 +27,7 @@ from fastkpca.testing import check_kernel
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+GUIDE = "".join(page.read_text(encoding="utf-8") for page in PAGES if page.name.startswith("guide"))
 # Files of the example packages stand on a page word for word; those that need the installed package are run by
 # tests/project/test_examples.py.
 RUN_INSTALLED = {
@@ -66,6 +66,9 @@ def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
         "README.md",
         "from_sklearn.md",
         "guide.md",
+        "guide_command_line.md",
+        "guide_errors.md",
+        "guide_model.md",
         "kernels.md",
         "preimages_and_novelty.md",
         "theory.md",

@@ -183,7 +183,8 @@ def test_advice_is_followed():
         rows = doors.refused(FRAME)[way][0]
         with pytest.raises(ValueError) as caught:
             model.project(rows)
-        taken = eval(str(caught.value).rpartition("; take ")[2], {"X": rows, "model": model})
+        names = {"X": rows, "model": model, "pyarrow": pytest.importorskip("pyarrow")}
+        taken = eval(str(caught.value).rpartition("; take ")[2], names)
         np.testing.assert_array_equal(model.project(taken), model.project(FRAME))
         for kind in ("records", "xarray", "pyarrow", "polars", "LazyFrame", "stream"):
             X = doors.taken(FRAME)[kind]

@@ -130,6 +130,16 @@ def test_every_room_says_what_lives_there():
         assert text, f"{folder.name}/__init__.py has no docstring"
 
 
+@pytest.mark.parametrize("folder", ["base", "cli", "rows"])
+def test_a_table_of_contents_names_every_module(folder):
+    text = ast.get_docstring(ast.parse((PACKAGE / folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    table = text.split("====\n")[1]
+    modules = {path.stem for path in (PACKAGE / folder).iterdir() if path.suffix == ".py" or path.is_dir()}
+    modules = {name for name in modules if not name.startswith("__")}
+    assert set(re.findall(r"``(\w+)``", table)) >= modules, modules
+    assert {line.split("``")[1] for line in table.splitlines() if line.startswith("``")} <= modules
+
+
 def test_no_cycles():
     graph = {module_name(path): imports_of(path)[0] - {module_name(path)} for path in SOURCES}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle

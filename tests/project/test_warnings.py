@@ -106,6 +106,12 @@ def test_a_thread_that_starts_in_fastkpca_warns_too():
     assert [str(w.message) for w in caught] == ["said"]
 
 
+def test_code_without_a_module_of_its_own_is_warned():
+    """Of a text that is executed, as those of notebooks of some kinds and of rules engines."""
+    with pytest.raises(ComponentsWarning):
+        exec("kpca(X, 'linear', 5)", {"kpca": fk.kpca, "X": X})
+
+
 def test_a_filter_makes_it_an_error_and_once_is_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ComponentsWarning)

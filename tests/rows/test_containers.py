@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from decimal import Decimal
 
 import doors
@@ -19,6 +20,7 @@ from fastkpca.methods import as_rows
 X = np.random.default_rng(0).standard_normal((40, 3))
 NAMES = ["a", "b", "c"]
 FRAME = pd.DataFrame(X, columns=NAMES)
+SWAPPED = FRAME[["c", "a", "b"]]
 
 
 class OnlyDLPack:
@@ -114,12 +116,28 @@ def test_a_query_runs_once_and_gives_a_frame_back():
 
     model = fk.kpca(FRAME, "gaussian", 2, sigma=2.0)
     lazy = _lazy().map_batches(counted, slice_pushdown=False)
-    for call in (lambda X: fk.kpca(X, "gaussian", 2, sigma=2.0), lambda X: fk.kpca_fill(model, X, train=FRAME)):
+    watched = model.with_limits(fk.kpca_limits(model, FRAME + 0.1, confidence=0.5))
+    for call in (
+        lambda X: fk.kpca(X, "gaussian", 2, sigma=2.0),
+        lambda X: fk.kpca_monitor(watched, X),
+        lambda X: fk.kpca_fill(model, X, train=FRAME),
+    ):
         runs.clear()
         result = call(lazy)
         assert runs.count(40) == 1 and sum(runs) == 40, runs
     assert type(result) is polars.DataFrame and result.equals(lazy.collect())
     np.testing.assert_array_equal(fk.kpca_denoise(model, lazy), fk.kpca_denoise(model, X))
+
+
+@pytest.mark.parametrize("call", [fk.kpca_project, fk.kpca_denoise, lambda m, X: fk.kpca_fill(m, X, train=SWAPPED)])
+@pytest.mark.parametrize("make", [lambda: _lazy(), lambda: doors.Stream(_table())])
+def test_queries_of_other_columns(make, call):
+    model, X = fk.kpca(SWAPPED, "gaussian", 2, sigma=2.0), make()
+    with pytest.raises(ValueError, match="another order") as caught:
+        call(model, X)
+    pyarrow = pytest.importorskip("pyarrow")
+    taken = eval(str(caught.value).rpartition("; take ")[2], {"X": X, "model": model, "pyarrow": pyarrow})
+    np.testing.assert_array_equal(np.asarray(call(model, taken)), np.asarray(call(model, SWAPPED)))
 
 
 @pytest.mark.parametrize("make", [lambda: _lazy(), lambda: doors.Stream(_table())])
@@ -165,7 +183,13 @@ class OnDevice(pd.Series):
 
 
 class FrameOnDevice(pd.DataFrame):
+    """A frame that numpy cannot read unasked, and that warns of what it does slowly, as one of modin."""
+
     _constructor_sliced = OnDevice
+
+    def isetitem(self, *args):
+        warnings.warn("defaulting to pandas implementation", UserWarning, stacklevel=2)
+        super().isetitem(*args)
 
     @property
     def _constructor(self):

@@ -124,3 +124,22 @@ def test_columns_of_frames_and_tables_are_not_rounded_in_silence():
     pa = pytest.importorskip("pyarrow")
     with pytest.raises(ValueError, match=match):
         fk.kpca(pa.table({"t": FAR[:, 0], "x": FAR[:, 1]}), "gaussian", 1, sigma=1.0)
+    pl = pytest.importorskip("polars")
+    cents = pl.Series([1, 2, 3], dtype=pl.Decimal(10, 2))
+    with pytest.raises(ValueError, match=match):
+        as_rows(pl.DataFrame({"t": FAR[:3, 0], "x": cents}))
+
+
+def test_whole_numbers_with_nulls_in_parts_of_a_frame():
+    pl = pytest.importorskip("polars")
+    values = np.arange(40_000, dtype=np.int64)
+    frame = pl.DataFrame({"a": values, "b": [None if i % 9999 == 9998 else i for i in range(40_000)]})
+    rows = as_rows(frame, missing=True, memory=1000)  # a copy takes more: parts of it are read
+    expected = np.column_stack([values, np.where(values % 9999 == 9998, np.nan, values)])
+    assert rows.source is not None and not isinstance(rows.source, np.ndarray)
+    np.testing.assert_array_equal(rows.all(), expected)
+    with pytest.raises(ValueError, match=r"NaN \(first at row 9998, column 'b'\); missing by column: 'b' \(4\)"):
+        as_rows(frame, memory=1000)
+    far = frame.with_columns(pl.when(pl.col("a") == 1).then(2**60 + 1).otherwise(pl.col("a")).alias("a"))
+    with pytest.raises(ValueError, match=r"beyond 2\^53 in the column 'a' \(first at row 1\)"):
+        as_rows(far, missing=True, memory=1000).all()

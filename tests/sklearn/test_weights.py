@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("sklearn", minversion="1.4")
+pytest.importorskip("sklearn", minversion="1.6")
 
 import sklearn
 from sklearn.base import clone

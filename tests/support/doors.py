@@ -285,6 +285,10 @@ def refused(frame: pd.DataFrame) -> dict[str, tuple[Any, str]]:
             polars.DataFrame({x: swapped[x].to_numpy() for x in swapped}).lazy(),
             "in another order",
         ),
+        "stream, another order": (
+            Stream(pyarrow.table({x: swapped[x].to_numpy() for x in swapped})),
+            "in another order",
+        ),
         "pyarrow, another order": (pyarrow.table({x: swapped[x].to_numpy() for x in swapped}), "in another order"),
         "records, another order": (swapped.to_records(index=False), "in another order"),
         "xarray, another order": (labelled(swapped), "in another order"),

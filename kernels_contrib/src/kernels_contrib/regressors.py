@@ -2,7 +2,7 @@
 
     from kernels_contrib.sklearn import KernelCCA, KernelPLSRegression, KernelRidge
 
-They need scikit-learn 1.4 or newer; ``kernel_ridge``, ``kernel_pls`` and ``kernel_cca`` do the same without it.
+They need scikit-learn 1.6 or newer; ``kernel_ridge``, ``kernel_pls`` and ``kernel_cca`` do the same without it.
 """
 
 from __future__ import annotations
@@ -138,9 +138,6 @@ class _OfNumbers(MedianWidth):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
-
-    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
-        return super()._more_tags() | {"requires_y": True, "multioutput": True}
 
 
 @dataclass(eq=False, repr=False)

@@ -2,7 +2,7 @@
 
     from kernels_contrib.sklearn import KLDA, KernelKMeans, KernelLogisticRegression, KernelRidge, SpectralClustering
 
-They need scikit-learn 1.4 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge``, ... do the same without it.
+They need scikit-learn 1.6 or newer; ``klda``, ``kernel_kmeans``, ``kernel_ridge``, ... do the same without it.
 """
 
 from __future__ import annotations

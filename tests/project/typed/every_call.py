@@ -30,6 +30,7 @@ from kernels_contrib.storage import save as save_method
 
 import fastkpca as fk
 from fastkpca import errors, plot
+from fastkpca.fit.certify import VectorCertificate
 from fastkpca.fit.population import Population
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
 from fastkpca.model.contributions import Contributions
@@ -114,6 +115,13 @@ def products(X: Array) -> None:
         assert_type(array, Array)
     for number in (K.trace(), K.error_bound, F.residual_trace):
         assert_type(number, float)
+
+
+def vectors_of_others(X: Array) -> None:
+    found = fk.certify(X, "gaussian", np.ones((len(X), 1)) + X, sigma=1.0, tol=0.5, center=False)
+    assert_type(found, VectorCertificate)
+    assert_type(found.missed_above(0.1), tuple[int, int])
+    assert_type(found.eigenvalue_bounds, Array)
 
 
 def kernels(X: Array) -> None:
@@ -248,6 +256,7 @@ def main(folder: Path) -> None:
     models(X, folder)
     shards(X)
     products(X)
+    vectors_of_others(X)
     kernels(X)
     rows_again(X, folder)
     pictures(fk.kpca(X, "gaussian", 2, sigma=1.5), X, y, folder)

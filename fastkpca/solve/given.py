@@ -1,0 +1,279 @@
+"""Intervals from vectors that others have computed: one pass over the kernel values, and what is orthogonal to them.
+
+A is the centred kernel matrix, V (n x r) an orthonormal basis of the span of the given vectors, P = I - V V'. The pass
+brings A V: Ritz values, residuals, and the Frobenius norm of A. `certificate.ritz_certificate`, through which every
+interval of products goes, then needs one more number: mu >= lambda_1(P A P). Nothing is assumed of the vectors. If they
+are wrong, mu is large and so are the intervals.
+
+**Trace and norm.** mu <= tr A - tr V'AV for a semidefinite A, and mu^2 <= |A|_F^2 - |V'AV|_F^2 - 2 |R|_F^2 for any
+symmetric A (``beyond``). Both count all of the complement as if it were one eigenvalue.
+
+**A feature map, known before the pass.** A = Phi Phi' + E with Phi (n x D) centred, E semidefinite, tr E known. With
+F = P Phi the complement is P A P = F F' + P E P, and its eigenvalues lie above those of F F', f_1 >= f_2 >= ... (Weyl):
+
+    mu <= f_1 + tr E,
+    mu <= (tr A - tr V'AV) - (f_2 + f_3 + ...),
+    mu^2 <= (|A|_F^2 - |V'AV|_F^2 - 2 |R|_F^2) - (f_2^2 + f_3^2 + ...).
+
+The last two take off what the map has seen of all other eigenvalues of the complement. In the last one the squares
+fall fast: a map of some hundred pivots often leaves a mu next to f_1, where its trace says nothing. No vector need
+agree with the map.
+
+**Eigenvectors that were missed.** Where f_1 is larger than the least of the given vectors' own, leading vectors of F F'
+are multiplied in the same pass. Their Ritz values are lower bounds: they show eigenvalues that V has missed.
+
+**Number of eigenvalues above t.** lambda_(m+j)(A) <= lambda_j(P A P) for the m columns that were multiplied. So at most
+m + min(s / t, (q / t)^2) eigenvalues lie above t, s and q bounds on the trace and the Frobenius norm of P A P; at most
+as many as upper ends, where mu <= t; and at least as many as lower ends.
+
+**Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. LAPACK's
+eigenvalues of F'F err by g. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from ..base import tall
+from ..base.rounding import UNIT, rounding_factor
+from ..products.implicit import KernelMatrix
+from .basis import Basis
+from .beyond import BELOW, deterministic_bound, frobenius_bound, trace_bound
+from .certificate import Bound, Certificate, MatrixInfo, RitzBlock, cluster_labels, ritz_certificate
+from .operators import CentredProducts
+from .random_start import separated
+
+DEPENDENT = 1e-10
+"""Norm of a column beyond the others, over its own, below which it counts as a combination of these."""
+MAX_MISSED_COLUMNS = 4
+"""Leading vectors of a map beyond the given ones that are multiplied at most: they cost a quarter of a pass."""
+
+
+@dataclass(frozen=True)
+class MapColumns:
+    """Features of all rows in the solver's coordinates: K = Phi Phi' + E + (part with small entries), E semidefinite.
+
+    Attributes
+    ----------
+    features : ndarray (n, D)
+        Phi, not centred.
+    residual_trace : float
+        Upper bound on tr E.
+    rounding : float
+        Bound on the Frobenius norm of the error of Phi.
+    defect : float
+        Bound on the norm of the part that is not semidefinite.
+    """
+
+    features: np.ndarray
+    residual_trace: float
+    rounding: float
+    defect: float
+
+
+@dataclass(frozen=True)
+class GivenResult:
+    """What a pass over the kernel values says of given vectors.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Of as many eigenvalues as columns were multiplied.
+    block : RitzBlock
+        Of these columns.
+    own : RitzBlock
+        Of the given vectors alone.
+    matrix : MatrixInfo
+    beyond : float
+        mu, on the eigenvalues of the complement; minus infinity where it has none.
+    """
+
+    certificate: Certificate
+    block: RitzBlock
+    own: RitzBlock
+    matrix: MatrixInfo
+    beyond: float
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Bounds on the trace (of a semidefinite matrix) and the Frobenius norm of the complement."""
+        return trace_bound(self.block, self.matrix).mu, frobenius_bound(self.block, self.matrix).mu
+
+    def tightened(self, known: Certificate) -> GivenResult:
+        """With the intervals of ``known``, from elsewhere: each bounds what lies behind a gap of the Ritz values."""
+        c, found = len(self.own.theta), self.certificate
+        bounds, others = found.eigenvalue_bounds.copy(), known.eigenvalue_bounds
+        block, outside = separated(others[:, 1], self.block, c, known.failure_probability)
+        more = ritz_certificate(block, len(block.theta), self.matrix, outside).eigenvalue_bounds
+        for other in (more, others[: len(bounds)]):
+            at = slice(len(other))
+            bounds[at, 0] = np.maximum(bounds[at, 0], other[:, 0])
+            bounds[at, 1] = np.maximum(np.minimum(bounds[at, 1], other[:, 1]), bounds[at, 0])
+        bounds[:, 1] = np.minimum.accumulate(bounds[:, 1])  # no eigenvalue is above those before it
+        beyond = min(self.beyond, outside.mu, *others[len(bounds) : len(bounds) + 1, 1])
+        failing = found.failure_probability + known.failure_probability
+        return replace(
+            self, certificate=replace(found, eigenvalue_bounds=bounds, failure_probability=failing), beyond=beyond
+        )
+
+
+def independent(V: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """An orthonormal basis of the span of the centred columns of V, (n, r): r is their numerical rank."""
+    sizes = np.abs(V).max(axis=0, initial=0.0)
+    V = V[:, sizes > 0.0] / sizes[sizes > 0.0]
+    V = tall.without_means(V / tall.norms(V), n_threads)
+    left = tall.norms(V)
+    kept = left > 16.0 * rounding_factor(len(V)) * UNIT  # else a column of equal entries, and rounding
+    if not kept.any():
+        return np.empty((len(V), 0), order="F")
+    Q, R, _ = scipy.linalg.qr(V[:, kept] / left[kept], mode="economic", pivoting=True, check_finite=False)
+    return np.asfortranarray(Q[:, np.abs(R.diagonal()) > DEPENDENT])
+
+
+def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | None = None) -> GivenResult:
+    """Intervals for the largest eigenvalues of H K H from given vectors, by one pass.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    V : ndarray (n, r)
+        Orthonormal columns (`independent`), orthogonal to ones.
+    known : MapColumns, optional
+        Of a semidefinite matrix.
+    """
+    A, X, beyond = CentredProducts(matrix), V, None
+    A.measures = bool(matrix.product.gives_norm)
+    if known is not None:
+        beyond = Beyond(known, V, matrix.n_threads)
+        missed = beyond.missed(V.shape[1])
+        if missed.shape[1]:
+            some = np.random.default_rng(0)  # for columns that vanish; any will do
+            X = np.hstack([V, tall.orthonormal(missed, V, some, centred=True, n_threads=matrix.n_threads)])
+        A.measures = A.measures and not beyond.is_enough
+        # about the row means of K: what remains of the entries about them is small, and so is the rounding of its norm
+        mean = known.features.mean(axis=0)
+        A.row_means, A.grand_mean = known.features @ mean, float(mean @ mean)
+    basis = Basis(A.n, np.random.default_rng(0), centred=True, n_threads=matrix.n_threads)
+    X = basis.orthonormal(X)
+    basis.append(X, A.multiply(X))
+    m, error = basis.size, A.error(basis.size)
+    block, info = basis.ritz_block(basis.ritz(), error, A.size), A.info(m)
+    bound = deterministic_bound(block, info)
+    if beyond is not None and block.errors is not None:
+        bound = min(bound, beyond.bound(basis.Q[:, V.shape[1] :], block, info), key=lambda bound: bound.mu)
+    return GivenResult(
+        certificate=ritz_certificate(block, m, info, bound),
+        block=block,
+        own=basis.leading_block(V.shape[1], error, A.size),
+        matrix=info,
+        beyond=bound.mu if basis.room else -np.inf,
+    )
+
+
+class Beyond:
+    """What a feature map has beyond given vectors.
+
+    Parameters
+    ----------
+    known : MapColumns
+    V : ndarray (n, r)
+        The given vectors, orthonormal.
+    n_threads : int
+
+    Attributes
+    ----------
+    is_enough : bool
+        The map's trace alone bounds what is beyond the vectors well below the r largest eigenvalues.
+    """
+
+    def __init__(self, known: MapColumns, V: np.ndarray, n_threads: int = 1):
+        self.known, self.n_threads = known, n_threads
+        F = tall.without_means(known.features, n_threads)
+        self._along = tall.inner(V, F, n_threads)
+        self._size = float(np.linalg.norm(F))
+        self._F = tall.subtract(F, V, self._along, n_threads)
+        self._values, self._axes = self._eigen()
+        self.is_enough = False
+
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues of F'F, descending, and axes."""
+        values, axes = np.linalg.eigh(tall.inner(self._F, self._F, self.n_threads))
+        return np.maximum(values[::-1], 0.0), axes[:, ::-1]
+
+    def missed(self, r: int) -> np.ndarray:
+        """Leading vectors of F F' whose eigenvalues are above the least one of the r given vectors."""
+        own = np.linalg.eigvalsh(self._along @ self._along.T)
+        wanted = float(np.sort(np.append(own, self._values))[-r])
+        count = int(np.count_nonzero(self._values[:MAX_MISSED_COLUMNS] > own[0]))
+        beyond = float(np.append(self._values, 0.0)[count]) + self.known.residual_trace
+        self.is_enough = beyond < BELOW * wanted
+        return self._F @ self._axes[:, :count]
+
+    def bound(self, more: np.ndarray, block: RitzBlock, info: MatrixInfo) -> Bound:
+        """mu beyond the given vectors and ``more`` columns; ``block`` is that of all these."""
+        known, errors = self.known, block.errors
+        assert errors is not None
+        if more.shape[1]:
+            self._F = tall.without_span(self._F, more, self.n_threads)
+            self._values = self._eigen()[0]
+        (n, D), values = self._F.shape, self._values
+        subtracted = 16.0 * rounding_factor(n) * np.sqrt(len(block.theta)) * UNIT + 2.0 * errors.orthogonality_error
+        # (features are rounded before their means are subtracted)
+        error = known.rounding + subtracted * self._size + 4.0 * UNIT * float(np.linalg.norm(known.features))
+        of_values = (rounding_factor(n) + 8.0 * np.sqrt(D) + 8.0) * UNIT * float(values.sum())
+        first = (np.sqrt(values[0] + of_values) + error) ** 2
+        low = np.maximum(np.sqrt(np.maximum(values - of_values, 0.0)) - error, 0.0) ** 2
+        others = np.maximum(low[1:] - known.defect, 0.0)
+        trace, norm = trace_bound(block, info).mu, frobenius_bound(block, info).mu
+        bounds = [Bound(float(first) + known.residual_trace + known.defect, "map")]
+        if trace < np.inf:
+            bounds.append(Bound(max(trace - float(others.sum()), 0.0) + 16.0 * UNIT * trace, "trace"))
+        if norm < np.inf:
+            square = max(norm**2 - float(others @ others), 0.0) + 16.0 * UNIT * norm**2
+            bounds.append(Bound(float(np.sqrt(square)), "frobenius"))
+        return min(bounds, key=lambda bound: bound.mu)
+
+
+def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles between the Ritz vectors of the given vectors and invariant subspaces, and the clusters these belong to.
+
+    A Ritz vector belongs to the cluster of eigenvalues from whose neighbours its Ritz value is the furthest away: where
+    the vectors lack the largest eigenvector, the first one belongs to the second eigenvalue. Davis and Kahan, as
+    `certificate.angle_bounds`: the sine is at most |R_I|_2 / gap.
+
+    Parameters
+    ----------
+    own : RitzBlock
+        Of r vectors.
+    bounds : ndarray (m, 2)
+        Intervals of the m largest eigenvalues; nothing is known of further ones.
+
+    Returns
+    -------
+    ndarray (r,), ndarray (r,)
+        Radians, pi/2 where no gap is known; label of the cluster, -1 where none is.
+    """
+    labels = cluster_labels(bounds)
+    r, theta, errors = len(own.theta), own.theta, own.errors
+    angles, belongs = np.full(r, np.pi / 2), np.full(r, -1)
+    if errors is None:
+        return angles, belongs
+    error = errors.compression + errors.residual
+    count = int(labels[-1]) + 1
+    first = np.searchsorted(labels, np.arange(count + 1))
+    above = np.append(np.inf, np.minimum.accumulate(bounds[:, 0])[first[1:count] - 1])
+    below = np.append(bounds[first[1:count], 1], np.inf)  # nothing is known beyond the last one
+    gaps = np.minimum(above[None, :] - theta[:, None], theta[:, None] - below[None, :]) - error
+    nearest = np.argmax(gaps, axis=1)
+    for label in np.unique(nearest):
+        group = np.flatnonzero((nearest == label) & (gaps.max(axis=1) > 0.0))
+        if not len(group):
+            continue
+        belongs[group], gap = label, gaps[group, label].min()
+        largest = np.linalg.eigvalsh(own.residual_gram[np.ix_(group, group)])[-1]
+        rho = np.sqrt(max(float(largest), 0.0)) * (1.0 + 1e-8) + error
+        angles[group] = np.arcsin(rho / gap) if rho < gap else np.pi / 2
+    return angles, belongs

@@ -14,6 +14,8 @@ from ..base.spelling import did_you_mean
 from .console import Refused
 
 DEFAULT_COMPONENTS = 5
+SEPARATORS = (",", ".", "'", " ", "_")
+"""Of thousands."""
 PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
 
 
@@ -158,27 +160,48 @@ _memory = _of(check_memory_limit, "is not an amount of memory; write for example
 _numbers = _of(_one_or_several, "is neither a number nor numbers with commas, one for each column")
 _parameter = _of(_named_value, "is not of the form name=value")
 _time = _of(_as_time, "is not a time, as in 2026-03-01T06:00 or '01.03.2026 06:00'")
+_digits = _of(lambda text: check_count(int(text), "N", least=1, most=17), "is not a number of digits, 1 to 17")
 _whole = _of(lambda text: check_count(int(text), "N", least=0), "is not a whole number")
 
 
-def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
-    group = parser.add_argument_group(
-        "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet; - is standard input)"
+def add_cells(parser: argparse.ArgumentParser, who: str) -> None:
+    """The options that say how cells of text are read, which a model remembers."""
+    text = parser.add_argument_group(f"cells of text and sheets; {who}")
+    text.add_argument("--sheet", metavar="NAME", help="which sheet of an .xlsx file")
+    text.add_argument(
+        "--header",
+        choices=("auto", "yes", "no"),
+        help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
     )
-    group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
+    text.add_argument("--decimal", choices=(".", ","), help="decimal point or comma, also of what is written (.)")
+    what = "separator of thousands: , or . or _ or ' or a space"
+    text.add_argument("--thousands", choices=SEPARATORS, metavar="SIGN", help=what)
+    what = "words for missing values beside NA, NaN, ? and the like; --na-values=--- where they begin with -"
+    text.add_argument("--na-values", type=_names, metavar="LIST", help=what)
+    text.add_argument("--skip-rows", type=_whole, metavar="N", help="leave out the first N lines, above the names")
+    what = "leave out the line below the names, which holds units"
+    text.add_argument("--units-row", action=argparse.BooleanOptionalAction, help=what)
+    what = "of the times in --id: 'day-first' for 3/4/2026, or as Python writes it, '%%d/%%m/%%Y %%H:%%M'"
+    text.add_argument("--date-format", metavar="FORM", help=what)
+
+
+def add_columns(group: argparse._ActionsContainer) -> None:
     take = group.add_mutually_exclusive_group()
     take.add_argument("--columns", type=_names, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
     take.add_argument("--skip-columns", type=_names, metavar="LIST", help="leave these out")
     group.add_argument("--id", metavar="COLUMN", help="names the rows: left out of the data, written beside the scores")
+
+
+def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
+    group = parser.add_argument_group(
+        "reading FILE (csv, txt, .gz; xlsx, SQLite, npy, npz, mat, HDF5, zarr, Parquet, Arrow; - is standard input)"
+    )
+    group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
+    add_columns(group)
     if not new_rows:
         group.add_argument("--label-column", metavar="COLUMN", help="classes: left out of the data, colours the plot")
-    group.add_argument(
-        "--header",
-        choices=("auto", "yes", "no"),
-        default="auto",
-        help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
-    )
-    group.add_argument("--decimal", choices=(".", ","), default=".", help="decimal point or comma in text files (.)")
+    group.add_argument("--query", metavar="SQL", help="which rows of a database, as in 'select a, b from t'")
+    add_cells(parser, "by default as the model remembers of fit" if new_rows else "the model remembers these")
     gaps = group.add_mutually_exclusive_group()
     text = "leave rows with missing values out; their scores are empty fields"
     gaps.add_argument("--drop-missing", action="store_true", help=text)
@@ -188,6 +211,11 @@ def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool =
     if fills:
         gaps.add_argument("--fill-missing", action="store_true", help=text)
     parser.set_defaults(fill_missing=False)
+
+
+def _add_digits(parser: argparse._ActionsContainer) -> None:
+    text = "significant digits of numbers in text (6); 17: all of them"
+    parser.add_argument("--digits", type=_digits, metavar="N", help=text)
 
 
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -211,7 +239,8 @@ EXAMPLES = {
   fastkpca fit data.csv --standardize -c 10 -o model.kpca --scores scores.csv --plot scores.png
   fastkpca fit data.csv --kernel polynomial --degree 2 -c 0.95
   fastkpca fit people.csv --id name --label-column group --scores scores.csv --plot groups.png
-  fastkpca fit german.csv --decimal , --columns height,3-5
+  fastkpca fit german.csv --decimal , --thousands . --units-row --na-values Bad -o model.kpca --scores scores.csv
+  fastkpca fit book.xlsx --sheet 2026 --columns height,3-5
   zcat data.csv.gz | fastkpca fit - --scores - > scores.csv""",
     "plan": """examples:
   fastkpca plan data.csv
@@ -271,8 +300,9 @@ def parser_of_all() -> Parser:
     _add_input(certify, new_rows=False, fills=False)
 
     project = add("project", "scores of new rows under a model", "MODEL", "FILE")
-    where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
+    where = "scores: .csv, .csv.gz, .xlsx or .npy (by default csv to stdout)"
     project.add_argument("-o", "--output", "--scores", metavar="FILE", help=where)
+    _add_digits(project)
     _add_plugins(project)
     _add_input(project, new_rows=True)
 
@@ -314,10 +344,11 @@ def _add_monitor(monitor: argparse.ArgumentParser) -> None:
     monitor.add_argument("--alarms", type=_whole, default=20, metavar="N", help="explain the first N alarms (20)")
     text = "only rows whose time in the column --id is later, as 2026-03-01T06:00 or '01.03.2026 06:00'"
     monitor.add_argument("--since", type=_time, metavar="TIME", help=text)
-    text = "write T2, SPE and what is beyond a limit of every row: .csv; - is standard output"
+    text = "write T2, SPE and what is beyond a limit of every row: .csv or .xlsx; - is standard output"
     monitor.add_argument("-o", "--output", metavar="FILE", help=text)
+    _add_digits(monitor)
     monitor.add_argument("--append", metavar="FILE", help="the same, added to the rows that the file holds")
-    monitor.add_argument("--contributions", metavar="FILE", help="write those of every column to every alarm: .csv")
+    monitor.add_argument("--contributions", metavar="FILE", help="write those of columns to every alarm: .csv, .xlsx")
     monitor.add_argument("--json", action="store_true", help="print one line of JSON in place of the summary")
     monitor.add_argument(
         "--fail-on-alarm", action="store_true", help="exit code 4 in place of 3 where there are alarms"
@@ -431,7 +462,9 @@ def _add_output(fit: argparse.ArgumentParser) -> None:
     out.add_argument(
         "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
     )
-    out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy; - is standard output")
+    text = "write the scores: .csv, .csv.gz, .xlsx or .npy; - is standard output"
+    out.add_argument("--scores", metavar="FILE", help=text)
+    _add_digits(out)
     text = "keep control limits in the model, for 'fastkpca monitor': a third of the rows, at most 4096, are held back"
     out.add_argument("--limits", type=_confidence, metavar="C", help=f"{text} from the fit; C as in 0.99")
     text = "keep the sums that 'fastkpca update' adds rows to"

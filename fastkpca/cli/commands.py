@@ -28,6 +28,7 @@ from .console import (
     progress_bars,
     say,
     standard_output,
+    without_password,
 )
 from .fit import run_fit, run_plan, summary
 from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with standard_output():
             options = parser_of_all().parse_all(arguments)
-            options.typed = shlex.join(["fastkpca", *arguments])
+            options.typed = without_password(shlex.join(["fastkpca", *arguments]))
             with one_line_warnings() as options.health, rereadable_input(options):
                 code = RUNS[options.command](options)
         return code or 0
@@ -125,6 +126,8 @@ def _info(options: argparse.Namespace) -> None:
     print(f"{'standardize':<18}{'no' if model.scale is None else f'yes: {how}'}")
     names = listed(model.feature_names or (), 50) or f"{model.n_features} without names, in the order of the fit"
     print(f"{'needs columns':<18}{names}")
+    if "reading" in model.info:
+        print(f"{'files are read by':<18}{model.info['reading']}")
     print(f"{'size of the file':<18}{readable_size(os.path.getsize(options.model))}")
 
 

@@ -123,6 +123,11 @@ def in_words_of_the_command(text: str) -> str:
     return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
 
 
+def without_password(text: str) -> str:
+    """A text without the names and passwords in addresses of databases."""
+    return re.sub(r"(\w://)[^\s/@]*@", r"\1...@", text)
+
+
 def say(kind: str, text: str) -> None:
     for bars in _drawn:
         bars.clear()

@@ -16,7 +16,7 @@ import numpy as np
 
 from .arguments import DEFAULT_COMPONENTS, kernel_parameters
 from .console import Refused, in_words_of_the_command, progress_bars, say
-from .inputs import cleaned, columns_of_the_file, health_of, raw_table, read_table
+from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, read_table, remember
 from .monitor import HEALTH, warn_of_ceiling
 from .outputs import beside, check_outputs, check_page, check_picture, row_names, score_writer
 
@@ -51,6 +51,7 @@ def run_fit(options: argparse.Namespace) -> int:
             table, held = _held_back(table, options, generator)
         start, scores_at = time.perf_counter(), options.scores or options.plot or options.report or mat
         model = _fitted(table, held, facts.run, settings, scores_at, options, generator, progress)
+        remember(model, options)
         seconds = time.perf_counter() - start
         if options.health:
             model.info["health"] = "\n".join(options.health)
@@ -68,7 +69,7 @@ def run_fit(options: argparse.Namespace) -> int:
             drawn = plot.scores(model, table.labels, label_name="" if named.isdigit() else named)
             plot.save(drawn, options.plot, overwrite=options.force)
         if options.report is not None:
-            title = f"{Path(options.output or options.file).name}, {datetime.date.today()}"
+            title = f"{Path(options.output or file_name(options.file)).name}, {datetime.date.today()}"
             plot.report(model, options.report, title=title, command=options.typed, overwrite=options.force)
     if not options.quiet:
         _report(model, seconds, options, for_python=options.output is not None and mat is None)
@@ -111,7 +112,7 @@ def _held_back(table: Any, options: argparse.Namespace, generator: np.random.Gen
         of = f"{len(whole)} rows" if whole.all() else f"{n} rows without missing values"
         text = f"{held.sum()} of {of}, {which}, are held back from the fit: the limits are made of them"
         say("note", text)
-    name = "standard input" if options.file == "-" else options.file
+    name = file_name(options.file)
     return tables.only(table, ~held, name), tables.only(table, held, name)
 
 

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import stat
 import sys
@@ -15,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..model.plan import readable_size
-from .console import Refused, say
+from .arguments import Parser, add_cells, add_columns
+from .console import Refused, say, without_password
 
 
 def read_table(
@@ -37,25 +39,89 @@ def raw_table(
     like: Sequence[str] | None = None,
     needs: int = 1,
 ) -> Any:
-    """All rows of a file, with NaN for missing values where they may be missing."""
+    """All rows of a file, with NaN for missing values where they may be missing. Sets ``options.read_as``.
+
+    ``options.told``, where a model is used: what it remembers of the file that it was made of.
+    """
     from .tables import read as tables
 
-    progress(f"reading {options.file}", 0, 0)
-    return tables.read(
+    progress(f"reading {file_name(options.file)}", 0, 0)
+    told = getattr(options, "told", {})
+    options.read_as = _reading(options, told)
+    table = tables.read(
         options.path,
         var=options.var,
         columns=options.columns,
         skip_columns=options.skip_columns,
         label_column=label_column,
-        header={"auto": None, "yes": True, "no": False}[options.header],
         like=like,
         needs=needs,
         id_column=options.id,
-        decimal=options.decimal,
         called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
         memory=getattr(options, "memory_limit", None),
+        told=told,
+        **options.read_as,
     )
+    if options.id is None and table.identifiers is not None:
+        options.id = told["id"]
+    return table
+
+
+# ---- how a file is read, which a model remembers ---------------------------------------------------------------------
+
+_REMEMBERED = "reading"
+"""The entry of a model's info: options of ``fit``, as they are typed."""
+_CELLS = ("sheet", "header", "decimal", "thousands", "na_values", "skip_rows", "units_row", "date_format")
+
+
+def _reading(options: argparse.Namespace, told: dict[str, Any]) -> dict[str, Any]:
+    """How the file is read: as the options say, and the model where they do not."""
+    given = {name: getattr(options, name) for name in (*_CELLS, "query") if getattr(options, name) is not None}
+    told = {name: value for name, value in told.items() if name in _CELLS}
+    if "decimal" in given:
+        told.pop("thousands", None)
+    if not str(options.file).lower().endswith(".xlsx"):
+        told.pop("sheet", None)
+    reading = told | given
+    reading["header"] = {"yes": True, "no": False}.get(reading.get("header", "auto"))
+    if reading.get("thousands") == (decimal := reading.get("decimal", ".")):
+        other = "." if decimal == "," else ","
+        raise Refused(f"{decimal!r} cannot be the separator of thousands and the decimal sign; give --decimal {other}")
+    return reading
+
+
+def remember(model: Any, options: argparse.Namespace) -> None:
+    """Write into a model how the file that it was made of was read."""
+    told = {name: getattr(options, name) for name in (*_CELLS, "id")}
+    if model.feature_names is None:  # else columns are taken by their names
+        label = [] if options.label_column is None else [options.label_column]
+        skipped = None if options.columns else [*(options.skip_columns or ()), *label] or None
+        told |= {"columns": options.columns, "skip_columns": skipped}
+    words = []
+    for name, value in told.items():
+        if isinstance(value, bool):
+            words.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
+        elif value is not None:
+            text = ",".join(value) if isinstance(value, list) else value
+            words.append(f"--{name.replace('_', '-')}={text}")
+    if words:
+        model.info[_REMEMBERED] = shlex.join(words)
+
+
+def remembered(model: Any, name: str) -> dict[str, Any]:
+    """What a model remembers of the file that it was made of; ``name``: of its own file."""
+    parser = Parser(add_help=False)
+    add_cells(parser, "")
+    add_columns(parser)
+    try:
+        with contextlib.redirect_stderr(None):
+            options = vars(parser.parse_args(shlex.split(str(model.info.get(_REMEMBERED, "")))))
+    except (SystemExit, ValueError):
+        raise Refused(
+            f"{name} is damaged: what it says of the file that it was made of is no list of options"
+        ) from None
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def cleaned(table: Any, options: argparse.Namespace, lags: int = 0) -> Any:
@@ -79,7 +145,7 @@ def own_columns(model: Any) -> tuple[Any, int]:
 
 
 def file_name(file: str) -> str:
-    return "standard input" if file == "-" else file
+    return "standard input" if file == "-" else without_password(file)
 
 
 def plain_names(table: Any) -> list[str]:
@@ -112,8 +178,9 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
     from ..rows.columns import listed
 
     of_model, d = own_columns(model)
+    options.told = remembered(model, options.model)
     table = raw_table(options, progress, like=of_model, needs=d)
-    file, names = options.file, table.names
+    file, names = file_name(options.file), table.names
     # columns cannot be taken by name where only the file or only the model has names
     if names is None and of_model is not None and not options.quiet:
         say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")

@@ -26,9 +26,11 @@ from .inputs import (
     plain_names,
     read_new_rows,
     read_table,
+    remembered,
     rereadable_input,
 )
 from .outputs import check_outputs, check_page, check_picture
+from .tables.write import require_openpyxl
 
 _ALARM, _ASKED_ALARM, HEALTH = 3, 4, 5
 """Exit codes: rows beyond a limit; the same with --fail-on-alarm; none, but findings about columns or times."""
@@ -40,12 +42,13 @@ def run_monitor(options: argparse.Namespace) -> int:
     check_outputs([options.append], [*options.files, options.model, *filter(None, outputs.values())], True)
     check_picture(options.plot)
     for path in (options.output, options.append, options.contributions):
-        if not (path or ".csv").lower().endswith((".csv", "-") if path == options.output else ".csv"):
-            raise Refused(f"T2 and SPE of the rows are written as .csv, which {path!r} does not end with")
+        endings = {options.append: (".csv",), options.output: (".csv", ".xlsx", "-")}.get(path, (".csv", ".xlsx"))
+        if not (path or ".csv").lower().endswith(endings):
+            raise Refused(f"rows are written as {' or '.join(endings[:2])}, which {path!r} does not end with")
+        if (path or "").lower().endswith(".xlsx"):
+            require_openpyxl()
     if options.json and options.output == "-":
         raise Refused("--json and -o - both want standard output; give -o a file")
-    if options.since is not None and options.id is None:
-        raise Refused("--since needs the times of the rows; give --id COLUMN, the column that holds them")
 
     import fastkpca as fk
 
@@ -148,6 +151,9 @@ def _read(model: Any, options: argparse.Namespace, progress: Any, stack: context
         one = argparse.Namespace(**vars(options) | {"file": file, "fill_missing": True})
         stack.enter_context(rereadable_input(one))
         table = read_new_rows(model, one, progress)
+        options.id, options.read_as = one.id, one.read_as
+        if options.since is not None and options.id is None:
+            raise Refused("--since needs the times of the rows; give --id COLUMN, the column that holds them")
         if table.identifiers is None:
             numbers = range(1, table.n_rows + 1)
             several = len(options.files) > 1
@@ -209,7 +215,8 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     if options.normal is not None:
         # limits of rows that were made to fit would be too low
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
-        named = {"file": options.normal, "path": options.normal, "id": None}
+        told = remembered(model, options.model)
+        named = {"file": options.normal, "path": options.normal, "id": None, "told": told}
         other = argparse.Namespace(**vars(options) | named | gaps)
         names, d = own_columns(model)
         table = read_table(other, progress, like=names, needs=d, lags=model.lags)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import json
 import math
@@ -13,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .console import say
+from .console import say, without_password
+from .outputs import text_format
 
 
 def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argparse.Namespace) -> None:
@@ -30,12 +30,12 @@ def write_rows(found: Any, every: np.ndarray, kept: np.ndarray, options: argpars
     values = zip(*(column.tolist() for column in columns))
     lines = [[name, *(next(values) if is_kept else [""] * len(columns))] for name, is_kept in zip(every.tolist(), kept)]
     if options.output == "-":
-        sys.stdout.write(_csv([head, *lines]))
+        sys.stdout.write(_csv([head, *lines], options))
     elif options.output is not None:
-        _write(options.output, _csv([head, *lines]), options.force)
+        _write(options.output, [head, *lines], options)
     if options.append is not None:
-        texts = [_csv([line])[:-1].encode() for line in lines]
-        old = len(texts) - append(options.append, _csv([head])[:-1].encode(), texts)
+        texts = [_csv([line], options)[:-1].encode() for line in lines]
+        old = len(texts) - append(options.append, _csv([head], options)[:-1].encode(), texts)
         if old and not options.quiet:
             say("note", f"{old} of {len(texts)} rows are in {options.append} already, and not added again")
 
@@ -48,7 +48,7 @@ def write_contributions(found: Any, options: argparse.Namespace, progress: Any) 
         label, statistic = found.labels[i : i + 1].tolist()[0], "spe" if found.beyond[i, 1] else "t2"
         parts = (which.given[row], which.values[row], which.contributions[row], which.fractions[row])
         lines += [[label, statistic, *cells] for cells in zip(which.names, *(part.tolist() for part in parts))]
-    _write(options.contributions, _csv(lines), options.force)
+    _write(options.contributions, lines, options)
 
 
 def as_json(found: Any, options: argparse.Namespace, code: int, progress: Any) -> str:
@@ -79,7 +79,12 @@ def nothing_new(options: argparse.Namespace) -> int:
 
 
 def _json(options: argparse.Namespace, code: int, n_rows: int, n_alarms: int, **more: Any) -> str:
-    facts = {"model": options.model, "files": options.files, "rows": n_rows, "n_alarms": n_alarms}
+    facts = {
+        "model": options.model,
+        "files": [*map(without_password, options.files)],
+        "rows": n_rows,
+        "n_alarms": n_alarms,
+    }
     return json.dumps(_plain(facts | {"exit_code": code, "health": options.health} | more), allow_nan=False)
 
 
@@ -96,14 +101,15 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | bool | None) else str(value)
 
 
-def _csv(rows: Iterable[Sequence[Any]]) -> str:
+def _csv(rows: Iterable[Sequence[Any]], options: argparse.Namespace) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    text_format(options).write(text, rows)
     return text.getvalue()
 
 
-def _write(path: str, text: str, force: bool) -> None:
+def _write(path: str, rows: Sequence[Sequence[Any]], options: argparse.Namespace) -> None:
     from ..base.atomic import atomic
+    from .tables.write import write_table
 
-    with atomic(path, overwrite=force) as file:
-        file.write(text.encode())
+    with atomic(path, overwrite=options.force) as file:
+        write_table(file, path, rows, text_format(options))

@@ -49,12 +49,28 @@ def check_page(path: str | None) -> None:
         require_charts()
 
 
-def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
-    from .tables import write as scorefiles
+def text_format(options: argparse.Namespace) -> Any:
+    """Digits and decimals of numbers in text: those of the file that was read, unless ``--digits`` says how many."""
+    from .tables.write import Format
 
-    if path == "-":
-        return lambda scores, overwrite, identifiers: scorefiles.write_scores_csv(sys.stdout, scores, identifiers)
-    return None if path is None else scorefiles.score_writer(path, with_identifiers=options.id is not None)
+    return Format(6 if options.digits is None else options.digits, options.read_as.get("decimal", "."))
+
+
+def score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
+    from .tables import write
+
+    if path is None:
+        return None
+    if path != "-":
+        write.score_writer(path, with_identifiers=options.id is not None)  # refuses before any work
+
+    def write_scores(scores: Any, overwrite: bool, identifiers: Any) -> None:
+        if path == "-":
+            text_format(options).write(sys.stdout, write.score_rows(scores, identifiers))
+        else:
+            write.score_writer(path, form=text_format(options))(scores, overwrite, identifiers)
+
+    return write_scores
 
 
 def beside(path: str) -> str:

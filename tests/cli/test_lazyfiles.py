@@ -15,6 +15,7 @@ from fastkpca import cli
 from fastkpca.cli.tables import read as tables
 from fastkpca.cli.tables import write as scorefiles
 from fastkpca.errors import DataFileError
+from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import Source
 
 h5py = pytest.importorskip("h5py")
@@ -185,6 +186,18 @@ def test_a_library_that_is_not_installed(library, kind, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == library]:
         monkeypatch.setitem(sys.modules, name, None)
     refused(path, rf"reading it needs {library} \(pip install {library}\)")
+
+
+def test_arrow_files_are_read_as_parquet_is(tmp_path):
+    feather = pytest.importorskip("pyarrow.feather")
+    table = pq.read_table(parquet(tmp_path / "x.parquet", kind=WORDS))
+    for name in ("x.arrow", "x.feather"):
+        feather.write_feather(table, tmp_path / name)
+        found, same = (tables.read(tmp_path / x, skip_columns=["kind"]) for x in (name, "x.parquet"))
+        assert found.names == same.names
+        np.testing.assert_array_equal(as_rows(found.X).all(), as_rows(same.X).all())
+    (tmp_path / "x.arrow").write_bytes((tmp_path / "x.arrow").read_bytes()[:200])
+    refused(tmp_path / "x.arrow", "is not a readable Arrow file")
 
 
 def test_from_the_command_line(tmp_path, monkeypatch, capsys):

@@ -40,7 +40,20 @@ def fitted(tmp_path_factory):
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
         write("normal.csv", NORMAL)
         write("new.csv", NEW)
-        fit = ["fit", "normal.csv", "-c", "5", "--limits", "0.98", "-o", "m.kpca", "--scores", "s.csv"]
+        fit = [
+            "fit",
+            "normal.csv",
+            "-c",
+            "5",
+            "--limits",
+            "0.98",
+            "-o",
+            "m.kpca",
+            "--scores",
+            "s.csv",
+            "--digits",
+            "17",
+        ]
         with contextlib.redirect_stderr(io.StringIO()) as err:
             assert cli.main([*fit, "--plot", "s.png"]) == 0
         assert cli.main(["fit", "normal.csv", "-o", "plain.kpca", "--quiet"]) == 0
@@ -76,7 +89,7 @@ def test_limits_are_those_of_rows_that_were_held_back():
 
 
 def test_alarms_their_columns_and_the_exit_code(run):
-    code, out, err = run("monitor", "m.kpca", "new.csv", "-o", "rows.csv", "--plot", "chart.png")
+    code, out, err = run("monitor", "m.kpca", "new.csv", "-o", "rows.csv", "--plot", "chart.png", "--digits", 17)
     assert (code, err) == (3, "")
     model = fk.load("m.kpca")
     t2, spe = fk.kpca_t2(model, NEW), fk.kpca_spe(model, NEW)
@@ -170,7 +183,7 @@ def test_lags_and_missing_values_in_the_rows_of_the_fit(run):
     ))  # fmt: skip
     assert "filled" in run("info", "l.kpca")[1]
     write("l.csv", NEW, time=times[: len(NEW)])
-    code, out, err = run("monitor", "l.kpca", "l.csv", "--id", "time", "-o", "l-rows.csv")
+    code, out, err = run("monitor", "l.kpca", "l.csv", "--id", "time", "-o", "l-rows.csv", "--digits", 17)
     assert code == 3 and "2 of 42 rows are left out" in err and "whole run" not in out
     values = np.genfromtxt("l-rows.csv", delimiter=",", skip_header=1)[:, 1:]
     long = np.hstack([NEW[2:], NEW[1:-1], NEW[:-2]])
@@ -178,10 +191,14 @@ def test_lags_and_missing_values_in_the_rows_of_the_fit(run):
     np.testing.assert_allclose(values[2:, 1], fk.kpca_spe(model, long), rtol=1e-9)
     np.testing.assert_allclose(values[2:, 1], fk.kpca_monitor(model, NEW, health=()).spe[2:], rtol=1e-9)
     # each file begins anew
-    code, out, err = run("monitor", "l.kpca", "l.csv", "l.csv", "--id", "time", "-o", "l-rows.csv", "--force")
+    code, out, err = run(
+        "monitor", "l.kpca", "l.csv", "l.csv", "--id", "time", "-o", "l-rows.csv", "--force", "--digits", 17
+    )
     twice = np.genfromtxt("l-rows.csv", delimiter=",", skip_header=1)[:, 1:]
     np.testing.assert_array_equal(twice, np.vstack([values, values]))
-    scores = np.genfromtxt(run("project", "l.kpca", "l.csv", "--id", "time")[1].splitlines()[1:], delimiter=",")
+    scores = np.genfromtxt(
+        run("project", "l.kpca", "l.csv", "--id", "time", "--digits", 17)[1].splitlines()[1:], delimiter=","
+    )
     np.testing.assert_allclose(scores[2:, 1:], fk.kpca_project(model, long), rtol=1e-9, atol=1e-12)
     assert "no row has 50 rows before it" in run("fit", "l.csv", "--id", "time", "--lags", 50)[2]
     # without limits, too
@@ -225,7 +242,7 @@ def test_columns_by_name_rows_by_time_and_missing_values(run, fails):
     write("turned.csv", X[:, ::-1], "level,flow,temp", time=times)
     err = fails("monitor", "m.kpca", "turned.csv", "--id", "time")
     assert "flow" in err and "line 5)" in err and err.count("error") == 1
-    options = ("--id", "time", "--drop-missing", "-o", "-", "--plot", "c.svg")
+    options = ("--id", "time", "--drop-missing", "-o", "-", "--plot", "c.svg", "--digits", 17)
     code, out, err = run("monitor", "m.kpca", "turned.csv", *options)
     lines = out.splitlines()
     assert code == 3 and lines[0] == "time,T2,SPE,T2 beyond,SPE beyond" and len(lines) == len(NEW) + 1
@@ -240,7 +257,9 @@ def test_missing_values_filled_by_the_model(run):
     X[3, 1] = X[5, 0] = X[5, 1] = X[40, 0] = np.nan  # of which row 40 has a wrong level
     X[7] = np.nan
     write("holes.csv", X)
-    code, out, err = run("monitor", "m.kpca", "holes.csv", "--fill-missing", "-o", "rows.csv", "--plot", "c.png")
+    code, out, err = run(
+        "monitor", "m.kpca", "holes.csv", "--fill-missing", "-o", "rows.csv", "--plot", "c.png", "--digits", 17
+    )
     assert code == 3 and "1 of 42 rows has no value at all and is left out: line 9" in err
     assert "4 missing values in 3 of 41 rows are filled by the model: temp (2), flow (2)" in err
     model = fk.load("m.kpca")
@@ -252,7 +271,7 @@ def test_missing_values_filled_by_the_model(run):
     assert np.isnan(found[7, 1:]).all() and found[kept, 5].sum() == 4 and found[5, 5] == 2
     marked = {line.split()[0] for line in out.splitlines() if "*" in line}
     assert "41*" in marked and "SPE is the least that values there could give" in out
-    code, out, _ = run("project", "m.kpca", "holes.csv", "--fill-missing")
+    code, out, _ = run("project", "m.kpca", "holes.csv", "--fill-missing", "--digits", 17)
     scores = np.genfromtxt(out.splitlines(), delimiter=",", skip_header=1)
     np.testing.assert_allclose(scores[kept], fk.kpca_project(model, filled), rtol=1e-9, atol=1e-12)
     # limits are not made of rows that were made to fit

@@ -11,6 +11,7 @@ import advice_fits
 import advice_models
 import advice_plots
 import advice_rows
+import advice_tables
 import numpy as np
 import pytest
 from advice import GAPS, Nearest, U, X, Y, fitted, gram
@@ -316,7 +317,7 @@ def identity(n):
     return scipy.sparse.identity(n)
 
 
-for more in (advice_fits.CASES, advice_models.CASES, advice_plots.CASES, advice_rows.CASES):
+for more in (advice_fits.CASES, advice_models.CASES, advice_plots.CASES, advice_rows.CASES, advice_tables.CASES):
     assert not CASES.keys() & more.keys(), "two cases of one name"
     CASES |= more
 

@@ -7,6 +7,8 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -15,12 +17,81 @@ import numpy as np
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", ",", "missing"}
 INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
+MARKS = {" ": " \u00a0\u2009\u202f", "'": "'\u2019"}
+"""Separators of thousands that are written as several characters."""
 _LONG_FIELDS = threading.Lock()
 _QUOTED_COMMA = re.compile(r'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"')
+_SWAPPED = str.maketrans(",.", ".,")
+_WITH_COMMA = re.compile(r"[+-]?(\d[\d.]*)?,\d+([eE][+-]?\d+)?")
+_WITH_POINT = re.compile(r"[+-]?\d[\d.]*(,\d*)?([eE][+-]?\d+)?")
+_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+_POINT_GROUPS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?")
 
-_SEPARATED = re.compile(r"[+-]?\d{1,3}([,.'\u2019 \u00a0\u202f_])\d{3}(\1\d{3})*([.,]\d+)?")
+_SEPARATED = re.compile(r"[+-]?\d{1,3}([,.'\u2019 \u00a0\u2009\u202f_])\d{3}(\1\d{3})*([.,]\d+)?")
 _SIGN = r"([%\u2030\u20ac$\u00a3\u00a5\u00b0]|[^\W\d_]{1,3}\b)[^\d]{0,4}"
 _MARKED = re.compile(rf"(?P<before>{_SIGN})?(?P<number>[+-]?[\d.,]*\d)\s*(?P<after>{_SIGN})?")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the cells of a text file or spreadsheet are read: what the user says of them, and a model remembers.
+
+    ``header``: whether the first line names the columns (None: told from the lines); ``units_row``: the line below it
+    is left out; ``skip_rows``: lines above it that are; ``na_values``: what stands for missing values beside the usual
+    words; ``date_format``: of identifiers, as ``strptime`` takes it, or "day-first"; ``sheet``, ``query``: which sheet
+    of a workbook, which rows of a database.
+    """
+
+    header: bool | None = None
+    decimal: str = "."
+    thousands: str = ""
+    na_values: tuple[str, ...] = ()
+    skip_rows: int = 0
+    units_row: bool = False
+    date_format: str = ""
+    sheet: str = ""
+    query: str = ""
+
+    @cached_property
+    def _grouped(self) -> re.Pattern[str]:
+        groups = rf"(?:[{re.escape(MARKS.get(self.thousands, self.thousands))}]\d{{3}})+"
+        return re.compile(rf"\s*[+-]?\d{{1,3}}{groups}(?:{re.escape(self.decimal)}\d*)?(?:[eE][+-]?\d+)?\s*")
+
+    @cached_property
+    def _missing_numbers(self) -> set[float]:
+        return {float(x) for x in map(self._with_point, self.na_values) if is_number(x)}
+
+    def _with_point(self, text: str) -> str:
+        """With a decimal point. A point among decimal commas becomes a comma, which no number has."""
+        if self.thousands and self._grouped.fullmatch(text):
+            text = re.sub(rf"[{re.escape(MARKS.get(self.thousands, self.thousands))}]", "", text)
+        return text if self.decimal == "." else text.translate(_SWAPPED)
+
+    def plain(self, text: str) -> str:
+        """A cell with decimal points and without separators of thousands; "" for one of ``na_values``."""
+        plain = text if self.decimal == "." and not self.thousands else self._with_point(text)
+        if self.na_values and (
+            text.strip() in self.na_values
+            or (self._missing_numbers and is_number(plain) and float(plain) in self._missing_numbers)
+        ):
+            return ""
+        return plain
+
+    def hint(self, text: str) -> str:
+        """What may be meant by a field that is no number; "" where nothing comes to mind."""
+        text = text.strip()
+        if self.decimal == "." and _POINT_GROUPS.fullmatch(text) and not NUMBER.fullmatch(text):
+            return " (thousands points? --decimal , --thousands . reads them)"
+        if self.decimal == "." and _GROUPS.fullmatch(text):
+            return " (a thousands comma? --thousands , reads it as one; or a decimal comma? --decimal , does)"
+        if self.decimal == "." and _WITH_COMMA.fullmatch(text):
+            return " (a decimal comma? --decimal , reads it)"
+        if self.decimal == "," and _POINT_GROUPS.fullmatch(text):
+            return " (a thousands point, or a decimal point? --thousands . reads it as the first)"
+        if self.decimal == "," and "." in text and _WITH_POINT.fullmatch(text):
+            return " (a thousands point, or a decimal point? with --decimal , no number may hold a point)"
+        marks = "" if is_number(self.plain(text)) else hint_of_marks([text])
+        return marks if "--" in marks else ""
 
 
 def is_number(text: str) -> bool:
@@ -37,9 +108,12 @@ def is_words(cells: list[str]) -> bool:
 def hint_of_marks(cells: list[str]) -> str:
     """Marks that most cells have next to a number (a separator of thousands, a sign, a unit), and advice; else ""."""
     wrong = [x for x in map(str.strip, cells) if not is_number(x) and x.lower() not in MISSING | INFINITE]
-    marked = [x for x in wrong if _SEPARATED.fullmatch(x)]
+    marked = [x for x in map(_SEPARATED.fullmatch, wrong) if x]
     if 2 * len(marked) > len(wrong):
-        return " (a thousands separator? write the numbers without it)"
+        mark = next((one for one, several in MARKS.items() if marked[0][1] in several), marked[0][1])
+        typed = f'"{mark}"' if mark in MARKS else mark
+        comma = "--decimal , " if any((x[3] or "")[:1] == "," for x in marked) else ""
+        return f" (a thousands separator? {comma}--thousands {typed} reads it)"
     found = [x for x in map(_MARKED.fullmatch, wrong) if x and bool(x["before"]) != bool(x["after"])]
     marks = {(x["before"] or x["after"]).strip() for x in found}
     if 2 * len(found) > len(wrong) and len(marks) == 1:

@@ -21,6 +21,7 @@ from ...errors import DataFileError
 from ...rows.foreign import arrow_batches, arrow_types, from_arrow
 from ...rows.sources import ChunkedSource, Source
 from .archives import data_file_errors
+from .sheets import library
 
 
 def kind_of_folder(path: str | os.PathLike) -> str:
@@ -29,16 +30,6 @@ def kind_of_folder(path: str | os.PathLike) -> str:
     if any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup")):
         return "zarr"
     return "parquet" if next(folder.rglob("*.parquet"), None) is not None else ""
-
-
-def _library(name: str, file: str, kind: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise DataFileError(f"{file} is {kind}, and reading it needs {package} (pip install {package})") from None
 
 
 class _Transposed:
@@ -98,7 +89,7 @@ class Hdf5(_Datasets):
     """The arrays of an HDF5 file, by their paths in it; of a MATLAB v7.3 file, as MATLAB shows them."""
 
     def __init__(self, path: str | os.PathLike, name: str, matlab: bool, memory: float | None = None):
-        h5py = _library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
+        h5py = library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
         datasets: dict[str, Any] = {}
 
         def look(path: str, data: Any) -> None:
@@ -116,7 +107,7 @@ class Zarr(_Datasets):
     """The arrays of a zarr store, by their paths in it; the path of one that is an array itself is its name."""
 
     def __init__(self, path: str | os.PathLike, name: str, memory: float | None = None):
-        zarr = _library("zarr", name, "a zarr store")
+        zarr = library("zarr", name, "a zarr store")
         with data_file_errors(name, "is not a readable zarr store"):
             top = zarr.open(os.fspath(path), mode="r")
             inside = [(Path(path).stem, top)] if isinstance(top, zarr.Array) else top.members(max_depth=None)
@@ -128,15 +119,16 @@ def _is_numbers(data: Any) -> bool:
 
 
 class Parquet:
-    """A Parquet file, or a folder of them: its columns, and blocks of rows of some of these."""
+    """A Parquet or Arrow file, or a folder of Parquet files: its columns, and blocks of rows of some of these."""
 
-    def __init__(self, path: str | os.PathLike, name: str):
-        datasets = _library("pyarrow.dataset", name, "a Parquet file")
+    def __init__(self, path: str | os.PathLike, name: str, kind: str = "parquet"):
+        called = {"parquet": "Parquet", "ipc": "Arrow"}[kind]
+        datasets = library("pyarrow.dataset", name, f"an {called} file" if kind == "ipc" else "a Parquet file")
         self.name = name
         if any("\udc80" <= letter <= "\udcff" for letter in os.fspath(path)):
             raise DataFileError(f"{name}: Parquet files are read by a name of UTF-8, which this is not; rename it")
-        with data_file_errors(name, "is not a readable Parquet file"):
-            self._dataset = datasets.dataset(os.fspath(path), format="parquet", partitioning="hive")
+        with data_file_errors(name, f"is not a readable {called} file"):
+            self._dataset = datasets.dataset(os.fspath(path), format=kind, partitioning="hive")
         self.names: list[str] = self._dataset.schema.names
         self.shape = (self._dataset.count_rows(), len(self.names))
 

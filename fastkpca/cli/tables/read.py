@@ -20,15 +20,18 @@ from ...rows.foreign import file_source
 from ...rows.lags import lag_names, lagged, starts_of
 from ...rows.values import complete, not_finite
 from ...rows.view import Rows
-from . import lazyfiles
+from . import lazyfiles, sheets
 from .archives import Mat, Npz, data_file_errors
+from .cells import Reading
 from .collected import CollectedRows
 from .selection import ColumnSelection, Table, column_keys, column_label
 from .text import TextFile
 
-_NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
+_NOT_TEXT = {".xls": "an old spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
-_READABLE = "csv (.csv .tsv .txt, also .gz .bz2 .xz), .npy, .npz, .mat, HDF5, zarr and Parquet files can be read"
+_READABLE = (
+    "csv (.csv .tsv .txt, also .gz), .xlsx, SQLite, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow files can be read"
+)
 
 
 def read(
@@ -38,14 +41,14 @@ def read(
     columns: Sequence[str] | None = None,
     skip_columns: Sequence[str] | None = None,
     label_column: str | None = None,
-    header: bool | None = None,
     like: Sequence[str] | None = None,
     id_column: str | None = None,
-    decimal: str = ".",
     called: str | None = None,
     needs: int = 1,
     allow_missing: bool = False,
     memory: float | None = None,
+    told: dict[str, Any] | None = None,
+    **reading: Any,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
 
@@ -60,14 +63,10 @@ def read(
     label_column : str, optional
         Left out of X and returned as labels. In files of several arrays also the name of another array with one entry
         a row.
-    header : bool, optional
-        Whether the first line of a text file names the columns; by default told from the lines.
     like : sequence of str, optional
         Columns of the model, taken by their names and in this order where the file names its columns.
     id_column : str, optional
         Left out of X and returned as identifiers of the rows.
-    decimal : {".", ","}
-        What stands between whole number and fraction in a text file.
     called : str, optional
         What errors call the file, in place of its path.
     needs : int
@@ -76,6 +75,11 @@ def read(
         Missing values in a text file become NaN, as they are in other files; else they are an error.
     memory : float, optional
         Bytes that a line of text, a chunk of a dataset, or an array of a MATLAB file may take.
+    told : dict, optional
+        What a model remembers: "id", "columns" and "skip_columns", taken where nothing else is asked for and the file
+        has more than ``needs`` columns, or names them.
+    **reading
+        The fields of ``Reading``: how the cells of text and of spreadsheets are read.
 
     Raises
     ------
@@ -84,7 +88,10 @@ def read(
     FileNotFoundError
     """
     name = called or str(path)
-    selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs)
+    selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs, told)
+    form = Reading(**reading | {"na_values": tuple(reading.get("na_values", ()))})
+    if form.query and "://" in os.fspath(path):
+        return sheets.database(path, name, form, memory).read(selection, allow_missing)
     if os.path.isdir(path):
         kind = lazyfiles.kind_of_folder(path)
         if kind == "zarr":
@@ -106,12 +113,20 @@ def read(
         with data_file_errors(name, "cannot be read"), np.errstate(over="ignore"):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         return _from_array(array, selection)
-    if suffix in _NOT_TEXT:
+    if suffix in _NOT_TEXT and not start.startswith(b"ARROW1"):
         raise DataFileError(f"{name} is {_NOT_TEXT[suffix]}; {_READABLE}")
+    if start.startswith(b"SQLite format 3"):
+        return sheets.database(path, name, form, memory).read(selection, allow_missing)
+    if start.startswith(b"PK") and (suffix == ".xlsx" or sheets.is_workbook(path)):
+        _refuse_var(name, var, "spreadsheet")
+        return sheets.workbook(path, name, form, memory).read(selection, allow_missing)
+    if form.sheet or form.query:
+        option, kind = ("--sheet", "a spreadsheet (.xlsx)") if form.sheet else ("--query", "a database")
+        raise DataFileError(f"{name} is not {kind}; leave out {option}")
     if start.startswith(b"PK"):
         return _from_archive(Npz(path, name), var, selection)
-    if start.startswith(b"PAR1") or suffix == ".parquet":
-        return _from_parquet(path, var, selection)
+    if start.startswith((b"PAR1", b"ARROW1")) or suffix == ".parquet":
+        return _from_parquet(path, var, selection, "ipc" if start.startswith(b"ARROW1") else "parquet")
     if start.startswith(b"\x89HDF") or start[512:516] == b"\x89HDF" or suffix in (".h5", ".hdf5"):
         return _from_archive(lazyfiles.Hdf5(path, name, start.startswith(b"MATLAB"), memory), var, selection)
     if start.startswith(b"MATLAB") or suffix == ".mat":
@@ -119,7 +134,7 @@ def read(
     if suffix in (".npy", ".npz"):
         raise DataFileError(f"{name} is not a {suffix} file (it begins with {start[:8]!r})")
     _refuse_var(name, var, "text")
-    return TextFile(path, name, start, header, decimal, _READABLE, memory).read(selection, allow_missing)
+    return TextFile(path, name, start, form, _READABLE, memory).read(selection, allow_missing)
 
 
 def _refuse_var(name: str, var: str | None, kind: str) -> None:
@@ -246,9 +261,9 @@ def _collected(rows: Rows, chosen: np.ndarray, name: str) -> Any:
         return whole.rows()
 
 
-def _from_parquet(path: str | os.PathLike, var: str | None, selection: ColumnSelection) -> Table:
+def _from_parquet(path: str | os.PathLike, var: str | None, selection: ColumnSelection, kind: str = "parquet") -> Table:
     _refuse_var(selection.file, var, "Parquet")
-    file = lazyfiles.Parquet(path, selection.file)
+    file = lazyfiles.Parquet(path, selection.file, kind)
     if 0 in file.shape:
         raise DataFileError(f"{selection.file}: the table is empty, its shape is {file.shape}")
     taken, *beside = selection.resolve(file.shape[1], file.names)

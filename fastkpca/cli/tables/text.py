@@ -1,5 +1,5 @@
-"""Tables in text files. csv of the standard library reads them, line by line, and says which are at fault; pandas is
-quicker with large ones that are plain.
+"""Tables in text files. pandas reads those that are large and plain. csv of the standard library reads the others line
+by line, and finds the lines at fault where pandas refuses a file.
 
 The first lines show how a file is encoded and delimited, and whether it names its columns.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import datetime
 import gzip
 import io
 import lzma
@@ -16,7 +17,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any, NoReturn
@@ -27,11 +27,13 @@ from ...base import parallel
 from ...base.room import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.columns import listed
+from ...rows.times import as_times
 from .archives import data_file_errors
 from .cells import (
     INFINITE,
     MISSING,
     NUMBER,
+    Reading,
     detect_delimiter,
     fields_of,
     fields_of_any_length,
@@ -61,26 +63,30 @@ _ESCAPED = "surrogateescape"
 """What is done with bytes that are not of a file's encoding. They become what is in no proper text: ``_UNDECODED``."""
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
-_SPELLINGS = [
-    word + end for x in sorted(MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"} for end in ("", " ")
-]
+_OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+_READ_ERRORS = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
+_SPELLINGS = [word for x in sorted(MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"}]
 """Of missing values, as pandas takes them: as they stand in the file."""
-_WITH_COMMA = re.compile(r"[+-]?(\d[\d.]*)?,\d+([eE][+-]?\d+)?")
-_WITH_POINT = re.compile(r"[+-]?\d[\d.]*(,\d*)?([eE][+-]?\d+)?")
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*', re.IGNORECASE)
 """The first line of a file that names the separator for Excel."""
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 _END = "\0"
 """A line after the last one, which no text file has: a quotation mark that is still open takes it in."""
-_SWAPPED = str.maketrans(",.", ".,")
+_DAY_FIRST = re.compile(r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4})")
 
 
-@dataclass
-class _Faults:
-    """By column: the first line at fault and what it has there, and how many lines are."""
+def _times(texts: list[str], form: str) -> np.ndarray | None:
+    """Times of this form; None where one has another."""
+    if form == "day-first":
+        return as_times(np.array([_DAY_FIRST.sub(r"\1.\2.\3", text, count=1) for text in texts], dtype=object))
+    try:
+        return as_times(np.array([datetime.datetime.strptime(text, form) for text in texts], dtype=object))
+    except (ValueError, re.error):
+        return None
 
-    first: dict[int, tuple[int, str]] = field(default_factory=dict)
-    counts: Counter[int] = field(default_factory=Counter)
+
+def _certainty(hint: str) -> int:
+    """How much a hint says: one that gives a choice says least."""
+    return 2 * hint.count("--") - 3 * (" or " in hint) + bool(hint)
 
 
 class _LineLimit:
@@ -114,8 +120,8 @@ class _LimitedText(_LineLimit, io.TextIOBase):  # type: ignore[misc]
 class TextFile:
     """One text file: its compression, encoding, delimiter and header, told from its first lines.
 
-    ``start`` holds its first bytes, ``decimal`` is what stands between whole number and fraction. Raises DataFileError
-    where it is not text, holds no line of data, or a line that takes more than ``memory`` bytes.
+    ``start`` holds its first bytes, ``reading`` what the user says of the file. Raises DataFileError where it is not
+    text, holds no line of data, or a line that takes more than ``memory`` bytes.
     """
 
     def __init__(
@@ -123,20 +129,17 @@ class TextFile:
         path: str | os.PathLike,
         name: str,
         start: bytes,
-        header: bool | None,
-        decimal: str,
-        readable: str,
+        reading: Reading,
+        readable: str = "",
         memory: float | None = None,
+        delimiter: str | None = None,
     ):
-        self.path, self.name, self.decimal = path, name, decimal
+        self.path, self.name, self.reading = path, name, reading
         self._memory = DEFAULT_MEMORY if memory is None else memory
         self._most = int(self._memory / CHARACTER_BYTES)
-        self.opener: Callable[..., Any] = open
-        for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
-            if start.startswith(magic):
-                self.opener = opener
+        self.opener: Callable[..., Any] = next((f for magic, f in _OPENERS.items() if start.startswith(magic)), open)
         if self.opener is not open:
-            with self._reading(), self.opener(path, "rb") as file:
+            with self._errors(), self.opener(path, "rb") as file:
                 start = file.read(560)
         self.encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
         if self.encoding != "utf-16" and b"\0" in start:
@@ -144,47 +147,63 @@ class TextFile:
 
         self.notes: list[str] = []
         self.needs, self.allow_missing = 1, False
+        self.source: Any = None  # what the file goes with
         self.delimiter: str | None = None
-        self.above = 0
+        self.above = reading.skip_rows
         sample = self._first_lines()
-        mark = _SEPARATOR.fullmatch(sample[0][1].rstrip("\r\n"))
+        mark = None if delimiter else _SEPARATOR.fullmatch(sample[0][1].rstrip("\r\n"))
         if mark:
             self.above = sample[0][0]
             sample = self._first_lines()
         with data_file_errors(name, "is not a table", (csv.Error,)):
-            self.delimiter = mark[1] if mark else detect_delimiter([line for _, line in sample], decimal)
+            lines = [line for _, line in sample]
+            self.delimiter = delimiter or (mark[1] if mark else detect_delimiter(lines, reading.decimal))
         # line ends of old Macs, which pandas is not asked to know
         self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
-        self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for _, line in sample)
-        rows = [self._cells_of(line) for _, line in sample]
+        self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for line in lines)
+        self._set_columns([number for number, _ in sample], list(map(self._split, lines)))
+        if reading.decimal == "," and self.n_columns == 1:
+            self._refuse_separating_commas(lines)
+
+    def _set_columns(self, numbers: list[int], rows: list[list[str]]) -> None:
+        """The columns and their names, from the first lines: the numbers of these and their fields."""
         self.names = None
-        head = sample[0][0]
-        if self._has_header(rows, head) if header is None else header:
-            self.names = [cell.strip() for cell in self._split(sample[0][1])]
-            rows.pop(0)
+        header, units = self.reading.header, self.reading.units_row
+        if len(rows[0]) == 1 and (title := self._hint_of_lines_above(numbers, rows)):
+            raise DataFileError(f"{self.name}: line {numbers[0]} has 1 column where most lines have more{title}")
+        if self._has_header(rows[:1] + rows[1 + units :], numbers[0]) if header is None else header:
+            self.names = [cell.strip() for cell in rows.pop(0)]
+        head = numbers.pop(0) if self.names is not None else 0
+        if units:
+            del rows[:1], numbers[:1]
         if not rows:
-            raise DataFileError(f"{name} has a header but no line with data")
-        self.sample, self.n_columns = rows, len(rows[0])
-        self.first_line = sample[0 if self.names is None else 1][0]
-        if decimal == "," and self.n_columns == 1:
-            self._refuse_separating_commas([line for _, line in sample])
+            raise DataFileError(f"{self.name} has a header but no line with data")
+        self.sample, self.numbers, self.n_columns, self.first_line = rows, numbers, len(rows[0]), numbers[0]
         # a delimiter at the end of every line of data makes an empty last column
         self.open_end = all(len(row) == self.n_columns > 1 and not row[-1].strip() for row in rows)
         if self.names is not None:
             if len(self.names) == self.n_columns - 1:  # of an open end, or of R's write.table: row names have no name
                 self.names.insert(self.n_columns if self.open_end else 0, "")
-            if len(self.names) != self.n_columns:
-                raise DataFileError(
-                    f"{name}: the header (line {head}) has {len(self.names)} columns, "
-                    f"the first line of data has {self.n_columns}"
-                )
+            if (width := len(self.names)) != self.n_columns:
+                rest = f"the first line of data has {self.n_columns}"
+                text = f"{self.name}: the header (line {head}) has {width} columns, {rest}"
+                raise DataFileError(text + self._hint_of_lines_above([head, *numbers], [self.names, *rows]))
             self.open_end = self.open_end and not self.names[-1]
+
+    def _hint_of_lines_above(self, numbers: list[int], rows: list[list[str]]) -> str:
+        """Advice where the first lines have fewer columns than most: titles above a table."""
+        widths = list(map(len, rows))
+        usual = Counter(widths).most_common(1)[0][0]
+        first = numbers[widths.index(usual)]
+        begins = widths[0] < usual - 1 and widths.index(usual) < len(widths) / 2
+        return f" (a title above the table? --skip-rows {first - 1} begins with line {first})" if begins else ""
 
     def _first_lines(self) -> list[tuple[int, str]]:
         """The first lines with their numbers; what is not UTF-8 is taken for Windows-1252."""
         sample = self._sample()
         if not sample:
-            raise DataFileError(f"{self.name} has no line with data")
+            above = f" after the {self.above} that are skipped" if self.above else ""
+            raise DataFileError(f"{self.name} has no line with data{above}")
         undecoded = next((number for number, line in sample if _UNDECODED.search(line)), None)
         if undecoded is None or self.encoding != "utf-8-sig":
             return sample
@@ -212,7 +231,9 @@ class TextFile:
 
     def _has_header(self, rows: list[list[str]], line: int) -> bool:
         """True if the first line names the columns; a guess that might be wrong is noted."""
-        if is_header([[self._whatever_the_decimal(cell) for cell in row] for row in rows]):
+        rows = [list(map(self.reading.plain, row)) for row in rows]
+        # numbers in a notation that the user has not told of are numbers
+        if is_header([["0.5" if "--" in self.reading.hint(cell) else cell for cell in row] for row in rows]):
             return True
         if not is_row_of_years(rows):
             return False
@@ -240,7 +261,7 @@ class TextFile:
             None if self.names is None else [self.names[i] for i in taken],
             None if chosen.label is None else self._labels(texts[chosen.label]),
             notes,
-            None if chosen.identifiers is None else np.array(texts[chosen.identifiers], dtype=object),
+            None if chosen.identifiers is None else self._identifiers(texts[chosen.identifiers]),
             n_rows=X.shape[0],
             places=taken,
             lines=self._lines_of,
@@ -248,8 +269,22 @@ class TextFile:
 
     def _labels(self, texts: list[str]) -> np.ndarray:
         """Numbers where all labels are, else strings."""
-        cells = list(map(self._with_points, texts))
+        cells = list(map(self.reading.plain, texts))
         return np.array(cells).astype(np.float64) if all(map(NUMBER.fullmatch, cells)) else np.array(texts)
+
+    def _identifiers(self, texts: list[str]) -> np.ndarray:
+        """As they stand in the file, or times where the user gives their form."""
+        form = self.reading.date_format
+        if not form:
+            return np.array(texts, dtype=object)
+        times = _times(texts, form)
+        if times is None:
+            wrong = next((i for i, text in enumerate(texts) if _times([text], form) is None), 0)
+            raise DataFileError(
+                f"{self.name}: line {self._lines_of(np.array([wrong]))[0]}: {texts[wrong][:60]!r} is no time of the "
+                f"form --date-format {form}; give theirs, as in '%d/%m/%Y %H:%M', or leave the option out"
+            )
+        return np.array([str(time) for time in times.tolist()], dtype=object)
 
     def _lines_of(self, rows: np.ndarray) -> list[int]:
         """Numbers of the lines of some rows, which are in order."""
@@ -267,12 +302,14 @@ class TextFile:
     # Reading
 
     def _collected(self, taken: list[int], beside: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
-        """(X, texts of the other columns). Files that pandas does not read, or not for certain, are left to csv."""
-        if os.path.getsize(self.path) > SMALL_FILE and PANDAS_COLUMN_BYTES * self.n_columns <= self._memory / 4:
+        """(X, texts of the other columns). Files that pandas does not read, or not for certain, are left to csv. pandas
+        takes a separator of thousands wherever it stands: 1,5 would be 15."""
+        narrow = PANDAS_COLUMN_BYTES * self.n_columns <= self._memory / 4
+        if narrow and not self.reading.thousands and os.path.getsize(self.path) > SMALL_FILE:
             try:
                 return self._joined(self._pandas_blocks(taken, beside), taken, beside)
             except ImportError:
-                notes.append("with pandas installed, files of this size are read several times faster")
+                notes.append("with pandas 3.1 installed, files of this size are read several times faster")
             except ValueError:
                 pass
         return self._joined(self._blocks(taken, beside), taken, beside)
@@ -293,53 +330,60 @@ class TextFile:
         finite, or there are comments further down."""
         import pandas
 
+        if tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1):  # those before round and count otherwise
+            raise ImportError
         # pandas reads all columns: it does not count the fields of a line where it is asked for some. Of those that
         # nobody asked for it keeps one byte, which is much faster than words
         types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64)
         types |= dict.fromkeys(beside, object)
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
-        # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's
-        # first line: one more column holds what such a line has too many. Such a block takes twice the memory
-        old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
+        given: list[str] = [*self.reading.na_values]
         options: dict[str, Any] = {"na_filter": False}
-        if old:
-            options |= {"float_precision": "round_trip", "names": range(self.n_columns + 1)}
-            types = dict.fromkeys(range(self.n_columns), np.float64) if types is np.float64 else types
-            types[self.n_columns] = "S1"
-        if self.allow_missing:
-            options |= {"na_filter": True, "na_values": dict.fromkeys(taken, _SPELLINGS)}
+        if self.allow_missing or given:
+            words = [x + end for x in [*_SPELLINGS, *given] for end in ("", " ")]
+            options = {"na_filter": True, "na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
-        with self._reading(), self._open(binary=not self.text_only) as file:
+        with self._errors(), self._open(binary=not self.text_only) as file:
             for _ in range(self.first_line - 1):
                 file.readline()
             limited = _LimitedText(file, "\n", self._most) if self.text_only else _LimitedBytes(file, b"\n", self._most)
             tables = pandas.read_csv(
                 limited,
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
-                decimal=self.decimal,
+                decimal=self.reading.decimal,
                 header=None,
                 dtype=types,
                 keep_default_na=False,
-                skipinitialspace=self.spaced or self.allow_missing,
+                skipinitialspace=self.spaced or "na_values" in options,
                 engine="c",
                 encoding_errors=_ESCAPED,
-                chunksize=parallel.tile_rows(self.n_columns, entries=1 << (22 - old), most=1 << (16 - old)),
+                chunksize=parallel.tile_rows(self.n_columns, entries=1 << 22, most=1 << 16),
                 **options,
             )
             for table in tables:
-                long = old and (table.pop(self.n_columns) != b"").any()
                 short = table[last].isna() if last in taken else table[last].isin(["", b""])
                 X = (table if taken == list(table.columns) else table[taken]).to_numpy()
                 wrong = np.isinf(X) if self.allow_missing else ~np.isfinite(X)
-                if long or short.any() or wrong.any():
-                    raise ValueError("a line may be too long or too short, or a value not finite")
+                if short.any() or wrong.any():
+                    raise ValueError("a line may be too short, or a value not finite")
                 yield X, [table[i] for i in beside]
 
     def _blocks(self, taken: list[int], beside: list[int]) -> Iterator[_Block]:
         """By csv of the standard library, which reads everything. Raises DataFileError for the first line with a field
         too many or too few, else for all columns that hold anything else than finite numbers."""
-        faults = _Faults()
+        faults: dict[int, tuple[int, str]] = {}  # the first of each column: its line, and what stands there
+        counts: Counter[int] = Counter()
+
+        def value(number: int, row: list[str], i: int) -> float:
+            text = self.reading.plain(row[i])
+            if is_number(text) and "\n" not in text:
+                return float(text)
+            if not (self.allow_missing and text.strip().lower() in MISSING):
+                faults.setdefault(i, (number, row[i].strip(" \t")))
+                counts[i] += 1
+            return np.nan
+
         records, step = self._records(), parallel.tile_rows(self.n_columns)
         while True:
             with fields_of_any_length():
@@ -349,7 +393,7 @@ class TextFile:
             for number, row in block:
                 if not self.n_columns - self.open_end <= len(row) <= self.n_columns:
                     self._refuse_width(number, len(row))
-            cells = [self._with_points(row[i]) for _, row in block for i in taken]
+            cells = [self.reading.plain(row[i]) for _, row in block for i in taken]
             try:
                 X = np.fromiter(map(float, cells), np.float64, len(cells)).reshape(-1, len(taken))
                 text = "".join(cells)
@@ -357,33 +401,14 @@ class TextFile:
             except ValueError:
                 plain = False
             if not plain:
-                X = np.array([[self._value(number, row, i, faults) for i in taken] for number, row in block])
-            if not faults.first:  # else it is read on for the other faults alone
+                X = np.array([[value(number, row, i) for i in taken] for number, row in block])
+            if not faults:  # else it is read on for the other faults alone
                 yield X, [[row[i] for _, row in block] for i in beside]
-        if faults.first:
-            self._refuse(faults, taken)
+        if faults:
+            self._refuse(faults, counts, taken)
 
-    def _value(self, number: int, row: list[str], i: int, faults: _Faults) -> float:
-        """Column i of this line as a number, NaN where it is none: which is a fault, or a missing value."""
-        text = self._with_points(row[i])
-        if is_number(text) and "\n" not in text:
-            return float(text)
-        if not (self.allow_missing and text.strip().lower() in MISSING):
-            faults.first.setdefault(i, (number, row[i].strip(" \t")))
-            faults.counts[i] += 1
-        return np.nan
-
-    def _with_points(self, text: str) -> str:
-        """With decimal points. A point among decimal commas becomes a comma, which no number has."""
-        return text if self.decimal == "." else text.translate(_SWAPPED)
-
-    def _whatever_the_decimal(self, cell: str) -> str:
-        """A cell as a number also where it has a decimal comma that the user has not told of."""
-        return cell.replace(",", ".") if self._decimal_hint(self._with_points(cell)) else cell
-
-    def _reading(self) -> Any:
-        errors = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
-        return data_file_errors(self.name, "cannot be read", errors)
+    def _errors(self) -> Any:
+        return data_file_errors(self.name, "cannot be read", _READ_ERRORS)
 
     def _open(self, binary: bool = False) -> Any:
         if binary:
@@ -394,7 +419,7 @@ class TextFile:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
         # tabs that part missing values make no blank line
         blank = " \r\n" if self.allow_missing and self.delimiter == "\t" else None
-        with self._reading(), self._open() as file:
+        with self._errors(), self._open() as file:
             for number, line in enumerate(iter(partial(file.readline, self._most + 1), ""), 1):
                 if len(line) > self._most:
                     raise self._too_long(f"line {number} has")
@@ -438,15 +463,11 @@ class TextFile:
                 return fields_of(" ".join(line.split()), " ")
             return fields_of(line, self.delimiter, skipinitialspace=True)
 
-    def _cells_of(self, line: str) -> list[str]:
-        """The fields of a line, with decimal points."""
-        return [self._with_points(cell) for cell in self._split(line)]
-
     # What the first lines say of the columns
 
     def _cells(self, i: int) -> list[str]:
-        """A column, as far as the first lines have it."""
-        return [row[i].strip() for row in self.sample if i < len(row)]
+        """A column, as far as the first lines have it, with decimal points."""
+        return [self.reading.plain(row[i]).strip() for row in self.sample if i < len(row)]
 
     def _counts_rows(self) -> bool:
         """True if the first column has no name and holds consecutive numbers, as pandas writes its index."""
@@ -468,20 +489,21 @@ class TextFile:
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
         words = [i for i in taken if is_words(self._cells(i))]
-        with_separator = [i for i in words if self._decimal_hint(self._example(i))]
-        others = [i for i in words if i not in with_separator]
-        if self.decimal == ",":  # with points in a column the file is refused later on, with the number of the line
-            words, with_separator = others, []
+        hints = {i: self._hint(i) for i in words}
+        other_notation = sorted((i for i in words if "--" in hints[i]), key=lambda i: -_certainty(hints[i]))
+        others = [i for i in words if i not in other_notation]
+        if self.reading.decimal == ",":  # points in a column are refused later on, with the number of the line
+            words, other_notation = others, []
         if not words:
             return
         parts = []
-        if with_separator:
-            parts.append(self._not_numeric(with_separator, self._decimal_hint(self._example(with_separator[0]))))
+        if other_notation:
+            parts.append(self._not_numeric(sorted(other_notation), hints[other_notation[0]]))
         if others:
             cells = self._cells(others[0])
             hint = " (--id takes names of the rows, --label-column classes)"
-            if marks := hint_of_marks(cells):
-                hint = marks
+            if hints[others[0]]:
+                hint = hints[others[0]]
             elif self.needs > max(1, len(taken) - len(others)):
                 hint = f"; the model needs {self.needs} columns of numbers"
             elif len(set(cells)) == len(cells) > 1:
@@ -495,58 +517,58 @@ class TextFile:
 
     def _not_numeric(self, columns: list[int], hint: str) -> str:
         labels = listed(column_label(i, self.names) for i in columns)
-        example = self._example(columns[0])
+        # of several columns what shows their notation most clearly
+        example = max((x for i in columns for x in self._words(i)), key=lambda x: _certainty(self.reading.hint(x)))
         hint = "; write 1 and 0 for truth values" if example.strip().lower() in ("true", "false") else hint
         return f"not numeric: {labels}, for example {example!r}{hint}"
 
-    def _example(self, i: int) -> str:
-        """The first word of a column, as it stands in the file."""
-        word = next(x for x in self._cells(i) if not is_number(x) and x.lower() not in MISSING)
-        return self._with_points(word)
+    def _words(self, i: int) -> list[str]:
+        """What is no number in a column, as it stands in the file."""
+        pairs = ((row[i].strip(), self.reading.plain(row[i])) for row in self.sample if i < len(row))
+        return [text for text, x in pairs if not is_number(x) and x.strip().lower() not in MISSING]
+
+    def _hint(self, i: int) -> str:
+        """What may be meant by the words of a column: what one of them shows most clearly, or most of them."""
+        return max(map(self.reading.hint, self._words(i)), key=_certainty) or hint_of_marks(self._cells(i))
 
     # What is wrong with the file
 
     def _refuse_width(self, number: int, width: int) -> NoReturn:
-        hints = (self._decimal_hint(self._with_points(cell)) for cell in self.sample[0])
+        hints = [*map(self.reading.hint, self.sample[0]), self._hint_of_lines_above(self.numbers, self.sample)]
         raise DataFileError(
             f"{self.name}: line {number} has {width} columns where the first line of data has "
             f"{self.n_columns}{next(filter(None, hints), '')}"
         )
 
-    def _refuse(self, found: _Faults, taken: list[int]) -> NoReturn:
+    def _refuse(self, found: dict[int, tuple[int, str]], counts: Counter[int], taken: list[int]) -> NoReturn:
         faults: list[str] = []
         advice: dict[str, None] = {}
-        for i, (number, text) in sorted(found.first.items(), key=lambda item: item[1][0]):
+        for i, (number, text) in sorted(found.items(), key=lambda item: item[1][0]):
             fault, what_to_do = self._fault(text)
-            how_many = f" (the first of {found.counts[i]} in this column)" if found.counts[i] > 1 else ""
+            how_many = f" (the first of {counts[i]} in this column)" if counts[i] > 1 else ""
             faults.append(f"line {number}, {column_label(i, self.names)}: {fault}{how_many}")
             advice[what_to_do] = None
         end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
-        if end and len(taken) - len(found.first) >= self.needs:
-            end += f", or leave the columns out with --skip-columns {column_keys(sorted(found.first), self.names)}"
+        words = [text for number, text in found.values() if number == self.first_line and any(map(str.isalpha, text))]
+        if words and self.names is not None and set(counts.values()) == {1} and not self.reading.units_row:
+            end = "a row of units? --units-row leaves it out"
+        elif end and len(taken) - len(found) >= self.needs:
+            end += f", or leave the columns out with --skip-columns {column_keys(sorted(found), self.names)}"
         elif self.needs > 1:
             end += f"{'; ' * bool(end)}the model needs {self.needs} columns"
         raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))
 
     def _fault(self, text: str) -> tuple[str, str]:
         """(what is wrong with a field, what to do)."""
-        text = text if len(text) <= 60 else f"{text[:60]}..."
-        if text.lower() in MISSING:
+        plain, text = self.reading.plain(text), text if len(text) <= 60 else f"{text[:60]}..."
+        if plain.strip().lower() in MISSING:
             return (
                 f"missing value{f' ({text!r})' if text else ''}",
                 "drop or fill in these rows first (--drop-missing drops them; project and monitor take --fill-missing)",
             )
-        if text.lower() in INFINITE or NUMBER.fullmatch(self._with_points(text)):
+        if plain.lower() in INFINITE or NUMBER.fullmatch(plain):
             return f"{text} is not a finite number", "drop or replace these rows first"
-        return f"{text!r} is not a number{self._decimal_hint(text)}", ""
-
-    def _decimal_hint(self, text: str) -> str:
-        """What may be meant by a field, as it stands in the file, that is no number; "" where nothing comes to mind."""
-        text = text.strip()
-        if self.decimal == "." and _THOUSANDS.fullmatch(text):
-            return " (a thousands comma? take it out; or a decimal comma? --decimal , reads it as that)"
-        if self.decimal == "." and _WITH_COMMA.fullmatch(text):
-            return " (a decimal comma? --decimal , reads it)"
-        if self.decimal == "," and "." in text and _WITH_POINT.fullmatch(text):
-            return " (a thousands point, or a decimal point? with --decimal , no number may hold a point)"
-        return ""
+        hint = self.reading.hint(text)
+        if not hint and re.fullmatch(r"[^\W\d]{2,}|[-*]{2,}", text):
+            hint = f" (a missing value? --na-values={text} takes it as one)"
+        return f"{text!r} is not a number{hint}", ""

@@ -1,14 +1,16 @@
-"""Scores into files (csv, npy), for the command line."""
+"""Scores into files (csv, xlsx, npy), for the command line."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from ...rows.sinks import SCORES_AT_ONCE, reserve
 
 Identifiers = tuple[str, np.ndarray]
 """Names of the rows, and the name of that column."""
+MAX_SHEET_ROWS, MAX_SHEET_TEXT = 1_048_576, 32_767
+"""Rows of a sheet and characters of a cell that Excel opens."""
 
 
 def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype], np.ndarray]:
@@ -46,66 +50,124 @@ def among_all(scores: np.ndarray, kept: np.ndarray | None, path: str | os.PathLi
     return every
 
 
-def write_scores_csv(file: TextIO, scores: np.ndarray, identifiers: Identifiers | None = None) -> None:
-    """Scores as csv with the header PC1, PC2, ...: as many digits as bring back the same number. Identifiers of the
-    rows come first. Rows of NaN have empty fields."""
+class Format(NamedTuple):
+    """How numbers are written into text: significant digits (17: all that they have), decimal point or comma.
+    Semicolons separate columns beside decimal commas."""
+
+    digits: int = 17
+    decimal: str = "."
+
+    def write(self, file: TextIO, rows: Iterable[Sequence[Any]]) -> None:
+        digits, decimal = self
+        form = "" if digits == 17 else f".{digits}g"
+
+        def text(value: Any) -> str:
+            if type(value) is not float:
+                return str(value)
+            shown = format(value, form)
+            if value != value:
+                return ""
+            return shown if decimal == "." else shown.replace(".", decimal)
+
+        lines = csv.writer(file, delimiter="," if decimal == "." else ";", lineterminator="\n")
+        lines.writerows(map(text, row) for row in rows)
+
+
+EXACT = Format()
+
+
+def score_rows(scores: np.ndarray, identifiers: Identifiers | None = None) -> Iterator[list[Any]]:
+    """Names of the columns, PC1, PC2, ..., then the scores. Identifiers of the rows come first."""
     if identifiers is not None and len(identifiers[1]) != len(scores):
         raise ValueError(f"there are {len(identifiers[1])} identifiers for {len(scores)} rows")
     head = [f"PC{i + 1}" for i in range(scores.shape[1])]
-    file.write(",".join(head if identifiers is None else [_cell(identifiers[0]), *head]) + "\n")
-    step = parallel.tile_rows(len(head))
+    yield head if identifiers is None else [identifiers[0], *head]
+    step = parallel.tile_rows(scores.shape[1])
     for start in range(0, len(scores), step):
         part = scores[start : start + step]
-        if part.dtype == np.float64:
-            rows = [",".join(map(repr, row)) for row in part.tolist()]
-        else:  # the shortest digits of a float32 are not those of the same number as float64
-            rows = [",".join(row) for row in part.astype(str).tolist()]
-        for i in np.flatnonzero(np.isnan(part[:, 0])):
-            rows[i] = "," * (len(head) - 1) or '""'  # of a row that was left out: not a blank line, which readers skip
-        if identifiers is not None:
-            rows = [f"{_cell(x)},{row}" for x, row in zip(identifiers[1][start : start + step].tolist(), rows)]
-        file.write("\n".join(rows) + "\n")
+        # the shortest digits of a float32 are not those of the same number as float64
+        rows = (part if part.dtype == np.float64 else part.astype(str).astype(np.float64)).tolist()
+        names = () if identifiers is None else identifiers[1][start : start + step].tolist()
+        for name, row in zip(names, rows):
+            yield [int(name) if isinstance(name, float) and name.is_integer() else name, *row]
+        yield from rows if identifiers is None else ()
 
 
-def _cell(value: Any) -> str:
-    """One field of csv; whole numbers without a fraction."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    text = str(value)
-    return '"' + text.replace('"', '""') + '"' if any(x in text for x in ',"\r\n') else text
+def write_sheet(file: Any, rows: Iterable[Sequence[Any]]) -> None:
+    """The rows as a workbook of one sheet, with all digits."""
+    openpyxl = require_openpyxl()
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("fastkpca")
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, str):
+            made = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)[:MAX_SHEET_TEXT])
+            made.data_type = "s"  # never a formula
+            return made
+        return None if value != value else value
+
+    try:
+        for number, row in enumerate(rows):
+            if number == MAX_SHEET_ROWS:
+                raise DataFileError(f"a sheet of .xlsx holds {MAX_SHEET_ROWS} rows, and there are more; write .csv")
+            sheet.append([cell(value) for value in row])
+    except BaseException:
+        sheet.close()  # else it writes its end into a file that is closed
+        raise
+    book.save(file)
 
 
-def score_writer(path: str | os.PathLike, *, with_identifiers: bool = False) -> Callable[..., None]:
+def require_openpyxl() -> Any:
+    try:
+        return import_module("openpyxl")
+    except ImportError:
+        raise DataFileError("writing .xlsx needs openpyxl (pip install openpyxl); or write .csv") from None
+
+
+def score_writer(
+    path: str | os.PathLike, *, with_identifiers: bool = False, form: Format = EXACT
+) -> Callable[..., None]:
     """The function (scores, overwrite, identifiers=None) that writes scores to ``path``, in the format its ending says.
 
     Raises
     ------
     DataFileError
-        The ending is none of .csv, .csv.gz and .npy, or it is .npy and there are identifiers to write.
+        The ending is none of .csv, .csv.gz, .xlsx and .npy, or it is .npy and there are identifiers to write.
     """
     name = str(path).lower()
-
-    def as_npy(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
-        with atomic(path, overwrite=overwrite) as file:
-            # not write_array: numpy says nothing of what a full disk does not take at the end
-            scores = np.ascontiguousarray(scores)
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(scores))
-            file.write(scores.data)
-
-    def as_csv(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
-        with atomic(path, overwrite=overwrite) as file:
-            packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.endswith(".gz") else None
-            text = io.TextIOWrapper(packed or file, encoding="utf-8", newline="\n", write_through=True)
-            write_scores_csv(text, scores, identifiers)
-            text.flush()
-            text.detach()
-            if packed is not None:
-                packed.close()
-
     if name.endswith(".npy") and with_identifiers:
         raise DataFileError(f"--id writes a column beside the scores, which {str(path)!r} cannot hold; write .csv")
-    if name.endswith(".npy"):
-        return as_npy
-    if name.endswith((".csv", ".csv.gz")):
-        return as_csv
-    raise DataFileError(f"scores are written as .csv, .csv.gz or .npy, which {str(path)!r} does not end with")
+    if name.endswith(".xlsx"):
+        require_openpyxl()
+    elif not name.endswith((".npy", ".csv", ".csv.gz")):
+        raise DataFileError(
+            f"scores are written as .csv, .csv.gz, .xlsx or .npy, which {str(path)!r} does not end with"
+        )
+
+    def written(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
+        with atomic(path, overwrite=overwrite) as file:
+            if name.endswith(".npy"):
+                # not write_array: numpy says nothing of what a full disk does not take at the end
+                scores = np.ascontiguousarray(scores)
+                np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(scores))
+                file.write(scores.data)
+            else:
+                write_table(file, name, score_rows(scores, identifiers), form)
+
+    return written
+
+
+def write_table(file: Any, name: str, rows: Iterable[Sequence[Any]], form: Format) -> None:
+    """The rows into an open file as .xlsx, .csv or .csv.gz, as its ``name`` ends."""
+    if name.lower().endswith(".xlsx"):
+        return write_sheet(file, rows)
+    packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.lower().endswith(".gz") else None
+    text = io.TextIOWrapper(packed or file, encoding="utf-8", newline="\n", write_through=True)
+    form.write(text, rows)
+    text.flush()
+    text.detach()
+    if packed is not None:
+        packed.close()

@@ -101,13 +101,13 @@ def text(name: str, content: bytes) -> Any:
     return FOLDER / name
 
 
-def model(name: str, *more: Any) -> Any:
-    command("fit", CSV, "--kernel", "gaussian", "-c", 2, "--id", "time", "-o", FOLDER / name, "--force", *more)
+def model(name: str, *more: Any, names: Any = ("--id", "time")) -> Any:
+    command("fit", CSV, "--kernel", "gaussian", "-c", 2, *names, "-o", FOLDER / name, "--force", *more)
     return FOLDER / name
 
 
-def monitor(*more: Any, of: Any = ()) -> None:
-    command("monitor", model("monitored.kpca", *of), OTHER, "--force", *more)
+def monitor(*more: Any, of: Any = (), names: Any = ("--id", "time")) -> None:
+    command("monitor", model("monitored.kpca", *of, names=names), OTHER, "--force", *more)
 
 
 def demo(folder: Any, *more: Any) -> None:
@@ -244,7 +244,7 @@ CASES: dict[str, Case] = {
         lambda: monitor("--json", "-o", FOLDER / "d.csv", of=["--limits", 0.9]),
     ),
     "since when": (
-        lambda: monitor("--since", "2026-03-02T06:00", of=["--limits", 0.9]),
+        lambda: monitor("--since", "2026-03-02T06:00", of=["--limits", 0.9, "--skip-columns", "time"], names=()),
         "give --id COLUMN",
         lambda: monitor("--since", "2026-03-02T06:00", "--id", "time", of=["--limits", 0.9]),
     ),

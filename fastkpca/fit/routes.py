@@ -69,9 +69,7 @@ def _certain(problem: Problem) -> Problem:
     return replace(problem, target=replace(problem.target, failure_probability=0.0))
 
 
-def _run(
-    problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float, spent: float
-) -> Solution:
+def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float, spent: float) -> Solution:
     """The way's solution; ``spent``: seconds of those that were abandoned, which count in its budget."""
     if way.method == "features":
         return solve_by_features(problem, way, min(map(_price, left), default=np.inf) - spent)

@@ -1,7 +1,7 @@
-"""An orthonormal basis that grows block by block, and Rayleigh-Ritz on it: every iteration in this room uses it.
+"""An orthonormal basis that grows block by block, and Rayleigh-Ritz on it: every iteration in this package uses it.
 
-The caller multiplies by A, in float32 or float64. From the products the basis keeps the compression Q'AQ, and what lies
-outside of its span.
+The caller multiplies by A, in float32 or float64. From the products the basis keeps the compression Q'AQ, and the part
+of the images outside of its span.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from ..base.rounding import UNIT, rounding_factor
 from .certificate import YOUNG, RitzBlock
 
 NEGLIGIBLE = 1e-9
-"""Of the norm of images: what the span does not hold of them is counted, and forgotten, below that."""
+"""Fraction of the norm of images below which their part outside of the span is added to ``lost`` and dropped."""
 
 
 class Basis:
-    """Orthonormal columns Q (n, m) that grow block by block, and what is known of a symmetric matrix A on their span.
+    """Orthonormal columns Q (n, m) that grow block by block, and the compression of a symmetric matrix A to their span.
 
-    A Q = Q T + N: T is the compression, and N, the part of the images outside of the span, is kept for the columns
-    whose images the span does not hold yet: the last block of a Krylov space, or a wide first block, or vectors that
-    were kept by a restart. Where it holds them up to rounding, only the size of what is left is kept (``lost``).
+    A Q = Q T + N: T is the compression, and N, the part of the images outside of the span, is stored for the columns
+    whose images the span does not contain yet: the last block of a Krylov space, a wide first block, or the vectors
+    kept by a restart. Where the span contains the images up to rounding, only a bound on |N|^2 is stored (``lost``).
 
     Parameters
     ----------
     n : int
     rng : numpy.random.Generator
-        For random directions in place of columns that vanish.
+        Source of random directions in place of columns that vanish.
     centred : bool
         Every column is orthogonal to the vector of ones.
     reserve : int
         Columns up to which the store may grow by doubling; 0: only as much as is needed, with a copy for each block.
     n_threads : int
-        Of the products with arrays of n rows; bits do not depend on it.
+        Threads of the products with arrays of n rows; bits do not depend on it.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Basis:
         self.compression = np.empty((0, 0))
         """T = Q'AQ as computed: the lower blocks are the transposes of the upper ones."""
         self.lost = 0.0
-        """Sum of squares of what the span does not hold of images that it should hold."""
+        """Bound on the squared Frobenius norm of the columns of N that are dropped, which are zero up to rounding."""
         self._reserve = reserve
         self._Q = np.empty((n, 0), order="F")
         self._gram = np.empty((0, 0))
         self._outside: list[tuple[slice, np.ndarray]] = []
-        """Columns of Q, and the part of their images outside of the span."""
+        """Columns of Q, and their columns of N."""
 
     @property
     def Q(self) -> np.ndarray:
@@ -79,13 +79,13 @@ class Basis:
         return self.holds_images_from(0)
 
     def holds_images_from(self, first: int) -> bool:
-        """The same of the columns from ``first`` on."""
+        """True if the span holds the images of all columns from ``first`` on but the last block's."""
         return all(columns.stop in range(first + 1) or columns.stop == self.size for columns, _ in self._outside)
 
     # growing -------------------------------------------------------------------------------------------------
 
     def orthonormal(self, X: np.ndarray, *, noise: float = 0.0, projected: bool = False) -> np.ndarray:
-        """``tall.orthonormal`` of X, beyond the span of Q.
+        """``tall.orthonormal`` of X, orthogonal to Q.
 
         X is rank deficient where the space has become invariant; only random directions can then find what it misses
         (repeated eigenvalues).
@@ -107,11 +107,11 @@ class Basis:
         self._outside.append((slice(m, m + b), tall.subtract(image, self.Q, border, self.n_threads)))
 
     def _keep(self, columns: slice, part: np.ndarray, X: np.ndarray) -> None:
-        """What is still outside of the span, with X in it."""
+        """Store or drop N of these columns (``part``), made orthogonal to the new columns X."""
         size = float(np.vdot(tall.norms(part), tall.norms(part)))
         part = tall.subtract(part, X, tall.inner(X, part, self.n_threads), self.n_threads)
         left = float(np.vdot(tall.norms(part), tall.norms(part)))
-        # what is left may be no more than the rounding of the images, of which this is a small part where K is nearly I
+        # the remainder may be no more than the rounding of the images, of which N is a small part where K is nearly I
         images = size + float(np.square(self.compression[:, columns]).sum())
         if left > max(NEGLIGIBLE**2 * size, (4.0 * rounding_factor(self.n) * UNIT) ** 2 * images):
             self._outside.append((columns, part))
@@ -121,8 +121,8 @@ class Basis:
     def next_block(
         self, ritz: RitzPairs | None, most: int, noise: float = 0.0, *, continues: bool = False
     ) -> np.ndarray:
-        """The orthonormal columns that follow: those of the last images where this is a Krylov space (and these are no
-        more than ``most``), or where a block ``continues``; else the largest residuals of the leading Ritz vectors."""
+        """The next orthonormal columns: the last columns of N, in a Krylov space (and at most ``most`` of them) or
+        where ``continues``; else the largest residuals of the leading Ritz vectors."""
         part = self._outside[-1][1]
         if continues or (self.is_krylov and part.shape[1] <= most) or ritz is None:
             return self.orthonormal(part, noise=noise, projected=True)
@@ -150,14 +150,14 @@ class Basis:
         return RitzPairs(theta, Y, gram)
 
     def _outside_gram(self) -> np.ndarray:
-        """At least N'N, of the columns that are kept: x'E x <= ``_rounding`` sum x_i^2 |N_i|^2 for its rounding E."""
+        """Upper bound on N'N of the stored columns: its rounding E has x'E x <= ``_rounding`` sum x_i^2 |N_i|^2."""
         blocks = [part for _, part in self._outside]
         gram = np.block([[tall.inner(a, b, self.n_threads) for b in blocks] for a in blocks])
         gram.flat[:: len(gram) + 1] *= 1.0 + self._rounding()
         return gram
 
     def _rounding(self) -> float:
-        """Of N'N and of its product with coordinates, which makes small residuals of large ones."""
+        """Relative rounding of N'N and of its product with coordinates, where large residuals cancel to small ones."""
         b = sum(part.shape[1] for _, part in self._outside)
         return float(np.sqrt(b)) * (rounding_factor(self.n) + 2.0 * rounding_factor(b)) * UNIT
 
@@ -191,9 +191,9 @@ class Basis:
         outside of the span. T has Q_i'W_j for i <= j, and its transpose for the others: it is off by a symmetric matrix
         whose norm is at most 2^(1/2) |Q'F|, so that |Y - A Q|^2 <= 2 |Q'F|^2 + |(I - QQ')F|^2 <= 2 |F|^2.
 
-        Of N, a part L with |L|^2 <= ``lost`` is not kept: (N + L)'(N + L) <= (1 + a) N'N + (1 + 1/a) L'L, and at least
-        (1 - a) N'N - (1/a - 1) L'L. The first is for what bounds residuals, the second for what is taken off |A|_F;
-        there the rounding of N'N comes off, too, twice, as it was added.
+        A part L of N with |L|^2 <= ``lost`` is dropped: (N + L)'(N + L) is at most (1 + a) N'N + (1 + 1/a) L'L, and at
+        least (1 - a) N'N - (1/a - 1) L'L. The first bounds residuals, the second is subtracted from |A|_F^2. There the
+        rounding of N'N is subtracted twice, as it was added once.
         """
         m, a = self.size, YOUNG if self.lost else 0.0
         left = self.lost / a if self.lost else 0.0
@@ -245,7 +245,7 @@ class RitzPairs:
 
     @property
     def squares(self) -> np.ndarray:
-        """Of the norms of the residuals."""
+        """Squared norms of the residuals."""
         return self.residual_gram.diagonal()
 
 
@@ -257,11 +257,11 @@ class Space:
     ----------
     basis : Basis
     block, widest : int
-        Columns of a pass now, and at most.
+        Columns of the next pass, and their maximum.
     columns : int
-        Most columns of the basis.
+        Maximal columns of the basis.
     kept : int
-        Ritz vectors that a restart keeps; 0: as many as leave room for two blocks.
+        Ritz vectors that a restart keeps; 0: ``columns`` less two blocks.
     """
 
     basis: Basis
@@ -280,7 +280,7 @@ def symmetric(A: np.ndarray) -> np.ndarray:
 
 
 def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int) -> np.ndarray:
-    """The used columns of a store and X behind them, in the same store where there is room."""
+    """The used columns of a store followed by X, in the same store where they fit."""
     needed = used + X.shape[1]
     if used == 0:
         return X
@@ -293,7 +293,7 @@ def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int) -> 
 
 
 def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """[A, right; below, .]: ``right`` has the corner too."""
+    """[A, right; below, .]; ``right`` includes the corner."""
     m = len(A)
     wider = np.empty((len(right), len(right)))
     wider[:m, :m] = A

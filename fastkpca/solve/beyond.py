@@ -1,12 +1,12 @@
-"""Upper bounds on the eigenvalues that a basis has not found; the best of them is taken.
+"""Upper bounds on the eigenvalues outside of a basis; the smallest is used.
 
 A is symmetric, V has m nearly orthonormal columns, P = I - V V', and each function here returns a `Bound`: mu at least
-the largest eigenvalue of P A P, how it was found, and the probability with which it fails.
-``certificate.ritz_certificate`` makes intervals of any of them, ``proofs`` says when each is worth its price.
+the largest eigenvalue of P A P, its method, and its failure probability. ``certificate.ritz_certificate`` makes
+intervals of any of them; ``proofs`` predicts the cost of each.
 
-``trace_bound``, ``frobenius_bound``   from the sum and the sum of squares of the eigenvalues that the basis leaves over
+``trace_bound``, ``frobenius_bound``   from the sum and the sum of squares of the eigenvalues of P A P
 ``gap_bound``                          from a count of the eigenvalues above beta
-``exploration_bound``                  from randomly started Lanczos on P A P: with a probability
+``exploration_bound``                  from randomly started Lanczos on P A P; may fail, with a given probability
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from .basis import Basis
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 BELOW = 0.9
-"""Of the last wanted eigenvalue: a bound on the rest that a proof aims at is no nearer to it."""
+"""Largest bound on the complement that a proof aims at, over the last wanted eigenvalue."""
 NARROWEST = 0.01
-"""Of the last wanted eigenvalue: a gap is no narrower, and what lies in it must be found, or be proved not to be there.
-Ritz values tell where it is when their residuals are that small."""
+"""Least width of a gap, and the residual norm at which a Ritz value is taken as located, over the last wanted
+eigenvalue. An eigenvalue in the gap has to be found, or proved absent."""
 
 
 def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
-    """The better one of those that trace and norm of the matrix give."""
+    """The smaller of `trace_bound` and `frobenius_bound`."""
     return min(trace_bound(ritz, matrix), frobenius_bound(ritz, matrix), key=lambda bound: bound.mu)
 
 
 class Gap(NamedTuple):
-    """Between the first ``columns`` Ritz values and the others, with a ``bound`` inside that the others are to keep.
+    """Gap between the first ``columns`` Ritz values and the others, with a ``bound`` inside it for the others.
 
-    ``width``: of the intervals, once it is proved; infinite where there is no gap.
+    ``width``: predicted width of the intervals once the bound is proved; infinite where there is no gap.
     """
 
     columns: int
@@ -44,13 +44,14 @@ class Gap(NamedTuple):
 
 
 def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
-    """The gap that leaves intervals the narrowest; ``squares``: of the norms of the residuals of all Ritz vectors."""
+    """The gap with the narrowest predicted intervals; ``squares`` are the squared residual norms of all Ritz
+    vectors."""
     last = float(theta[c - 1])
     p = np.arange(min(c + 1, len(theta) - 1), len(theta))  # one more: a gap behind the last bounds its angle
     p = p[(theta[p] <= (1.0 - NARROWEST) * last) & (p >= c)]
     if len(p) and last > 0.0:
         bounds = 0.5 * (last + np.maximum(theta[p], 0.0))
-        # the largest eigenvalue of the rest is that much above its Ritz value, about
+        # estimated distance of the largest eigenvalue of P A P above its Ritz value
         above = np.minimum(squares[p] / (NARROWEST * last), np.sqrt(np.maximum(squares[p], 0.0)))
         widths = np.where(theta[p] + above < bounds, 2.0 * np.cumsum(squares)[p - 1] / (last - theta[p]), np.inf)
         best = int(np.argmin(widths))
@@ -60,15 +61,16 @@ def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
 
 
 def failure_of_attempt(total: float, attempt: int) -> float:
-    """Share of a probability for attempt 0, 1, ...: each is made because those before it proved too little, so any of
-    them may be the one that fails. All of them together stay below ``total``."""
+    """Share of the failure probability ``total`` for attempt 0, 1, ...; the shares of all attempts sum to at most
+    ``total``. An attempt follows because the ones before it proved too little, so any of them may be the one that
+    fails."""
     return total * 0.5 ** (attempt + 1)
 
 
 def trace_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
-    """Largest eigenvalue of P A P for positive semidefinite A: at most its trace, tr A - tr V'AV, with all rounding.
+    """Bound tr A - tr V'AV on the largest eigenvalue of P A P for positive semidefinite A, with all rounding.
 
-    Never for an indefinite matrix.
+    Invalid for an indefinite matrix.
     """
     errors = ritz.errors
     if matrix.trace is None or errors is None:
@@ -81,7 +83,8 @@ def trace_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
 
 
 def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
-    """Largest |eigenvalue| of P A P for symmetric A: |P A P|_F^2 = |A|_F^2 - |T|_F^2 - 2 |R|_F^2, with all rounding.
+    """Bound on the largest |eigenvalue| of P A P for symmetric A, with all rounding: |P A P|_F^2 = |A|_F^2 - |T|_F^2 -
+    2 |R|_F^2.
 
     The difference cancels twice: a few u |A|_F^2 are added to it.
     """
@@ -101,12 +104,12 @@ def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
 def is_below(S: np.ndarray, wanted: float, error: float = 0.0) -> bool:
     """True if no eigenvalue of -S is above ``wanted``, as a Cholesky factorisation of wanted I + S proves.
 
-    Success proves it up to its backward error (``factorisation_error``), which is taken off ``wanted`` before.
+    The backward error of the factorisation (``factorisation_error``) is subtracted from ``wanted`` first.
 
     Parameters
     ----------
     S : ndarray (n, n), float32 or float64
-        The lower triangle is enough; overwritten. In float32 half the memory and time.
+        Only the lower triangle is read; overwritten. In float32 half the memory and time.
     wanted : float
     error : float
         Bound on the norm of the error of S.
@@ -143,7 +146,8 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
 
 
 def _krylov_estimate(S: np.ndarray, columns: int = 8, steps: int = 6) -> float:
-    """About the largest eigenvalue of a symmetric matrix, from below: its Ritz value on a small block Krylov space."""
+    """Estimate from below of the largest eigenvalue of a symmetric matrix: the Ritz value on a small block Krylov
+    space."""
     basis = Basis(len(S), np.random.default_rng(0), reserve=columns * (steps + 1))
     X = basis.orthonormal(basis.rng.standard_normal((len(S), columns)))
     for _ in range(steps + 1):
@@ -166,7 +170,8 @@ def lanczos_failure_epsilon(n: int, steps: int, starts: int, probability: float)
 
 
 def lanczos_steps(n: int, starts: int, probability: float, eps: float) -> float:
-    """Those with which ``lanczos_failure_epsilon`` is eps; infinite where eps or the probability is not above 0."""
+    """Number of steps (not rounded) at which ``lanczos_failure_epsilon`` is eps; infinite unless eps and probability
+    are above 0."""
     if not (eps > 0.0 and probability > 0.0):
         return np.inf
     root = np.log(1.648 * np.sqrt(n)) + np.log(1.0 / probability) / starts
@@ -183,7 +188,8 @@ def exploration_bound(
     stops: int,
     failure: float,
 ) -> Bound:
-    """From randomly started Lanczos on P A P, after ``steps`` of at most ``stops``, after each of which one may stop.
+    """Bound from randomly started Lanczos on P A P, after ``steps`` steps, where it may stop after any of ``stops``
+    steps.
 
     Solves lambda - theta <= eps (lambda - lambda_min) for lambda; infinite where eps >= 1.
 
@@ -206,9 +212,9 @@ def exploration_bound(
 
 
 def gap_bound(beta: float, residual: float, last: float, failure: float) -> Bound:
-    """P A P where at most p eigenvalues of A lie above beta, and so do the Ritz values of the p columns of V.
+    """Bound on P A P where at most p eigenvalues of A exceed beta, and the p Ritz values of V all do.
 
-    By the inertia of A - beta I and its Schur complement P A P <= beta + |R|^2 / (theta_p - beta).
+    Inertia of A - beta I and of its Schur complement: P A P <= beta + |R|^2 / (theta_p - beta).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a solver is given: a target and a budget, beside a matrix (``products.implicit``)."""
+"""Target and budget of a solver; its matrix is a ``products.implicit.KernelMatrix``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SolverTarget:
-    """Which eigenvalues, and how narrow their intervals.
+    """Number of eigenvalues, or fraction of the trace, and width of their intervals.
 
     Attributes
     ----------
     c : int
-        Number of eigenvalues; with ``fraction`` where to begin.
+        Number of eigenvalues; with ``fraction`` the initial one.
     tol : float
-        Wanted width over the largest eigenvalue.
+        Largest width of an interval over the largest eigenvalue.
     fraction : float, optional
-        Instead of a fixed c: as many eigenvalues as sum up to this fraction of the trace.
+        Fraction of the trace that the eigenvalues have to sum up to, in place of a fixed c.
     failure : float
-        Probability with which any of the bounds that rest on random numbers may fail, all together; 0.0: there are to
-        be none.
+        Joint failure probability of all bounds from random numbers; 0.0: no such bounds.
     """
 
     c: int
@@ -34,7 +33,7 @@ class SolverTarget:
         return self.failure > 0.0
 
     def count(self, values: np.ndarray, trace: float | None) -> int | None:
-        """How many of these values are wanted; None where they do not sum up to the fraction."""
+        """Number of these values that are wanted; None where they do not sum up to the fraction."""
         if self.fraction is None:
             return self.c
         if trace is None:
@@ -45,21 +44,21 @@ class SolverTarget:
 
 @dataclass(frozen=True)
 class SolverBudget:
-    """What a run may cost.
+    """Limits on passes, memory and predicted seconds of a run.
 
     Attributes
     ----------
     passes : int
-        Over the kernel values, float32 and float64 together.
+        Passes over the kernel values, float32 and float64 together.
     memory : float, optional
         Bytes for the basis and its images; the space is restarted when they are full.
     pass_seconds : float
-        Predicted, for one float64 pass.
+        Predicted seconds of one float64 pass.
     seconds : float
         Predicted seconds of another method. The costs of a run are counted, not measured, so the same input always
         stops at the same pass.
     alternative : str
-        That method, for the message of a run that has not reached its tolerance.
+        Name of that method, for the message of a run that does not meet tol.
     """
 
     passes: int = 20

@@ -34,9 +34,14 @@ PATIENCE = 0.25
 
 
 class Expenses:
-    """The costs of a run so far: passes, and predicted seconds."""
+    """The costs of a run so far: passes, and predicted seconds.
 
-    def __init__(self, budget: SolverBudget, progress: Progress | None):
+    ``has_pace``: the widths of intervals fall from the first passes on, so that they forecast the passes to come. With
+    blocks of few columns they do not fall at first, and the budget alone ends a run.
+    """
+
+    def __init__(self, budget: SolverBudget, progress: Progress | None, *, has_pace: bool = True):
+        self.has_pace = has_pace
         self.budget, self._progress = budget, progress
         self.passes = self.search_passes = 0
         self.seconds = 0.0
@@ -62,6 +67,8 @@ class Expenses:
         From ``PATIENCE`` of the budget on, it has to fall by half of what was spent since the last one: of a flat
         spectrum the end is always a few passes away.
         """
+        if not self.has_pace:
+            return
         spent, later = self._forecast
         falls = later - later_seconds >= 0.5 * (self.seconds - spent)
         self._forecast = self.seconds, later_seconds

@@ -226,7 +226,8 @@ def leading_pairs(
     columns = min(n, max(min(MOST_COLUMNS, int(0.5 * memory / (8.0 * n))), target.c + 4 * block))
     columns = columns if rank is None else min(columns, rank + 2 * block)
     space = Space(Basis(n, rng, reserve=columns, n_threads=A.n_threads), block, block, columns)
-    expenses = Expenses(SolverBudget(max(columns // block, 1), None, block * product_seconds, seconds), None)
+    budget = SolverBudget(max(columns // block, 1), None, block * product_seconds, seconds)
+    expenses = Expenses(budget, None, has_pace=False)
     X = rng.standard_normal((n, block))
     proofs: list[Proof] = [Sums()]
     if target.probabilistic:

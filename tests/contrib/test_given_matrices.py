@@ -90,6 +90,16 @@ def kpca_door(M, new):
     of_kpca(dense(M), new, model, lambda rows: fk.kpca_project(model, rows))
 
 
+def certify_door(M, new):
+    A = dense(M) - dense(M).mean(axis=0)
+    values, vectors = np.linalg.eigh(A - A.mean(axis=1)[:, None])
+    found = fk.certify(M, "precomputed", vectors[:, -2:])
+    close(found.ritz_values, values[:-3:-1], 1e-5)
+    low, high = found.eigenvalue_bounds.T
+    slack = 1e-5 * values[-1]  # float32
+    assert np.all(low - slack <= values[:-3:-1]) and np.all(values[:-3:-1] <= high + slack)
+
+
 def plan_door(M, new):
     assert fk.plan(M, "precomputed", 2).method
 
@@ -204,6 +214,7 @@ ours = kernels_contrib.sklearn
 DOORS = {
     "kpca": ("products", kpca_door),
     "gram": ("products", gram_door),
+    "certify": ("products", certify_door),
     "plan": ("products", plan_door),
     "diffusion_map": ("similarities", diffusion_door),
     "hsic_test": (

@@ -352,7 +352,7 @@ def test_columns_of_another_name_that_the_command_line_is_given(tmp_path, capsys
     FRAME.rename(columns={"a": "z"})[["c", "z", "b"]].to_parquet("new.parquet")
     assert main(["fit", "fit.parquet", "-c", "2", "-o", "m.kpca"]) == 0
     capsys.readouterr()
-    assert main(["project", "m.kpca", "new.parquet", "--columns", "z,b,c"]) == 0
+    assert main(["project", "m.kpca", "new.parquet", "--columns", "z,b,c", "--digits", "17"]) == 0
     out, said = capsys.readouterr()
     assert "'z' is taken for 'a'" in said
     scores = np.array([line.split(",") for line in out.split()[1:]], dtype=float)

@@ -1,16 +1,19 @@
-"""Block Krylov on the centred Gram matrix A = H K H, until the certificate is narrow enough.
+"""Block Krylov on the centred Gram matrix A = H K H, until every interval around an eigenvalue meets tol.
 
-The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
-with several columns each, and the whole Krylov space is kept.
+The cost is in the passes over the n^2 kernel values, hardly in the columns of a product. So there are few passes with
+several columns each, and the whole Krylov space is kept.
 
-1. *Search*, where products in float32 are offered, from the first block that the caller gives, or a random one: only
-   the subspace is taken from it.
-2. *Passes in float64*, first on the best Ritz vectors of the search, a step further along their residuals. Where that
-   will not do, the residuals come along, so that the pass both confirms the vectors and extends the space. Where
-   nothing was searched they begin with that first block; where the spectrum is flat, or there is no other start, with
-   a wide random block, from which `RandomStart` has a bound.
-
-Of a narrow kernel the search is on a coarse matrix of the few values that are not near zero (``near``).
+1. `_space`: columns of a pass, and the limit on those of the basis.
+2. `near_start`: Ritz vectors of a truncated kernel matrix, and filter bounds on the complement, where one is given.
+3. `_first_block`: the start, or the vectors of 2, filled up with random columns.
+4. `_search`: the float32 phase, where such products exist, until one float64 pass is expected to finish.
+5. `Search.proved_ends`, `Search.columns`: its upper bounds; its Ritz vectors, corrected, and residuals as next block.
+6. `_random_block`: instead, for a flat spectrum or without a start, a wide random block with its bound `RandomStart`.
+7. `_prepare_norm`: the first float64 pass computes |A|_F where the trace alone does not bound the complement.
+8. `grow`: one float64 pass a step, A X by `CentredProducts.multiply`, appended by `Basis.append`.
+9. `Certifier.ends_after_look`: Rayleigh-Ritz where a check is due, bound on the complement (`Proofs`), intervals.
+10. `Certifier.next_block`: the next X, after a thick restart where the basis is full; back to 8.
+11. `_result`: Ritz pairs, certificate, and a message where tol is not met.
 """
 
 from __future__ import annotations

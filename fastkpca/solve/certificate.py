@@ -1,4 +1,14 @@
-"""From residuals and traces to intervals around eigenvalues: pure functions, no kernel, no data.
+"""Intervals around eigenvalues from residuals and traces: pure functions, no kernel, no data.
+
+1. `product_error`: eta >= |Y - A V|_F for the computed images Y of the Ritz vectors V.
+2. `RitzBlock.errors`: bounds on the errors of orthogonality, Ritz values and residuals from eta and rounding.
+3. `RitzBlock.residual_factor`: L with L'L >= R'R, rounding included.
+4. `upper_ends`: upper bounds from theta, L and mu, by one eigenvalue problem of order 2 m (below).
+5. `ritz_certificate`: these, at most tr A / i and |A|_F / i^(1/2); lower bounds theta_i - s, s from step 2.
+6. `cluster_labels`: clusters of eigenvalues whose intervals overlap.
+7. `angle_bounds`: angles between Ritz vectors and invariant subspaces, cluster by cluster.
+
+`feature_certificate` and `dense_certificate` replace steps 1 to 5 for a feature map alone and for LAPACK's eigenvalues.
 
 Notation: A is the centred Gram matrix (n x n, symmetric), V has m nearly orthonormal columns, T = sym(V' A V),
 R = A V - V T, P = I - V V', and mu bounds the largest eigenvalue of P A P from above. In the basis (V, complement)

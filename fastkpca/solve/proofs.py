@@ -343,7 +343,7 @@ class Factorisation(Proof):
         return (len(theta), wanted) if wanted > max(run.hope(), moving.max(initial=0.0)) else None
 
     def seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
-        """Predicted seconds of one beyond ``columns`` vectors; infinite where memory forbids it."""
+        """Predicted seconds of one beyond ``columns`` vectors; infinite without entries or memory for it."""
         spare = np.inf if budget.memory is None else budget.memory - basis_bytes(A.n, space.basis.size, space.block)
         if A.matrix.entries is None or rest_bytes(A.n, columns) > spare:
             return np.inf

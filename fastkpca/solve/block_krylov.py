@@ -42,7 +42,7 @@ SPARE = 25
 
 @dataclass(frozen=True)
 class KrylovResult:
-    """What ``block_krylov`` reached.
+    """Result of ``block_krylov``.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class KrylovResult:
     negative_end : float
         Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
     history : tuple of (passes, width / theta_1)
-        After each look at float64 passes.
+        At each convergence check of the float64 passes.
     search_history : tuple of (passes, width / theta_1)
         What the search expected after its float32 passes: estimates, no bounds.
     row_means : ndarray (n,)
@@ -118,7 +118,7 @@ def block_krylov(
     block_size : int, optional
         Columns of a pass (`default_block_size`).
     proofs : sequence of Proof
-        Of what is known of the matrix from elsewhere, beside those that hold for any.
+        Further proofs, for what is known of this matrix.
     rng : numpy.random.Generator or int
     progress : callable, optional
         progress("krylov", passes, most passes) after each pass.
@@ -217,7 +217,8 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
 
 
 def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
-    """Columns of a random block to begin with: as wide as the passes to come leave room for."""
+    """Columns of a random first block: c + SPARE, or fewer so that all passes to come fit into the basis; at least
+    ``space.block``."""
     c, columns = target.c, min(space.columns, space.basis.n - 1)
     block = max(min(c + SPARE, columns // max(passes, 1)), space.block)
     return block if EXPLORING_PASSES * block <= columns else space.block  # fewer passes prove nothing
@@ -286,6 +287,7 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
 
 
 def _still_falls(history: list[tuple[int, float]]) -> bool:
-    """True if the last looks have narrowed the intervals; after few: whether any is finite enough."""
+    """True if the last three checks have narrowed the intervals; after fewer than four, if the width is below
+    theta_1."""
     widths = [width for _, width in history]
     return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])

@@ -270,7 +270,7 @@ class ExactSummation(Summation):
     def in_float32(self) -> ExactSummation:
         """The same product in float32, for searching: of the values that this one keeps, which are computed now.
 
-        About their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
+        An estimate of their mean is subtracted before rounding, so that products with vectors of mean zero lose less.
         """
         shift, n = self._mean_of_some(), self.shape[0]
         single = ExactSummation(

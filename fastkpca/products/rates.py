@@ -21,7 +21,7 @@ class Rates(NamedTuple):
     Attributes
     ----------
     entries : float
-        Kernel values of compiled tiles, beside the distances.
+        Kernel values of compiled tiles, without the distances.
     distances : float
         Flops of distances and scalar products by differences along a tile; in many coordinates they are BLAS's.
     products : float
@@ -39,7 +39,7 @@ class Rates(NamedTuple):
     features : float
         Flops to form features; the flops that offers count in.
     rows : float
-        Numbers of X, for each look at them.
+        Entries of X, for each time they are read.
     blocks : float
         Kernel values from Kernel.block, in Python.
     solves : float

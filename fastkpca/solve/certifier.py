@@ -197,7 +197,7 @@ class Proofs:
         self.factorisations = 0
 
     def certified(self, run: Certifier) -> Certificate:
-        """The first certificate of what is known for free that is certain and narrow enough; else the narrowest."""
+        """The first certificate of the free proofs that is certain and meets tol; else the narrowest."""
         best = None
         for proof in self.proofs:
             if best is not None and best.bound_kind == "guaranteed" and run.done(best):

@@ -32,8 +32,8 @@ GOAL = 0.6
 GROWN = 1.15
 """Growth of the basis since the last convergence check at which the next is due, at any cost."""
 LOOK = 3
-"""Looks that tell a pace: before a spectrum is called flat, before the widths are extrapolated, and as long as a search
-whose vectors have converged waits for trace or norm to bound the rest."""
+"""Convergence checks that set the pace: before a spectrum is called flat, before the widths are extrapolated, and as
+long as a search whose vectors have converged waits for trace or norm to bound the complement."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
@@ -92,7 +92,7 @@ class Judge:
     # when to look --------------------------------------------------------------------------------------------
 
     def ends_after_look(self) -> bool:
-        """Take a look where one is due, and carry out what proofs it calls for: whether nothing is to follow."""
+        """Do a convergence check where one is due, with the proofs that it selects; True if the run ends."""
         if not self._look_is_due():
             return False
         self.ritz = self.basis.ritz()
@@ -302,7 +302,7 @@ class Search(Judge):
         """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, those wanted that have not
         converged a step further, and the residuals of those for which that will not do.
 
-        ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p]. The
+        ``upper``: the ends that are proved. They bound the complement of p vectors whose values lie above upper[p]. The
         step v + r / (theta - s) costs no column; what lies in [0, 2 s] is (theta - s) / s times smaller after it.
         """
         theta, c, tol = self.ritz.theta, self.c, self.target.tol

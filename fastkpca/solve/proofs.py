@@ -1,7 +1,7 @@
 """Proofs that no eigenvalue outside of a basis is large: the list from which the eigensolver takes the cheapest.
 
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
-possible, and a ``certificate``. Those that are ``free`` are asked after every look, and must have one (`Sums` always
+possible, and a ``certificate``. Those that are ``free`` are evaluated at every check, and must have one (`Sums` always
 has). When the vectors have converged and nothing else is missing, the cheapest of all is taken: of a free one, whose
 price is that of the passes until it will do, this means to go on. To add one, write a class, and name it where
 ``block_krylov`` or ``moments.leading_pairs`` make their lists; a free one without passes to wait for has no price
@@ -204,8 +204,8 @@ class Exploration(Proof):
         self.expected, self.kept = int(steps), min(kept, run.basis.size)
 
     def _course(self, run: Certifier) -> tuple[float, int, float]:
-        """(Steps, columns before the random block, bound on the rest that is wanted); infinitely many where it is not
-        possible."""
+        """(Steps, columns before the random block, wanted bound on the complement); infinitely many steps where it is
+        not possible."""
         size, wanted = run.basis.size, sufficient_bound(run)
         if self.first is not None or run.A.lowest is None or not wanted > 0.0:
             return np.inf, 0, wanted

@@ -199,7 +199,7 @@ def residual_bound(
 def draws_needed(share: float, failure: float) -> int:
     """Number of draws that decide whether the largest eigenvalue is below this share of the trace; 0: more than DRAWS.
 
-    Those with which it is proved where the truth is half of that, or all, where they prove less.
+    Enough to prove it where the truth is half of that share; DRAWS where even those prove less.
     """
     if not upper_share(0.0, DRAWS, failure) < share:
         return 0
@@ -207,8 +207,8 @@ def draws_needed(share: float, failure: float) -> int:
 
 
 def draws_for(expected: float, wanted: float, failure: float) -> int:
-    """How many draws prove a largest eigenvalue below ``wanted`` if it is as ``expected``, by their shares; 0: not even
-    all that there are."""
+    """Number of draws that prove the share ``wanted`` of the largest eigenvalue where it is ``expected``; 0: more than
+    DRAWS."""
     counts = np.arange(FEWEST, DRAWS + 1, FEWEST)
     enough = upper_share(np.full(len(counts), expected), counts, failure) <= wanted
     return int(counts[enough][0]) if enough.any() else 0

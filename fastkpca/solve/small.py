@@ -209,7 +209,7 @@ def _ritz_pairs(A: np.ndarray, Y: np.ndarray, centred: bool) -> _Pairs | None:
 
 
 def _centre(X: np.ndarray) -> None:
-    """Of few columns numpy's sums take as long as ten products with a vector."""
+    """Subtract the column means; by a product, as numpy's sums of few columns take as long as ten products."""
     X -= np.full(len(X), 1.0 / len(X)) @ X
 
 

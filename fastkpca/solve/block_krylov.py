@@ -8,7 +8,7 @@ several columns each, and the whole Krylov space is kept.
 3. `_first_block`: the start, or the vectors of 2, filled up with random columns.
 4. `_search`: the float32 phase, where such products exist, until one float64 pass is expected to finish.
 5. `Search.proved_ends`, `Search.columns`: its upper bounds; its Ritz vectors, corrected, and residuals as next block.
-6. `_random_block`: instead, for a flat spectrum or without a start, a wide random block with its bound `RandomStart`.
+6. `_random_block`: instead, for a flat spectrum or no start, if K is semidefinite and bounds may fail, a random block.
 7. `_prepare_norm`: the first float64 pass computes |A|_F where the trace alone does not bound the complement.
 8. `grow`: one float64 pass a step, A X by `CentredProducts.multiply`, appended by `Basis.append`.
 9. `Certifier.ends_after_look`: Rayleigh-Ritz where a check is due, bound on the complement (`Proofs`), intervals.

@@ -1,6 +1,13 @@
 """Pivoted-Cholesky feature maps: phi(x) = L^-1 k(P, x) with pivots P, L L' = K_PP + nu I, for any semidefinite kernel.
 
-``choosing`` says how the pivots are chosen, ``probe`` how many a tolerance needs.
+1. ``choosing``, ``probe``: the pivots P, and their number m for a tolerance.
+2. `_factor`: K_PP strip by strip, and a first shift nu from its trace.
+3. ``_core.factor``: L L' = K_PP + nu I; where it fails, nu grows fourfold, up to a limit.
+4. `_schur_traces`: the bound c on its backward error; where nu < 1.2 c, nu = 1.25 c and step 3 again.
+5. `PivotMap._set_rounding`: bound on the negative part of K - Phi Phi' (``defect``) from the margin nu' = nu - c.
+6. `PivotMap.features`: phi(x) by a triangular solve (``_core.solve``).
+7. `PivotMap.residual`: an upper bound on k(x, x) - |phi(x)|^2, rounding included.
+8. `PivotMap.extended`: more pivots, by the Schur complement, with a shift of their own.
 
 Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error
 of a kernel value. Factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of
@@ -8,10 +15,10 @@ the Schur complement before block k, about tr K_PP for k = 0 and falling as the 
 
 - Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
   2002, theorems 8.5 and 10.3, for b columns) and by u |Schur complement| when that is stored, so that
-  |D|_2 <= c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e. This is computed from the L that came out, and nu = 5/4 c
-  or more is checked against it: L L' - K_PP >= nu' I with nu' = nu - c. Without the shift the factorisation fails
-  where K_PP is singular to working precision, and it is what makes K - Phi Phi' semidefinite. (The bound for any
-  order of summation is r u T_0: for r = 1000 a shift, and so a least residual, twenty times larger.)
+  |D|_2 <= c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e. This is computed from the L that came out, and nu >= 1.2 c
+  is checked against it: L L' - K_PP >= nu' I with nu' = nu - c. Without the shift the factorisation fails where K_PP is
+  singular to working precision, and it is what makes K - Phi Phi' semidefinite. (The bound for any order of summation
+  is r u T_0: for r = 1000 a shift, and so a least residual, twenty times larger.)
 - The triangular solve: L phi(x) = k(P, x) + R(x) with, by the same count (which leaves two roundings a block, so that
   diagonal entries may be divided by through their reciprocals),
   |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e. That is a *backward* error;

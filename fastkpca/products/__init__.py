@@ -1,9 +1,9 @@
 """Products with a kernel matrix that is never formed.
 
-Each way of multiplying lives in a file, with the bound on its error. ``operators`` are what ``gram`` and ``features``
-return, ``rates`` what one thread does in a second, ``vectors`` checks what is multiplied, ``factorisation`` whether a
-matrix is positive definite. ``fit`` chooses among the ways, not this room. No kernel is known by name but the Gaussian,
-which the fast ways are for.
+Each method of multiplication has its file, with the bound on its error. ``operators`` are what ``gram`` and
+``features`` return, ``rates`` what one thread does in a second, ``vectors`` checks what is multiplied,
+``factorisation`` whether a matrix is positive definite. ``fit`` chooses among them, not this package. No kernel is
+known by name but the Gaussian, for which the fast methods are.
 
 =============  ===============================================================================
 ``exact``      tiles of kernel values, each used for both halves of a symmetric matrix

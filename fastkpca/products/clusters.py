@@ -102,7 +102,7 @@ class ClusterSummation(Summation):
     Attributes
     ----------
     error_bound : float
-        tol, beside the rounding of exact tiles; 0 where every pair is exact.
+        tol, without the rounding of exact tiles; 0 where every pair is exact.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class ClusterSummation(Summation):
     def _near(self, reach: float) -> list[np.ndarray]:
         """For each leaf of x those of y that are near; of one set of rows from that leaf on."""
         x, y, near = self._x, self._y, []
-        together = isqrt(len(x.start))  # their joint box leaves few leaves to be looked at one by one
+        together = isqrt(len(x.start))  # their joint box excludes most leaves before the pairwise test
         for first in range(0, len(x.start), together):
             low, high = (corner[:, first : first + together] for corner in (x.low, x.high))
             begin = first if x is y else 0

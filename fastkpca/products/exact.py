@@ -85,7 +85,7 @@ def _pair_for(kernel: Kernel, *, single: bool) -> _CompiledPair | _BlockPair:
 
 
 class _Kept(NamedTuple):
-    """Where the values of a pair of bands are kept.
+    """Storage of the kernel values of a pair of bands.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ _NOT_KEPT = _Kept(None, False)
 
 
 class _CompiledPair:
-    """What is computed for a pair of bands.
+    """Products and sums of a pair of bands, by the compiled tiles.
 
     A call takes Y and Uy None for the rows of X with themselves. Values that are kept take ``entries`` numbers;
     ``values`` are these as a new matrix.
@@ -183,7 +183,7 @@ class _BlockPair:
 
 @dataclass(frozen=True)
 class KeptSums:
-    """What is known in float64 of values that are kept in float32.
+    """Sums in float64 of kernel values that are stored in float32.
 
     Attributes
     ----------
@@ -265,12 +265,12 @@ class ExactSummation(Summation):
         self._shift = 0.0
         """The values that are kept are those of the kernel less this."""
         self.sums: KeptSums | None = None
-        """Of a product in float32, where they are known."""
+        """Sums of a product in float32, where they are known."""
 
     def in_float32(self) -> ExactSummation:
         """The same product in float32, for searching: of the values that this one keeps, which are computed now.
 
-        About their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
+        An estimate of their mean is subtracted before rounding, so that products with vectors of mean zero lose less.
         """
         shift, n = self._mean_of_some(), self.shape[0]
         single = ExactSummation(
@@ -304,7 +304,7 @@ class ExactSummation(Summation):
 
     @cached_property
     def _places(self) -> list[slice]:
-        """Where the values of each pair of ``bands`` are among all that are kept."""
+        """Slices of the stored values, one for each pair of ``bands``."""
         lengths = (self._pair.entries(I.stop - I.start, J.stop - J.start, I == J) for I, J in self.bands)
         ends = list(itertools.accumulate(lengths, initial=0))
         return list(map(slice, ends[:-1], ends[1:]))
@@ -386,7 +386,7 @@ class ExactSummation(Summation):
         return product, sums
 
     def _reading(self) -> Callable[[slice], np.ndarray]:
-        """What gives the rows of a band: without numbers where their kernel values are known."""
+        """Function that returns the rows of a band: of no columns where their kernel values are stored."""
         if self._known:
             return lambda band: np.empty((band.stop - band.start, 0))
         if self._keeps:  # shifted once, not for each pair of bands
@@ -434,5 +434,5 @@ class ExactSummation(Summation):
 
     @property
     def _options(self) -> dict[str, Any]:
-        """Of the loops over bands."""
+        """Options of the loops over bands."""
         return {"n_threads": self.n_threads, "progress": self.progress, "stage": "exact kernel product"}

@@ -23,7 +23,7 @@ def joint_box(data_x: Summary, data_y: Summary) -> np.ndarray:
 
 
 class TwoSidedSummation(Summation):
-    """K U from sources to targets, and K' U the same way back.
+    """K U from sources to targets, and K' U from targets to sources.
 
     A subclass calls ``_set_sides`` once it can prepare rows.
     """

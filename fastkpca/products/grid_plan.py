@@ -35,9 +35,9 @@ _SLACK = 1.0 + 1e-9
 """Factor on a bound, for its own rounding, and for that of the nodes that it is about."""
 _ORDERS = np.arange(1, MOST_NODES + 1)
 _LARGEST_SIDE = 6.0
-"""Of a box, in units of sigma."""
+"""Largest side of a box, in units of sigma."""
 _TERMS = np.arange(2 * MOST_NODES + 60)
-"""Of the series over m: what is left out is below 1e-25 for every side up to the largest."""
+"""Terms of the series over m: the remainder is below 1e-25 for every side up to the largest."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from .weighted import Coordinates, Entries, coordinates_for
 
 
 class Products(NamedTuple):
-    """What a run multiplies by.
+    """Products with the kernel matrix that a run uses.
 
     Attributes
     ----------
@@ -86,7 +86,8 @@ class KernelMatrix:
     n_threads : int
         Of the products with the basis; the matrix's own know theirs.
     near : NearMatrix, optional
-        To search with, and to bound the rest by, where few values are not near zero; K is semidefinite then.
+        Truncated matrix for the first phase and for bounds on the complement, where few values are not near zero; K is
+        semidefinite then.
     sums : KeptSums, optional
         Of the values by which ``search_product`` multiplies, where these are K's, and kept.
     """
@@ -109,7 +110,7 @@ class KernelMatrix:
 def kernel_matrix(
     kernel: Kernel, rows: Rows, products: Products, largest: float, entry_error: float, n_threads: int, *, center: bool
 ) -> tuple[KernelMatrix, Entries]:
-    """What the solver works on, and its entries.
+    """The matrix for the solver, and its entries.
 
     ``largest``: about the size of the largest entry of K; ``entry_error``: bound on |computed K_ij - K_ij|.
     """

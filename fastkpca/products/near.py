@@ -6,7 +6,7 @@ largest (M z)_i / z_i for any positive z (Collatz 1942). With z = D^(1/2) 1:
 
     |D^(1/2) (K - B) D^(1/2)| <= max_i (K w - B w)_i.
 
-One more column of a product with K tells how far off B is, then, whatever the rows are.
+So one more column of a product with K bounds the error of B, for any rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LEAST_LOOSE = 1e-3
 LOOKED_AT = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
 PEAK_BYTES = 40.0
-"""Of a value while the matrix is put together."""
+"""Peak bytes for each value while the matrix is assembled."""
 
 
 def near_reach(sigma: float, d: int, tol: float) -> float:
@@ -84,7 +84,7 @@ class NearSummation(Summation):
         return product
 
     def _product(self, U: np.ndarray) -> np.ndarray:
-        """Of `COLUMNS`, rows in the matrix's own order."""
+        """B U for `COLUMNS` columns, rows in the matrix's own order."""
         out, ends = np.empty_like(U), self._bounds
 
         def task(i: int) -> None:
@@ -149,7 +149,7 @@ def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
 
 
 def free_bytes(offer: Offer) -> float:
-    """Of the memory that the offer needs, what is free again when the matrix has been put together."""
+    """Bytes of the offer's memory that are free again once the matrix is assembled."""
     kept = np.dtype(np.float32).itemsize + np.dtype(np.int32).itemsize  # a value and its column
     return offer.cost.memory * (1.0 - kept / PEAK_BYTES)
 

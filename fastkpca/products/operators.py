@@ -294,7 +294,7 @@ class GramOperator(_RealOperator):
 
     @property
     def shift(self) -> np.ndarray:
-        """What was subtracted from the rows before the kernel saw them, shape (d,); zero for some kernels."""
+        """Vector subtracted from the rows before the kernel is evaluated, shape (d,); zero for some kernels."""
         return _shift_of(self._rows_x)
 
     def _times(self, U: np.ndarray, *, transposed: bool = False) -> np.ndarray:
@@ -435,7 +435,7 @@ class FeatureOperator(_RealOperator):
 
     @property
     def shift(self) -> np.ndarray:
-        """What to subtract from other rows before ``map`` sees them, shape (d,); the zero vector for some kernels."""
+        """Vector to subtract from other rows before ``map`` is evaluated, shape (d,); zero for some kernels."""
         return _shift_of(self._rows)
 
     def moments(self, weights: np.ndarray | None = None) -> Moments:
@@ -475,7 +475,7 @@ class FeatureOperator(_RealOperator):
     def residual_trace(self) -> float:
         """Upper bound on the trace of the semidefinite part of K - Phi Phi'; one pass over the rows, kept.
 
-        Beside that part each entry may be off by ``map.defect``, which is not zero for Fourier features alone.
+        In addition each entry may be off by ``map.defect``, which is not zero for Fourier features alone.
         """
         if self._residual is None:
             n, step = self._rows.n_samples, map_tile_rows(self.map)

@@ -1,4 +1,4 @@
-"""What one thread does in a second: the rates that predictions rest on, measured by ``benchmarks/speed/calibrate.py``.
+"""Rates of one thread, on which predictions rest, measured by ``benchmarks/speed/calibrate.py``.
 
 Predictions are counts (flops, kernel values, bytes) over these. They ignore the number of threads and the free memory,
 so the same input takes the same route on every processor that knows the same vectors.
@@ -16,12 +16,12 @@ from ..base.protocol import Cost, Kernel
 
 
 class Rates(NamedTuple):
-    """What one thread does in a second on processors that know the same vectors.
+    """Rates of one thread on processors with the same vector instructions.
 
     Attributes
     ----------
     entries : float
-        Kernel values of compiled tiles, beside the distances.
+        Kernel values of compiled tiles, without the distances.
     distances : float
         Flops of distances and scalar products by differences along a tile; in many coordinates they are BLAS's.
     products : float
@@ -39,7 +39,7 @@ class Rates(NamedTuple):
     features : float
         Flops to form features; the flops that offers count in.
     rows : float
-        Numbers of X, for each look at them.
+        Entries of X, for each time they are read.
     blocks : float
         Kernel values from Kernel.block, in Python.
     solves : float
@@ -162,7 +162,7 @@ RATE = RATES[multiindex.INSTRUCTION_SET]
 
 
 def takes_blas(d: int) -> bool:
-    """True if tiles of so many columns form distances by BLAS: reading values is then faster than making them."""
+    """True if tiles of rows with d columns form distances by BLAS: reading values is then faster than making them."""
     return d > DIRECT
 
 
@@ -173,7 +173,7 @@ def entry_rate(d: int) -> float:
 
 
 def eigen_seconds(n: float, count: float | None = None) -> float:
-    """Of LAPACK's largest ``count`` eigenpairs of a symmetric matrix; None: of all of them."""
+    """Predicted seconds of LAPACK's largest ``count`` eigenpairs of a symmetric matrix; None: of all."""
     rate = RATE.cached_eigen if n <= RATE.cached_order else RATE.eigen
     values = RATE.entry * n**2 + 4.0 / 3.0 * float(n) ** 3 / rate
     if count is None:
@@ -182,7 +182,7 @@ def eigen_seconds(n: float, count: float | None = None) -> float:
 
 
 def vector_seconds(n: float, count: float) -> float:
-    """Of the eigenvectors alone."""
+    """Predicted seconds of the eigenvectors alone."""
     return count * (RATE.vector_row * n + RATE.vector_entry * n**2)
 
 
@@ -199,12 +199,12 @@ def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, sq
 
 
 def value_seconds(kernel: Kernel, d: int) -> float:
-    """Of one kernel value in a tile."""
+    """Predicted seconds of one kernel value in a tile."""
     return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / RATE.blocks + 2.0 * d / RATE.multiplications))
 
 
 def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int) -> Cost:
-    """Cost of a map of so many pivots, chosen among ``candidates``; ``kernel_flops``: of one kernel value."""
+    """Cost of a map of ``rank`` pivots, chosen among ``candidates``; ``kernel_flops``: of one kernel value."""
     if not rank < 2**31 - 1:  # where a curve hardly falls it may be 1e200, whose cube overflows
         return Cost(2**31 - 1, row_flops=np.inf, setup_flops=np.inf, memory=np.inf, residual=residual)
     row = rank * (kernel_flops + RATE.features / RATE.solves * rank)

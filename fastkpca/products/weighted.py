@@ -61,7 +61,7 @@ class Entries:
         return upper_tiles(n, band_rows(n, 1)) if self._kept is None else self._kept.bands
 
     def block(self, number: int) -> np.ndarray:
-        """Of a pair of ``bands``: a new array."""
+        """Entries of a pair of ``bands``: a new array."""
         I, J = self.bands[number]
         if self._kept is not None:
             values = self._kept.kept_block(number)
@@ -71,7 +71,7 @@ class Entries:
         return self._scaled(values, I, J)
 
     def among(self, I: np.ndarray, J: np.ndarray) -> np.ndarray:
-        """Of rows by their numbers: a new array."""
+        """Entries for rows by their numbers: a new array."""
         values = np.array(checked_block(self._kernel, self._rows.take(I), self._rows.take(J)), dtype=np.float64)
         return self._scaled(values, I, J)
 
@@ -151,12 +151,12 @@ class Coordinates:
         return images
 
     def means(self, row_means: np.ndarray) -> np.ndarray:
-        """Of the columns of K."""
+        """Means of the columns of K."""
         return row_means
 
 
 class _Reflected(Coordinates):
-    """Those of weighted rows, or of a matrix that is not centred: see the module's notes."""
+    """Coordinates of weighted rows, or of a matrix that is not centred: see the module's notes."""
 
     def __init__(self, kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int, center: bool):
         n, self.center = rows.n_samples, center
@@ -166,7 +166,7 @@ class _Reflected(Coordinates):
         size = self.count * max(largest, float(np.abs(diagonal).max()))
         size = self.trace(diagonal) if kernel.positive_semidefinite else size
         self.rounding = 4.0 * rounding_factor(n) * EPS * size / n
-        """What the reflections and the weights add to the error of an entry, as ``error_bound`` counts it."""
+        """Rounding of the reflections and weights, as a part of ``error_bound``."""
         self.root = np.sqrt(self.weights)
         b = self.root / np.sqrt(self.count) if center else np.eye(1, n + 1, n)[0]
         v = b + 1.0 / np.sqrt(len(b))  # both are positive: nothing cancels

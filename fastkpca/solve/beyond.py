@@ -6,7 +6,7 @@ intervals of any of them; ``proofs`` predicts the cost of each.
 
 ``trace_bound``, ``frobenius_bound``   from the sum and the sum of squares of the eigenvalues of P A P
 ``gap_bound``                          from a count of the eigenvalues above beta
-``exploration_bound``                  from randomly started Lanczos on P A P; may fail, with a given probability
+``exploration_bound``                  from randomly started Lanczos on P A P; may fail with a given probability
 """
 
 from __future__ import annotations

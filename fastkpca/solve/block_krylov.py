@@ -1,16 +1,19 @@
-"""Block Krylov on the centred Gram matrix A = H K H, until the certificate is narrow enough.
+"""Block Krylov on the centred Gram matrix A = H K H, until every interval around an eigenvalue meets tol.
 
-The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
-with several columns each, and the whole Krylov space is kept.
+The cost is in the passes over the n^2 kernel values, hardly in the columns of a product. So there are few passes with
+several columns each, and the whole Krylov space is kept.
 
-1. *Search*, where products in float32 are offered, from the first block that the caller gives, or a random one: only
-   the subspace is taken from it.
-2. *Passes in float64*, first on the best Ritz vectors of the search, a step further along their residuals. Where that
-   will not do, the residuals come along, so that the pass both confirms the vectors and extends the space. Where
-   nothing was searched they begin with that first block; where the spectrum is flat, or there is no other start, with
-   a wide random block, from which `RandomStart` has a bound.
-
-Of a narrow kernel the search is on a coarse matrix of the few values that are not near zero (``near``).
+1. `_space`: columns of a pass, and the limit on those of the basis.
+2. `near_start`: Ritz vectors of a truncated kernel matrix, and filter bounds on the complement, where one is given.
+3. `_first_block`: the start, or the vectors of 2, filled up with random columns.
+4. `_search`: the float32 phase, where such products exist, until one float64 pass is expected to finish.
+5. `Search.proved_ends`, `Search.columns`: its upper bounds; its Ritz vectors, corrected, and residuals as next block.
+6. `_random_block`: instead, for a flat spectrum or no start, if K is semidefinite and bounds may fail, a random block.
+7. `_prepare_norm`: the first float64 pass computes |A|_F where the trace alone does not bound the complement.
+8. `grow`: one float64 pass a step, A X by `CentredProducts.multiply`, appended by `Basis.append`.
+9. `Certifier.ends_after_look`: Rayleigh-Ritz where a check is due, bound on the complement (`Proofs`), intervals.
+10. `Certifier.next_block`: the next X, after a thick restart where the basis is full; back to 8.
+11. `_result`: Ritz pairs, certificate, and a message where tol is not met.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ SPARE = 25
 
 @dataclass(frozen=True)
 class KrylovResult:
-    """What ``block_krylov`` reached.
+    """Result of ``block_krylov``.
 
     Attributes
     ----------
@@ -61,7 +64,7 @@ class KrylovResult:
     negative_end : float
         Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
     history : tuple of (passes, width / theta_1)
-        After each look at float64 passes.
+        At each convergence check of the float64 passes.
     search_history : tuple of (passes, width / theta_1)
         What the search expected after its float32 passes: estimates, no bounds.
     row_means : ndarray (n,)
@@ -115,7 +118,7 @@ def block_krylov(
     block_size : int, optional
         Columns of a pass (`default_block_size`).
     proofs : sequence of Proof
-        Of what is known of the matrix from elsewhere, beside those that hold for any.
+        Further proofs, for what is known of this matrix.
     rng : numpy.random.Generator or int
     progress : callable, optional
         progress("krylov", passes, most passes) after each pass.
@@ -214,7 +217,8 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
 
 
 def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
-    """Columns of a random block to begin with: as wide as the passes to come leave room for."""
+    """Columns of a random first block: c + SPARE, or fewer so that all passes to come fit into the basis; at least
+    ``space.block``."""
     c, columns = target.c, min(space.columns, space.basis.n - 1)
     block = max(min(c + SPARE, columns // max(passes, 1)), space.block)
     return block if EXPLORING_PASSES * block <= columns else space.block  # fewer passes prove nothing
@@ -283,6 +287,7 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
 
 
 def _still_falls(history: list[tuple[int, float]]) -> bool:
-    """True if the last looks have narrowed the intervals; after few: whether any is finite enough."""
+    """True if the last three checks have narrowed the intervals; after fewer than four, if the width is below
+    theta_1."""
     widths = [width for _, width in history]
     return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])

@@ -1,4 +1,14 @@
-"""From residuals and traces to intervals around eigenvalues: pure functions, no kernel, no data.
+"""Intervals around eigenvalues from residuals and traces: pure functions, no kernel, no data.
+
+1. `product_error`: eta >= |Y - A V|_F for the computed images Y of the Ritz vectors V.
+2. `RitzBlock.errors`: bounds on the errors of orthogonality, Ritz values and residuals from eta and rounding.
+3. `RitzBlock.residual_factor`: L with L'L >= R'R, rounding included.
+4. `upper_ends`: upper bounds from theta, L and mu, by one eigenvalue problem of order 2 m (below).
+5. `ritz_certificate`: these, at most tr A / i and |A|_F / i^(1/2); lower bounds theta_i - s, s from step 2.
+6. `cluster_labels`: clusters of eigenvalues whose intervals overlap.
+7. `angle_bounds`: angles between Ritz vectors and invariant subspaces, cluster by cluster.
+
+`feature_certificate` and `dense_certificate` replace steps 1 to 5 for a feature map alone and for LAPACK's eigenvalues.
 
 Notation: A is the centred Gram matrix (n x n, symmetric), V has m nearly orthonormal columns, T = sym(V' A V),
 R = A V - V T, P = I - V V', and mu bounds the largest eigenvalue of P A P from above. In the basis (V, complement)
@@ -91,7 +101,8 @@ class Certificate:
         return "guaranteed" if self.failure_probability == 0.0 else "probabilistic"
 
     def or_failing(self, probability: float) -> Certificate:
-        """Where this may fail: as one of several, of which the others do with ``probability``."""
+        """The certificate with ``probability`` added to its failure probability, if it has any: one of several that may
+        fail."""
         if not self.failure_probability:
             return self
         return replace(self, failure_probability=self.failure_probability + probability)
@@ -114,7 +125,7 @@ class Certificate:
 
     @property
     def width(self) -> float:
-        """Of the widest interval."""
+        """Width of the widest interval."""
         lower, upper = self.eigenvalue_bounds.T
         return float((upper - lower).max())
 
@@ -135,8 +146,8 @@ def product_error(
         ``Summation.error_bound``: |error of an entry| <= error_bound * sum_j |u_j|, so at most n * error_bound a
         unit column.
     passes : int, optional
-        In how many passes the products were made: in each the entries are computed once, for all of its columns. By
-        default as many as columns.
+        Number of passes of the products: in each the entries are computed once, for all of its columns. Default:
+        ``columns``.
 
     Notes
     -----
@@ -160,7 +171,7 @@ class RitzBlock:
         V'V as computed.
     residual_gram : ndarray (m, m)
         R'R for R = Y - V diag(theta), computed from the columns of R in just these coordinates: a rotated R'R, or
-        a difference of Gram matrices, loses small residuals beside large ones. Where R is not known in full, a matrix
+        a difference of Gram matrices, loses small residuals next to large ones. Where R is not known in full, a matrix
         that is at least R'R.
     n : int
         Order of A.
@@ -220,7 +231,7 @@ class RitzBlock:
         )
 
     def leading(self, k: int) -> RitzBlock:
-        """Of the first k."""
+        """Block of the first k Ritz vectors."""
         compression, gram, residuals = (x[:k, :k] for x in (self.compression, self.gram, self.residual_gram))
         least = None if self.least_squares is None else self.least_squares[:k]
         return RitzBlock(compression, gram, residuals, self.n, self.product_error, least)
@@ -280,7 +291,7 @@ NOTHING_KNOWN = MatrixInfo()
 class FeatureSums:
     """Sums over all rows, from the moments of a feature map Phi.
 
-    K = Phi Phi' + E + (a part with small entries); E is what the map leaves out, positive semidefinite.
+    K = Phi Phi' + E + (a part with small entries); E is the residual of the map, positive semidefinite.
 
     Attributes
     ----------
@@ -373,8 +384,8 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     """L with L'L >= (R + F)'(R + F) for |F|_2 <= error, from the computed R'R.
 
     (R + F)'(R + F) <= (1 + a) (R'R + error^2 / a I). Entry (i, j) of the computed R'R errs by at most
-    rounding_factor(n) u |R_i| |R_j|, a relative error of the matrix scaled to unit diagonal: small residuals keep
-    their accuracy beside large ones.
+    rounding_factor(n) u |R_i| |R_j|, a relative error of the matrix scaled to unit diagonal: small residuals keep their
+    accuracy next to large ones.
     """
     m = len(gram)
     gram = (gram + gram.T) / 2
@@ -419,7 +430,7 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     theta : ndarray (m,)
         Descending.
     residual_gram : ndarray (m, m) or (m,)
-        R'R in Ritz coordinates, or its diagonal where there is nothing else.
+        R'R in Ritz coordinates, or its diagonal where no more is known.
     bounds : ndarray (m, 2)
         Of all m, so that the neighbour beyond c is known too.
     error : float
@@ -499,7 +510,8 @@ def ritz_certificate(
 
 
 def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
-    """Where the columns are far from orthonormal, or the products' error is unknown: the ends that the trace gives."""
+    """Certificate from the trace alone, where the columns are far from orthonormal or the products' error is
+    unknown."""
     bounds = np.tile([-np.inf, np.inf], (c, 1))
     if trace is not None:
         bounds[:, 0] = -trace[1]
@@ -513,7 +525,7 @@ def feature_certificate(
 ) -> Certificate:
     """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + |E|, each +- n entry_defect.
 
-    E is what the map leaves out (`FeatureSums`).
+    E is the residual of the map (`FeatureSums`).
 
     Parameters
     ----------
@@ -611,9 +623,9 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
 
     Notes
     -----
-    Backward error of centring, 6 u |K|_F beside the means' rounding, and of tridiagonal reduction and its eigenvalues,
-    p(n) u |Kc|_2 with p(n) in practice below sqrt(n) (Higham and Mary 2019; LAPACK Users' Guide, section 4.7.1,
-    takes p = 1 to 10); 4 sqrt(n) + 16 is taken here, times the norm of K.
+    Backward error of centring, 6 u |K|_F plus the means' rounding, and of tridiagonal reduction and its eigenvalues,
+    p(n) u |Kc|_2 with p(n) in practice below sqrt(n) (Higham and Mary 2019; LAPACK Users' Guide, section 4.7.1, takes p
+    = 1 to 10); 4 sqrt(n) + 16 is taken here, times the norm of K.
     """
     values = np.asarray(values, dtype=np.float64)
     error = (4.0 * sqrt(n) + 16.0) * UNIT * norm + n * entry_error

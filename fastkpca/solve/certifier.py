@@ -1,4 +1,4 @@
-"""The judge of products whose error is known: whether intervals are narrow enough, and what proof makes them so."""
+"""Convergence check for products with a known error: intervals, and the proof that makes them meet tol."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .costs import certificate_seconds
 from .eigen import Judge
 
 NEAR = 4.0
-"""Times tol: intervals whose predicted width is more are not worth a certificate."""
+"""Predicted width, over tol, above which no certificate is computed."""
 LAST_PROOF = 4.0
-"""Times what a run has cost, that a proof may cost when no pass is left."""
+"""Largest cost of a proof when no pass is left, over the cost of the run so far."""
 UNCERTAIN = 2.0
-"""Times the price of a proof that may fail, that one which is certain may have."""
+"""Factor on the predicted cost of a proof that may fail, when it is compared with a certain one."""
 
 
 @dataclass(eq=False)
 class Certifier(Judge):
-    """True if the intervals are narrow enough; else the cheapest proof that they are, or the next block.
+    """Convergence monitor: stops where the intervals meet tol; else selects the cheapest proof, or the next block.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class Certifier(Judge):
     searched : ndarray
         Ritz values of a search, of which the basis holds a few vectors only: to plan by.
     block : RitzBlock
-        Inner products at the last look.
+        Inner products at the last check.
     certificate : Certificate
-        The best one then; ``is_done``: it is narrow enough.
+        The best one at that check; ``is_done``: it meets tol.
     """
 
     block: RitzBlock = field(init=False)
@@ -75,12 +75,11 @@ class Certifier(Judge):
         return self.expenses.over or self.basis.room == 0 or self.is_outgrown
 
     def may_suffice(self, mu: float) -> bool:
-        """True if intervals may be narrow enough if mu bounds the rest."""
+        """True if the intervals may meet tol with mu as bound on the complement."""
         return self.predicted_width(mu) <= NEAR * self.target.tol
 
     def eigenvalues(self) -> np.ndarray:
-        """About the largest ones: Ritz values of the basis, or those of the search where these are larger, as both are
-        lower bounds."""
+        """Estimates of the largest eigenvalues: the larger of the Ritz values of the basis and of the float32 phase."""
         theta, searched = self.ritz.theta, self.searched
         if len(searched) <= len(theta):
             searched = np.append(searched, np.full(len(theta) - len(searched), -np.inf))
@@ -89,7 +88,7 @@ class Certifier(Judge):
         return found
 
     def hope(self) -> float:
-        """A bound on the rest as low as the Ritz values suggest."""
+        """Optimistic bound on the complement, as the Ritz values suggest."""
         values, c, m = self.eigenvalues(), self.c, self.basis.size
         hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = max(hope, float(values[m])) if len(values) > m else hope
@@ -117,7 +116,7 @@ class Certifier(Judge):
         return ritz_certificate(block, self.c, self.info(), outside)
 
     def certificate_of(self, count: int) -> Certificate:
-        """That of the last look for another number of Ritz values."""
+        """Certificate of the last check for another number of Ritz values."""
         found, outside = self.certificate, self.certificate.outside
         other = ritz_certificate(self.block, count, self.info(), NO_BOUND if outside is None else outside)
         return replace(other.tightened(found.eigenvalue_bounds[:, 1]), failure_probability=found.failure_probability)
@@ -153,7 +152,7 @@ class Certifier(Judge):
 
 
 class Proof:
-    """One way to bound what a basis has not found."""
+    """A method that bounds the eigenvalues outside of the basis."""
 
     free = certain = True
     due = 0.0
@@ -182,23 +181,23 @@ class Proof:
         """Most of the basis has been dropped."""
 
     def next_block(self, run: Certifier) -> np.ndarray | None:
-        """What is to be multiplied next, where the proof asks for something."""
+        """Next block, where the proof needs a particular one; else None."""
         return None
 
 
 class Proofs:
-    """Those that a run may take; ``tried`` counts those that are not free."""
+    """Proofs that a run may use; ``factorisations`` counts those by Cholesky."""
 
     def __init__(self, proofs: list[Proof]):
         self.proofs = proofs
         self.cheapest: Proof | None = None
-        """Of those that are possible, at the last look at which the rest alone was unproved."""
+        """Free proof for which passes are made, chosen by the last call of ``proved``; else None."""
         self.spoken: dict[Proof, float] = {}
         """Probabilities with which those that have said something may fail."""
         self.factorisations = 0
 
     def certified(self, run: Certifier) -> Certificate:
-        """The first certificate of what is known for free that is certain and narrow enough; else the narrowest."""
+        """The first certificate of the free proofs that is certain and meets tol; else the narrowest."""
         best = None
         for proof in self.proofs:
             if best is not None and best.bound_kind == "guaranteed" and run.done(best):
@@ -254,7 +253,7 @@ class Proofs:
             proof.restarted()
 
     def steps_to_come(self) -> int | None:
-        """Of one that explores, if any."""
+        """Steps to come of the exploration, if one is under way."""
         return next((n for n in (proof.steps_to_come() for proof in self.proofs) if n is not None), None)
 
     @property
@@ -262,7 +261,7 @@ class Proofs:
         return self.steps_to_come() is not None
 
     def next_block(self, run: Certifier) -> np.ndarray | None:
-        """What one of them asks for."""
+        """Next block of the first proof that needs a particular one."""
         return next((X for X in (proof.next_block(run) for proof in self.proofs) if X is not None), None)
 
 

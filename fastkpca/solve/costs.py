@@ -12,7 +12,7 @@ from .task import SolverBudget
 WIDEST = 128
 """Columns of a block at most."""
 EVALUATION_COLUMNS = 18
-"""What evaluating the kernel values costs, in columns of a product with them."""
+"""Cost of evaluating the kernel values, in columns of a product with them."""
 HELD_GUARDS = 8
 """Columns of a block beyond c where no values are evaluated."""
 NARROW_BLOCK = 6
@@ -102,12 +102,12 @@ def default_block_size(n: int, c: int, *, held: bool = False) -> int:
 
 
 def step_seconds(n: int, columns: float, block: int) -> float:
-    """Predicted seconds of making a block orthogonal to so many columns, twice, and of its inner products."""
+    """Predicted seconds of making a block orthogonal to ``columns`` columns, twice, and of its inner products."""
     return 8.0 * n * columns * block / RATE.multiplications
 
 
 def look_seconds(columns: float, *, certified: bool = True) -> float:
-    """Predicted seconds of Rayleigh-Ritz on so many columns, and of one certificate."""
+    """Predicted seconds of Rayleigh-Ritz on ``columns`` columns, and of one certificate."""
     return RATE.a_pass + 5.0 * columns**3 / RATE.eigen + (certificate_seconds(columns) if certified else 0.0)
 
 
@@ -117,7 +117,7 @@ def certificate_seconds(columns: float) -> float:
 
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:
-    """Predicted seconds of forming the matrix beyond so many vectors, and of its factorisation in float32."""
+    """Predicted seconds of forming the matrix beyond ``columns`` vectors, and of its factorisation in float32."""
     products = 2.0 * float(n) ** 2 * columns / RATE.multiplications + float(n) ** 2 / RATE.rows
     return pass_seconds + products + float(n) ** 3 / (3.0 * RATE.factorisations)
 
@@ -128,7 +128,7 @@ def rest_bytes(n: int, columns: int) -> float:
 
 
 def basis_bytes(n: int, columns: int, block: int) -> float:
-    """Memory of a run whose space has so many columns.
+    """Bytes of a run whose space has ``columns`` columns.
 
     Of size n x columns: the basis, and what is outside of it of a wide first block (in the first pass: the columns that
     are multiplied, and their product). Besides there are a few blocks, the bands of a product's tasks, and a dozen

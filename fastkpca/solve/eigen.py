@@ -1,15 +1,15 @@
-"""The eigensolver: block Krylov with full Rayleigh-Ritz, until the intervals around eigenvalues are narrow enough.
+"""The eigensolver: block Krylov with full Rayleigh-Ritz, until the intervals around the eigenvalues meet tol.
 
 One loop (`grow`) serves them all: the centred kernel matrix in float32 and in float64, and second moments of feature
 maps. It multiplies a block, appends it to the basis, and asks a judge whether that is enough:
 
 - `Search`, for products in float32: whether one pass in float64 on some of the Ritz vectors is expected to finish.
-- `certifier.Certifier`, for products whose error is known: whether the intervals (``certificate``) are narrow enough.
-  Where the vectors have converged, and only a bound on the rest of the spectrum is missing, it takes the cheapest of
-  the proofs in ``proofs``.
+- `certifier.Certifier`, for products whose error is known: whether the intervals (``certificate``) meet tol. Where the
+  vectors have converged, and only a bound on the complement is missing, it takes the cheapest of the proofs in
+  ``proofs``.
 - `near.BehindGap`, for products with a coarse matrix: whether a gap shows, behind which a filter is cheap.
 
-What differs comes in from outside: the matrix (``operators``), the first block, and the budget.
+The caller gives the matrix (``operators``), the first block, and the budget.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .task import SolverTarget
 GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
 GROWN = 1.15
-"""Factor by which a basis has grown since the last look, from which on another is due whatever it costs."""
+"""Growth of the basis since the last convergence check at which the next is due, at any cost."""
 LOOK = 3
-"""Looks that tell a pace: before a spectrum is called flat, before the widths are extrapolated, and as long as a search
-whose vectors have converged waits for trace or norm to bound the rest."""
+"""Convergence checks that set the pace: before a spectrum is called flat, before the widths are extrapolated, and as
+long as a search whose vectors have converged waits for trace or norm to bound the complement."""
 
 
 def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
@@ -58,7 +58,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expen
 
 @dataclass(eq=False)
 class Judge:
-    """Looks at Ritz pairs when the passes since the last look have cost as much, and says what follows.
+    """Convergence monitor: checks Ritz pairs once the passes since the last check cost half as much as a check.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Judge:
     history: list[tuple[int, float]] = field(init=False, default_factory=list)
     looks: int = field(init=False, default=0)
     continues = False
-    """True if the last block has to be continued, whatever the Ritz vectors are."""
+    """True if the last block has to be continued, for any Ritz vectors."""
 
     def __post_init__(self) -> None:
         self.basis = self.space.basis
@@ -92,7 +92,7 @@ class Judge:
     # when to look --------------------------------------------------------------------------------------------
 
     def ends_after_look(self) -> bool:
-        """Take a look where one is due, and carry out what proofs it calls for: whether nothing is to follow."""
+        """Do a convergence check where one is due, with the proofs that it selects; True if the run ends."""
         if not self._look_is_due():
             return False
         self.ritz = self.basis.ritz()
@@ -113,7 +113,7 @@ class Judge:
         raise NotImplementedError
 
     def pass_seconds(self) -> float:
-        """Of the next pass, with what is done with it."""
+        """Predicted seconds of the next pass, of its orthogonalisation and of the check."""
         size, b = self.basis.size + self.space.block, self.space.block
         return self.expenses.budget.pass_seconds + step_seconds(self.A.n, size, b) + self.look_seconds(size)
 
@@ -147,27 +147,27 @@ class Judge:
         return self.target.fraction is not None and self.space.full and self.count(self.ritz.theta) is None
 
     def expected_mu(self, theta: np.ndarray) -> np.ndarray:
-        """About the bounds that trace and norm give beyond the first 1, 2, ... of these Ritz values."""
+        """Estimated bounds from trace and norm on the complement of the first 1, 2, ... of these Ritz vectors."""
         trace, norm = self.A.expected_sums()
         by_trace = np.full(len(theta), np.inf) if trace is None else trace - np.cumsum(theta)
         by_norm = np.inf if norm is None else np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0))
         return np.maximum(np.minimum(by_trace, by_norm), 0.0)
 
     def predicted_width(self, mu: float) -> float:
-        """About the width of the widest interval, over the largest eigenvalue, if mu bounds the rest."""
+        """Estimated width of the widest interval, over the largest eigenvalue, for the bound mu on the complement."""
         theta = self.ritz.theta
         if self.is_short or not theta[0] > 0.0:
             return np.inf
         return float(self._predicted_widths(mu, self.ritz.squares[: self.c]).max() / theta[0])
 
     def _predicted_widths(self, mu: float, squares: np.ndarray) -> np.ndarray:
-        """Of all intervals: [[theta, r], [r, mu]] has its largest eigenvalue that much above theta."""
+        """Widths of all intervals: the largest eigenvalue of [[theta, r], [r, mu]] less theta."""
         squares, half = np.maximum(squares, 0.0), 0.5 * (self.ritz.theta[: self.c] - mu)
         root = np.hypot(half, np.sqrt(squares))
         return np.where(half > 0.0, squares / np.where(half > 0.0, half + root, 1.0), root - half)
 
     def bound_for(self, width: float) -> float:
-        """The largest bound on the rest with no larger `predicted_width`: the mu of x (x + theta - mu) = r^2."""
+        """The largest bound on the complement with no larger `predicted_width`: the mu of x (x + theta - mu) = r^2."""
         theta, c, x = self.ritz.theta, self.c, width * float(self.ritz.theta[0])
         if self.is_short or not x > 0.0:
             return -np.inf
@@ -185,7 +185,7 @@ class Judge:
         return basis.next_block(self.ritz if self.looks else None, space.block, noise, continues=self.continues)
 
     def restart(self, kept: int) -> None:
-        """Begin again with so many Ritz vectors: those wanted, two more, and the largest others."""
+        """Thick restart with ``kept`` Ritz vectors: those wanted, two more, and the largest others."""
         least = min(self.c + 2, self.basis.size)
         self.basis.restart(self.ritz, by_size(self.ritz.theta, least)[: max(kept, least)])
         self.ritz = self.basis.ritz()
@@ -213,11 +213,11 @@ class Search(Judge):
     factorising = np.inf
     """Seconds of one; infinite where none will follow."""
     rate = 1.0
-    """By which a pass narrows."""
+    """Factor by which a pass shrinks the widths."""
     extra = 0
-    """Looks since the vectors have converged."""
+    """Convergence checks since the vectors have converged."""
     low = BELOW
-    """Of the last wanted eigenvalue: the bound on the others that will do."""
+    """Sufficient bound on the complement, over the last wanted eigenvalue."""
 
     def _is_enough(self) -> bool:
         theta, c = self.ritz.theta, self.c
@@ -254,17 +254,18 @@ class Search(Judge):
                 return True
         elif self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
             return False
-        # a few more columns may lower the bound on the rest as well
+        # a few more columns may lower the bound on the complement as well
         self.extra += 1
         return self.extra >= LOOK or not self._rest_falls(1)
 
     def _after(self) -> float:
-        """About the largest eigenvalue behind a block."""
+        """Estimate of the largest eigenvalue after those of a block."""
         theta = self.ritz.theta
         return max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0)
 
     def _rest_falls(self, blocks: int) -> bool:
-        """True if trace or norm do not bound the rest well now, but are expected to after so many blocks."""
+        """True if trace and norm do not bound the complement well now, but are expected to after ``blocks`` more
+        blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
         enough = max(self.low * float(theta[c - 1]), self.bound_for(GOAL * self.target.tol))
         if float(self.expected_mu(theta)[-1]) <= enough:
@@ -301,7 +302,7 @@ class Search(Judge):
         """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, those wanted that have not
         converged a step further, and the residuals of those for which that will not do.
 
-        ``upper``: the ends that are proved. They bound the rest beyond p vectors whose values lie above upper[p]. The
+        ``upper``: the ends that are proved. They bound the complement of p vectors whose values lie above upper[p]. The
         step v + r / (theta - s) costs no column; what lies in [0, 2 s] is (theta - s) / s times smaller after it.
         """
         theta, c, tol = self.ritz.theta, self.c, self.target.tol

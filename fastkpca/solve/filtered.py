@@ -54,10 +54,10 @@ SLACK, MOST = 3.0, 3000
 
 
 class Aim(NamedTuple):
-    """What a filter is to prove: beyond ``columns`` Ritz vectors, where eigenvalues begin at ``top``, none is above
-    ``wanted``.
+    """Goal of a filter: a proof that beyond ``columns`` Ritz vectors, with eigenvalues up to about ``top``, none is
+    above ``wanted``.
 
-    ``steps``: it takes, as predicted.
+    ``steps``: predicted number.
     """
 
     columns: int
@@ -77,7 +77,7 @@ def cheapest_aim(
     failure: float,
     column_price: float = 0.0,
 ) -> Aim | None:
-    """That in the gap at or below the c-th Ritz value which costs least; None where there is no gap.
+    """The cheapest goal with a gap at or below the c-th Ritz value; None where there is no gap.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def cheapest_aim(
 def filtered_beyond(
     near: NearMatrix, basis: Basis, ritz: RitzPairs, aim: Aim, low: float, failure: float
 ) -> tuple[float, np.ndarray, int]:
-    """`filtered` of P B P for P = (I - V V') H, V the first Ritz vectors, as many as the aim says."""
+    """`filtered` of P B P for P = (I - V V') H, V the first ``aim.columns`` Ritz vectors."""
     V, threads = basis.vectors(ritz.Y[:, : aim.columns]), basis.n_threads
     rounding = 4.0 * rounding_factor(len(V)) * UNIT
     inexact = 2.0 * float(np.linalg.norm(inner(V, V, threads) - np.eye(V.shape[1])))
@@ -201,7 +201,7 @@ def filtered(
 
 
 def filter_steps(n: int, interval: tuple[float, float], wanted: float, failure: float) -> float:
-    """About how many steps bring the bound down to ``wanted``; infinite where it is not above ``top``."""
+    """Predicted steps until the bound is ``wanted``; infinite where that is not above ``top``."""
     low, top = interval
     if not wanted > top > low:
         return np.inf

@@ -75,7 +75,7 @@ class MapColumns:
 
 @dataclass(frozen=True)
 class GivenResult:
-    """What a pass over the kernel values says of given vectors.
+    """Intervals for given vectors from a pass over the kernel values.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | Non
 
 
 class Beyond:
-    """What a feature map has beyond given vectors.
+    """Part of a feature map in the complement of given vectors.
 
     Parameters
     ----------

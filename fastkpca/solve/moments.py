@@ -246,7 +246,7 @@ def leading_pairs(
 
 
 def narrow_block(n: int) -> int:
-    """Columns of a block of an operator of order n: a product costs little beside what is done with it."""
+    """Columns of a block of an operator of order n: a product is cheap compared to the algebra on it."""
     return min(NARROW_BLOCK, n)
 
 

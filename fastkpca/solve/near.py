@@ -57,7 +57,7 @@ class BehindGap(Judge):
     failure: float
     found: Aim | None = field(init=False, default=None)
     steps = bound = np.inf
-    """That the whole takes, as far as was seen; and on what is behind the gap."""
+    """Predicted steps in all, from the Ritz values so far; and the bound on the eigenvalues behind the gap."""
     filters = 0
 
     def _is_enough(self) -> bool:
@@ -74,7 +74,7 @@ class BehindGap(Judge):
     def missed(self) -> np.ndarray | None:
         """Columns in which an eigenvalue stands out that the search has missed; None where a filter sees none.
 
-        Of many isolated groups of rows, a narrow block misses some. The search goes on with these columns.
+        A narrow block misses some of many isolated groups of rows. The search goes on with these columns.
         """
         A, aim, basis = self.A, self.found, self.basis
         assert aim is not None and isinstance(A, NearOperator)
@@ -104,7 +104,7 @@ def near_start(
     failure: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, list[Proof]] | None:
-    """Vectors (n, p) for the first exact pass, all Ritz values, and proofs that nothing was missed beside the vectors.
+    """Vectors (n, p) for the first exact pass, all Ritz values, and proofs that bound the complement of the vectors.
 
     None where no gap has shown, or one that is too narrow for a filter. ``column_seconds``: predicted seconds of each
     vector in an exact pass; ``failure``: probability of failure of all filters.

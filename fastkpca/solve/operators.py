@@ -1,4 +1,4 @@
-"""What the eigensolver multiplies by: a symmetric matrix as products, and what is known of it.
+"""Operators of the eigensolver: products with a symmetric matrix, and bounds on it.
 
 The centred kernel matrix comes as `CentredProducts`, in float64, and as `InFloat32`, for searching; the second moment
 of a feature map as `MomentOperator`. To multiply by something else, write one more such class.
@@ -38,7 +38,7 @@ class Operator:
     measures: bool = False
     """True if the next product is to measure the norm as well, where no bound on it is known yet."""
     share: float = 1.0
-    """Of the seconds of a pass that a product takes."""
+    """Cost of a product over that of a float64 pass."""
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
         """A X, a new array (n, k), for k orthonormal columns (orthogonal to ones where A is ``centred``)."""
@@ -54,7 +54,7 @@ class Operator:
         raise NotImplementedError
 
     def info(self, columns: int) -> MatrixInfo:
-        """Trace and norm, as far as they are known, for a comparison with so many Ritz values."""
+        """Trace and norm, as far as they are known, for a comparison with ``columns`` Ritz values."""
         raise NotImplementedError
 
     @property
@@ -72,7 +72,7 @@ class Operator:
         return self.expected_sums()[0]
 
     def noise(self, theta: np.ndarray) -> float:
-        """About the norm of what rounding leaves of a product, for Ritz values ``theta``."""
+        """Estimated norm of the rounding error of a product, for Ritz values ``theta``."""
         raise NotImplementedError
 
 
@@ -87,10 +87,10 @@ class CentredProducts(Operator):
         self.passes = 0
         """In float64: columns of a search are certified by none of those in float32."""
         self.row_means = np.empty(0)
-        """Of K; empty until a pass has brought the row sums."""
+        """Row means of K; empty until a pass has computed the row sums."""
         self.grand_mean = 0.0
         self.norm: float | None = None
-        """About |Kc|_F, to plan by: from float32, or from float64."""
+        """Estimate of |Kc|_F for planning, from float32 or float64."""
         self.norm_bound: float | None = None
         """At least |Kc|_F: with its rounding, and that of the entries."""
         self.whole = np.inf
@@ -262,7 +262,7 @@ class InFloat32(Operator):
         return self.products.expected_sums()
 
     def noise(self, theta: np.ndarray) -> float:
-        """Of float32 tiles: relative to |K|, whatever of it centring removes."""
+        """Rounding of float32 tiles: relative to |K|, not to |Kc|."""
         return 8.0 * UNIT32 * max(self.products.estimated_size(theta), float(theta[0]))
 
 
@@ -282,7 +282,7 @@ class MomentOperator(Operator):
     indefinite : float
         Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
     left_out : float
-        What the map leaves out of the trace to which a fraction refers.
+        Residual trace of the map, added to the trace to which a fraction refers.
     n_threads : int
     """
 

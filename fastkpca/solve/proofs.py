@@ -1,7 +1,7 @@
 """Proofs that no eigenvalue outside of a basis is large: the list from which the eigensolver takes the cheapest.
 
 Each is a `Proof` with a ``price``, seconds until it is expected to make the intervals narrow, infinite where it is not
-possible, and a ``certificate``. Those that are ``free`` are asked after every look, and must have one (`Sums` always
+possible, and a ``certificate``. Those that are ``free`` are evaluated at every check, and must have one (`Sums` always
 has). When the vectors have converged and nothing else is missing, the cheapest of all is taken: of a free one, whose
 price is that of the passes until it will do, this means to go on. To add one, write a class, and name it where
 ``block_krylov`` or ``moments.leading_pairs`` make their lists; a free one without passes to wait for has no price
@@ -54,7 +54,7 @@ EXPLORING_PASSES = 8
 
 
 def sufficient_bound(run: Certifier) -> float:
-    """About the largest bound on the rest that makes the intervals narrow enough; 0: none."""
+    """Estimate of the largest bound on the complement with which the intervals meet tol; 0: none."""
     theta, c, tol = run.ritz.theta, run.c, run.target.tol
     last = float(theta[c - 1])
     if tol * float(theta[0]) > last:
@@ -66,11 +66,11 @@ def sufficient_bound(run: Certifier) -> float:
 
 
 class Sums(Proof):
-    """What the trace of a semidefinite matrix, and the norm of any, leave beside the Ritz values."""
+    """Bounds on the complement from the trace of a semidefinite matrix, and from the norm of any."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, float]] = []
-        """Columns and the bound, at the last two looks."""
+        """Columns and the bound, at the last two checks."""
 
     def price(self, run: Certifier) -> float:
         """Each new column lowers them by at most about the smallest guard value, and by less than those before it."""
@@ -188,11 +188,12 @@ class Exploration(Proof):
 
     @property
     def _failure(self) -> float:
-        """Of this attempt, or of the next one."""
+        """Failure probability of this attempt, or of the next one."""
         return failure_of_attempt(self.failure, self.attempts - (self.first is not None))
 
     def price(self, run: Certifier) -> float:
-        """Steps until the largest eigenvalue of the rest, which is guessed, is known well enough."""
+        """Predicted seconds of the steps until the complement, of which an estimate is known, is bounded well
+        enough."""
         steps, kept, _ = self._course(run)
         columns = kept + 0.5 * steps * run.space.block
         algebra = step_seconds(run.A.n, columns, run.space.block) + look_seconds(columns)
@@ -203,8 +204,8 @@ class Exploration(Proof):
         self.expected, self.kept = int(steps), min(kept, run.basis.size)
 
     def _course(self, run: Certifier) -> tuple[float, int, float]:
-        """(Steps, columns before the random block, bound on the rest that is wanted); infinitely many where it is not
-        possible."""
+        """(Steps, columns before the random block, wanted bound on the complement); infinitely many steps where it is
+        not possible."""
         size, wanted = run.basis.size, sufficient_bound(run)
         if self.first is not None or run.A.lowest is None or not wanted > 0.0:
             return np.inf, 0, wanted
@@ -218,7 +219,7 @@ class Exploration(Proof):
         return np.inf, 0, wanted
 
     def _steps(self, run: Certifier, rest: float, wanted: float) -> float:
-        """That show the rest to be no larger than ``wanted``, where it is as large as ``rest``."""
+        """Steps that prove the bound ``wanted`` where the largest eigenvalue of the complement is ``rest``."""
         return lanczos_steps(self.order, run.space.block, self._failure / self.stops, 1.0 - rest / wanted)
 
     def _fits(self, run: Certifier, first: int, steps: float) -> bool:
@@ -230,7 +231,7 @@ class Exploration(Proof):
         largest = max(run.basis.largest_beyond(self.first), 0.0)
         enough = max(self.wanted, BELOW * float(run.ritz.theta[run.c - 1]))
         if self.steps >= 2 and not self._fits(run, self.first, self._steps(run, largest, enough)):
-            self.first = None  # it had been missed, and is in the space now: look again beyond it
+            self.first = None  # it had been missed, and is in the space now: explore again beyond it
             return None
         error = run.A.error(run.basis.size)
         bound = exploration_bound(
@@ -281,7 +282,7 @@ class Filter(Proof):
     def __init__(self, near: NearMatrix, top: float, failure: float):
         self.near, self.failure = near, failure
         self.top = top
-        """About the largest eigenvalue of the coarse matrix beyond the first block."""
+        """Estimate of the largest eigenvalue of the truncated matrix beyond the first block."""
         self.attempts = 0
         self.found: np.ndarray | None = None
         """Columns in which an eigenvalue that was missed stands out, until they are taken."""
@@ -327,7 +328,7 @@ class Filter(Proof):
 
 
 class Factorisation(Proof):
-    """Of the kernel matrix beyond the first few Ritz vectors, or beyond all of them."""
+    """Cholesky factorisation of the kernel matrix beyond the first few Ritz vectors, or beyond all of them."""
 
     free = False
 
@@ -342,7 +343,7 @@ class Factorisation(Proof):
         return (len(theta), wanted) if wanted > max(run.hope(), moving.max(initial=0.0)) else None
 
     def seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
-        """Of one beyond so many columns; infinite where it does not fit."""
+        """Predicted seconds of one beyond ``columns`` vectors; infinite without entries or memory for it."""
         spare = np.inf if budget.memory is None else budget.memory - basis_bytes(A.n, space.basis.size, space.block)
         if A.matrix.entries is None or rest_bytes(A.n, columns) > spare:
             return np.inf

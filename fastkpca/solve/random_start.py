@@ -1,4 +1,4 @@
-"""What a Krylov space proves of all eigenvalues because it began with a random block.
+"""Upper bounds on all eigenvalues from a Krylov space that began with a random block.
 
 A is symmetric and positive semidefinite of order n, Omega (n x b) has independent standard normal entries, and
 theta_1 >= theta_2 >= ... are the Ritz values of A on a space that contains Omega, A Omega, ..., A^(k-1) Omega. For i
@@ -22,8 +22,8 @@ Neither rests on gaps, and no eigenvalue that is repeated, or close to another, 
 
 |Omega| is computed. For Omega_1, normal and i x b, Pr[|Omega_1^+| >= t] <= (e sqrt(b) / ((b - i + 1) t))^(b - i + 1)
 / sqrt(2 pi (b - i + 1)) (Z. Chen and J. J. Dongarra, SIAM J. Matrix Anal. Appl. 27, 2005). The failure probability is
-divided among i = 1 .. b. It does not grow with the number of passes or of looks at the bounds: (1) speaks of Omega
-alone.
+divided among i = 1 .. b. It does not grow with the number of passes or of evaluations of the bounds: (1) speaks of
+Omega alone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class GaussianStart:
         self._log_constant = np.log(norm) + np.log(inverse)
 
     def eigenvalue_bounds(self, theta: np.ndarray, steps: int, error: float) -> np.ndarray:
-        """Upper bounds on the largest eigenvalues, as many as the block has columns, or fewer.
+        """Upper bounds on the min(b, m) largest eigenvalues.
 
         Parameters
         ----------

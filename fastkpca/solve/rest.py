@@ -38,7 +38,7 @@ class Rest:
     """
 
     PRODUCT_ERRORS = 8.0
-    """Times the error of the images: that of P A P is more."""
+    """Bound on the error of P A P over that of the images, without rounding."""
 
     def __init__(self, entries: Entries, V: np.ndarray, images: np.ndarray, row_means: np.ndarray, error: float):
         self.entries, n, m = entries, *V.shape

@@ -47,7 +47,7 @@ FEWEST = DRAWS // 8
 SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 """Residuals are divided by, and what is below this may overflow."""
 KERNEL_FLOPS = RATE.squares / RATE.blocks
-"""Of a kernel value and its scaling, beside the product of features, in flops of second moments."""
+"""Cost of a kernel value and its scaling, without the product of features, in flops of second moments."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class ScaledSample:
     total: float = np.inf
 
     def moved(self, vectors: np.ndarray) -> np.ndarray:
-        """About V'RV, from the rows (m, k) of V, or with weights from these without the roots of the weights.
+        """Estimate of V'RV from the rows (m, k) of V; with weights, the rows are without the roots of the weights.
 
         Without bias: the mean over all pairs of different draws of v_i R_ij v_j' / (p_i p_j), p_i = r_i / T.
         """
@@ -149,7 +149,7 @@ def residual_sample(
     entry_error: float,
     n_threads: int = 1,
 ) -> ScaledSample | None:
-    """What a feature map leaves out of rows that were drawn; None where residuals are too small to divide by.
+    """Scaled residual matrix G of the rows drawn; None where a residual is too small to divide by.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def residual_bound(
     entry_error: float,
     failure: float,
 ) -> Bound:
-    """Bound on the largest eigenvalue of what a feature map leaves out of all rows: of `residual_sample`.
+    """Bound on the largest eigenvalue of the residual of a feature map, from `residual_sample`.
 
     ``failure``: probability with which it may fail.
     """
@@ -197,9 +197,9 @@ def residual_bound(
 
 
 def draws_needed(share: float, failure: float) -> int:
-    """How many draws tell whether the largest eigenvalue is below this share of the trace; 0: more than there are.
+    """Number of draws that decide whether the largest eigenvalue is below this share of the trace; 0: more than DRAWS.
 
-    Those with which it is proved where the truth is half of that, or all, where they prove less.
+    Enough to prove it where the truth is half of that share; DRAWS where even those prove less.
     """
     if not upper_share(0.0, DRAWS, failure) < share:
         return 0
@@ -207,21 +207,21 @@ def draws_needed(share: float, failure: float) -> int:
 
 
 def draws_for(expected: float, wanted: float, failure: float) -> int:
-    """How many draws prove a largest eigenvalue below ``wanted`` if it is as ``expected``, by their shares; 0: not even
-    all that there are."""
+    """Number of draws that prove the share ``wanted`` of the largest eigenvalue where it is ``expected``; 0: more than
+    DRAWS."""
     counts = np.arange(FEWEST, DRAWS + 1, FEWEST)
     enough = upper_share(np.full(len(counts), expected), counts, failure) <= wanted
     return int(counts[enough][0]) if enough.any() else 0
 
 
 def draws_worth(n: int, n_features: int) -> int:
-    """How many draws cost a quarter of the pass over n rows that they come from."""
+    """Largest number of draws whose bound costs at most a quarter of the pass over n rows; at least FEWEST."""
     counts = np.arange(DRAWS, 0, -FEWEST)
     affordable = bound_flops(counts, n_features) <= 0.25 * 2.0 * n * float(n_features) ** 2
     return int(counts[affordable][0]) if affordable.any() else FEWEST
 
 
 def bound_flops(draws: np.ndarray | float, n_features: np.ndarray | float) -> np.ndarray:
-    """Of the matrix of what a map leaves out of a sample, and the bound on its largest eigenvalue."""
+    """Flops of the residual matrix of a sample, and of the bound on its largest eigenvalue."""
     count = np.asarray(draws, dtype=np.float64)
     return np.asarray(count**2 * (n_features + KERNEL_FLOPS) + count**3 / 3.0)

@@ -98,7 +98,7 @@ RARE = float(np.sqrt(UNIT))
 
 @dataclass(frozen=True)
 class Leading:
-    """What a feature map says of the leading eigenvectors, and what is known of what it leaves out.
+    """Leading eigenpairs of a feature map, and bounds on its residual R.
 
     Attributes
     ----------
@@ -107,9 +107,9 @@ class Leading:
     beyond : float
         The next one.
     norm : Bound
-        nu, on what the map leaves out.
+        nu, on R.
     error : float
-        For rounding, at both ends.
+        Rounding, added at both ends.
     first : Certificate
         Of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
     product_error : float
@@ -184,7 +184,7 @@ def leading_of_map(
     unit: float = UNIT,
     n_features: int | None = None,
 ) -> Leading:
-    """Of a map with the eigenvalues ``values``, for vectors H Phi Q Theta^(-1/2).
+    """`Leading` of a map with the eigenvalues ``values``, for vectors H Phi Q Theta^(-1/2).
 
     Parameters
     ----------
@@ -233,7 +233,8 @@ class OfMap(Proof):
 
 
 def certificate_of_pass(leading: Leading, ritz: RitzBlock, c: int) -> Certificate:
-    """Where intervals of both orders overlap. In float32 the ``product_error`` has that of float32 entries."""
+    """Certificate after a pass: the intersection of the intervals of both orders. In float32 the ``product_error`` has
+    that of float32 entries."""
     found = ritz_certificate(ritz, len(ritz.theta), outside=outside_leading(leading))
     if ritz.errors is None:
         return leading.first.first(c)
@@ -277,7 +278,7 @@ def sampling(
     vectors : ndarray (n, k)
         All rows of V.
     residual : ndarray (n,)
-        r_i, upper bounds of the diagonal of what the map leaves out.
+        r_i, upper bounds of the diagonal of R.
     count : int
     failure : float
     """
@@ -364,7 +365,7 @@ def sampled_certificate(
 def expected_error(
     counts: np.ndarray, n: int, c: int, trace: float, sizes: tuple[np.ndarray, float, np.ndarray], failure: float
 ) -> np.ndarray:
-    """About the error of v'Rv from so many of n rows, where no row matters more than another.
+    """Predicted error of v'Rv from each number of sampled rows, where all rows have equal weight.
 
     Parameters
     ----------
@@ -397,7 +398,7 @@ def expected_error(
 def expected_width(
     theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, errors: np.ndarray
 ) -> np.ndarray:
-    """About the widths of the widest of these intervals, where A is about ``size`` times I, within each error.
+    """Predicted width of the widest interval, where A is about ``size`` times I, within each error.
 
     Parameters
     ----------
@@ -423,7 +424,7 @@ def expected_width(
 def expected_width_of_pass(
     theta: np.ndarray, beyond: float, norm: np.ndarray, size: np.ndarray, largest: float
 ) -> np.ndarray:
-    """About the same after a pass, (b, 1); ``largest`` is about |R|, so that C'C is at most A (|R| - A)."""
+    """Predicted width after a pass, (b, 1); ``largest`` is about |R|, so that C'C is at most A (|R| - A)."""
     half, squares = (theta + size - beyond - norm) / 2.0, size * np.maximum(largest - size, 0.1 * largest)
     above = np.hypot(half, np.sqrt(squares)) - half
     return np.asarray(np.minimum(above, norm).max(axis=-1, initial=0.0, keepdims=True))
@@ -498,7 +499,7 @@ def _certificate(
     error: float,
     failure: float,
 ) -> Certificate:
-    """Where the intervals of both orders overlap; of vectors with these Ritz values and this R'R."""
+    """Intersection of the intervals of both orders, for vectors with these Ritz values and this R'R."""
     first = leading.first.eigenvalue_bounds
     m = min(len(first), max(len(values), c))
     bounds, k = first[:m].copy(), min(len(values), m)

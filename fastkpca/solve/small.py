@@ -28,7 +28,7 @@ RESIDUAL = sqrt(HELD_WHOLE) * UNIT32
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller (errors of a sum add up as
 the root of its terms)."""
 MOST_PRODUCTS = 64
-"""Of the matrix with the block; mostly a tenth to a half of them do."""
+"""Maximal products of the matrix with the block; mostly a tenth to a half of them suffice."""
 SHORTEST = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
 
@@ -190,7 +190,7 @@ def _draws() -> np.ndarray:
 
 
 def _ritz_pairs(A: np.ndarray, Y: np.ndarray, centred: bool) -> _Pairs | None:
-    """Those of the span of Y, in the type of A; None where its columns are dependent.
+    """Ritz pairs of A on the span of Y, in the type of A; None where its columns are dependent.
 
     ``centred``: columns and images are to be orthogonal to ones, in float64.
     """
@@ -209,7 +209,7 @@ def _ritz_pairs(A: np.ndarray, Y: np.ndarray, centred: bool) -> _Pairs | None:
 
 
 def _centre(X: np.ndarray) -> None:
-    """Of few columns numpy's sums take as long as ten products with a vector."""
+    """Subtract the column means; by a product, as numpy's sums of few columns take as long as ten products."""
     X -= np.full(len(X), 1.0 / len(X)) @ X
 
 
@@ -229,7 +229,7 @@ def _orthonormal(Y: np.ndarray, centred: bool = False) -> np.ndarray | None:
 
 
 def _degree(theta: np.ndarray, c: int, gain: float) -> float:
-    """Of the filter that makes the residuals of the first c this much smaller."""
+    """Degree of the filter that divides the residuals of the first c vectors by ``gain``."""
     growth = acosh(max(2.0 * float(theta[c - 1]) / _beyond(theta) - 1.0, 1.0))
     return log(max(2.0 * gain, 1.0)) / growth if growth > 0.0 else inf
 

@@ -1,7 +1,7 @@
-"""The ways to solve a problem, with their prices in seconds and bytes: LAPACK, feature maps, block Krylov.
+"""The candidates for a problem, with their predicted seconds and bytes: LAPACK, feature maps, block Krylov.
 
-Predictions are counts (flops, kernel values, bytes) over the rates of ``products.rates``. What a look at a few rows has
-not told yet is taken for the best: prices then are the lowest that there may be.
+Predictions are counts (flops, kernel values, bytes) over the rates of ``products.rates``. Quantities that no probe of
+a few rows has measured yet are taken for the best: predicted costs are then lower bounds.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ from .product_choice import Way, products_for
 LAST = 1.5
 """Passes in float64; those before are in float32, twice as fast."""
 UNPROVED = 1.25
-"""Times the seconds of a run that trace and norm will not prove: it may be left for another way."""
+"""Factor on the seconds of a run that trace and norm will not prove: another candidate may replace it."""
 PRODUCT_SHARE = 2e-3
-"""Of tol, for the error of approximate products: it enters twice, times the root of the columns."""
+"""Fraction of tol for the error of approximate products: it enters twice, times the root of the columns."""
 SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns, and features that a map may
 have where the rows are fewer."""
 SMALL_MATRIX = 64 << 20
 """Bytes up to which K itself is held, of a kernel without compiled tiles."""
 NO_MORE = 1e-9
-"""Residual trace over trace below which more pivots are not worth their cost, whatever the budget: down to 1e-11, say,
+"""Residual trace over trace below which more pivots cost more than they gain, at any budget: down to 1e-11, say,
 took 1.5 times as long for smooth kernels."""
 
 
@@ -83,7 +83,7 @@ def dense_candidate(problem: Problem) -> Candidate:
 
 
 def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> list[Candidate]:
-    """The feature maps for ``tol``, none of which is looked for beyond the price of another route."""
+    """The feature maps for ``tol``, none of which costs more than another route."""
     kernel, target = problem.kernel, problem.target
     if kernel.without_maps:
         return []
@@ -121,7 +121,7 @@ def _truncated(problem: Problem, look: Look, largest: int, pivots: int, most_sec
     target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first)
     if target.free and 0.0 < residual < 1.0 and data.n_features == 1:
-        # on a line so many features are as high an order, and to look for one in the thousands takes milliseconds
+        # on a line the order is the number of features, and the search for one in the thousands takes milliseconds
         held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
         prices = [_feature_seconds(problem, x, look) for x in held if not _misses_by_rounding(x)]
         largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
@@ -153,8 +153,8 @@ def _truncated(problem: Problem, look: Look, largest: int, pivots: int, most_sec
 def _residual_allowed(tol: float, share: float, first: float) -> float:
     """Residual trace over trace that a map may have: ``share`` is lambda_1 / tr K of a few rows, ``first`` that of all.
 
-    What a map leaves out, and the errors of its transforms, may take half of tol; the rest makes up for a share that is
-    a little too large.
+    The residual of a map and the errors of its transforms may take half of tol; the other half allows for an
+    overestimated fraction.
     """
     return min(0.5 * tol * min(share, first), 1.0)
 
@@ -187,7 +187,7 @@ def _too_many(offer: Offer, n: int, forced: str) -> str:
 def feature_candidate(
     problem: Problem, offer: Offer, hold: int, look: Look = NOTHING_SEEN, pivots: int = 0
 ) -> Candidate:
-    """A map with its price, and memory for so many components; ``pivots``: so many of these fit."""
+    """A map with its predicted cost, and memory for c components; ``pivots``: the number of pivots that fit."""
     D, limit, each = offer.cost.n_features, problem.budget.memory, _score_bytes(problem)
 
     def needed(scores: float) -> float:
@@ -231,7 +231,7 @@ def feature_candidate(
 
 
 def _misses_by_rounding(offer: Offer) -> bool:
-    """True if its transforms and products alone round by more than what it may leave out."""
+    """True if the rounding of its transforms and products alone exceeds its permitted residual."""
     return offer.cost.rounding > offer.cost.residual > 0.0
 
 
@@ -241,7 +241,7 @@ def _features_within(seconds: float, n: int) -> int:
 
 
 def _largest_map(problem: Problem, hold: int, most: int = MAX_FEATURES, *, pivots: bool) -> int:
-    """Features of a map for which there is room; beside the scores, where it may get more ``pivots``."""
+    """Number of features of a map that fit into memory; with the scores, where it may get more ``pivots``."""
     scores = _score_bytes(problem) if pivots else 0.0
     most = most if problem.target.max_features is None else min(most, problem.target.max_features)
     most = min(most, problem.data.n_samples) if pivots else most
@@ -251,7 +251,7 @@ def _largest_map(problem: Problem, hold: int, most: int = MAX_FEATURES, *, pivot
 
 
 def components_held(problem: Problem, look: Look | None) -> int:
-    """Components to count memory for; of a fraction as many as a look lets expect, and some more."""
+    """Number of components to count memory for; of a fraction the expected number, and some more."""
     c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
     if c is None or wanted is not None:
         return n if wanted is None else wanted
@@ -262,7 +262,7 @@ def components_held(problem: Problem, look: Look | None) -> int:
 
 
 def _components_timed(problem: Problem, look: Look = NOTHING_SEEN) -> int:
-    """Components to count seconds for; of a fraction as many as the look lets expect."""
+    """Number of components to count seconds for; of a fraction the expected number."""
     c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
     if wanted is not None:
         return wanted
@@ -272,7 +272,7 @@ def _components_timed(problem: Problem, look: Look = NOTHING_SEEN) -> int:
 
 
 def _score_bytes(problem: Problem) -> float:
-    """Of the scores of one component, where they are kept in memory."""
+    """Bytes of the scores of one component, where they are kept in memory."""
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
@@ -291,12 +291,12 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
 
 
 def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
-    """Of the eigenvectors of a second moment that is held as an operator."""
+    """Predicted seconds of the eigenvectors of a second moment that is stored as an operator."""
     size, k = int(cost.moment_size or cost.n_features), _components_timed(problem, look)
     if size <= DENSE:  # is formed
         return size * cost.product_flops / RATE.features + eigen_seconds(size, k)
     block = narrow_block(size)
-    most = max(MOST_COLUMNS, k + 4 * block) // block  # there is no room for more
+    most = max(MOST_COLUMNS, k + 4 * block) // block  # no more fit into memory
     expected = _expected(problem, look, block, most, norm=True)
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
     passes = min(passes, float(most))
@@ -333,7 +333,7 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float, *, ever
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
 
     Approximate ones take time to plan: they are left out where no product costs enough for that, or ``most_seconds``,
-    those of another route, are less than what block Krylov takes beside its products; with ``every`` they are not.
+    those of another route, are less than the seconds of block Krylov without its products; with ``every`` they are not.
     """
     kernel, data, target = problem.kernel, problem.data, problem.target
     named = target.products not in ("auto", "exact")
@@ -342,7 +342,7 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float, *, ever
     exact = _exact_products(problem)
     candidate = _krylov_candidate(problem, look, exact, None)
     near = None
-    if exact.seconds(LAST) < most_seconds:  # whatever takes the place of the search
+    if exact.seconds(LAST) < most_seconds:  # for anything in place of the search
         near = _near_offer(problem, look, candidate.seconds)
     candidate = candidate if near is None else _krylov_candidate(problem, look, exact, near)
     if not named and not every:
@@ -372,7 +372,8 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float, *, ever
 
 
 def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
-    """Products with few values to search by, where block Krylov takes them and a look is nothing beside ``seconds``."""
+    """Products with the truncated matrix for the float32 phase, where block Krylov uses them and a probe costs little
+    compared with ``seconds``."""
     target, n = problem.target, problem.data.n_samples
     wanted = target.n_components is not None and target.failure_probability > 0.0 and look.share(1) > 0.0
     if not wanted or n <= SMALL or not problem.kernel.positive_semidefinite or problem.rows.distributed:
@@ -439,7 +440,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None
 
 
 def _krylov_obstacle(problem: Problem, k: int) -> str:
-    """Why block Krylov can't do what is asked, whatever the memory."""
+    """The reason why block Krylov cannot solve the problem at any memory, if any."""
     if problem.target.c is None:
         return "all components need the dense route or an exact feature map"
     if problem.target.n_components is None and not problem.kernel.positive_semidefinite:
@@ -448,7 +449,9 @@ def _krylov_obstacle(problem: Problem, k: int) -> str:
 
 
 def _expected(problem: Problem, look: Look, block: int, passes: int, *, norm: bool) -> list[Expected]:
-    """Of blocks of so many columns, in so many passes at most; ``norm``: products are exact, and measure the norm."""
+    """Predicted runs with blocks of ``block`` columns, in at most ``passes`` passes; ``norm``: products are exact,
+    and measure the norm.
+    """
     target, k = problem.target, _components_timed(problem, look)
     trace = problem.kernel.positive_semidefinite
     return _expected_of(look, k, block, passes, target.tol, target.failure_probability, trace=trace, norm=norm)
@@ -458,7 +461,7 @@ def _expected(problem: Problem, look: Look, block: int, passes: int, *, norm: bo
 def _expected_of(
     look: Look, k: int, block: int, passes: int, tol: float, failure: float, *, trace: bool, norm: bool
 ) -> list[Expected]:
-    """What the search leaves is to be proved less than lambda_k: by its trace, or its norm, which exact products
+    """The complement of the search is to be proved less than lambda_k: by its trace, or its norm, which exact products
     measure, after some more passes; or otherwise, as soon as the vectors have converged."""
     if not (look.level and look.spectrum[0][0] > 0.0):
         return [Expected(1.0, (1.0 + LAST) * block)]  # nothing is known
@@ -499,9 +502,9 @@ def _converging(look: Look, last: float, block: int, passes: int, tol: float) ->
 
 
 def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected) -> float:
-    """Of Rayleigh-Ritz in the search, and on what is kept of it; then of the proof that nothing was missed.
+    """Seconds of Rayleigh-Ritz in the search and after it, and of the bound on the complement.
 
-    Where trace and norm do not tell, that is an exploration, or a factorisation of the matrix beyond the basis.
+    That bound is an exploration, or a factorisation of the complement, where trace and norm do not suffice.
     """
     n, steps, columns = problem.data.n_samples, max(expected.search, 1.0), expected.columns
     # the columns grow from one block to all
@@ -517,10 +520,10 @@ def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected)
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
-    """Exact products with a K that is held; None where that is not worth it, or does not fit.
+    """Exact products with a stored K; None where that saves no time, or does not fit.
 
     Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Of compiled
-    tiles half of K is, where the rows are few, or where their many columns make a value dear.
+    tiles half of K is, where the rows are few, or where their many columns make a value expensive.
     """
     kernel, n = problem.kernel, problem.data.n_samples
     d, compiled = problem.data.n_features, is_compiled(kernel)
@@ -533,15 +536,16 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.memory(columns))
-    # beside a basis that has room for a proof: values that leave none save time, and lose the interval
+    # with a basis that holds a bound on the complement: stored values without one save time, and lose the interval
     fits = memory + basis_bytes(n, usual_columns(n, k, columns), columns) <= problem.budget.memory
     return way_in_memory if worth and fits else None
 
 
 def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
-    """Bytes of the values of a search in float32, beside so many bytes, where keeping them pays; else 0.
+    """Bytes of the values of a search in float32, in addition to those of the run, where storing them saves time; else
+    0.
 
-    ``held``: whether the values are held in float64, and these beside them.
+    ``held``: True if the values are stored in float64, and these in addition.
     """
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read

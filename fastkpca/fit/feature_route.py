@@ -43,13 +43,15 @@ from .solution import Solution
 from .target import Target
 
 OUTGROWN = 1.5
-"""Times the features that were predicted."""
+"""Factor on the predicted number of features."""
 ROUNDS = 3
-"""In which pivots are added, and a pass follows; and bounds from samples in each, of which one is to begin with."""
+"""Rounds in which pivots are added, and a pass follows; and bounds from samples in each, the first of them
+initially.
+"""
 TRACE_FOR_SAMPLE = 30.0
 """Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
 BUDGET_SHARE = 0.3
-"""Of the seconds that are predicted where the number of features was given: for bounds on what they leave out
+"""Fraction of the predicted seconds, where the number of features was given, for bounds on their residual
 (``benchmarks/speed/loose.py``: a quarter more in all)."""
 
 
@@ -82,7 +84,7 @@ class _Pass:
         return self.width > target.tol * largest_of(self.leading[0])
 
     def times_too_large(self, target: Target) -> float:
-        """What is left out, over what may be; inf where the map sees no variance, since none may then be left out."""
+        """The residual over its limit; inf where the map has no variance, since the limit is then zero."""
         largest = largest_of(self.leading[0])
         return self.left_out.mu / (target.tol * largest) if largest > 0 else np.inf
 
@@ -158,7 +160,7 @@ def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
 
 
 def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, expenses: Expenses) -> _Pass:
-    """That of the map, or of one with more pivots, whose intervals are narrow enough, or too dear to narrow."""
+    """The pass of the map, or of one with more pivots, whose intervals meet tol, or cost too much to tighten."""
     target, rounds = problem.target, 0
     while True:
         found = _narrowest(_pass(feature_map, problem, way, rounds, expenses), problem, way, rounds, expenses)
@@ -171,7 +173,7 @@ def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, expens
         feature_map = _more_pivots(found, problem, way, expenses, last=rounds == ROUNDS)
         if feature_map is found.moments.map:
             return found
-        del found  # of the map before: the next takes its room
+        del found  # of the map before: the next takes its memory
 
 
 def _rounded(found: _Pass, solution: Solution, target: Target) -> bool:
@@ -181,7 +183,7 @@ def _rounded(found: _Pass, solution: Solution, target: Target) -> bool:
 
 
 def _scores(found: _Pass, problem: Problem) -> Scores | None:
-    """How the scores of all rows are made, where they are held in memory anyway."""
+    """Projection that makes the scores of all rows, where they are stored in memory."""
     feature_map, rows, budget = found.moments.map, problem.rows, problem.budget
     if not problem.keeps_scores:
         return None
@@ -211,8 +213,8 @@ def _pass(
 ) -> _Pass:
     """One pass with this map, which ``tries`` others came before.
 
-    A ``lean`` one tries quick moments where they may do, and draws no rows for a map that is to leave out no more of
-    the trace than ``tol`` allows. A second pass follows where that does not do.
+    A ``lean`` one tries quick moments where they may do, and draws no rows for a map whose residual trace is to be
+    within ``tol``. A second pass follows where that does not do.
     """
     budget, target, n = problem.budget, problem.target, problem.rows.n_samples
     draws_rows = target.is_loose and not (lean and _trace_may_do(feature_map, target))
@@ -229,7 +231,7 @@ def _pass(
     trace = about(moments, center=target.center).trace
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
-    # as many for rows that come in order only: the same bits whatever the source
+    # the same number for rows that come in order only: the same bits for every source
     may_narrow = feature_map.tile_rows is None and draws_rows and target.n_components is not None
     more = MORE_VECTORS if may_narrow else 0
     limits = {"seconds": expenses.seconds_left, "product_seconds": cost.product_flops / RATE.features}
@@ -242,21 +244,21 @@ def _pass(
 
 
 def _moment_seconds(cost: Cost, n: int) -> float:
-    """Of a pass with a map that is not of pivots."""
+    """Predicted seconds of a pass with a map that is not of pivots."""
     if cost.moment_flops is not None:
         return n * cost.moment_flops / RATE.features
     return n * (cost.row_flops / RATE.features + float(cost.n_features) ** 2 / RATE.squares)
 
 
 def _trace_may_do(feature_map: FeatureMap, target: Target) -> bool:
-    """True if the map was chosen to leave out little of the trace: not one of pivots, nor one that was given."""
+    """True if the map was chosen for a small residual trace: neither one of pivots, nor one that was given."""
     return target.tol_is_required and not (target.given_map or isinstance(feature_map, PivotMap))
 
 
 def _summed(
     feature_map: FeatureMap, problem: Problem, residual: np.ndarray | None, *, draws_rows: bool, quick: bool
 ) -> tuple[Moments, Draws | None]:
-    """Moments of one pass, and draws where they are wanted and rows are looked at one by one."""
+    """Moments of one pass, and draws where they are wanted and residuals are computed row by row."""
     options: dict[str, Any] = {
         "n_threads": problem.budget.n_threads,
         "progress": problem.budget.report,
@@ -280,7 +282,7 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
 
 
 def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, expenses: Expenses) -> _Pass:
-    """The pass with intervals as narrow as ``tol`` needs, or as are worth their cost.
+    """The pass with intervals that meet ``tol``, or the narrowest within the cost limit.
 
     Each bound from random rows may fail, each with its own share of the probability.
     """
@@ -318,7 +320,7 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, expe
 
 
 def _seconds_of_more(found: _Pass, problem: Problem, way: Candidate, rounds: int) -> float:
-    """Of the next round, with more pivots; infinite where there will be none."""
+    """Predicted seconds of the next round, with more pivots; infinite where there will be none."""
     D = found.moments.map.n_features
     may = isinstance(found.moments.map, PivotMap) and not problem.target.given_map and D < way.room.features
     return prices_of(problem).map(3 * D // 2, _vectors(problem)) if may and rounds < ROUNDS else np.inf
@@ -326,7 +328,7 @@ def _seconds_of_more(found: _Pass, problem: Problem, way: Candidate, rounds: int
 
 def _worth(found: _Pass, state: State, problem: Problem, way: Candidate, rounds: int) -> float:
     """Seconds that narrower intervals of this map may cost: no more than a round with more pivots, and what its
-    intervals will need. What is left falls from now on as the plan's look at a few rows told."""
+    intervals will need. The residual is expected to fall as in the plan's probe of a few rows."""
     seconds, D = _seconds_of_more(found, problem, way, rounds), state.features
     probe = way.offer.probe if isinstance(way.offer, PivotOffer) else None
     if not seconds < np.inf or probe is None or not probe.beside:
@@ -351,20 +353,20 @@ def _worth(found: _Pass, state: State, problem: Problem, way: Candidate, rounds:
 
 
 def _most_pivots(D: int) -> int:
-    """To which so many may grow in one round: where they go is known from what they leave."""
+    """Largest number of pivots after one round from m: their places are known from the residuals."""
     return 2 * D + 100
 
 
 def _may_narrow(found: _Pass, problem: Problem) -> bool:
-    """True if rows of what the map leaves out are to be had, and not all are known."""
+    """True if rows of the residual can be sampled, and not all are known."""
     known = 0 if found.narrowed is None else found.narrowed.rows
     return found.residual is not None and known < problem.rows.n_samples
 
 
 def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:
-    """The pass with a bound from so few draws that it costs little, or from as many as are needed, if these are few.
+    """The pass with a bound from few draws at little cost, or from the number needed, if that is small.
 
-    What follows takes other draws: so their number does not depend on which rows they are.
+    Later steps take other draws, so that their number does not depend on the rows that are drawn here.
     """
     target, tries = problem.target, ROUNDS * rounds
     if target.tol_is_required and target.may_use_sampled_bound:
@@ -454,7 +456,7 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
 
 
 def _moved(found: _Pass, sample: ScaledSample, problem: Problem) -> float:
-    """About the largest v'Rv of the wanted vectors."""
+    """Estimate of the largest v'Rv of the wanted vectors."""
     moments, (values, axes, _), c = found.moments, found.leading, _wanted(found, problem)
     axes = axes[:, :c] / np.sqrt(values[:c])
     V = moments.map.features(problem.rows.take(sample.index)) @ axes
@@ -463,7 +465,7 @@ def _moved(found: _Pass, sample: ScaledSample, problem: Problem) -> float:
 
 
 def _share_of_all(bound: float, count: int, failure: float) -> float:
-    """About the largest eigenvalue over the trace of all rows, from a bound on that by so many draws.
+    """Estimate of the largest eigenvalue over the trace of all rows, from a bound on it by s draws.
 
     The largest eigenvalue of a sample lies above that of all rows as Marchenko and Pastur say of a flat spectrum.
     """
@@ -497,7 +499,7 @@ def _more_pivots(found: _Pass, problem: Problem, way: Candidate, expenses: Expen
     if last:
         wanted = problem.target.tol * largest_of(found.leading[0])
     elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
-        share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
+        share = TRACE_FOR_SAMPLE  # the residual was too large for a sample to bound it: so large that it will
     most = min(way.room.features, _most_pivots(feature_map.n_features))
     most = prices_of(problem).pivots_within(expenses.seconds_left, _vectors(problem), most)
     return refined(

@@ -1,8 +1,8 @@
-"""What narrows the intervals of a feature map the soonest: more draws, or rows of what it leaves out.
+"""The fastest refinement of the intervals of a feature map: more pivots, more draws, or rows of its residual.
 
-What a map leaves out, R, has a trace that is known, and a largest eigenvalue of which a sample tells ``share`` of the
-trace. From these follow the width of the intervals and the price in seconds of each `Step`: of the first order, by
-``draws`` that bound |R| (``solve.sampled``), or of the second, by ``rows`` of R V as well (``solve.second_order``).
+The residual R of a map has a known trace, and a largest eigenvalue that a sample estimates as ``share`` of the trace.
+From these follow the width of the intervals and the price in seconds of each `Step`: of the first order, by ``draws``
+that bound |R| (``solve.sampled``), or of the second, by ``rows`` of R V as well (``solve.second_order``).
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from ..solve.second_order import expected_error, expected_width, expected_width_
 from .problem import Problem
 
 COUNTS = np.unique(np.geomspace(256, 65536, 25).astype(np.intp))
-"""Rows of R V that are looked at."""
+"""Numbers of rows of R V that are tried."""
 MOVED = 0.3
-"""About v'Rv over |R|, before a sample has told (``benchmarks/speed/loose.py``)."""
+"""Estimate of v'Rv over |R|, before a sample exists (``benchmarks/speed/loose.py``)."""
 SPECTRA = 100
-"""About as many eigenvalue problems of order k are solved for each interval from rows (``solve.second_order``)."""
+"""Approximate number of eigenvalue problems of order k that are solved for each interval from rows
+(``solve.second_order``).
+"""
 AIM = 0.85
-"""Of the width that is wanted: what a step is expected to reach is met that often."""
+"""Fraction of the wanted width that a step has to predict, so that it mostly reaches it."""
 
 
 class Step(NamedTuple):
-    """What to do next, and what comes of it.
+    """The next step, and its predicted result.
 
     Attributes
     ----------
@@ -63,32 +65,34 @@ class Prices(NamedTuple):
     pass_column: float
 
     def rows(self, count: np.ndarray, k: int, c: int) -> np.ndarray:
-        """Of so many rows of R V, and of what they prove of c eigenvalues: k x k matrices of each."""
+        """Predicted seconds to sample m rows of R V and to compute the k x k matrices of the bounds on c
+        eigenvalues.
+        """
         proving = SPECTRA * eigen_seconds(k, 0) + 4.0 * k * k * self.column * count
         return np.asarray(count * (float(self.n) * (self.value + k * self.column)) + (c + 1) * proving)
 
     def whole(self, k: int) -> float:
-        """Of a pass over the kernel values."""
+        """Predicted seconds of a pass over the kernel values."""
         return self.pass_value + k * self.pass_column
 
     def some_or_all(self, count: int, k: int, c: int) -> float:
-        """Of rows of R V, or of a pass."""
+        """Predicted seconds of rows of R V, or of a pass."""
         return self.whole(k) if count >= self.n else float(self.rows(np.array(count), k, c))
 
     def bound(self, draws: int, features: int) -> float:
-        """Of a bound on |R|."""
+        """Predicted seconds of a bound on |R|."""
         return float(bound_flops(draws, features)) / RATE.squares + float(draws) ** 2 * self.value / 2.0
 
     def map(self, features: float, k: int) -> float:
-        """Of pivots, a pass with them, and one for their vectors."""
+        """Predicted seconds of pivots, a pass with them, and one for their vectors."""
         return self.choosing(features) + self.passing(features, k)
 
     def choosing(self, features: float) -> float:
-        """Of pivots."""
+        """Predicted seconds to choose pivots."""
         return self._pivots(features).setup_flops / RATE.features
 
     def passing(self, features: float, k: int) -> float:
-        """Of a pass with pivots, and one for their vectors."""
+        """Predicted seconds of a pass with pivots, and one for their vectors."""
         each = features * (self.value + 2.0 * k / RATE.multiplications) + float(features) ** 2 / RATE.squares
         formed = self._pivots(features).row_flops / RATE.features
         return self.n * (formed + each) + eigen_seconds(features, k)
@@ -106,7 +110,7 @@ class Prices(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """What is known of a map, or expected of one.
+    """Known or predicted quantities of a map.
 
     Attributes
     ----------
@@ -140,7 +144,7 @@ class State:
     passed: bool = False
 
     def norm(self, draws: np.ndarray) -> np.ndarray:
-        """About the bounds on |R| that so many draws give; 0: what is known."""
+        """Predicted bounds on |R| from numbers of draws; 0: the known bound."""
         some = np.maximum(draws, 1)
         # of a flat spectrum a sample's largest eigenvalue is larger (Marchenko and Pastur)
         seen = np.minimum((np.sqrt(self.share) + np.sqrt(1.0 / some)) ** 2, 1.0)
@@ -148,7 +152,7 @@ class State:
         return np.where(draws > 0, np.minimum(found, self.known), min(self.known, self.trace))
 
     def cheapest(self, prices: Prices, width: float, before: float = 0.0) -> Step | None:
-        """To intervals of this width, after so many seconds; None where no step gets there."""
+        """The cheapest step to intervals of this width; ``before``: seconds spent. None where no step reaches it."""
         steps = self._steps(prices)
         seconds = np.where(steps.width <= AIM * width, steps.seconds, np.inf)
         i, j = np.unravel_index(np.argmin(seconds), seconds.shape)
@@ -204,7 +208,7 @@ def cheapest_map(states: Iterable[State], prices: Prices, width: float, most_sec
 
 
 class _Steps(NamedTuple):
-    """Seconds and widths (b, s) of so many draws (b,), and rows (s,)."""
+    """Predicted seconds and widths (b, s) of numbers of draws (b,) and of rows (s,)."""
 
     seconds: np.ndarray
     width: np.ndarray

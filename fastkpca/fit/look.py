@@ -1,4 +1,4 @@
-"""A look at a few rows, before a route is chosen: how fast the eigenvalues fall, and how many pivots are needed."""
+"""Probes of a few rows, before a route is chosen: how fast the eigenvalues fall, and how many pivots are needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..rows.summary import spread_rows
 
 
 class Size(NamedTuple):
-    """Of a look: rows of which all eigenvalues are found; pivots, and the rows that they are chosen from."""
+    """Size of a probe: rows of which all eigenvalues are computed; pivots, and the rows that they are chosen from."""
 
     rows: int
     pivots: int = 0
@@ -27,25 +27,25 @@ class Size(NamedTuple):
 
 
 LADDER = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
-"""A further look is the next of these."""
+"""A further probe is the next of these."""
 LOOKING = 0.05
-"""Of the best price so far: what all looks may cost."""
+"""Largest cost of all probes, as a fraction of the lowest predicted cost so far."""
 MOVES = 4.0
-"""Factor by which a further look, or the run, may move the price of a feature map (``random_set.py``)."""
+"""Factor by which a further probe, or the run, may change the predicted cost of a feature map (``random_set.py``)."""
 OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
-"""The first of them that looks at pivots."""
+"""The first of them that chooses pivots."""
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What a look at a few rows of the sample tells before anything is run.
+    """Estimates from a probe of a few rows of the sample, before anything is run.
 
     Attributes
     ----------
     shares : ndarray
         Estimates of lambda_1 >= lambda_2 >= ... over tr K.
     probe : RankProbe or None
-        Pivots needed for a residual trace; None where none were looked at, or the kernel is not semidefinite.
+        Pivots needed for a residual trace; None where none were chosen, or the kernel is not semidefinite.
     level : int
         How many sizes of the ladder were taken.
     below : float
@@ -55,7 +55,7 @@ class Look:
     mean : float
         Of k(x, x), of the rows whose eigenvalues are found.
     values : ndarray or None
-        Kernel values of these rows, of a semidefinite kernel, where no pivots were looked at.
+        Kernel values of these rows, of a semidefinite kernel, where no pivots were chosen.
     """
 
     shares: np.ndarray
@@ -67,12 +67,12 @@ class Look:
     values: np.ndarray | None = None
 
     def share(self, i: int) -> float:
-        """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
+        """lambda_i / tr K, i = 1, 2, ...; 0 from the first one that the probe did not resolve."""
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
 
     @cached_property
     def beside(self) -> float:
-        """What all other rows of the look leave of one, the mean over tr K / n; infinite where that is not known."""
+        """Mean residual of a row by all other rows of the probe, over tr K / n; infinite where that is not known."""
         return inf if self.values is None else _left_beside(self.values)
 
     @cached_property
@@ -85,7 +85,8 @@ class Look:
     def leading(self, count: int) -> tuple[np.ndarray, float, float]:
         """lambda_1, ..., lambda_count over tr K of all rows, and the sums of those behind and of their squares.
 
-        Beyond what the look resolved, what lies above ``least`` falls by one factor, so that the sum of all is the
+            The unresolved eigenvalues fall by one factor, as far as they lie above ``least``, so that the sum of all
+            is the
         trace.
         """
         (shares, beyond), least, n = self.spectrum, self.least, self.n_samples
@@ -100,20 +101,22 @@ class Look:
         return np.append(shares, least + falling)[:count], *behind
 
     def count_of(self, fraction: float) -> int:
-        """About how many eigenvalues sum up to this fraction of that of all."""
+        """Estimated number of eigenvalues that sum up to this fraction of the trace."""
         shares, behind, _ = self.leading(self.n_samples - 1)
         sums = np.cumsum(shares)
         return int(np.searchsorted(sums, fraction * (sums[-1] + behind))) + 1
 
     @property
     def least(self) -> float:
-        """About lambda_(n-1) / tr K of n rows, the last that centring leaves: not below that, as it falls with n."""
+        """Estimate of lambda_(n-1) / tr K of n rows, the smallest after centring: not below that, as it falls with
+        n.
+        """
         s = len(self.shares)
         return min(float(self.shares[-2]) * s / self.n_samples, self.spectrum[1]) if s > 8 else 0.0
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, float]:
-        """The shares of all n rows, as many as the look resolved, and the size of each beyond them.
+        """The resolved eigenvalues of all n rows over the trace, and the size of each unresolved one.
 
         What of the trace is spread over ever more directions, as the rows grow in number (all of it, for a narrow
         kernel), adds 1/s of itself to each share of s rows, and only 1/n to one of n.
@@ -143,20 +146,20 @@ NOTHING_SEEN = Look(np.zeros(1), None)
 
 
 def further_seconds(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False) -> float:
-    """Of the next look; infinite where there is none. ``beside``: as ``look_further`` has it."""
+    """Predicted seconds of the next probe; infinite where there is none. ``beside``: as ``look_further`` has it."""
     if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].sample):
         return inf
     size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
     seconds = RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0)
     if not (kernel.positive_semidefinite and size.pivots):
         return seconds
-    # of all of the sample, of half of it and of a quarter; a look at other rows takes about as long again
+    # of all of the sample, of half of it and of a quarter; a probe on other rows takes about the same time again
     parts = (pivots_cost(size.pivots, RATE.features * value, 1.0, candidates=size.sample // x) for x in (1, 2, 4))
     return seconds + (2.0 if beside else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
 
 
 def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:
-    """Of the next look, at most."""
+    """Largest predicted seconds of the next probe."""
     size = LADDER[min(look.level, len(LADDER) - 1)]
     n, k = min(size.sample, len(data.sample)), min(size.pivots, len(data.sample))
     rows = 2.0 * data.sample.size if k else 0.0
@@ -166,7 +169,7 @@ def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:
 
 
 def look_further(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False, n_threads: int = 1) -> Look:
-    """The next look of the ladder. ``beside``: pivots are looked at on other rows, too."""
+    """The next probe of the ladder. ``beside``: the residual of pivots is computed on other rows, too."""
     return look_at(kernel, data, look.level, beside=beside, n_threads=n_threads)
 
 
@@ -180,7 +183,7 @@ def look_at(
     beside: bool = False,
     n_threads: int = 1,
 ) -> Look:
-    """Some hundred rows of the sample, as many as this ``level`` of the ladder has; half of the time is for the
+    """Some hundred rows of the sample, their number that of this ``level`` of the ladder; half of the time is for the
     ``shares``."""
     size = LADDER[level]
     few = spread_rows(data.sample, size.rows)
@@ -230,7 +233,7 @@ def _shares(K: np.ndarray) -> np.ndarray:
 
 
 def _left_beside(K: np.ndarray) -> float:
-    """What the other rows leave of each, 1 / (K^-1)_ii, over the trace; beyond rounding."""
+    """Residual of each row by all others, 1 / (K^-1)_ii, over the trace; above rounding."""
     n, trace = len(K), float(K.trace())
     factor, failed = lapack.dpotrf(K + n * UNIT * trace * np.eye(n))
     if failed or not trace > 0.0:

@@ -26,11 +26,11 @@ from .product_choice import WORTH_ASKING
 MAX_FEATURES = 8192
 """Features of a map whose second moment is formed, at most."""
 MAPS = 20
-"""Numbers of pivots that are looked at for bounds from draws, and for intervals of second order."""
+"""Numbers of pivots that are tried for bounds from draws, and for intervals of second order."""
 
 
 class Counted(NamedTuple):
-    """A number of pivots, of rows drawn to bound what they leave, and of rows of that (``growth``)."""
+    """Numbers of pivots, of rows drawn to bound their residual, and of rows of the residual (``growth``)."""
 
     rank: int
     draws: int
@@ -39,7 +39,7 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class PivotOffer(Offer):
-    """``rows``: of what the pivots leave out, that are expected to be drawn; ``probe``: what others will leave."""
+    """``rows``: expected number of sampled rows of the residual; ``probe``: the residual of other numbers of pivots."""
 
     rows: int = 0
     probe: RankProbe | None = None
@@ -59,11 +59,10 @@ def offers_of_maps(
     seconds: Callable[[Offer], float] | None = None,
     n_threads: int = 1,
 ) -> list[Offer]:
-    """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
+    """Feature maps of the kernel, and pivoted Cholesky, which works for any positive semidefinite kernel.
 
-    ``residual``: trace over trace that a map may leave out. ``most``: pivots; ``count``: so many and no more, where
-    that is not for the trace of what they leave to say. ``seconds``: price of a map, if one that takes so little that
-    it is not worth asking the kernel for more is enough.
+    ``residual``: largest residual trace over trace. ``most``: largest number of pivots; ``count``: the exact number,
+    where the residual trace does not set it. ``seconds``: cost of a map below which the kernel is not asked for others.
     """
     most = largest if most is None else most
     pivots: list[PivotOffer] = []
@@ -87,8 +86,8 @@ def offers_of_maps(
 def offers_within(
     kernel: Kernel, data: Summary, rows: Rows, residual: float, count: int, name: str, n_threads: int
 ) -> list[Offer]:
-    """Maps of at most so many features that leave nothing out; else so many pivots, or fewer where these leave no more
-    than ``residual`` of the trace. Neither needs a look."""
+    """Maps of at most m features without a residual; else m pivots, or fewer where their residual is at most
+    ``residual`` of the trace. Neither needs a probe."""
     if name == "auto":
         exact = [x for x in kernel.feature_maps(data, 0.0, count) if x.cost.residual == 0.0]
         exact = [x for x in exact if x.cost.n_features <= count]
@@ -111,9 +110,9 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
 
 
 def pivot_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
-    """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for.
+    """A given number of pivots, where a sample of the rows bounds their residual, or where the user gave that number.
 
-    The former is looked for up to ``most_seconds``, the price of another route.
+    The former is tried up to ``most_seconds``, the predicted seconds of another route.
     """
     target, probe, n = problem.target, look.probe, problem.data.n_samples
     if not target.tol_is_required:
@@ -126,12 +125,12 @@ def pivot_count(problem: Problem, look: Look, residual: float, most_seconds: flo
 
 
 def budgeted(n: int, rank: int) -> Counted:
-    """So many pivots, and the draws that are worth their cost beside a pass over n rows."""
+    """A given number of pivots, and the draws whose cost is small compared with a pass over n rows."""
     return Counted(rank, draws_worth(n, rank))
 
 
 def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
-    """Pivots, and draws or rows that make their intervals narrow enough: more pivots need fewer of these.
+    """Pivots, and the draws or rows with which their intervals meet tol: more pivots need fewer of these.
 
     None where that is no cheaper than pivots that leave a trace of ``residual``, which is certain, or where nothing is
     known.
@@ -156,7 +155,7 @@ def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds:
 
 
 def counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
-    """Of so many pivots, and of a bound on what they leave."""
+    """Cost of m pivots, and of a bound on their residual."""
     rank, draws = count.rank, count.draws
     cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
     bound = BLAS_FLOPS * float(bound_flops(draws, rank))
@@ -174,7 +173,7 @@ def pivot_offer(
     *,
     counted: Counted | None = None,
 ) -> PivotOffer:
-    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
+    """``counted``: the number of pivots is exact, at any residual trace, which then need not be estimated."""
 
     def build(sample: np.ndarray, most: int = largest) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
@@ -198,10 +197,10 @@ def pivot_offer(
 
 
 def small_offers(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:
-    """Pivots without a look, for few rows of one coordinate: methods on projections ask for these hundreds of times.
+    """Pivots without a probe, for few rows of one coordinate: methods on projections ask for these hundreds of times.
 
     On a line the spectrum of a translation-invariant kernel falls fast, no other map has fewer features, and choosing
-    the pivots among all rows costs less than a look at some of them.
+    the pivots among all rows costs less than a probe of some of them.
     """
     if data.n_features > 1 or data.n_samples > len(data.sample) or kernel.translation != "kernel":
         return []

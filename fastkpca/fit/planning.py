@@ -1,8 +1,8 @@
-"""The plan: every way to solve a problem with its price, the cheapest first; and how far it is worth to look.
+"""The plan: every candidate for a problem with its predicted cost, the cheapest first; and the number of probes.
 
-Ways are priced from what is known (``candidates``). A further look at a few rows is taken while all looks cost less
-than a twentieth of the best price so far, or twice that where a guessed price lies far below it. It must be able
-to change the choice, and to fit into the memory limit.
+Costs are predicted from known quantities (``candidates``). A further probe of a few rows is taken while all probes
+cost less than a twentieth of the lowest cost so far, or twice that where a guessed price lies far below it. It must be
+able to change the choice, and to fit into the memory limit.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ from .target import Target
 LONG, MUCH_SHORTER = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
 FURTHER = 2.0
-"""Times ``LOOKING``, where a guessed price is below the best even if a look raises it by ``MOVES``, and the run by as
-much again: such fits took up to seven times as long as needed (``random_set.py``)."""
+"""Times ``LOOKING``, where a guessed cost is below the lowest even if a probe raises it by ``MOVES``, and the run by
+the same factor: such fits took up to seven times as long as needed (``random_set.py``).
+"""
 NEXT_TO_NOTHING = 0.01
-"""Fraction of the best cost so far up to which a look is taken even if no map that was seen can change the choice: rows
-of which many are the same have few pivots, and a smaller look has not seen them all."""
+"""Fraction of the lowest cost so far up to which a probe is taken even if no known map can change the choice: rows of
+which many are the same have few pivots, and a smaller probe has not seen them all."""
 FEW = 10
 """Components of the easier task where all are asked for."""
 FEW_FEATURES, PROBE_LEVEL = 300, 3
-"""Features of an easier task, and the look (of ``LADDER``) at about as many pivots that tells their width."""
+"""Features of an easier task, and the probe (of ``LADDER``) with about that number of pivots, which estimates the
+width.
+"""
 
 
 def make_plan(problem: Problem) -> Plan:
@@ -91,7 +94,7 @@ def _priced(problem: Problem) -> list[Candidate]:
 
 
 def with_every_offer(problem: Problem, plan: Plan) -> Plan:
-    """The plan, and among its candidates also those that were not worth the time to price them."""
+    """The plan, with the candidates whose cost was not computed before because others were cheaper."""
     target, kernel, data = problem.target, problem.kernel, problem.data
     if problem.given_map is not None or further_bytes(data, NOTHING_SEEN) > problem.budget.memory:
         return plan
@@ -122,9 +125,9 @@ def _best_seconds(candidates: list[Candidate]) -> float:
 
 
 def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bool:
-    """True if a look may change which way is the best.
+    """True if a probe may change the choice of the candidate.
 
-    Not where all that there is was asked for, and is known. A look moves the prices of maps and of block Krylov;
+    Not where all components were asked for. A probe changes the predicted costs of maps and of block Krylov;
     LAPACK's is known for good, and one that is guessed does not fall: it is the lowest there may be.
     """
     target = problem.target
@@ -135,7 +138,7 @@ def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bo
         return False
     possible = [x for x in candidates if not x.obstacle]
     best = min((x for x in possible if not x.guessed), key=lambda x: x.seconds, default=None)
-    if best is None or best.name == "pivots":  # a look says how many of these to take, too
+    if best is None or best.name == "pivots":  # a probe estimates the number of these, too
         return True
     if look.level == 0 or (best.method == "dense" and look.level <= OF_PIVOTS):  # few rows may miss a gap
         return True
@@ -182,7 +185,7 @@ def _plan_for_map(problem: Problem) -> Plan:
 
 
 def _lapack_instead(dense: Candidate) -> str:
-    """Where a flat spectrum keeps block Krylov from a narrow interval, LAPACK finds one all the same."""
+    """LAPACK finds narrow intervals where a flat spectrum keeps block Krylov from them."""
     limit = f" and memory_limit='{np.ceil(dense.memory / 1e6):.0f}MB'" if dense.obstacle else ""
     return f"method='dense'{limit} (LAPACK, some {dense.seconds:.2g} seconds) reaches what rounding allows"
 
@@ -206,7 +209,7 @@ def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, s
             f"{what} for {n} rows and c={target.c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, "
             "or take another method"
         )
-    # a map whose rounding misses tol is followed by another way
+    # a map whose rounding misses tol is followed by another candidate
     after = min((x.seconds for x in possible if x.method != "features"), default=0.0)
     known = [x for x in possible if not x.guessed]
     best = min(known or possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
@@ -224,7 +227,7 @@ def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, s
 
 
 def threads_within(problem: Problem, plan: Plan) -> int:
-    """As many of the threads as the memory allows that the chosen route leaves."""
+    """Number of threads that fit into the memory not used by the chosen route."""
     chosen = plan.chosen
     forms_moments = chosen.method == "features" and chosen.offer.cost.moment_flops is None
     left = problem.budget.memory - chosen.memory
@@ -268,7 +271,7 @@ def _first_shorter(problem: Problem, easier: list[tuple[Target, str]], seconds: 
 
 
 def _with_features(problem: Problem) -> list[tuple[Target, str]]:
-    """So many pivots, whatever their intervals, whose width a probe of the sample lets expect."""
+    """A given number of pivots at any width of their intervals, which a probe of the sample predicts."""
     target, data, kernel, m = problem.target, problem.data, problem.kernel, FEW_FEATURES
     free = target.free and target.tol_is_required and target.n_components is not None and not problem.given_map
     if not free or kernel.without_maps or not (target.n_components or 0) < m < data.n_samples:

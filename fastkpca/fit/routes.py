@@ -1,4 +1,4 @@
-"""The run: ways in the order of their prices, each within what the next one would cost, until one is narrow enough."""
+"""The run: candidates in the order of their predicted costs, each within the cost of the next, until one meets tol."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ its intervals, known beforehand, are narrower by this factor."""
 
 
 def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
-    """The first way that reaches ``tol``, or the last one, and its solution.
+    """The first candidate that reaches ``tol``, or the last one, and its solution.
 
-    All random bounds of a run share one probability of failure: that a bound of a way which was given up could have
-    failed is counted, as it may have led to the next one.
+    All random bounds of a run share one failure probability: the share of an abandoned candidate is counted, as its
+    failure may have led to the next one.
     """
     check_range(problem)
     first, *others = plan.ways
-    # no way is given up for a map whose rounding misses tol
+    # no candidate is abandoned for a map whose rounding misses tol
     left = [first, *sorted((x for x in others if not x.misses), key=_price)]
     failed = spent = 0.0
     given_up: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
         except TooDearError as error:
             solution, passes = None, error.passes
             spent += error.seconds
-        # out here nothing holds the memory of a run that was given up
+        # out here nothing holds the memory of an abandoned run
         if solution is not None:
             if not (solution.misses(problem.target) and _may_follow(problem, solution, way, left)):
                 break
@@ -75,12 +75,12 @@ def _certain(problem: Problem) -> Problem:
 
 
 def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], failure: float, spent: float) -> Solution:
-    """The way's solution; ``spent``: seconds of those that were abandoned, which count in its budget."""
+    """Solution by one candidate; ``spent``: seconds of the abandoned ones, which count in its budget."""
     if way.method == "features":
         return solve_by_features(problem, way, min(map(_price, left), default=np.inf) - spent)
     if way.method == "dense":
         return solve_dense(problem, Present.of(problem.rows))
-    # no run is given up for a way of which nobody knows whether it is cheaper
+    # no run is abandoned for a candidate of unknown cost
     known = [x for x in left if not x.guessed]
     prices = [x.seconds * (MOVES if x.method == "features" else 1.0) for x in known]
     most = min(prices, default=np.inf) - spent
@@ -88,7 +88,7 @@ def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], fa
 
 
 def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
-    """Share of a way in the probability that a random bound of the run fails."""
+    """Share of a candidate in the failure probability of the run."""
     target = problem.target
     if way.method == "dense":
         return 0.0
@@ -100,9 +100,9 @@ def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:
 
 
 def _may_follow(problem: Problem, solution: Solution, way: Candidate, left: list[Candidate]) -> bool:
-    """True if another way may find narrower intervals, at no more than a few times the price.
+    """True if another candidate may find narrower intervals, at no more than a few times the cost.
 
-    A map that misses tol has been given up before.
+    A map that misses tol has been abandoned before.
     """
     first, width = float(solution.eigenvalues[0]) if len(solution.eigenvalues) else 0.0, solution.certificate.width
     # a lower bound on LAPACK's rounding: the norm is no smaller than the largest eigenvalue

@@ -21,7 +21,7 @@ from .progress import Progress, reporter
 from .workers import PATIENCE, Loop, checkpoint
 
 __all__ = [
-    "A_NUMBER",
+    "FLOPS_PER_NUMBER",
     "Progress",
     "blas_threads",
     "checkpoint",
@@ -128,9 +128,9 @@ def even_rows(n: int, step: int) -> int:
 
 
 # Measured: 0.03 ns a multiplication of a matrix product, 50 us until another thread has begun and its end is known.
-WORTH_A_TASK = 1 << 21
+MIN_TASK_FLOPS = 1 << 21
 """Multiplications that take as long as to hand them to a thread."""
-A_NUMBER = 16
+FLOPS_PER_NUMBER = 16
 """Multiplications that take as long as to copy a number, to change it in place, or to make a kernel value."""
 
 
@@ -138,14 +138,14 @@ def shares(n: int, multiplications: float, *, most: int = 4, least: int = 1024) 
     """range(n) in equal parts, for the tasks of some work on n rows: an even number, by shapes alone."""
     if n < 2 * least:
         return [slice(0, n)]
-    count = 2 * (int(min(n // least, multiplications // WORTH_A_TASK, most)) // 2) or 1
+    count = 2 * (int(min(n // least, multiplications // MIN_TASK_FLOPS, most)) // 2) or 1
     step = 64 * -(-n // (64 * count)) if count > 1 else n
     return [slice(i, min(n, i + step)) for i in range(0, n, step)]
 
 
 def columns(k: int, multiplications: float, *, most: int = 4) -> list[slice]:
     """range(k) in nearly equal parts, for the tasks of some work on each of k columns: by shapes alone."""
-    count = max(1, min(k, most, int(multiplications // WORTH_A_TASK)))
+    count = max(1, min(k, most, int(multiplications // MIN_TASK_FLOPS)))
     ends = [k * i // count for i in range(count + 1)]
     return [slice(*ends[i : i + 2]) for i in range(count)]
 

@@ -10,7 +10,7 @@ import sys
 DEFAULT_MEMORY = 2 << 30
 """Default limit in bytes for a fit, without its rows."""
 
-THREAD = (2 * 33 + 8 + 64) << 20
+THREAD_STACK_BYTES = (2 * 33 + 8 + 64) << 20
 """Bytes for a thread: OpenBLAS's buffer in numpy's copy and in scipy's, a stack, and what malloc reserves. One more of
 this is for Python itself: modules that are imported when they are needed, arrays that no prediction counts."""
 
@@ -49,7 +49,7 @@ def available(n_threads: int) -> int | None:
     space = address_space()
     if space is None:
         return None
-    left = space[1] - (n_threads + 1) * THREAD
+    left = space[1] - (n_threads + 1) * THREAD_STACK_BYTES
     if left <= 0:
         words, fewer = ("one thread", "") if n_threads == 1 else (f"{n_threads} threads", "; n_threads=1 needs less")
         raise MemoryError(f"no room for {words} and BLAS: {describe_limit()}; raise the limit{fewer}")

@@ -61,7 +61,7 @@ def subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: i
 def without_means(X: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None) -> np.ndarray:
     """X less the mean of each column, float64: a new array, column-major, or ``out``."""
     n, columns = X.shape
-    panels = _panels(n, parallel.A_NUMBER * columns)
+    panels = _panels(n, parallel.FLOPS_PER_NUMBER * columns)
     result = np.empty((n, columns), order="F") if out is None else out
     if len(panels) == 1:
         return np.subtract(X, X.mean(axis=0, dtype=np.float64), out=result)

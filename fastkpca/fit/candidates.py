@@ -18,9 +18,9 @@ from ..base.lapack import takes_all
 from ..base.protocol import Cost, Offer
 from ..base.spelling import with_suggestion
 from ..maps.toeplitz import DENSE
-from ..model.plan import Candidate, Room, readable_size
+from ..model.plan import Candidate, RunSettings, readable_size
 from ..products.exact import kept_bytes
-from ..products.near import LOOKED_AT
+from ..products.near import PROBE_ROWS
 from ..products.rates import RATE, eigen_seconds, is_compiled, takes_blas, value_seconds
 from ..solve.beyond import BELOW, lanczos_steps
 from ..solve.block_krylov import SPARE
@@ -44,11 +44,11 @@ from . import footprint
 from .dense import takes_products
 from .growth import prices_of
 from .krylov import most_passes, start_seconds
-from .look import LOOKING, NOTHING_SEEN, Look
+from .look import NOTHING_SEEN, PROBE_FRACTION, SpectrumProbe
 from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, pivot_count
 from .problem import Problem
-from .product_choice import Way, products_for
+from .product_choice import ProductCandidate, products_for
 
 LAST = 1.5
 """Passes in float64; those before are in float32, twice as fast."""
@@ -82,7 +82,7 @@ def dense_candidate(problem: Problem) -> Candidate:
 # feature maps ------------------------------------------------------------------------------------------------
 
 
-def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> list[Candidate]:
+def feature_candidates(problem: Problem, look: SpectrumProbe, most_seconds: float) -> list[Candidate]:
     """The feature maps for ``tol``, none of which costs more than another route."""
     kernel, target = problem.kernel, problem.target
     if kernel.without_maps:
@@ -117,7 +117,7 @@ def feature_candidates(problem: Problem, look: Look, most_seconds: float) -> lis
     return [feature_candidate(problem, x, hold, look, pivots) for x in offers]
 
 
-def _truncated(problem: Problem, look: Look, largest: int, pivots: int, most_seconds: float) -> list[Offer]:
+def _truncated(problem: Problem, look: SpectrumProbe, largest: int, pivots: int, most_seconds: float) -> list[Offer]:
     target, data, kernel = problem.target, problem.data, problem.kernel
     residual = _residual_allowed(target.tol, look.share(1), look.first)
     if target.free and 0.0 < residual < 1.0 and data.n_features == 1:
@@ -185,7 +185,7 @@ def _too_many(offer: Offer, n: int, forced: str) -> str:
 
 
 def feature_candidate(
-    problem: Problem, offer: Offer, hold: int, look: Look = NOTHING_SEEN, pivots: int = 0
+    problem: Problem, offer: Offer, hold: int, look: SpectrumProbe = NOTHING_SEEN, pivots: int = 0
 ) -> Candidate:
     """A map with its predicted cost, and memory for c components; ``pivots``: the number of pivots that fit."""
     D, limit, each = offer.cost.n_features, problem.budget.memory, _score_bytes(problem)
@@ -216,7 +216,7 @@ def feature_candidate(
     fewest = min(problem.target.n_components or 1, problem.rank)
     if isinstance(offer, PivotOffer) and pivots < fewest and not obstacle:
         obstacle = f"{readable_size(limit)} have room for {pivots} pivots, and c asks for {fewest} at least"
-    left = Room(features=pivots, rows=of_rest)
+    left = RunSettings(features=pivots, rows=of_rest)
     return Candidate(
         "features",
         offer.name,
@@ -250,7 +250,7 @@ def _largest_map(problem: Problem, hold: int, most: int = MAX_FEATURES, *, pivot
     )
 
 
-def components_held(problem: Problem, look: Look | None) -> int:
+def components_held(problem: Problem, look: SpectrumProbe | None) -> int:
     """Number of components to count memory for; of a fraction the expected number, and some more."""
     c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
     if c is None or wanted is not None:
@@ -261,7 +261,7 @@ def components_held(problem: Problem, look: Look | None) -> int:
     return min(n, max(50, int(1.3 * expected) + 10))
 
 
-def _components_timed(problem: Problem, look: Look = NOTHING_SEEN) -> int:
+def _components_timed(problem: Problem, look: SpectrumProbe = NOTHING_SEEN) -> int:
     """Number of components to count seconds for; of a fraction the expected number."""
     c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
     if wanted is not None:
@@ -276,7 +276,7 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
+def _feature_seconds(problem: Problem, offer: Offer, look: SpectrumProbe) -> float:
     n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
     k = _components_timed(problem, look)
     if offer.cost.moment_flops is not None:
@@ -290,7 +290,7 @@ def _feature_seconds(problem: Problem, offer: Offer, look: Look) -> float:
     return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + RATE.fit
 
 
-def _iterated_seconds(problem: Problem, cost: Cost, look: Look) -> float:
+def _iterated_seconds(problem: Problem, cost: Cost, look: SpectrumProbe) -> float:
     """Predicted seconds of the eigenvectors of a second moment that is stored as an operator."""
     size, k = int(cost.moment_size or cost.n_features), _components_timed(problem, look)
     if size <= DENSE:  # is formed
@@ -329,7 +329,9 @@ class Expected(NamedTuple):
     exploring: float = EXPLORING_PASSES
 
 
-def krylov_candidates(problem: Problem, look: Look, most_seconds: float, *, every: bool = False) -> list[Candidate]:
+def krylov_candidates(
+    problem: Problem, look: SpectrumProbe, most_seconds: float, *, every: bool = False
+) -> list[Candidate]:
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
 
     Approximate ones take time to plan: they are left out where no product costs enough for that, or ``most_seconds``,
@@ -371,14 +373,14 @@ def krylov_candidates(problem: Problem, look: Look, most_seconds: float, *, ever
     return [candidate if way.name == "exact" else _krylov_candidate(problem, look, way, near) for way in ways]
 
 
-def _near_offer(problem: Problem, look: Look, seconds: float) -> Offer | None:
+def _near_offer(problem: Problem, look: SpectrumProbe, seconds: float) -> Offer | None:
     """Products with the truncated matrix for the float32 phase, where block Krylov uses them and a probe costs little
     compared with ``seconds``."""
     target, n = problem.target, problem.data.n_samples
     wanted = target.n_components is not None and target.failure_probability > 0.0 and look.share(1) > 0.0
     if not wanted or n <= SMALL or not problem.kernel.positive_semidefinite or problem.rows.distributed:
         return None
-    if LOOKED_AT * problem.data.sample.size / RATE.rows > LOOKING * seconds:
+    if PROBE_ROWS * problem.data.sample.size / RATE.rows > PROBE_FRACTION * seconds:
         return None
     return problem.kernel.coarse(problem.data, target.tol)
 
@@ -388,7 +390,7 @@ def _calls(passes: float) -> float:
     return RATE.a_pass * (passes + LAST + 1.0)
 
 
-def _exact_products(problem: Problem) -> Way:
+def _exact_products(problem: Problem) -> ProductCandidate:
     return products_for(
         problem.kernel,
         problem.data,
@@ -400,7 +402,7 @@ def _exact_products(problem: Problem) -> Way:
     )[0]
 
 
-def _krylov_candidate(problem: Problem, look: Look, way: Way, near: Offer | None) -> Candidate:
+def _krylov_candidate(problem: Problem, look: SpectrumProbe, way: ProductCandidate, near: Offer | None) -> Candidate:
     kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
     n, exact, compiled = data.n_samples, way.name == "exact", is_compiled(kernel)
     k = _components_timed(problem)  # a run whose basis is full of too few components ends, and says so
@@ -448,7 +450,7 @@ def _krylov_obstacle(problem: Problem, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _expected(problem: Problem, look: Look, block: int, passes: int, *, norm: bool) -> list[Expected]:
+def _expected(problem: Problem, look: SpectrumProbe, block: int, passes: int, *, norm: bool) -> list[Expected]:
     """Predicted runs with blocks of ``block`` columns, in at most ``passes`` passes; ``norm``: products are exact,
     and measure the norm.
     """
@@ -459,7 +461,7 @@ def _expected(problem: Problem, look: Look, block: int, passes: int, *, norm: bo
 
 @lru_cache(maxsize=4)  # candidates differ in what a pass costs
 def _expected_of(
-    look: Look, k: int, block: int, passes: int, tol: float, failure: float, *, trace: bool, norm: bool
+    look: SpectrumProbe, k: int, block: int, passes: int, tol: float, failure: float, *, trace: bool, norm: bool
 ) -> list[Expected]:
     """The complement of the search is to be proved less than lambda_k: by its trace, or its norm, which exact products
     measure, after some more passes; or otherwise, as soon as the vectors have converged."""
@@ -486,7 +488,7 @@ def _expected_of(
     return [Expected(min(x, float(passes)), min(x * block, most), proved, exploring) for x, proved in ways]
 
 
-def _converging(look: Look, last: float, block: int, passes: int, tol: float) -> float:
+def _converging(look: SpectrumProbe, last: float, block: int, passes: int, tol: float) -> float:
     """Passes, of so many at most, after which the error of lambda_k, ``last``, is tol lambda_1.
 
     A block of b columns gains a factor exp(2 acosh(1 + 2 (lambda_k - lambda_(b+1)) / (lambda_(b+1) - lambda_n))) a pass
@@ -501,7 +503,7 @@ def _converging(look: Look, last: float, block: int, passes: int, tol: float) ->
     return float(np.min(1.0 + 2.0 * more + wanted / np.maximum(2.0 * np.arccosh(1.0 + 2.0 * fall), 1e-6)))
 
 
-def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected) -> float:
+def _algebra_seconds(problem: Problem, way: ProductCandidate, block: int, expected: Expected) -> float:
     """Seconds of Rayleigh-Ritz in the search and after it, and of the bound on the complement.
 
     That bound is an exploration, or a factorisation of the complement, where trace and norm do not suffice.
@@ -519,7 +521,7 @@ def _algebra_seconds(problem: Problem, way: Way, block: int, expected: Expected)
     return seconds + (min(exploring, factorising_seconds(n, 2 * block, way.once)) if factorises else exploring)
 
 
-def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
+def _way_in_memory(problem: Problem, way: ProductCandidate, k: int) -> ProductCandidate | None:
     """Exact products with a stored K; None where that saves no time, or does not fit.
 
     Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Of compiled
@@ -556,14 +558,14 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     return size if worth and here and fits else 0.0
 
 
-def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:
+def _krylov_room(problem: Problem, way: ProductCandidate, k: int, memory: float) -> RunSettings:
     """Bytes within the limit for the basis."""
     n = problem.data.n_samples
     block = default_block_size(n, k)
     least = basis_bytes(n, least_columns(n, k, block), block)
     spare = max(0.0, problem.budget.memory - memory)
     basis = least + spare / (2.0 if problem.rows.weights is not None else 1.0)
-    return Room(basis=basis, pass_seconds=way.once)
+    return RunSettings(basis=basis, pass_seconds=way.once)
 
 
 def _too_much(memory: float, limit: float) -> str:

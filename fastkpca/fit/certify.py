@@ -33,8 +33,8 @@ from ..solve.certificate import Certificate, cluster_labels
 from ..solve.given import GivenResult, MapColumns, certify_vectors, independent, vector_angles
 from .gram import best_within
 from .kpca import kpca
-from .problem import Ask, Problem, kernel_of_both, prepare
-from .solution import Present
+from .problem import Options, Problem, kernel_of_both, prepare
+from .solution import PositiveWeightRows
 
 MAX_FEATURES = 1024
 """Features of the map that bounds what is orthogonal to the vectors."""
@@ -290,7 +290,7 @@ def certify(
         kernel, kernel_parameters = kernel_of_both(given.kernel, kernel, kernel_parameters, certify, "V"), {}
     center = given.center if center is None else center
     sample_weight = given.weights if sample_weight is None else sample_weight
-    ask = Ask.of(certify, locals() | _NOT_ASKED | {"c": 1, "standardize": given.standardize})
+    ask = Options.of(certify, locals() | _NOT_ASKED | {"c": 1, "standardize": given.standardize})
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, ask, report)
         if given.model is not None:
@@ -396,7 +396,7 @@ def _passed(problem: Problem, V: np.ndarray) -> GivenResult:
     if len(V) != n:
         hint = "; give V.T, vectors are columns" if V.shape[1] == n else f"; give {_NEED}"
         raise ValueError(f"V has {len(V)} rows, and X has {n}{hint}")
-    present = Present.of(problem.rows)
+    present = PositiveWeightRows.of(problem.rows)
     rows, given = present.rows, V.shape[1]
     V = V if present.index is None else V[present.index]
     everywhere = problem.rows if problem.rows.distributed and present.index is None else rows

@@ -168,7 +168,7 @@ def _with_signs(
 
 
 def _flip(score: np.ndarray, signs: np.ndarray, n_threads: int) -> None:
-    parts = parallel.shares(len(score), parallel.A_NUMBER * score.size)
+    parts = parallel.shares(len(score), parallel.FLOPS_PER_NUMBER * score.size)
 
     def task(i: int) -> None:
         score[parts[i]] *= signs

@@ -16,7 +16,7 @@ from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
 from ..solve.small import may_be_enough, pairs_of_small
 from .problem import Problem
-from .solution import Present, Solution, negative_end, number_kept, signs_of
+from .solution import PositiveWeightRows, Solution, negative_end, number_kept, signs_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _Pairs:
     fewer: str = ""
 
 
-def solve_dense(problem: Problem, present: Present) -> Solution:
+def solve_dense(problem: Problem, present: PositiveWeightRows) -> Solution:
     """All eigenvalues that are asked for, from the whole matrix.
 
     With weights D = diag(w) the matrix is D^(1/2) (I - 1 w'/W) K (I - w 1'/W) D^(1/2): that of the rows repeated w_i

@@ -35,7 +35,7 @@ from .components import (
     leading_of,
 )
 from .growth import State, Step, cheapest_map, prices_of
-from .look import LADDER, MOVES
+from .look import COST_FACTOR, LADDER
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, passed, takes_pass, vectors_of
 from .offers import PivotOffer
 from .problem import Problem
@@ -294,7 +294,7 @@ def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, expe
     prices, wanted = prices_of(problem), target.tol * largest
     limit = BUDGET_SHARE * way.seconds
     if target.tol_is_required:
-        limit = min(expenses.seconds_left, MOVES * _seconds_of_more(found, problem, way, rounds))
+        limit = min(expenses.seconds_left, COST_FACTOR * _seconds_of_more(found, problem, way, rounds))
     if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
         return found
     found = _first_bound(found, problem, rounds, most_draws)
@@ -332,7 +332,7 @@ def _worth(found: _Pass, state: State, problem: Problem, way: Candidate, rounds:
     seconds, D = _seconds_of_more(found, problem, way, rounds), state.features
     probe = way.offer.probe if isinstance(way.offer, PivotOffer) else None
     if not seconds < np.inf or probe is None or not probe.beside:
-        return MOVES * seconds
+        return COST_FACTOR * seconds
     ranks = np.minimum([_most_pivots(D), 3 * D // 2, D], way.room.features)
     left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
     fields = (x[:-1].tolist() for x in (ranks, left / left[-1], largest / largest[-1]))

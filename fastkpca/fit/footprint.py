@@ -24,7 +24,7 @@ from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns
 
 THREADS = 2
-A_THREAD = 7e6
+THREAD_BYTES = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""
 
 
@@ -34,13 +34,13 @@ def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
     Each takes its tiles, the bands of a task of exact products, and two second moments: one that it makes, and one that
     waits to be added.
     """
-    each = A_THREAD + 28.0 * TILE * data.n_features + 16.0 * (1.2 * D) ** 2
+    each = THREAD_BYTES + 28.0 * TILE * data.n_features + 16.0 * (1.2 * D) ** 2
     return max(1, min(n_threads, THREADS + max(0, int(room / each))))
 
 
 def _tiles_and_buffers(n: float, width: float) -> float:
     """Tiles and buffers of the threads; less for problems that fill none."""
-    return THREADS * A_THREAD * _filled(n, width) + 1e6
+    return THREADS * THREAD_BYTES * _filled(n, width) + 1e6
 
 
 def _filled(n: float, width: float) -> float:

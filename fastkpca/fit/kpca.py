@@ -16,7 +16,7 @@ from ..model.project import write_scores
 from ..model.result import KPCAModel
 from ..rows.values import check_out
 from .planning import advice_if_slow, make_plan, threads_within, warn_if_slow, with_every_offer
-from .problem import Ask, Problem, prepare
+from .problem import Options, Problem, prepare
 from .routes import solve
 from .solution import Solution
 
@@ -176,7 +176,7 @@ def kpca(
     -----
     Raykar & Ankur, Fast Kernel Principal Component Analysis for the polynomial and Gaussian kernels, 2003.
     """
-    ask, started = Ask.of(kpca, locals()), time.perf_counter()
+    ask, started = Options.of(kpca, locals()), time.perf_counter()
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, ask, report, written=out is not None)
         _check_place(problem, out)
@@ -263,7 +263,7 @@ def plan(
     >>> fk.plan(X, "polynomial", 3, degree=2).method
     'features'
     """
-    ask = Ask.of(plan, locals())
+    ask = Options.of(plan, locals())
     with parallel.blas_threads():
         problem = prepare(X, ask)
         made = make_plan(problem)

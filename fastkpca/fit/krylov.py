@@ -18,10 +18,10 @@ from ..products.weighted import Entries
 from ..solve.block_krylov import KrylovResult, block_krylov
 from ..solve.costs import default_block_size
 from ..solve.task import SolverBudget, SolverTarget
-from .look import LOOKING
+from .look import PROBE_FRACTION
 from .problem import Problem
 from .product_choice import InStrips
-from .solution import Present, Solution, negative_end, number_kept, signs_of
+from .solution import PositiveWeightRows, Solution, negative_end, number_kept, signs_of
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
@@ -38,7 +38,7 @@ def most_passes(problem: Problem, *, in_memory: bool) -> int:
 
 
 def solve_by_krylov(
-    problem: Problem, present: Present, way: Candidate, failure: float, most_seconds: float, alternative: str
+    problem: Problem, present: PositiveWeightRows, way: Candidate, failure: float, most_seconds: float, alternative: str
 ) -> Solution:
     """Block Krylov; TooDearError once it has cost more than ``most_seconds``.
 
@@ -83,7 +83,7 @@ def _starting_rows(kernel: Kernel, n: int, block: int) -> tuple[int, bool]:
 
     F is then evaluated three times, for a few hundredths of a pass, and K_PP is no larger than the block.
     """
-    few, many = min(STARTING * block, n), min(int(LOOKING * n / 6.0), isqrt(n * block))
+    few, many = min(STARTING * block, n), min(int(PROBE_FRACTION * n / 6.0), isqrt(n * block))
     follows = kernel.positive_semidefinite and many > few
     return many if follows else few, follows
 
@@ -108,7 +108,12 @@ def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in
 
 
 def _solution(
-    problem: Problem, present: Present, matrix: KernelMatrix, entries: Entries, reached: KrylovResult, info: dict
+    problem: Problem,
+    present: PositiveWeightRows,
+    matrix: KernelMatrix,
+    entries: Entries,
+    reached: KrylovResult,
+    info: dict,
 ) -> Solution:
     """The components that are kept, for the rows as given."""
     n, trace, coordinates = len(present.rows), matrix.trace, entries.coordinates
@@ -146,7 +151,7 @@ def _solution(
     )
 
 
-def _products(problem: Problem, way: Candidate, present: Present, block: int) -> Products:
+def _products(problem: Problem, way: Candidate, present: PositiveWeightRows, block: int) -> Products:
     kernel, rows, threads = problem.kernel, present.rows, problem.budget.n_threads
     if way.name != "exact":
         near, columns = way.room.near, block

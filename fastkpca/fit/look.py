@@ -28,16 +28,16 @@ class Size(NamedTuple):
 
 LADDER = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
 """A further probe is the next of these."""
-LOOKING = 0.05
+PROBE_FRACTION = 0.05
 """Largest cost of all probes, as a fraction of the lowest predicted cost so far."""
-MOVES = 4.0
+COST_FACTOR = 4.0
 """Factor by which a further probe, or the run, may change the predicted cost of a feature map (``random_set.py``)."""
 OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
 """The first of them that chooses pivots."""
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class SpectrumProbe:
     """Estimates from a probe of a few rows of the sample, before anything is run.
 
     Attributes
@@ -142,10 +142,10 @@ class Look:
         return values, self.spectrum[1]
 
 
-NOTHING_SEEN = Look(np.zeros(1), None)
+NOTHING_SEEN = SpectrumProbe(np.zeros(1), None)
 
 
-def further_seconds(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False) -> float:
+def further_seconds(kernel: Kernel, data: Summary, look: SpectrumProbe, *, beside: bool = False) -> float:
     """Predicted seconds of the next probe; infinite where there is none. ``beside``: as ``look_further`` has it."""
     if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].sample):
         return inf
@@ -158,7 +158,7 @@ def further_seconds(kernel: Kernel, data: Summary, look: Look, *, beside: bool =
     return seconds + (2.0 if beside else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
 
 
-def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:
+def further_bytes(data: Summary, look: SpectrumProbe, *, beside: bool = False) -> float:
     """Largest predicted seconds of the next probe."""
     size = LADDER[min(look.level, len(LADDER) - 1)]
     n, k = min(size.sample, len(data.sample)), min(size.pivots, len(data.sample))
@@ -168,7 +168,9 @@ def further_bytes(data: Summary, look: Look, *, beside: bool = False) -> float:
     return 8.0 * (rows + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * size.rows**2)  # two at a time
 
 
-def look_further(kernel: Kernel, data: Summary, look: Look, *, beside: bool = False, n_threads: int = 1) -> Look:
+def look_further(
+    kernel: Kernel, data: Summary, look: SpectrumProbe, *, beside: bool = False, n_threads: int = 1
+) -> SpectrumProbe:
     """The next probe of the ladder. ``beside``: the residual of pivots is computed on other rows, too."""
     return look_at(kernel, data, look.level, beside=beside, n_threads=n_threads)
 
@@ -182,7 +184,7 @@ def look_at(
     shares: bool = True,
     beside: bool = False,
     n_threads: int = 1,
-) -> Look:
+) -> SpectrumProbe:
     """Some hundred rows of the sample, their number that of this ``level`` of the ladder; half of the time is for the
     ``shares``."""
     size = LADDER[level]
@@ -213,7 +215,7 @@ def look_at(
         of_pivots = _probe_of_spectrum(np.maximum(of_rows, 0.0), len(few), float(data.n_samples))
     below = 0.0 if kernel.positive_semidefinite else float(np.linalg.norm(np.minimum(of_rows, 0.0)))
     mean = float(kernel.diagonal(few).mean())
-    return Look(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, mean, values)
+    return SpectrumProbe(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, mean, values)
 
 
 def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:

@@ -18,7 +18,7 @@ from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from ..solve.sampled import bound_flops, draws_worth
 from .growth import MOVED, State, cheapest_map, prices_of
-from .look import Look
+from .look import SpectrumProbe
 from .narrowing import MORE_VECTORS, takes_pass
 from .problem import Problem
 from .product_choice import WORTH_ASKING
@@ -29,7 +29,7 @@ MAPS = 20
 """Numbers of pivots that are tried for bounds from draws, and for intervals of second order."""
 
 
-class Counted(NamedTuple):
+class PivotBudget(NamedTuple):
     """Numbers of pivots, of rows drawn to bound their residual, and of rows of the residual (``growth``)."""
 
     rank: int
@@ -49,13 +49,13 @@ def offers_of_maps(
     kernel: Kernel,
     data: Summary,
     rows: Rows,
-    look: Look,
+    look: SpectrumProbe,
     residual: float,
     largest: int,
     name: str = "auto",
     *,
     most: int | None = None,
-    count: Counted | None = None,
+    count: PivotBudget | None = None,
     seconds: Callable[[Offer], float] | None = None,
     n_threads: int = 1,
 ) -> list[Offer]:
@@ -98,7 +98,9 @@ def offers_within(
     return [pivot_offer(kernel, data, rows, cost, residual, counted.rank, n_threads, counted=counted)]
 
 
-def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, count: Counted | None) -> Cost:
+def _pivots_cost(
+    kernel: Kernel, data: Summary, look: SpectrumProbe, residual: float, count: PivotBudget | None
+) -> Cost:
     flops = RATE.features * value_seconds(kernel, data.n_features)
     if count is not None:
         return counted_cost(data, count, flops)
@@ -109,7 +111,7 @@ def _pivots_cost(kernel: Kernel, data: Summary, look: Look, residual: float, cou
     return replace(cost, rounding=pivots_rounding(cost.n_features, error / max(look.mean, 1e-300)))
 
 
-def pivot_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
+def pivot_count(problem: Problem, look: SpectrumProbe, residual: float, most_seconds: float) -> PivotBudget | None:
     """A given number of pivots, where a sample of the rows bounds their residual, or where the user gave that number.
 
     The former is tried up to ``most_seconds``, the predicted seconds of another route.
@@ -124,12 +126,12 @@ def pivot_count(problem: Problem, look: Look, residual: float, most_seconds: flo
     return count if enough <= target.max_features else budgeted(n, target.max_features)
 
 
-def budgeted(n: int, rank: int) -> Counted:
+def budgeted(n: int, rank: int) -> PivotBudget:
     """A given number of pivots, and the draws whose cost is small compared with a pass over n rows."""
-    return Counted(rank, draws_worth(n, rank))
+    return PivotBudget(rank, draws_worth(n, rank))
 
 
-def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds: float) -> Counted | None:
+def _cheapest_count(problem: Problem, look: SpectrumProbe, residual: float, most_seconds: float) -> PivotBudget | None:
     """Pivots, and the draws or rows with which their intervals meet tol: more pivots need fewer of these.
 
     None where that is no cheaper than pivots that leave a trace of ``residual``, which is certain, or where nothing is
@@ -151,10 +153,10 @@ def _cheapest_count(problem: Problem, look: Look, residual: float, most_seconds:
     states = (State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure) for m, t, x in zip(*fields))
     enough = int(min(probe.rank(residual), n))
     step = cheapest_map(states, prices, target.tol * look.first, min(prices.map(enough, k), most_seconds))
-    return None if step is None else Counted(step.features, step.draws, step.rows)
+    return None if step is None else PivotBudget(step.features, step.draws, step.rows)
 
 
-def counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
+def counted_cost(data: Summary, count: PivotBudget, kernel_flops: float) -> Cost:
     """Cost of m pivots, and of a bound on their residual."""
     rank, draws = count.rank, count.draws
     cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
@@ -171,7 +173,7 @@ def pivot_offer(
     largest: int,
     n_threads: int = 1,
     *,
-    counted: Counted | None = None,
+    counted: PivotBudget | None = None,
 ) -> PivotOffer:
     """``counted``: the number of pivots is exact, at any residual trace, which then need not be estimated."""
 

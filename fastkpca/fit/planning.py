@@ -26,15 +26,24 @@ from .candidates import (
     feature_candidates,
     krylov_candidates,
 )
-from .look import LOOKING, MOVES, NOTHING_SEEN, OF_PIVOTS, Look, further_bytes, further_seconds, look_further
+from .look import (
+    COST_FACTOR,
+    NOTHING_SEEN,
+    OF_PIVOTS,
+    PROBE_FRACTION,
+    SpectrumProbe,
+    further_bytes,
+    further_seconds,
+    look_further,
+)
 from .problem import Problem
 from .target import Target
 
-LONG, MUCH_SHORTER = 10.0, 0.2
+SLOW_SECONDS, EASIER_FRACTION = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
-FURTHER = 2.0
-"""Times ``LOOKING``, where a guessed cost is below the lowest even if a probe raises it by ``MOVES``, and the run by
-the same factor: such fits took up to seven times as long as needed (``random_set.py``).
+PROBE_FACTOR = 2.0
+"""Times ``PROBE_FRACTION``, where a guessed cost is below the lowest even if a probe raises it by ``COST_FACTOR``, and
+the run by the same factor: such fits took up to seven times as long as needed (``random_set.py``).
 """
 NEXT_TO_NOTHING = 0.01
 """Fraction of the lowest cost so far up to which a probe is taken even if no known map can change the choice: rows of
@@ -81,8 +90,8 @@ def _priced(problem: Problem) -> list[Candidate]:
         further = further_seconds(kernel, data, look, beside=beside)
         spent += further
         best = _best_seconds([x for x in candidates if not x.guessed])
-        far_below = MOVES**2 * _best_seconds([x for x in candidates if x.guessed]) <= best
-        worth = spent <= LOOKING * (FURTHER if far_below else 1.0) * best
+        far_below = COST_FACTOR**2 * _best_seconds([x for x in candidates if x.guessed]) <= best
+        worth = spent <= PROBE_FRACTION * (PROBE_FACTOR if far_below else 1.0) * best
         nothing = further <= NEXT_TO_NOTHING * best and not kernel.without_maps
         if not (worth and spent < np.inf and (_may_change(problem, candidates, look) or nothing)):
             break
@@ -110,12 +119,12 @@ def with_every_offer(problem: Problem, plan: Plan) -> Plan:
     return replace(plan, candidates=plan.candidates + tuple(x for x in further if (x.method, x.name) not in known))
 
 
-def _maps(problem: Problem, look: Look, lapack: list[Candidate]) -> list[Candidate]:
+def _maps(problem: Problem, look: SpectrumProbe, lapack: list[Candidate]) -> list[Candidate]:
     asked = problem.target.method in ("auto", "features")
     return feature_candidates(problem, look, _best_seconds(lapack)) if asked else []
 
 
-def _krylov(problem: Problem, look: Look, others: list[Candidate]) -> list[Candidate]:
+def _krylov(problem: Problem, look: SpectrumProbe, others: list[Candidate]) -> list[Candidate]:
     asked = problem.target.method in ("auto", "krylov")
     return krylov_candidates(problem, look, _best_seconds(others)) if asked else []
 
@@ -124,7 +133,7 @@ def _best_seconds(candidates: list[Candidate]) -> float:
     return min((x.seconds for x in candidates if not x.obstacle), default=np.inf)
 
 
-def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bool:
+def _may_change(problem: Problem, candidates: list[Candidate], look: SpectrumProbe) -> bool:
     """True if a probe may change the choice of the candidate.
 
     Not where all components were asked for. A probe changes the predicted costs of maps and of block Krylov;
@@ -142,24 +151,24 @@ def _may_change(problem: Problem, candidates: list[Candidate], look: Look) -> bo
         return True
     if look.level == 0 or (best.method == "dense" and look.level <= OF_PIVOTS):  # few rows may miss a gap
         return True
-    falls = [1.0 if x.guessed or x.method == "dense" else MOVES for x in possible]
+    falls = [1.0 if x.guessed or x.method == "dense" else COST_FACTOR for x in possible]
     return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
 
 
-def _marked(candidates: list[Candidate], look: Look) -> list[Candidate]:
+def _marked(candidates: list[Candidate], look: SpectrumProbe) -> list[Candidate]:
     """With a mark for those whose price is guessed: the lowest there may be.
 
     That is what block Krylov takes, before the first look, and how many pivots are needed, before a look at pivots.
     Such a price counts as known all the same where some rows leave little more of the others than a map may, and
-    ``MOVES`` times it were still the best.
+    ``COST_FACTOR`` times it were still the best.
     """
     unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
     guessed = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
     if not any(guessed):
         return candidates
     best = _best_seconds([x for x, y in zip(candidates, guessed) if not y])
-    cheap = [x.offer is not None and MOVES * x.seconds <= best for x in candidates]
-    sure = [z and look.beside <= MOVES * x.offer.cost.residual for x, z in zip(candidates, cheap)]
+    cheap = [x.offer is not None and COST_FACTOR * x.seconds <= best for x in candidates]
+    sure = [z and look.beside <= COST_FACTOR * x.offer.cost.residual for x, z in zip(candidates, cheap)]
     return [replace(x, guessed=True) if y and not z else x for x, y, z in zip(candidates, guessed, sure)]
 
 
@@ -245,7 +254,7 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
     """What to say where the plan takes long, and one for a few components in place of all, for a looser tol, or for a
     given number of features takes a small share of that; else ""."""
     target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
-    if not LONG <= seconds < np.inf or rows.sequential or rows.distributed:
+    if not SLOW_SECONDS <= seconds < np.inf or rows.sequential or rows.distributed:
         return ""
     few, looser = [], []
     if target.c is None and FEW < rows.n_samples:
@@ -265,7 +274,7 @@ def _first_shorter(problem: Problem, easier: list[tuple[Target, str]], seconds: 
     for other, text in easier:
         with suppress(ValueError, MemoryError):
             after = make_plan(replace(problem, target=other, randomness=deepcopy(problem.randomness))).chosen.seconds
-            if after <= MUCH_SHORTER * seconds:
+            if after <= EASIER_FRACTION * seconds:
                 return f"{readable_seconds(after, 2)} s {text}"
     return ""
 

@@ -37,7 +37,7 @@ from .target import Target
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class Options:
     """Arguments of a call of ``kpca`` or ``plan``, without the rows, as the user gave them."""
 
     function: Any
@@ -65,7 +65,7 @@ class Ask:
     standardize: bool | None = None
 
     @classmethod
-    def of(cls, function: Any, given: dict[str, Any]) -> Ask:
+    def of(cls, function: Any, given: dict[str, Any]) -> Options:
         """From the arguments of ``function`` by their names, of which X and those that are not asked here are left."""
         names = cls.__dataclass_fields__
         return cls(function=function, **{name: x for name, x in given.items() if name in names})
@@ -193,7 +193,7 @@ class Problem:
         return largest
 
 
-def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, written: bool = False) -> Problem:
+def prepare(X: Any, ask: Options, report: parallel.Progress | None = None, *, written: bool = False) -> Problem:
     """Check the arguments, convert and summarise the rows, and resolve the kernel's parameters.
 
     ``written`` scores go elsewhere, and take no memory here.
@@ -258,7 +258,7 @@ def prepare(X: Any, ask: Ask, report: parallel.Progress | None = None, *, writte
     )
 
 
-def _check_budgeted(ask: Ask, kernel: Kernel) -> None:
+def _check_budgeted(ask: Options, kernel: Kernel) -> None:
     """Refuse a number of features for a kernel that has no maps."""
     if ask.budgeted and kernel.without_maps:
         raise ValueError(
@@ -267,7 +267,7 @@ def _check_budgeted(ask: Ask, kernel: Kernel) -> None:
         )
 
 
-def _of_like(ask: Ask, name: str, default: bool, of_like: bool) -> bool:
+def _of_like(ask: Options, name: str, default: bool, of_like: bool) -> bool:
     """An option that ``like`` brings along where it is given: what it says otherwise is an error."""
     asked = {"center": ask.center, "standardize": ask.standardize}[name]
     if asked is None:
@@ -278,7 +278,7 @@ def _of_like(ask: Ask, name: str, default: bool, of_like: bool) -> bool:
     return bool(asked)
 
 
-def _scale(ask: Ask, kernel: Kernel) -> bool | np.ndarray:
+def _scale(ask: Options, kernel: Kernel) -> bool | np.ndarray:
     """What the columns are divided by: the scale of ``like``, True for their standard deviations, or False."""
     scale = None if ask.like is None else ask.like.scale
     if not _of_like(ask, "standardize", False, scale is not None):
@@ -288,7 +288,7 @@ def _scale(ask: Ask, kernel: Kernel) -> bool | np.ndarray:
     return True if scale is None else scale
 
 
-def _rows(X: Any, ask: Ask, room: float) -> Rows:
+def _rows(X: Any, ask: Options, room: float) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
     rows = as_rows(X, at_least=2, memory=room)
     if ask.like is not None:
@@ -315,7 +315,7 @@ def _check_look(rows: Rows, limit: float) -> None:
         )
 
 
-def _method(ask: Ask) -> str:
+def _method(ask: Options) -> str:
     """The method asked for; the name of a feature map or of a product implies one."""
     method, features, products = ask.method, ask.features, ask.products
     check_flag(ask.keep_moments, "keep_moments")
@@ -364,7 +364,7 @@ def entry_error_of(kernel: Kernel, data: Summary) -> float:
     return (kernel.entry_error(data, np.dtype(np.float64)) or 0.0) + kernel.below_zero
 
 
-def _kernel(ask: Ask) -> Kernel:
+def _kernel(ask: Options) -> Kernel:
     """The requested kernel, or that of ``like``, if the other arguments do not contradict it."""
     kernel, parameters = ask.kernel, ask.kernel_parameters
     if ask.like is None:

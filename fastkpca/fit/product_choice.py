@@ -26,7 +26,7 @@ milliseconds."""
 
 
 @dataclass(frozen=True)
-class Way(Offer):
+class ProductCandidate(Offer):
     """An offer of a product with the kernel matrix, and its predicted costs on one thread.
 
     Attributes
@@ -111,7 +111,7 @@ def products_for(
     least: float | None = None,
     every: bool = False,
     reason: str = "",
-) -> list[Way]:
+) -> list[ProductCandidate]:
     """All products that keep ``tol`` (None: exact ones), or those of one name.
 
     Once one costs next to nothing, others are not planned, but with ``every``.
@@ -150,23 +150,23 @@ def products_for(
     return named
 
 
-def best_product(ways: list[Way], times: float = 1.0) -> Way:
+def best_product(ways: list[ProductCandidate], times: float = 1.0) -> ProductCandidate:
     return min(ways, key=lambda x: x.seconds(times))
 
 
-def _exact_way(kernel: Kernel, data_x: Summary, data_y: Summary, columns: int, *, square: bool) -> Way:
+def _exact_way(kernel: Kernel, data_x: Summary, data_y: Summary, columns: int, *, square: bool) -> ProductCandidate:
     n, m, d = data_x.n_samples, data_y.n_samples, data_x.n_features
     once = pass_seconds(kernel, n, m, d, columns, square=square)
-    return Way("exact", Cost(), lambda X, Y=None: ExactSummation(kernel, X, Y), RATE.fit / 10, once)
+    return ProductCandidate("exact", Cost(), lambda X, Y=None: ExactSummation(kernel, X, Y), RATE.fit / 10, once)
 
 
-def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> Way:
+def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> ProductCandidate:
     """A kernel's offer, with its predicted time for so many columns."""
     cost, n = offer.cost, data_x.n_samples
     further = cost.row_flops if cost.column_flops is None else cost.column_flops
     once = n * (cost.row_flops + (columns - 1) * further) / RATE.features
     held = replace(cost, column_memory=cost.column_memory + 32.0 * max(n, data_y.n_samples))
-    return Way(offer.name, held, offer.build, cost.setup_flops / RATE.features, once)
+    return ProductCandidate(offer.name, held, offer.build, cost.setup_flops / RATE.features, once)
 
 
 def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:

@@ -14,9 +14,9 @@ from ..solve.costs import TooDearError
 from .dense import solve_dense
 from .feature_route import solve_by_features
 from .krylov import solve_by_krylov
-from .look import MOVES
+from .look import COST_FACTOR
 from .problem import Problem, check_range
-from .solution import Present, Solution
+from .solution import PositiveWeightRows, Solution
 
 _logger = logging.getLogger("fastkpca")
 
@@ -42,7 +42,8 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
         # other products take as many passes, and as large a share in what may fail
         left = [x for x in left if not x.method == way.method == "krylov"]
         again = way.method == "features" and "features_tried" in given_up
-        asked = _certain(problem) if again else problem  # the first map had the share of all of them in what may fail
+        # the first map had the share of all maps in the failure probability
+        asked = _without_random_bounds(problem) if again else problem
         failure = _failure(asked, plan, way)
         try:
             _logger.info("%s: %.2g s and %s predicted", way.label, way.seconds, readable_size(way.memory))
@@ -66,10 +67,10 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
 
 def _price(way: Candidate) -> float:
     """Seconds; a price that is guessed may move."""
-    return way.seconds * (MOVES if way.guessed else 1.0)
+    return way.seconds * (COST_FACTOR if way.guessed else 1.0)
 
 
-def _certain(problem: Problem) -> Problem:
+def _without_random_bounds(problem: Problem) -> Problem:
     """The same, with bounds that do not fail."""
     return replace(problem, target=replace(problem.target, failure_probability=0.0))
 
@@ -79,12 +80,12 @@ def _run(problem: Problem, plan: Plan, way: Candidate, left: list[Candidate], fa
     if way.method == "features":
         return solve_by_features(problem, way, min(map(_price, left), default=np.inf) - spent)
     if way.method == "dense":
-        return solve_dense(problem, Present.of(problem.rows))
+        return solve_dense(problem, PositiveWeightRows.of(problem.rows))
     # no run is abandoned for a candidate of unknown cost
     known = [x for x in left if not x.guessed]
-    prices = [x.seconds * (MOVES if x.method == "features" else 1.0) for x in known]
+    prices = [x.seconds * (COST_FACTOR if x.method == "features" else 1.0) for x in known]
     most = min(prices, default=np.inf) - spent
-    return solve_by_krylov(problem, Present.of(problem.rows), way, failure, most, plan.otherwise)
+    return solve_by_krylov(problem, PositiveWeightRows.of(problem.rows), way, failure, most, plan.otherwise)
 
 
 def _failure(problem: Problem, plan: Plan, way: Candidate) -> float:

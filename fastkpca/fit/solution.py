@@ -200,7 +200,7 @@ def negative_end(lowest: float | None, kernel: Kernel) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Present:
+class PositiveWeightRows:
     """Rows for a route that takes them by their numbers: those of no weight are projected as new ones are.
 
     Attributes
@@ -218,7 +218,7 @@ class Present:
     index: np.ndarray | None
 
     @classmethod
-    def of(cls, rows: Rows) -> Present:
+    def of(cls, rows: Rows) -> PositiveWeightRows:
         every = rows.loaded()
         return cls(every, *every.present())
 

@@ -19,7 +19,7 @@ MOST_PROVED = 8192
 """Order up to which a matrix declared semidefinite is proved to be; of a larger one, a submatrix of this order."""
 COARSEST_ROUNDING = 1e-3
 """Error of an entry, over the largest one, up to which a negative eigenvalue counts as rounding."""
-LOOKED_AT = 512
+CHECKED_ROWS = 512
 """Rows of the submatrix whose eigenvector starts the search for the lowest eigenvalue."""
 TRIANGLE_ROWS = 48
 """Rows of which a matrix with a zero diagonal is tried for the triangle inequality."""
@@ -188,7 +188,7 @@ def _below_zero(K: Any, largest: float) -> float:
             return t + factorisation_error(m, UNIT) * diagonal
         except np.linalg.LinAlgError:
             if lowest is None:  # that of a part is no lower (interlacing), and grows with the root of its size
-                part = _evenly(m, LOOKED_AT)
+                part = _evenly(m, CHECKED_ROWS)
                 lowest = float(np.linalg.eigvalsh(A[np.ix_(part, part)])[0])
                 t = max(t, -0.5 * lowest * np.sqrt(m / len(part)))
             if t >= most or -lowest > most:

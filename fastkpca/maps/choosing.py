@@ -196,7 +196,7 @@ def _features_of_accepted(
 def _squares(new: np.ndarray, parts: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Sums of squared features (k, n): over the rows with both weights of ``parts`` (n, 2), and for each row."""
     of_rows = np.empty(new.shape[1])
-    pieces = parallel.shares(len(of_rows), parallel.A_NUMBER * new.size)
+    pieces = parallel.shares(len(of_rows), parallel.FLOPS_PER_NUMBER * new.size)
 
     def task(i: int) -> np.ndarray:
         squares = new[:, pieces[i]] ** 2
@@ -219,7 +219,7 @@ def features_of(
     """Features that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
     done = np.empty((0, len(S))) if F is None else F
     coefficients = np.empty((len(pivots), 0)) if F_pivots is None else np.ascontiguousarray(F_pivots)
-    parts = parallel.shares(len(S), len(S) * len(pivots) * (parallel.A_NUMBER + len(done) + len(pivots) / 2))
+    parts = parallel.shares(len(S), len(S) * len(pivots) * (parallel.FLOPS_PER_NUMBER + len(done) + len(pivots) / 2))
 
     def task(i: int) -> None:
         new = values_of(kernel, pivots, S[parts[i]])

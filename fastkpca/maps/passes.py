@@ -20,7 +20,7 @@ SMALL_MOMENT = 1024
 """Features up to which a second moment takes so little memory that there may be many, or copies of it."""
 TASK_BYTES = 1 << 22
 """Of the rows of a task on another machine."""
-WORTH_A_TASK = 1 << 11
+MIN_TASK_ROWS = 1 << 11
 """Rows of a task, at least, where there are as many."""
 
 
@@ -62,7 +62,7 @@ def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, di
     step = step or parallel.even_rows(n, parallel.tile_rows(D))
     most_tasks = 4 if D > SMALL_MOMENT and not distributed else 64
     # to make an accumulator and to add it up costs as much as a few hundred rows
-    rows = max(-(-n // most_tasks), min(WORTH_A_TASK, n // 4))
+    rows = max(-(-n // most_tasks), min(MIN_TASK_ROWS, n // 4))
     if distributed:
         rows = min(rows, TASK_BYTES // (8 * n_columns))
     return step * max(1, rows // step)

@@ -15,7 +15,7 @@ _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
 
 
 @dataclass(frozen=True)
-class Room:
+class RunSettings:
     """Memory limits of the chosen route, and predicted seconds of a pass.
 
     Attributes
@@ -62,7 +62,7 @@ class Candidate:
     n_features: int = 0
     obstacle: str = ""
     offer: Any = field(default=None, repr=False, compare=False)
-    room: Room = field(default=Room(), repr=False, compare=False)
+    room: RunSettings = field(default=RunSettings(), repr=False, compare=False)
     misses: bool = field(default=False, repr=False, compare=False)
     guessed: bool = field(default=False, repr=False, compare=False)
 

@@ -20,7 +20,7 @@ from ..base.rounding import UNIT
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from .exact import MOST_WORK
-from .near import LOOKED_AT
+from .near import PROBE_ROWS
 from .rates import RATE, entry_rate
 from .vectors import columns_of
 
@@ -202,7 +202,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     """
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     same, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
-    few = (spread_rows(data.sample, LOOKED_AT) for data in (data_x, data_y))
+    few = (spread_rows(data.sample, PROBE_ROWS) for data in (data_x, data_y))
     distances = scipy.spatial.distance.cdist(*few)
     if not tol < 1.0 or float(np.mean(distances <= reach)) > WORTH:
         return None
@@ -211,7 +211,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
         for data, rows in ((data_x, n), (data_y, m))[: 2 - same]
     ]
     x, y = sides[0], sides[-1]
-    some = np.linspace(0, len(x.start) - 1, min(LOOKED_AT, len(x.start))).astype(np.intp)
+    some = np.linspace(0, len(x.start) - 1, min(PROBE_ROWS, len(x.start))).astype(np.intp)
     near = y.near(x.low[:, some], x.high[:, some], reach, slice(None))
     share = float(x.size[some] @ near @ y.size) / float(x.size[some].sum() * len(y.rows))
     if share > WORTH:

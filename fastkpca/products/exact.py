@@ -31,7 +31,7 @@ from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_tiles
-from .near import LOOKED_AT
+from .near import PROBE_ROWS
 from .vectors import columns_of, with_ones
 
 MOST_WORK = 1 << 32
@@ -285,7 +285,7 @@ class ExactSummation(Summation):
 
     def _mean_of_some(self) -> float:
         """Mean of the values between some rows and others; 0 where that is not finite, which a product names."""
-        rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, LOOKED_AT).astype(np.intp))
+        rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, PROBE_ROWS).astype(np.intp))
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(checked_block(self.kernel, rows[::2], rows[1::2]).mean())
         return mean if np.isfinite(mean) else 0.0

@@ -26,7 +26,7 @@ from .vectors import columns_of
 
 __all__ = [
     "COLUMNS",
-    "LOOKED_AT",
+    "PROBE_ROWS",
     "NearSummation",
     "WithSums",
     "distance_bound",
@@ -43,7 +43,7 @@ of the coarse matrix err by about as much, and eigenvalues from an exact product
 is wider than what is left out, that has to be a part of tol itself."""
 LEAST_LOOSE = 1e-3
 """Tolerance up to which the root of tol alone counts: there a gap wider than that is needed for the eigenvectors."""
-LOOKED_AT = 128
+PROBE_ROWS = 128
 """Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
 PEAK_BYTES = 40.0
 """Peak bytes for each value while the matrix is assembled."""
@@ -70,7 +70,7 @@ class NearSummation(Summation):
         self.shape, self.count, self._order = matrix.shape, matrix.nnz, order
         self._starts, self._values = matrix.indptr.astype(np.intp), matrix.data
         self._columns = matrix.indices.astype(np.int32, copy=False)
-        starts = np.searchsorted(self._starts, np.arange(0, self.count, parallel.WORTH_A_TASK // COLUMNS))
+        starts = np.searchsorted(self._starts, np.arange(0, self.count, parallel.MIN_TASK_FLOPS // COLUMNS))
         self._bounds = np.unique(np.append(starts, len(order))).tolist()
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ class WithSums(Summation):
 def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
     """The offer of the coarse matrix, for intervals of this tol: as many values are predicted as the sample shows."""
     n, sample, reach = data.n_samples, data.sample, near_reach(sigma, data.n_features, tol)
-    few, m = sample[:: max(len(sample) // LOOKED_AT, 1)], len(sample)
+    few, m = sample[:: max(len(sample) // PROBE_ROWS, 1)], len(sample)
     pairs = float(scipy.spatial.cKDTree(few).count_neighbors(scipy.spatial.cKDTree(sample), reach)) - len(few)
     count = n + pairs * n * (n - 1.0) / max(len(few) * (m - 1.0), 1.0)
     cost = Cost(

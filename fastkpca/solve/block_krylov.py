@@ -29,7 +29,7 @@ from .basis import Basis, Space
 from .certificate import Certificate, RitzBlock
 from .certifier import Certifier, Proof, Proofs, relative_width
 from .costs import Expenses, column_limit, default_block_size, widest_block
-from .eigen import Judge, Search, grow
+from .eigen import ConvergenceMonitor, Search, grow
 from .near import near_start
 from .operators import CentredProducts, InFloat32
 from .proofs import EXPLORING_PASSES, Exploration, Factorisation, RandomStart, Searched, Sums
@@ -224,7 +224,7 @@ def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
     return block if EXPLORING_PASSES * block <= columns else space.block  # fewer passes prove nothing
 
 
-def _prepare_norm(A: CentredProducts, searched: Judge | None) -> None:
+def _prepare_norm(A: CentredProducts, searched: ConvergenceMonitor | None) -> None:
     """The first exact pass measures the norm where the trace alone will not do."""
     semidefinite = A.matrix.positive_semidefinite and A.matrix.trace is not None
     if searched is None or not semidefinite or A.norm_bound is not None:

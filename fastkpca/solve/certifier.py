@@ -10,7 +10,7 @@ from ..base.rounding import UNIT
 from .beyond import BELOW
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .costs import certificate_seconds
-from .eigen import Judge
+from .eigen import ConvergenceMonitor
 
 NEAR = 4.0
 """Predicted width, over tol, above which no certificate is computed."""
@@ -21,7 +21,7 @@ UNCERTAIN = 2.0
 
 
 @dataclass(eq=False)
-class Certifier(Judge):
+class Certifier(ConvergenceMonitor):
     """Convergence monitor: stops where the intervals meet tol; else selects the cheapest proof, or the next block.
 
     Attributes
@@ -47,15 +47,15 @@ class Certifier(Judge):
 
     def _is_enough(self) -> bool:
         theta = self.ritz.theta
-        hope = self.hope()
+        optimistic_bound = self.optimistic_bound()
         last = self.is_last
-        if self.target.fraction is None and not last and not self.may_suffice(hope):
+        if self.target.fraction is None and not last and not self.may_suffice(optimistic_bound):
             self.history.append((self.expenses.passes, np.inf))
             self._check_pace(np.inf)
             return False
         self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
         best = self.proofs.certified(self)
-        if not self.done(best) and (last or self.predicted_width(hope) <= 0.5 * self.target.tol):
+        if not self.done(best) and (last or self.predicted_width(optimistic_bound) <= 0.5 * self.target.tol):
             best = self.proofs.proved(self, best, last=last)
         self.certificate, self.is_done = best, self.done(best)
         self.history.append((self.expenses.passes, relative_width(best, theta)))
@@ -67,7 +67,7 @@ class Certifier(Judge):
     def _check_pace(self, width: float) -> None:
         """By the width that is expected where none is proved yet; an exploration has its own forecast."""
         if not self.proofs.is_exploring:
-            self.check_pace(width if np.isfinite(width) else self.predicted_width(self.hope()))
+            self.check_pace(width if np.isfinite(width) else self.predicted_width(self.optimistic_bound()))
 
     @property
     def is_last(self) -> bool:
@@ -87,12 +87,12 @@ class Certifier(Judge):
         found[: len(theta)] = np.maximum(theta, searched[: len(theta)])
         return found
 
-    def hope(self) -> float:
+    def optimistic_bound(self) -> float:
         """Optimistic bound on the complement, as the Ritz values suggest."""
         values, c, m = self.eigenvalues(), self.c, self.basis.size
-        hope = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
-        hope = max(hope, float(values[m])) if len(values) > m else hope
-        return max(min(hope, BELOW * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
+        optimistic_bound = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
+        optimistic_bound = max(optimistic_bound, float(values[m])) if len(values) > m else optimistic_bound
+        return max(min(optimistic_bound, BELOW * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
 
     def _least_rest(self) -> float:
         """The largest eigenvalue that has not been found is no smaller: the sum of squares of all such over their sum.
@@ -192,7 +192,7 @@ class Proofs:
         self.proofs = proofs
         self.cheapest: Proof | None = None
         """Free proof for which passes are made, chosen by the last call of ``proved``; else None."""
-        self.spoken: dict[Proof, float] = {}
+        self.recorded_failures: dict[Proof, float] = {}
         """Probabilities with which those that have said something may fail."""
         self.factorisations = 0
 
@@ -205,7 +205,7 @@ class Proofs:
             other = proof.certificate(run) if proof.free else None
             if other is None:
                 continue
-            self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
+            self.recorded_failures[proof] = max(other.failure_probability, self.recorded_failures.get(proof, 0.0))
             if best is None or (other.width < best.width and (other.width < 0.5 * best.width or not run.done(best))):
                 best = other
         assert best is not None
@@ -213,7 +213,11 @@ class Proofs:
 
     def _jointly(self, best: Certificate) -> Certificate:
         """One is chosen by what the others say: any of them may be the one that fails."""
-        return replace(best, failure_probability=sum(self.spoken.values())) if best.failure_probability else best
+        return (
+            replace(best, failure_probability=sum(self.recorded_failures.values()))
+            if best.failure_probability
+            else best
+        )
 
     def proved(self, run: Certifier, best: Certificate, *, last: bool) -> Certificate:
         """The certificate after the cheapest proof, where that is one to be carried out now."""
@@ -238,7 +242,7 @@ class Proofs:
                 proof.due = run.expenses.seconds + seconds
             other = proof.certificate(run)
             if other is not None:
-                self.spoken[proof] = max(other.failure_probability, self.spoken.get(proof, 0.0))
+                self.recorded_failures[proof] = max(other.failure_probability, self.recorded_failures.get(proof, 0.0))
                 best = other if other.width < best.width else best
             if run.done(best):
                 break

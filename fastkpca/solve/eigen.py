@@ -31,12 +31,12 @@ GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
 GROWN = 1.15
 """Growth of the basis since the last convergence check at which the next is due, at any cost."""
-LOOK = 3
+CHECKS_FOR_PACE = 3
 """Convergence checks that set the pace: before a spectrum is called flat, before the widths are extrapolated, and as
 long as a search whose vectors have converged waits for trace or norm to bound the complement."""
 
 
-def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expenses) -> None:
+def grow(A: Operator, X: np.ndarray, space: Space, judge: ConvergenceMonitor, expenses: Expenses) -> None:
     """Multiply, append, judge, and so on from the next block; the first has what ``X`` spans beyond the basis.
 
     Raises
@@ -57,7 +57,7 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: Judge, expenses: Expen
 
 
 @dataclass(eq=False)
-class Judge:
+class ConvergenceMonitor:
     """Convergence monitor: checks Ritz pairs once the passes since the last check cost half as much as a check.
 
     Attributes
@@ -122,9 +122,9 @@ class Judge:
 
     def check_pace(self, width: float) -> None:
         """TooDearError where widths, over the largest eigenvalue, fall so slowly that another method ends sooner."""
-        self._pace = [*self._pace[-LOOK:], (self.expenses.passes, width)]
+        self._pace = [*self._pace[-CHECKS_FOR_PACE:], (self.expenses.passes, width)]
         (before, first), (passes, last) = self._pace[0], self._pace[-1]
-        if len(self._pace) <= LOOK or not 0.0 < first < np.inf or passes == before:
+        if len(self._pace) <= CHECKS_FOR_PACE or not 0.0 < first < np.inf or passes == before:
             return
         fall = min(np.log(max(last, 1e-300) / first) / (passes - before), np.log(0.999))  # a pass
         later = np.clip(np.log(self.target.tol / max(last, 1e-300)) / fall, 1.0, self.expenses.budget.passes)
@@ -201,7 +201,7 @@ class Judge:
         return basis.orthonormal(np.hstack([X, basis.rng.standard_normal((basis.n, extra))]))
 
 
-class Search(Judge):
+class Search(ConvergenceMonitor):
     """True if a pass in float64 on some Ritz vectors, and the next directions, is expected to finish.
 
     ``factorising``: seconds of the factorisation that will prove what trace and norm do not, where that is less than a
@@ -225,9 +225,9 @@ class Search(Judge):
         if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2 or self.is_outgrown:
             return True
         goal = max(GOAL * self.target.tol, 100.0 * noise**2)
-        if self.looks == LOOK and not self._converges_in_time():
+        if self.looks == CHECKS_FOR_PACE and not self._converges_in_time():
             self.factorising = np.inf
-        if self.looks == LOOK and not self.factorising < np.inf and self._looks_flat():
+        if self.looks == CHECKS_FOR_PACE and not self.factorising < np.inf and self._looks_flat():
             self.flat = True
             return True
         if self.count(theta) is None:
@@ -250,13 +250,13 @@ class Search(Judge):
             if gap_behind(theta, self.ritz.squares, c).width > goal * theta[0]:
                 return False
             # a norm that is not known comes with the pass in float64, for nothing
-            if self.factorising <= LOOK * self.pass_seconds() or self.A.expected_sums()[1] is None:
+            if self.factorising <= CHECKS_FOR_PACE * self.pass_seconds() or self.A.expected_sums()[1] is None:
                 return True
         elif self.predicted_width(self.low * float(theta[c - 1])) * self.rate > goal:
             return False
         # a few more columns may lower the bound on the complement as well
         self.extra += 1
-        return self.extra >= LOOK or not self._rest_falls(1)
+        return self.extra >= CHECKS_FOR_PACE or not self._rest_falls(1)
 
     def _after(self) -> float:
         """Estimate of the largest eigenvalue after those of a block."""

@@ -22,7 +22,7 @@ from .basis import Basis, Space
 from .beyond import failure_of_attempt
 from .certifier import Proof
 from .costs import NARROW_BLOCK, Expenses, TooDearError, look_seconds, step_seconds
-from .eigen import GOAL, Judge, grow
+from .eigen import GOAL, ConvergenceMonitor, grow
 from .filtered import SLACK, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
 from .proofs import Filter, FilteredSearch
@@ -50,7 +50,7 @@ class NearOperator(Operator):
 
 
 @dataclass(eq=False)
-class BehindGap(Judge):
+class BehindGap(ConvergenceMonitor):
     """True if a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
 
     column_price: float

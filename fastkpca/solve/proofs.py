@@ -44,7 +44,7 @@ from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, s
 from .filtered import COLUMNS, MOST, SLACK, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts
 from .random_start import GaussianStart, separated
-from .rest import Rest
+from .rest import DeflatedMatrix
 from .task import SolverBudget
 
 SPACE = 2.0
@@ -209,10 +209,10 @@ class Exploration(Proof):
         size, wanted = run.basis.size, sufficient_bound(run)
         if self.first is not None or run.A.lowest is None or not wanted > 0.0:
             return np.inf, 0, wanted
-        hope = run.hope()
-        middle = 0.5 * (hope + wanted)
+        optimistic_bound = run.optimistic_bound()
+        middle = 0.5 * (optimistic_bound + wanted)
         # behind all columns, or, where these leave too little room, behind the Ritz vectors of large values
-        for kept, rest in ((size, hope), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
+        for kept, rest in ((size, optimistic_bound), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
             steps = self._steps(run, rest, wanted)
             if self._fits(run, kept, steps) and steps <= run.expenses.left:
                 return max(steps, EXPLORING_PASSES), kept, wanted
@@ -340,7 +340,7 @@ class Factorisation(Proof):
             return gap.columns, gap.bound
         wanted = sufficient_bound(run)
         moving = theta[c:][squares[c:] > (NARROWEST * theta[c - 1]) ** 2]
-        return (len(theta), wanted) if wanted > max(run.hope(), moving.max(initial=0.0)) else None
+        return (len(theta), wanted) if wanted > max(run.optimistic_bound(), moving.max(initial=0.0)) else None
 
     def seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:
         """Predicted seconds of one beyond ``columns`` vectors; infinite without entries or memory for it."""
@@ -370,7 +370,7 @@ class Factorisation(Proof):
             return None
         k, wanted = gap
         V, images = run.basis.pairs(run.ritz, k)
-        rest = Rest(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
+        rest = DeflatedMatrix(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
         if not wanted > rest.error:
             return None
         run.proofs.factorisations += 1

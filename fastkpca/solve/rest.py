@@ -23,7 +23,7 @@ from .beyond import is_below
 from .certificate import NO_BOUND, Bound
 
 
-class Rest:
+class DeflatedMatrix:
     """P A P for some Ritz vectors.
 
     Parameters

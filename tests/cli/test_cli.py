@@ -666,8 +666,8 @@ def test_a_budget_of_features(run, fails, fine, table, X):
 def test_plan_tells_of_a_looser_tol_that_makes_the_work_short(fine, table, monkeypatch):
     from fastkpca.fit import planning
 
-    monkeypatch.setattr(planning, "LONG", 0.0)
-    monkeypatch.setattr(planning, "MUCH_SHORTER", 10.0)
+    monkeypatch.setattr(planning, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(planning, "EASIER_FRACTION", 10.0)
     last = fine("plan", table, "--label-column", "kind", "-c", 3, "--tol", 1e-9).splitlines()[-1]
     assert last.startswith("this will take about ") and " s with --tol 0.0001, where" in last
 

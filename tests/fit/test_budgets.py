@@ -98,8 +98,8 @@ def test_long_work_is_told_what_a_given_number_of_features_takes(monkeypatch):
     """The advice is followed literally: the seconds are that plan's, the width is about what the text says."""
     X = np.random.default_rng(1).random((6000, 10))
     options = {"c": 5, "tol": 1e-6}
-    monkeypatch.setattr(planning, "LONG", 1e-3)
-    monkeypatch.setattr(planning, "MUCH_SHORTER", 1.0)
+    monkeypatch.setattr(planning, "SLOW_SECONDS", 1e-3)
+    monkeypatch.setattr(planning, "EASIER_FRACTION", 1.0)
     said = re.search(
         r"about ([0-9.]+) s with max_features=300, where the widest interval is expected to be about (\S+) times",
         fk.plan(X, "gaussian", **options).advice,

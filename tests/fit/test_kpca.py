@@ -394,11 +394,11 @@ def test_work_that_a_looser_tol_makes_short_is_told(monkeypatch):
     X = np.random.default_rng(0).random((3000, 3))
     asked = {"c": 5, "sigma": 0.3, "method": "krylov"}
     seconds = {tol: fk.plan(X, "gaussian", tol=tol, **asked).chosen.seconds for tol in (1e-9, 1e-4)}
-    monkeypatch.setattr(planning, "LONG", 0.9 * seconds[1e-9])
-    monkeypatch.setattr(planning, "MUCH_SHORTER", 1.01 * seconds[1e-4] / seconds[1e-9])
+    monkeypatch.setattr(planning, "SLOW_SECONDS", 0.9 * seconds[1e-9])
+    monkeypatch.setattr(planning, "EASIER_FRACTION", 1.01 * seconds[1e-4] / seconds[1e-9])
     with pytest.warns(fk.errors.SlowRouteWarning, match=r"about [0-9.e-]+ s with tol=0.0001"):
         warned = fk.kpca(X, "gaussian", tol=1e-9, **asked)
-    monkeypatch.setattr(planning, "LONG", 1.1 * seconds[1e-9])
+    monkeypatch.setattr(planning, "SLOW_SECONDS", 1.1 * seconds[1e-9])
     silent = fk.kpca(X, "gaussian", tol=1e-9, **asked)
     assert np.array_equal(silent.eigenvalues, warned.eigenvalues)  # the second plan draws nothing from rng
 
@@ -410,7 +410,7 @@ def test_all_components_are_announced_once_by_every_door(door, monkeypatch, tmp_
     from fastkpca.fit import planning
 
     X = np.random.default_rng(0).standard_normal((1500, 4))
-    monkeypatch.setattr(planning, "LONG", 0.01)
+    monkeypatch.setattr(planning, "SLOW_SECONDS", 0.01)
     said = r"this will take about [0-9.]+ s, and about [0-9.]+ s for the first 10 components alone"
     if door == "command":
         np.save(tmp_path / "x.npy", X)

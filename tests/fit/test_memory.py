@@ -18,7 +18,7 @@ from peak import traced
 from reference import dense_top
 
 import fastkpca as fk
-from fastkpca.fit.footprint import A_THREAD, THREADS
+from fastkpca.fit.footprint import THREAD_BYTES, THREADS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
 
@@ -123,7 +123,7 @@ def test_dense_scores_take_the_vectors_scores_and_coefficients_alone(c):
     needed = 8 * n * (n + 3 * (c or n))
     assert traced(lambda: fk.kpca(X, "gaussian", c, **options)) <= needed * 1.05
     # buffers of BLAS and stacks are in the plan, and tracemalloc does not see them
-    assert needed <= predicted <= 1.2 * needed + THREADS * A_THREAD
+    assert needed <= predicted <= 1.2 * needed + THREADS * THREAD_BYTES
 
 
 def test_a_smaller_limit_is_a_smaller_route_or_a_refusal():

@@ -11,7 +11,7 @@ import fastkpca as fk
 from fastkpca.kernels import get_kernel
 from fastkpca.solve.certifier import Proof, Proofs
 from fastkpca.solve.costs import Expenses
-from fastkpca.solve.rest import Rest
+from fastkpca.solve.rest import DeflatedMatrix
 from fastkpca.solve.task import SolverBudget
 
 
@@ -27,14 +27,14 @@ def flat_matrix(rng, n, *, indefinite=False):
 
 
 def rest_of(K, p, noise, rng, rows=None):
-    """(Rest, P A P) for p eigenvectors that are off by some noise."""
+    """(DeflatedMatrix, P A P) for p eigenvectors that are off by some noise."""
     A = centered(K)
     V = np.linalg.eigh(A)[1][:, ::-1][:, :p]
     V = V + noise * rng.standard_normal(V.shape)
     V = np.linalg.qr(V - V.mean(axis=0))[0]
     P = np.eye(len(K)) - V @ V.T
     entries = entries_of(K) if rows is None else rows
-    rest = Rest(entries, V, A @ V, K.mean(axis=1), 1e-15 * np.linalg.norm(K))
+    rest = DeflatedMatrix(entries, V, A @ V, K.mean(axis=1), 1e-15 * np.linalg.norm(K))
     return rest, P @ A @ P
 
 

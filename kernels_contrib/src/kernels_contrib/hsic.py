@@ -123,7 +123,7 @@ def hsic_test(
         )
 
     # a permutation picks the entries of one matrix (four numbers are read or written for each), or forms A' B
-    if 16 * n * n <= HELD and A.shape[1] * B.shape[1] > 4 * parallel.A_NUMBER * n:
+    if 16 * n * n <= HELD and A.shape[1] * B.shape[1] > 4 * parallel.FLOPS_PER_NUMBER * n:
         K, L = A @ A.T, B @ B.T
         n_bytes = 24 * n * n
         terms = 2 * rounding_factor(max(A.shape[1], B.shape[1])) + rounding_factor(n * n)

@@ -112,7 +112,7 @@ class LineSummation(Summation):
     def _multiply(self, U: np.ndarray, targets: np.ndarray, sources: np.ndarray) -> np.ndarray:
         V = np.empty((len(targets), U.shape[1]))
         size = math.prod(self._shape)
-        parts = parallel.columns(U.shape[1], parallel.A_NUMBER * float(size) * U.shape[1])
+        parts = parallel.columns(U.shape[1], parallel.FLOPS_PER_NUMBER * float(size) * U.shape[1])
 
         def task(i: int) -> None:
             columns = U[:, parts[i]].T

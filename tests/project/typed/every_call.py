@@ -140,7 +140,6 @@ def kernels(X: Array) -> None:
 
 def rows_again(X: Array, folder: Path) -> None:
     model = fk.kpca(X, "gaussian", 5, sigma=2.0)
-    back = fk.kpca_preimage(model, model.score[:4], method="fixed-point")
     limits = fk.kpca_limits(model, X + 0.1, confidence=0.9, joint=True)
     assert_type(limits, Limits)
     spe, interval = fk.kpca_spe(model, X, bounds=True)
@@ -158,10 +157,11 @@ def rows_again(X: Array, folder: Path) -> None:
     assert_type(sure, Uncertainty)
     told = (interval, fk.kpca_t2(model, X), fk.kpca_spe(model, X), limits.exceeded(spe=spe), guilty.largest)
     drawn = (guilty.ranking(1), which.share, which.ranking(1), sure.latent_interval)
-    for array in (back, *told, *drawn):
+    for array in (*told, *drawn):
         assert_type(array, Array)
     # rows of the given kind: an array, or a frame
-    fk.kpca_fill(model, X[:4], train=X, n_threads=1), fk.kpca_denoise(model, X[:4])
+    fk.kpca_preimage(model, model.score[:4], method="fixed-point"), fk.kpca_denoise(model, X[:4])
+    fk.kpca_fill(model, X[:4], train=X, n_threads=1)
     choice = fk.kpca_select(X, {"gaussian": {"sigma": [1.0, 2.0]}}, [1, 2], folds=3)
     assert_type(choice, Selection)
     assert_type(choice.kernel, Kernel)

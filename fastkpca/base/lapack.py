@@ -43,6 +43,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
         if len(values) == c:
             return values[::-1], vectors[:, ::-1]
         A[np.diag_indices(n)] = diagonal  # bisection finds fewer where all are equal; the upper triangle is as it was
-    values, vectors = eigh(driver="evd" if n <= QUICK else "evr", lower=False)
+    # scipy 1.11 gives evd too little memory for order 1
+    values, vectors = eigh(driver="evd" if 1 < n <= QUICK else "evr", lower=False)
     kept = slice(None, -(n if c is None else min(c, n)) - 1, -1)
     return values[kept], vectors[:, kept]

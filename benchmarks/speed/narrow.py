@@ -6,7 +6,7 @@ Rows are uniform, normal, or in groups, in two to ten columns; sigma is .3 to 4 
 row. Times are processor seconds of one thread. Printed for each problem: the seconds at each tolerance, the first
 letter of the route (with a star where another was abandoned), and the seconds of ``method="dense"``. Then quantiles of
 seconds over those of the best of LAPACK and stricter tolerances, and over those of stricter tolerances alone.
-This set chose ``PATIENCE`` of ``solve/costs.py``.
+It measures what ``PATIENCE`` of ``solve/costs.py`` does, of which one value was tried.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class TooDearError(Exception):
 
 
 PATIENCE = 0.25
-"""Fraction of the budget from which on the forecast has to fall; one value was tried (``benchmarks/speed/narrow.py``)."""
+"""Fraction of the budget from which on the forecast has to fall; one value tried (``benchmarks/speed/narrow.py``)."""
 
 
 class Expenses:

@@ -1,6 +1,6 @@
 """What a special case gains: fits that use it, with it and without, in turns, on problems that nobody has tuned on.
 
-    python benchmarks/speed/special_cases.py [truncated] [quick] [directions] [flat] [small] [--cases 12] [--seed 0]
+    python benchmarks/speed/special_cases.py [truncated|quick|directions|flat|small|equal ...] [--cases 12] [--seed 0]
 
 Problems are drawn as those of ``problems.py``, of the rows and widths that a case is for. Printed: the shortest
 processor seconds of each, and the quartiles of the ratio without / with. CONTRIBUTING asks for a median of 1.3.
@@ -21,6 +21,7 @@ import numpy as np
 import problems
 
 import fastkpca as fk
+from fastkpca.base import lapack
 from fastkpca.fit import candidates, dense, feature_route
 from fastkpca.fit.problem import Problem
 from fastkpca.maps.toeplitz import DENSE, ToeplitzMoments
@@ -66,6 +67,10 @@ CASES = {
     "small": Case(
         (100, 200, 300, 500, 700), problems.COLUMNS, WIDTHS,
         (dense, "pairs_of_small"), ((dense, "takes_products", nothing), (candidates, "takes_products", nothing)),
+    ),
+    "equal": Case(
+        (1000, 1500, 2000), (8, 13), (0.005, 0.01, 0.02),
+        (lapack, "_common_value"), ((lapack, "_common_value", nothing),),
     ),
 }  # fmt: skip
 

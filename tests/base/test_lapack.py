@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 from peak import traced
 from reference import with_eigenvalues
 
 from fastkpca.base import parallel
 from fastkpca.base.lapack import largest_eigenpairs
+from fastkpca.kernels import Gaussian
 
 SPECTRA = {
     "even": lambda rng, n: rng.random(n),
@@ -41,6 +43,21 @@ def test_pairs_of_any_spectrum_are_accurate(name, diagonal, attack):
         assert np.abs(found - np.linalg.eigvalsh(A)[::-1][:c]).max() <= 4e-15 * size
         assert np.linalg.norm(A @ vectors - vectors * found) <= 4e-14 * size
         assert np.linalg.norm(vectors.T @ vectors - np.eye(c)) <= 4e-14 * np.sqrt(n)
+
+
+def test_nearly_equal_eigenvalues_are_found_without_all_others(monkeypatch):
+    """Of rows far apart: a kernel matrix that is nearly the identity."""
+    X = np.random.default_rng(0).standard_normal((700, 8))
+    K = Gaussian(sigma=0.0635).block(X, X)
+    A = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    calls, eigh = [], scipy.linalg.eigh
+    monkeypatch.setattr(
+        scipy.linalg, "eigh", lambda *given, **options: calls.append(options) or eigh(*given, **options)
+    )
+    found, vectors = largest_eigenpairs(A.copy(), 7)
+    assert len(calls) == 1
+    assert np.abs(found - np.linalg.eigvalsh(A)[:-8:-1]).max() <= 1e-14
+    assert np.linalg.norm(A @ vectors - vectors * found) <= 1e-13
 
 
 @pytest.mark.parametrize("c", [40, 600])

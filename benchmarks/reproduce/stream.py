@@ -124,7 +124,7 @@ def regimes(rows: int) -> None:
     for name, scores in theirs.items():
         lines.append([name, str(D), explained(scores) / best, spent[name], "unknown"])
     table(["model", "features", "explained of the last regime", "seconds", "widest interval"], lines)
-    print(f"peak memory {peak_memory()}")
+    print(f"peak memory {peak_memory():.0f} MB")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The fastest refinement of the intervals of a feature map: more pivots, more draws, or rows of its residual.
 
 The residual R of a map has a known trace, and a largest eigenvalue that a sample estimates as ``share`` of the trace.
-From these follow the width of the intervals and the price in seconds of each `Step`: of the first order, by ``draws``
+From these follow the width of the intervals and the seconds of each `Refinement`: of the first order, by ``draws``
 that bound |R| (``solve.sampled``), or of the second, by ``rows`` of R V as well (``solve.second_order``).
 """
 
@@ -34,8 +34,8 @@ AIM = 0.85
 """Fraction of the wanted width that a step has to predict, so that it mostly reaches it."""
 
 
-class Step(NamedTuple):
-    """The next step, and its predicted result.
+class Refinement(NamedTuple):
+    """A step that tightens the intervals of a map, and its predicted result.
 
     Attributes
     ----------
@@ -53,6 +53,12 @@ class Step(NamedTuple):
     draws: int
     rows: int
     features: int
+
+    def name(self, n_samples: int) -> str:
+        """What the step does."""
+        rows = "a pass over the kernel values" if self.rows >= n_samples else f"{self.rows} rows of the residual"
+        steps = [f"bound from {self.draws} sampled rows"] if self.draws else []
+        return ", ".join([*steps, *([rows] if self.rows else [])])
 
 
 class Prices(NamedTuple):
@@ -151,14 +157,14 @@ class State:
         found = self.trace * upper_share(seen, some, self.failure)
         return np.where(draws > 0, np.minimum(found, self.known), min(self.known, self.trace))
 
-    def cheapest(self, prices: Prices, width: float, before: float = 0.0) -> Step | None:
+    def cheapest(self, prices: Prices, width: float, before: float = 0.0) -> Refinement | None:
         """The cheapest step to intervals of this width; ``before``: seconds spent. None where no step reaches it."""
         steps = self._steps(prices)
         seconds = np.where(steps.width <= AIM * width, steps.seconds, np.inf)
         i, j = np.unravel_index(np.argmin(seconds), seconds.shape)
         return steps.step(i, j, before) if seconds[i, j] < np.inf else None
 
-    def best_within(self, prices: Prices, seconds: float) -> Step | None:
+    def best_within(self, prices: Prices, seconds: float) -> Refinement | None:
         """To the narrowest intervals at this price; where several get about there, the cheapest."""
         steps = self._steps(prices)
         widths = np.where(steps.seconds <= seconds, steps.width, np.inf)
@@ -189,7 +195,7 @@ class State:
         return _Steps(seconds, width, draws, np.concatenate(rows), self.features)
 
 
-def cheapest_map(states: Iterable[State], prices: Prices, width: float, most_seconds: float) -> Step | None:
+def cheapest_map(states: Iterable[State], prices: Prices, width: float, most_seconds: float) -> Refinement | None:
     """The cheapest of maps that are yet to be made, the largest first, and of what makes their intervals that narrow.
 
     None where all take ``most_seconds`` or more, or get nowhere.
@@ -216,9 +222,9 @@ class _Steps(NamedTuple):
     rows: np.ndarray
     features: int
 
-    def step(self, i: np.intp, j: np.intp, before: float = 0.0) -> Step:
+    def step(self, i: np.intp, j: np.intp, before: float = 0.0) -> Refinement:
         seconds, width = before + float(self.seconds[i, j]), float(self.width[i, j])
-        return Step(seconds, width, int(self.draws[i]), int(self.rows[j]), self.features)
+        return Refinement(seconds, width, int(self.draws[i]), int(self.rows[j]), self.features)
 
 
 def prices_of(problem: Problem) -> Prices:

@@ -186,12 +186,12 @@ def kpca(
             threads = threads_within(problem, chosen)
             if threads != problem.budget.n_threads:
                 problem = replace(problem, budget=replace(problem.budget, n_threads=threads))
-            solution, way = solve(problem, chosen)
+            solution, last = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
     tol = problem.target.tol if problem.target.tol_is_required else None
     failure = problem.target.failure_probability
     solution.info.update(tol=tol, failure_probability=failure, seconds=time.perf_counter() - started)
-    return _model(problem, solution, chosen.as_run(way), score, keep_moments=keep_moments)
+    return _model(problem, solution, chosen.as_run(last, problem.budget.ran), score, keep_moments=keep_moments)
 
 
 def plan(

@@ -151,14 +151,11 @@ def _by_products(problem: Problem, K: np.ndarray, means: np.ndarray, norm: float
     found = pairs_of_small(K, centre, target.n_components, target.tol, problem.entry_error, norm)
     if found is None:
         return None
-    info = {"matrix_passes": found.products}
-    if found.factorisations:
-        info["factorisations"] = found.factorisations
     diagonal = K.diagonal()  # has the largest values of a semidefinite kernel
     total, size = float(diagonal.sum()), n * float(diagonal.max())
     means = means if target.center else np.zeros(n)
     total -= float(means.sum())
-    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, info, found.images)
+    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, found.info, found.images)
 
 
 def _by_lapack(

@@ -358,17 +358,17 @@ def _solution(
     n, trace, coordinates = len(present.rows), matrix.trace, entries.coordinates
     assert trace is not None
     total = trace - n * reached.grand_mean
-    size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
+    size = max(abs(trace), float(np.abs(reached.values).max()), -reached.negative_end)
     # the values of the diagonal err, and the mean of all entries by no more than an entry does
     slack = 4 * EPS * n * size + n * (2 * matrix.entry_error + float(matrix.product.error_bound))
-    above = reached.certificate.eigenvalue_bounds[:, 1] - reached.theta
+    above = reached.certificate.eigenvalue_bounds[:, 1] - reached.values
     floor = 8 * EPS * size  # Rayleigh-Ritz rounds a zero by a few units of the largest eigenvalue
     if not problem.kernel.positive_semidefinite:
         # beside large negative eigenvalues, zeros are computed as rounding errors of their size
         # (without the entry errors that the kernel states, which may be far larger)
         floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(len(reached.vectors)) * size))
-    n_kept, fewer = number_kept(reached.theta, floor, total, problem.target, problem.kernel, len(present.every), above)
-    eigenvalues = reached.theta[:n_kept].copy()
+    n_kept, fewer = number_kept(reached.values, floor, total, problem.target, problem.kernel, len(present.every), above)
+    eigenvalues = reached.values[:n_kept].copy()
     # from the images, not vectors times Ritz values: so score = Kc @ coeff to rounding, as for new rows
     score = coordinates.images(reached.images[:, :n_kept]) / np.sqrt(eigenvalues)
     signs = signs_of(score[present.places(problem.data.sample_index)])

@@ -26,13 +26,13 @@ def solve(K, c, *, search=False, fraction=None, tol=1e-6, failure=1e-6, max_pass
     # what is counted is what was done
     assert result.passes == product.passes + (single.passes if search else 0)
     assert result.search_passes == (single.passes if search else 0)
-    assert np.linalg.norm(result.vectors.T @ result.vectors - np.eye(len(result.theta))) < 1e-12
+    assert np.linalg.norm(result.vectors.T @ result.vectors - np.eye(len(result.values))) < 1e-12
     assert np.abs(result.vectors.sum(axis=0)).max() < 1e-11
     return result, reference
 
 
 def error(result, reference):
-    return np.abs(result.theta - reference[: len(result.theta)]).max() / np.abs(reference).max()
+    return np.abs(result.values - reference[: len(result.values)]).max() / np.abs(reference).max()
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1e3, 1e4])
@@ -59,9 +59,9 @@ def cube():
 def test_tolerance(cube, tol, search):
     result, reference = solve(cube, 8, tol=tol, search=search)
     assert not result.message
-    assert result.certificate.width <= tol * result.theta[0]
+    assert result.certificate.width <= tol * result.values[0]
     assert error(result, reference) <= tol
-    assert result.history[-1] == (result.passes, result.certificate.width / result.theta[0])
+    assert result.history[-1] == (result.passes, result.certificate.width / result.values[0])
     np.testing.assert_allclose(result.row_means, cube.mean(axis=1), rtol=1e-13)
     assert result.grand_mean == pytest.approx(cube.mean(), rel=1e-13)
 
@@ -72,7 +72,7 @@ def test_multiplicity_above_the_block(block):
     K = with_eigenvalues(np.random.default_rng(4), values, centred=True)
     result, _ = solve(K, 8, block_size=block, max_passes=60, tol=1e-6)
     assert not result.message and result.certificate.bound_kind == "guaranteed"
-    np.testing.assert_allclose(result.theta, np.ones(8), atol=1e-6)
+    np.testing.assert_allclose(result.values, np.ones(8), atol=1e-6)
     assert np.all(result.certificate.clusters == 0)
 
 
@@ -91,7 +91,7 @@ def test_fraction(cube, fraction, search):
     result, reference = solve(cube, 4, fraction=fraction, search=search)
     shares = np.cumsum(reference) / reference.sum()
     assert not result.message
-    assert len(result.theta) == np.searchsorted(shares, fraction) + 1
+    assert len(result.values) == np.searchsorted(shares, fraction) + 1
     assert result.certificate.eigenvalue_bounds[:, 0].sum() >= fraction * np.trace(centered(cube)) * (1 - 1e-12)
 
 

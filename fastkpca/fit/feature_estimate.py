@@ -17,7 +17,7 @@ from ..solve.costs import MOST_COLUMNS, look_seconds, step_seconds
 from ..solve.moments import narrow_block
 from . import footprint
 from .convergence import expected_runs
-from .growth import prices_of
+from .growth import refinement_costs
 from .narrowing import MORE_VECTORS, vectors_bytes
 from .offers import MAX_FEATURES, PivotOffer, offers_of_maps, offers_within, pivot_count
 from .probe import NO_PROBE, SpectrumProbe, components_expected, components_held
@@ -78,8 +78,8 @@ def _truncated(problem: Problem, probe: SpectrumProbe, largest: int, pivots: int
     if target.free and 0.0 < residual < 1.0 and data.n_features == 1:
         # on a line the order is the number of features, and the search for one in the thousands takes milliseconds
         held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
-        prices = [total_seconds(_steps(problem, x, probe)) for x in held if not _misses_by_rounding(x)]
-        largest = min([largest, *(_features_within(x, data.n_samples) for x in prices)])
+        costs = [total_seconds(_steps(problem, x, probe)) for x in held if not _misses_by_rounding(x)]
+        largest = min([largest, *(_features_within(x, data.n_samples) for x in costs)])
     pivots = min(pivots, largest)
     while True:
         offers = offers_of_maps(
@@ -162,7 +162,7 @@ def candidate_of(
     if rows:
         memory += vectors_bytes(problem.data.n_samples, hold + MORE_VECTORS)
         name = "pass over kernel values" if rows >= problem.data.n_samples else f"{rows} rows of the residual"
-        steps.append(Step(name, prices_of(problem).some_or_all(rows, hold + MORE_VECTORS, hold)))
+        steps.append(Step(name, refinement_costs(problem).some_or_all(rows, hold + MORE_VECTORS, hold)))
     obstacle = footprint.too_much(memory, limit)
     if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))

@@ -34,7 +34,7 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .growth import Refinement, State, cheapest_map, prices_of
+from .growth import Refinement, State, cheapest_map, refinement_costs
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, passed, takes_pass, vectors_of
 from .offers import PivotOffer
 from .probe import COST_FACTOR, SIZES
@@ -133,7 +133,7 @@ class _Run:
     rounds: int = 0
 
     def __post_init__(self) -> None:
-        self.prices = prices_of(self.problem)
+        self.costs = refinement_costs(self.problem)
         self.settings = self.candidate.settings
         self.n_vectors = (self.problem.target.n_components or 0) + MORE_VECTORS  # eigenvectors of the map
 
@@ -154,16 +154,16 @@ class _Run:
         )
         if isinstance(offer, PivotOffer):
             most = max(expected, self.problem.data.n_samples)
-            most = self.prices.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
+            most = self.costs.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
             feature_map: FeatureMap = offer.build(sample, max(most, expected) + 1)
-            self.spend(f"map of {feature_map.n_features} pivots", self.prices.choosing(feature_map.n_features))
+            self.spend(f"map of {feature_map.n_features} pivots", self.costs.choosing(feature_map.n_features))
         else:
             feature_map = offer.build(sample)
             self.problem.record(
                 Step(f"map of {feature_map.n_features} features", offer.cost.setup_flops / RATE.features)
             )
         if feature_map.n_features > expected:
-            self.expenses.check(self.prices.passing(feature_map.n_features, self.n_vectors))
+            self.expenses.check(self.costs.passing(feature_map.n_features, self.n_vectors))
         return feature_map
 
     def last_pass(self, feature_map: FeatureMap) -> _Pass:
@@ -207,7 +207,7 @@ class _Run:
         residual = np.zeros(n) if of_rest else None
         moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
         cost, D, pivots = self.candidate.offer.cost, feature_map.n_features, isinstance(feature_map, PivotMap)
-        seconds = self.prices.passing(D, self.n_vectors) if pivots else _moment_seconds(cost, n)
+        seconds = self.costs.passing(D, self.n_vectors) if pivots else _moment_seconds(cost, n)
         self.spend(f"pass over the rows with {D} features, eigenpairs", seconds)
         left_out = Bound(moments.residual_trace, "trace")
         trace = about(moments, center=target.center).trace
@@ -231,7 +231,7 @@ class _Run:
 
         Each bound from random rows may fail, each with its own share of the probability.
         """
-        problem, prices, target = self.problem, self.prices, self.problem.target
+        problem, costs, target = self.problem, self.costs, self.problem.target
         largest = largest_of(found.leading[0])
         enough = not found.misses(target) or not largest > 0
         if found.draws is None or self.most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
@@ -239,7 +239,7 @@ class _Run:
         wanted, limit = target.tol * largest, BUDGET_SHARE * self.candidate.seconds
         if target.tol_is_required:
             limit = min(self.expenses.seconds_left, COST_FACTOR * self.seconds_of_more(found))
-        if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
+        if not target.may_use_sampled_bound and (found.residual is None or costs.whole(0) > limit):
             return found
         found = self.first_bound(found)
         if target.tol_is_required and found.misses(target):
@@ -249,11 +249,11 @@ class _Run:
                 break
             state = self.state(found)
             if not target.tol_is_required:
-                step = state.best_within(prices, limit)
+                step = state.best_within(costs, limit)
                 return found if step is None else self.after(step, found, attempt)
-            step = state.cheapest(prices, wanted)
+            step = state.cheapest(costs, wanted)
             if target.given_landmarks and (step is None or attempt == ROUNDS):
-                step = state.best_within(prices, np.inf) if _may_narrow(found, problem) else None
+                step = state.best_within(costs, np.inf) if _may_narrow(found, problem) else None
             if step is None or step.seconds > limit:
                 return found
             found = self.after(step, found, attempt)
@@ -265,7 +265,7 @@ class _Run:
         D = found.moments.map.n_features
         may = isinstance(found.moments.map, PivotMap) and not self.problem.target.given_map
         may = may and D < self.settings.features and self.rounds < ROUNDS
-        return self.prices.map(3 * D // 2, self.n_vectors) if may else np.inf
+        return self.costs.map(3 * D // 2, self.n_vectors) if may else np.inf
 
     def worth(self, found: _Pass, state: State) -> float:
         """Seconds that narrower intervals of this map may cost: no more than a round with more pivots, and what its
@@ -290,7 +290,7 @@ class _Run:
             for m, t, x in zip(*fields)
         )
         wanted = self.problem.target.tol * largest_of(found.leading[0])
-        step = cheapest_map(states, self.prices, wanted, np.inf)
+        step = cheapest_map(states, self.costs, wanted, np.inf)
         return np.inf if step is None else step.seconds
 
     def first_bound(self, found: _Pass) -> _Pass:
@@ -369,7 +369,7 @@ class _Run:
         elif target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
             share = TRACE_FOR_SAMPLE  # the residual was too large for a sample to bound it: so large that it will
         most = min(self.settings.features, _most_pivots(feature_map.n_features))
-        most = self.prices.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
+        most = self.costs.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
         return refined(
             feature_map,
             problem.rows,

@@ -124,7 +124,7 @@ class Plan:
     candidates: tuple[Candidate, ...]
     otherwise: str = field(default="", repr=False, compare=False)  # advice where block Krylov does not converge
     advice: str = field(default="", repr=False, compare=False)  # which looser tol makes long work short
-    ran: tuple[Step, ...] = field(default=(), repr=False, compare=False)  # the steps of a run; not in a model's file
+    ran: tuple[Step, ...] = field(default=(), repr=False, compare=False)  # the steps of a run
 
     @cached_property
     def chosen(self) -> Candidate:
@@ -171,17 +171,26 @@ class Plan:
             "name": self.name,
             "reason": self.reason,
             "candidates": [{key: vars(x)[key] for key in _KEYS} for x in self.candidates],
+            "ran": [list(x) for x in self.ran],
         }
 
     @classmethod
     def from_state(cls, state: dict) -> Plan:
         record = Record(state, {}, "the plan")
-        record.keys(("method", "name", "reason", "candidates"))
+        record.keys(("method", "name", "reason", "candidates", "ran"))
         candidates = tuple(_candidate(x) for x in record.list("candidates"))
         method, name = record.text("method", METHODS), record.text("name")
         if not any((x.method, x.name) == (method, name) for x in candidates):
             raise record.refuse("what was chosen is not among the candidates")
-        return cls(method, name, record.text("reason"), candidates)
+        ran = tuple(_step(x) for x in record.list("ran"))
+        return cls(method, name, record.text("reason"), candidates, ran=ran)
+
+
+def _step(state: Any) -> Step:
+    if not (isinstance(state, list) and len(state) == 2):
+        raise Record({"step": state}, {}, "the plan").refuse("a step that ran is not a name and its seconds")
+    record = Record(dict(zip(("name", "seconds"), state)), {}, "a step of the plan")
+    return Step(record.text("name"), record.number("seconds", least=0.0))
 
 
 def _candidate(state: Any) -> Candidate:

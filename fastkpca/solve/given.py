@@ -26,8 +26,8 @@ m + min(s / t, (q / t)^2) eigenvalues lie above t, s and q bounds on the trace a
 as many as upper ends, where mu <= t; and at least as many as lower ends.
 
 **Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. F'F comes as
-Phi'Phi - (V'Phi)'(V'Phi): its norm and its trace err by g, a rounding of tr Phi'Phi, and so do its eigenvalues and their
-sum. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).
+Phi'Phi - (V'Phi)'(V'Phi). Its norm and its trace err by g, a rounding of tr Phi'Phi, and so do its eigenvalues and
+their sum. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).
 """
 
 from __future__ import annotations

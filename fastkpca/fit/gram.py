@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ from .offers import MAX_FEATURES, offers_of_maps, offers_within, small_offers
 from .probe import FIRST_WITH_PIVOTS, probed
 from .problem import entry_error_of
 from .product_choice import best_product, both_sides, exact_error, products_for
+
+_logger = logging.getLogger("fastkpca")
 
 SHARE_ROWS = 256
 """Rows from which the centred part of the trace is estimated before a map is chosen; all rows check the map."""
@@ -118,6 +121,7 @@ def gram(
         raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
     product = best_product(products_for(chosen, data_x, data_y, tol, square=Y is None, name=products, least=least))
     summation = product.summation(rows_x, rows_y, threads)
+    _logger.info("gram: %s products, %d x %d", product.name, *summation.shape)
     return GramOperator(
         chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress
     )

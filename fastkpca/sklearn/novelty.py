@@ -63,6 +63,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         As for ``KernelPCA``, like the following.
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
 
     Attributes
     ----------
@@ -220,7 +221,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         return chosen if self.statistic == "auto" else self.statistic
 
     def _fit_components(self, X: Any, weights: np.ndarray | None) -> None:
-        shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
+        shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs", "verbose")
         given = {name: vars(self)[name] for name in shared}
         number: Any = None if self.n_components == "auto" else self.n_components
         choice = None

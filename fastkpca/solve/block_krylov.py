@@ -128,7 +128,7 @@ def block_krylov(
         c outside 1..n - 1, less than one pass, a memory limit below what one step needs, a fraction without a trace.
     """
     _check(matrix, target, budget)
-    A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
+    A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress, stage="krylov"), np.random.default_rng(rng)
     space = _space(matrix, target, budget, block_size, rng)
     proofs = [*proofs, Sums(), Factorisation()]
     known, searched, flat = np.empty(0), None, False

@@ -62,7 +62,7 @@ class Certifier(ConvergenceMonitor):
         optimistic_bound = self.optimistic_bound()
         last = self.is_last
         if self.target.fraction is None and not last and not self.may_suffice(optimistic_bound):
-            self.history.append((self.expenses.passes, np.inf))
+            self.record(np.inf)
             self._check_pace(np.inf)
             return False
         self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
@@ -70,7 +70,7 @@ class Certifier(ConvergenceMonitor):
         if not self.done(best) and (last or self.predicted_width(optimistic_bound) <= 0.5 * self.target.tol):
             best = self.proofs.proved(self, best, last=last)
         self.certificate, self.is_done = best, self.done(best)
-        self.history.append((self.expenses.passes, relative_width(best, theta)))
+        self.record(relative_width(best, theta))
         if self.is_done or last or self._at_rounding():
             return True
         self._check_pace(relative_width(best, theta))
@@ -249,6 +249,7 @@ class Proofs:
                 self.cheapest = proof
                 proof.chosen(run)
                 break
+            run.expenses.log("a %s follows: %.2g s predicted", type(proof).__name__.lower(), seconds)
             run.expenses.seconds += seconds
             if proof.certain:  # one by chance that has failed has found what was missed
                 proof.due = run.expenses.seconds + seconds

@@ -113,6 +113,12 @@ class ConvergenceMonitor:
     def look_seconds(self, columns: int) -> float:
         return look_seconds(columns, certified=self.A.certain)
 
+    def record(self, width: float) -> None:
+        """Add the width of the widest interval, over the largest eigenvalue, to the history and to the log."""
+        self.history.append((self.expenses.passes, width))
+        kind = "intervals" if self.A.certain else "expected intervals"
+        self.expenses.log("%d columns, %s of %.2g of the largest eigenvalue", self.basis.size, kind, width)
+
     def check_pace(self, width: float) -> None:
         """TooDearError where widths, over the largest eigenvalue, fall so slowly that another method ends sooner."""
         self._pace = [*self._pace[-CHECKS_FOR_PACE:], (self.expenses.passes, width)]
@@ -236,7 +242,7 @@ class Search(ConvergenceMonitor):
         self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), BELOW, 1.0 - NARROWEST))
         # the norm rides along with a pass, and may prove what the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
-        self.history.append((self.expenses.passes, width))
+        self.record(width)
         self.check_pace(width)
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
         if self.factorising < np.inf and unproved:

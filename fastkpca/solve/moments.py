@@ -6,6 +6,7 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,8 @@ from .eigen import grow
 from .operators import MomentOperator
 from .proofs import Exploration, Sums
 from .task import SolverBudget, SolverTarget
+
+_logger = logging.getLogger("fastkpca")
 
 LARGEST_FORMED = 6000
 """Order of a second moment that is formed, for LAPACK to find all of its eigenvalues."""
@@ -216,6 +219,7 @@ def leading_pairs(
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
     grow(A, X, space, judge, expenses)
+    _logger.info("features: eigenpairs by %d products with the second moment", expenses.passes)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0

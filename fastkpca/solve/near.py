@@ -139,6 +139,7 @@ def near_start(
             raise TooDearError(expenses.passes, expenses.seconds + error.seconds) from None
         X = None if judge.found is None else judge.missed()
     expenses.seconds += spent.seconds
+    expenses.log("%d products with the truncated matrix, %d filters", spent.passes, judge.filters)
     if judge.found is None:
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns

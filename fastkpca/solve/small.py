@@ -8,6 +8,7 @@ outside of it, which the norm of the matrix gives, or else a factorisation.
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from math import acosh, ceil, frexp, inf, log, sqrt
 
@@ -18,6 +19,8 @@ from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.rates import RATE
 from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Eigenpairs, MatrixInfo, RitzBlock, product_error, ritz_certificate
+
+_logger = logging.getLogger("fastkpca")
 
 HELD_WHOLE = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
@@ -99,6 +102,7 @@ def pairs_of_small(
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
         return None
+    _logger.info("dense: eigenpairs by %d products with the matrix", products)
     return Eigenpairs(theta[:c], V[:, :c], certificate, images[:, :c], info=info)
 
 

@@ -1,5 +1,7 @@
 """Block Krylov against dense LAPACK: accuracy, passes, multiplicity, limits, and what it says when it can't."""
 
+import logging
+
 import intervals
 import numpy as np
 import pytest
@@ -64,6 +66,20 @@ def test_tolerance(cube, tol, search):
     assert result.history[-1] == (result.passes, result.certificate.width / result.values[0])
     np.testing.assert_allclose(result.row_means, cube.mean(axis=1), rtol=1e-13)
     assert result.grand_mean == pytest.approx(cube.mean(), rel=1e-13)
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_each_pass_and_each_check_has_a_line_of_the_log(cube, search, caplog):
+    with caplog.at_level(logging.INFO, "fastkpca"):
+        result, _ = solve(cube, 8, tol=1e-9, search=search)
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum("float64" in x for x in lines) == result.passes - result.search_passes
+    assert sum("float32" in x for x in lines) == result.search_passes
+    assert sum(" expected intervals of " in x for x in lines) == len(result.search_history)
+    assert sum(", intervals of " in x for x in lines) == len(result.history)
+    assert lines[-1].endswith(
+        f"intervals of {result.certificate.width / result.values[0]:.2g} of the largest eigenvalue"
+    )
 
 
 @pytest.mark.parametrize("block", [3, 20])

@@ -535,8 +535,7 @@ def _way_in_memory(problem: Problem, way: ProductCandidate, k: int) -> ProductCa
     once = 2.0 * n * n * columns / RATE.multiplications
     worth = n <= SMALL or takes_blas(d) if compiled else 8.0 * n * n <= SMALL_MATRIX
     size = kept_bytes(problem.kernel, n, d, 8 + 4) + 8.0 * n * d  # with those of a search; and all rows, shifted
-    if not compiled:
-        once += 8.0 * n * n / RATE.reads
+    once += (kept_bytes(kernel, n, d, 8) if compiled else 8.0 * n * n) / RATE.reads
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once + size / RATE.reads, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, way_in_memory.memory(columns))

@@ -481,7 +481,7 @@ def _expected_of(
     if shares[min(int(converging * block), most) - 1] > (1.0 - NARROWEST) * last:
         converging = float(passes)  # without a gap nothing proves that the vectors are those of the largest
     # beyond the first columns, and as many further blocks as it takes to find eigenvalues near lambda_k
-    after = shares[max(block, k) :: block]
+    after = shares[min(max(block, k), most - 1) :: block]
     steps = [2.0 * i + lanczos_steps(n, block, failure, 1.0 - x / (BELOW * last)) for i, x in enumerate(after)]
     exploring = max(min(steps), EXPLORING_PASSES)
     ways = [(converging, False)]

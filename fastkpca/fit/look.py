@@ -132,9 +132,13 @@ class SpectrumProbe:
         s, n = len(self.shares), self.n_samples
         half = (s + 1) // 2
         spread = s * float(self.shares[half : s - 1].mean()) if s > 8 else 0.0
-        if m := self._equal:
-            return np.append(self.size * _spread(m, n), beyond := (1.0 - m * self.size) / n), beyond
-        return np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n), spread / n
+        found = np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n)
+        if not (m := self._equal):
+            return found, spread / n
+        # behind the equal ones the others as the rows show them; where these are too few for that, all the same
+        beyond = spread / n if m < half else (1.0 - m * self.size) / n
+        found = np.append(self.size * _spread(m, n), np.append(found[m:], beyond))
+        return np.minimum.accumulate(found), beyond
 
     @property
     def _equal(self) -> int:

@@ -167,6 +167,14 @@ CASES: dict[str, Case] = {
         "raise memory_limit or tol, ask for fewer components, or take another method",
         lambda: [fitted(method="dense", memory_limit="70MB"), fitted(method="auto")],
     ),
+    "too few features for a map": (
+        lambda: fk.kpca(X, "polynomial", 2, degree=3, features="monomial", max_features=10),
+        "raise max_features, memory_limit or tol, ask for fewer components, or take another method",
+        lambda: [
+            fk.kpca(X, "polynomial", 2, degree=3, features="monomial", max_features=35),
+            fk.kpca(X, "polynomial", 2, degree=3, max_features=10),
+        ],
+    ),
     "no memory to begin": (
         lambda: fitted(memory_limit=1000),
         "raise memory_limit",

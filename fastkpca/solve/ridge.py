@@ -65,12 +65,13 @@ def solve_ridge(
 
 def _by_cholesky(K: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """K^-1 Y; K is overwritten. A K that is singular to rounding is a warning, as from ``scipy.linalg.solve``."""
-    trace = float(np.trace(K))  # bounds the norm of a semidefinite K
+    average = float((np.diagonal(K) / len(K)).sum())  # bounds the norm of a semidefinite K over n; n K may overflow
     try:
         factor = scipy.linalg.cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(INDEFINITE) from None
-    reciprocal, _ = scipy.linalg.lapack.dpocon(factor[0], trace, uplo="L")
+    reciprocal, _ = scipy.linalg.lapack.dpocon(factor[0], average, uplo="L")
+    reciprocal /= len(K)
     if not reciprocal >= EPS:  # NaN where the estimate itself overflows
         warn_caller(
             f"K + alpha I is singular to rounding (the reciprocal of its condition number is {reciprocal:.1g}), and "

@@ -283,8 +283,8 @@ static size_t NAME(lay_out)(NAME(walk) *w, ptrdiff_t tile_n, char *base)
 }
 
 #ifndef FK_SINGLE
-/* Whether the rows will do as they are, without a copy about their mean: their inner products, and of the Gaussian that
-   nowhere the first two terms of an exponent cost it more than they may. */
+/* True if the rows are used in place, without a copy about their mean: for inner products, and for the Gaussian if the
+   first two terms of the exponent lose no more accuracy than they may on any pair of rows. */
 static int NAME(take_rows)(NAME(walk) *w)
 {
     const fk_pair *p = w->pair;

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
+import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below lists libraries)
 from threadpoolctl import ThreadpoolController
 
 from .workers import dismiss

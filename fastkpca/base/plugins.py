@@ -114,7 +114,7 @@ class Group:
     def __post_init__(self) -> None:
         self.reserved = {key: entry for entry in self.table.values() for key in (entry.name, *entry.aliases)}
 
-    # What is installed
+    # Installed distributions
 
     def read(
         self, points: Iterable[tuple[metadata.Distribution, str, str]]

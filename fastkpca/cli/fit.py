@@ -168,8 +168,8 @@ def _fitted(
     generator: np.random.Generator,
     progress: Any,
 ) -> Any:
-    """The model of a table, with the names of its columns, and limits of the rows ``held`` if any; scores are kept,
-    beside ``scores_at``, where they are needed."""
+    """The model of a table, with the names of its columns, and limits of the rows ``held`` if any; scores are kept
+    where they are needed, in a file next to ``scores_at`` if they are large."""
     import fastkpca as fk
 
     from ..fit.baseline import fit_with_limits

@@ -390,8 +390,8 @@ def _added(model: KPCAModel, before: Bound, feature_map: Any, forget: float, fai
     error = np.divide(error, np.sqrt(kept.residual), out=np.zeros(s), where=kept.residual > 0.0)
     slack = rounding_factor(s) * EPS * float(np.trace(moment)) + float(np.sum(error * (2.0 + error)))
     share = (largest_eigenvalue(moment) + slack) / s
-    # the rows of the first model were drawn for its last map, after as many as ROUNDS others, and one bit of its bound
-    # decides on growth: any of these may have failed
+    # the rows of the first model were drawn for its last map, after at most ROUNDS others, and one bit of its bound #
+    # decides on growth: a union bound over all of these
     each = 0.5 * failure / (ROUNDS + 1)
     bound = kept.draws.total * forget * (1.0 + 1e-9) * float(upper_share(share, s, each))
     return (*old, (first, min(bound, before.mu))), failure

@@ -58,7 +58,7 @@ def read(
     var : str, optional
         Which array of an .npz, .mat, HDF5 or zarr file; by default the only one with two dimensions.
     columns, skip_columns : sequences of str, optional
-        Columns to take, or to leave out: names, numbers from 1, or ranges of numbers like ``2-5``. A name wins over a
+        Columns to take, or to drop: names, numbers from 1, or ranges of numbers like ``2-5``. A name wins over a
         number.
     label_column : str, optional
         Left out of X and returned as labels. In files of several arrays also the name of another array with one entry

@@ -374,7 +374,7 @@ class TensorMap(_OfParts):
         squares, residuals = [], []
         for part in self.parts:
             Phi = part.features(X)
-            # an upper bound of |phi|^2 for the exact phi, which is rounded beside k(x, x)^(1/2)
+            # an upper bound of |phi|^2 for the exact phi, whose rounding is relative to k(x, x)^(1/2)
             square = np.einsum("ij,ij->i", Phi, Phi) * (1 + (part.n_features + 4) * UNIT)
             residual = part.residual(X, Phi)
             rounded = part.rounding / (1 - min(part.rounding, 0.5)) * np.sqrt(square + residual)

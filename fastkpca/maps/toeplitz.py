@@ -32,8 +32,8 @@ FLAT = 8e-3
 time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on.
 Nine narrow Gaussians take 2.1 times as long without it (median; benchmarks/speed/special_cases.py)."""
 DIRECTIONS_SHARE = 0.3
-"""Of what the modes left out weigh, for the directions left out, and of the error of the sums, for that of nodes in
-place of rows: little, since tolerances rest on an estimate."""
+"""Fraction of the truncated modes' weight that the dropped directions may have, and fraction of the transforms' error
+that quadrature nodes in place of the rows may add. Below 1, since tolerances rest on an estimate."""
 FFT_FLOPS = 3.5
 """Flops of a transform: for each number and logarithm of their count."""
 
@@ -165,7 +165,8 @@ class ToeplitzMoments(OperatorMoments):
 
     @property
     def _roots_of_pairs(self) -> list[np.ndarray]:
-        """Of what sums of waves weigh: |t_j|^2 + |t_-j|^2 is twice the sum of the squares of both waves'."""
+        """Square roots of the weights (w * w)_j, for the sums of the cosines and of the sines: |t_j|^2 + |t_-j|^2 is
+        twice the sum of the squares of these two."""
         return [np.sqrt(np.concatenate([line, line[1:]])) for line in self.map.weights_of_pairs]
 
     def _waves(self) -> list[np.ndarray]:

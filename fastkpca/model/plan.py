@@ -50,9 +50,9 @@ class RunSettings:
 class Candidate:
     """One method to compute the model, and its predicted cost; ``obstacle`` says why it is not possible.
 
-    ``offer`` is what its route builds and runs, ``room`` the memory for that; ``misses``: rounding is expected to keep
-    a feature map from tol; ``guessed``: its price is the lowest there may be, as no look told, and may turn out above
-    that of what was chosen. A model's file holds none of these.
+    ``offer`` is what its route builds and runs, ``room`` the memory for that. ``misses``: rounding is expected to keep
+    a feature map from tol. ``guessed``: its cost is a lower bound, as no probe measured it, and may turn out above that
+    of the chosen candidate. A model's file holds none of these.
     """
 
     method: str

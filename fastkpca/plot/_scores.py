@@ -364,7 +364,7 @@ def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]
 
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
-    """Beside the axes; a new figure gets as much wider as that needs."""
+    """Legend to the right of the axes; a new figure is widened by its width."""
     if len(COLOURS) < len(classes) <= _LEGEND:
         title = f"{title}\n({len(COLOURS)} colours: see the marks)".lstrip()
     layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left", "title": title or None}

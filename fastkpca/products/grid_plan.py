@@ -54,7 +54,8 @@ class GridPlan:
     error_bound : float
         On every entry of the kernel matrix, rounding included.
     point, more, once, once_nodes : float
-        Predicted nanoseconds for one point and one column (there or back), for each further column, and for the rest.
+        Predicted nanoseconds for each point with one column (spread or interpolate), for each further column, and for
+        the translation with one column and with further ones.
     nodes : int
     """
 
@@ -118,7 +119,8 @@ def _sides(error: float) -> np.ndarray:
 
 
 def _reach(extent: float, count: int, left_out: float) -> int:
-    """Boxes on either side, where an axis of this length is cut into so many, for such an error by all farther ones."""
+    """Boxes in reach on either side of one, for an axis cut into ``count``; all farther ones err by at most
+    ``left_out``."""
     return min(count - 1, ceil(sqrt(2.0 * log(8.0 / left_out)) * count / extent))
 
 

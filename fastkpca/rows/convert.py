@@ -118,7 +118,7 @@ def run_query(X: Any, name: str = "X", memory: float | None = None) -> Any:
     Raises
     ------
     NoRouteError
-        The table takes more than ``memory`` bytes; so much of it was read.
+        The table takes more than ``memory`` bytes; reading stops there.
     """
     if type(X).__module__.startswith("narwhals."):
         X = X.to_native()

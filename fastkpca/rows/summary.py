@@ -48,7 +48,7 @@ class _FirstPass:
         self.d, self.step, self.shift, self.index, self.spreads = d, step, shift, index, spreads
 
     def task(self, rows: Rows, i: int) -> _Look | None:
-        """Of tile i; None beyond the last row."""
+        """Summary of tile i; None beyond the last row."""
         start, stop = i * self.step, (i + 1) * self.step
         X = rows.tile(start, min(rows.n_samples, stop) if rows.counted else stop)
         if len(X) == 0:
@@ -84,7 +84,7 @@ class _FirstPass:
         return columns, box
 
     def join(self, a: _Look, b: _Look) -> _Look:
-        """Of the rows of both."""
+        """Summary of the rows of both."""
         count = a.count + b.count
         apart, share = b.mean - a.mean, b.count / count if count else 0.0
         squares = a.squares + b.squares + (apart**2 * (a.count * share) if self.spreads else 0.0)

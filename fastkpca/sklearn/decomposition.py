@@ -134,8 +134,8 @@ class KernelPCA(KernelTransformer):
         Accepted and without effect: X is never changed, and the model keeps what ``transform`` needs. Changing X after
         ``fit`` changes only ``X_fit_``.
     n_jobs : int, default=None
-        Number of threads; -1 is one for each processor. None takes as many as BLAS may use. Results do not depend on
-        it. A function of two rows is called from several threads only where a number is given.
+        Number of threads; -1 is one for each processor. None takes the number that BLAS may use. Results do not depend
+        on it. A function of two rows is called from several threads only where a number is given.
     method : {'auto', 'dense', 'features', 'krylov'}, default='auto'
         As in ``fastkpca.kpca``: the method to use, instead of ``eigen_solver``.
     memory_limit : int or str, default=None

@@ -52,7 +52,7 @@ class Bound:
     mu : float
     form : str
         "trace", "frobenius", "cholesky", "lanczos", "gap", "start", "filter", "sampled", or
-        "none"; "hope": assumed, for planning only.
+        "none"; "hope": assumed, for planning only (`proofs.Filter`).
     failure_probability : float
         0: it always holds, but for the model of rounding.
     """
@@ -308,7 +308,7 @@ class FeatureSums:
     rounding : float
         ``FeatureMap.rounding``: relative rounding of phi(x).
     weight_sum : float, optional
-        Sum of the rows' weights, where they have any; it takes the place of n beside an entry's error.
+        Sum of the rows' weights, where they have any; it takes the place of n in n ``entry_defect``.
     residual : Bound, optional
         On the largest eigenvalue of E, where one smaller than tr E is known.
     moment_error : float
@@ -563,7 +563,7 @@ def feature_certificate(
     hi = (np.sqrt(high) + sums.rounded) ** 2 + left_out.mu + sums.defect_norm
     bounds = np.column_stack([lo, hi])
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - left_out.mu))
-    # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
+    # the residual of v = Phi y / sqrt(theta) is Phi (C y - theta y) / sqrt(theta), plus at most the norm of E
     scaled_residual = 0.0
     if solved_residual:
         scaled_residual = solved_residual * float(np.sqrt(hi[0]) / np.sqrt(max(theta[min(c, m) - 1], 1e-300)))

@@ -257,7 +257,7 @@ class Proofs:
             proof.restarted()
 
     def steps_to_come(self) -> int | None:
-        """Steps to come of the exploration, if one is under way."""
+        """Remaining steps of an exploration; None if none is running."""
         return next((n for n in (proof.steps_to_come() for proof in self.proofs) if n is not None), None)
 
     @property

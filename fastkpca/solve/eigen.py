@@ -62,15 +62,16 @@ class ConvergenceMonitor:
 
     Attributes
     ----------
-    A, space, target, expenses
-        Of the run.
+        A, space, target, expenses
+        Matrix, Krylov space, target and budget of the run.
     ritz : RitzPairs
-        At the last look.
+        Ritz pairs at the last check.
     c : int
-        Wanted components: of those that were found.
+        Number of components wanted: the target's, at most the columns of the basis.
     history : list of (passes, width over the largest eigenvalue)
-        At each look.
+        One entry for each check.
     looks : int
+        Number of checks.
     """
 
     A: Operator
@@ -89,7 +90,7 @@ class ConvergenceMonitor:
         self._spent, self._seen = self.expenses.seconds, 0
         self._pace: list[tuple[int, float]] = []
 
-    # when to look --------------------------------------------------------------------------------------------
+    # when to check -------------------------------------------------------------------------------------------
 
     def ends_after_look(self) -> bool:
         """Do a convergence check where one is due, with the proofs that it selects; True if the run ends."""
@@ -299,11 +300,12 @@ class Search(ConvergenceMonitor):
         return ritz_certificate(block, m, info, deterministic_bound(block, info)).eigenvalue_bounds[:, 1]
 
     def columns(self, upper: np.ndarray) -> np.ndarray:
-        """For the pass in float64: the Ritz vectors beyond which the rest is bounded well, those wanted that have not
-        converged a step further, and the residuals of those for which that will not do.
+        """Columns of the pass in float64: Ritz vectors whose complement has a small bound, and residuals of some.
 
-        ``upper``: the ends that are proved. They bound the complement of p vectors whose values lie above upper[p]. The
-        step v + r / (theta - s) costs no column; what lies in [0, 2 s] is (theta - s) / s times smaller after it.
+        Wanted Ritz vectors that have not converged take the step v + r / (theta - s), which costs no column: it
+        divides the part of v in the eigenvalues [0, 2 s] by (theta - s) / s. Where that is not enough, the residual
+        becomes a column, too. ``upper`` are proven upper bounds on the eigenvalues: upper[p] bounds the complement of
+        p Ritz vectors whose values lie above it.
         """
         theta, c, tol = self.ritz.theta, self.c, self.target.tol
         least = min(c + 2, len(theta))

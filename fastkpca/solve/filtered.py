@@ -6,7 +6,7 @@ unit eigenvector of the largest eigenvalue, lambda, and tau = t(lambda). If tau 
 
     T_k(tau) <= |Z_k| / |u' Omega|.
 
-|u' Omega|^2 has the chi-squared distribution of b degrees of freedom, whatever A is: it is below q^2 with probability
+|u' Omega|^2 has the chi-squared distribution of b degrees of freedom, for every A: it is below q^2 with probability
 ``failure`` = P(b / 2, q^2 / 2), P the regularised incomplete gamma function. Else
 
     lambda <= max(top, t^-1(cosh(arccosh(|Z_k| / q) / k))).
@@ -100,7 +100,7 @@ def cheapest_aim(
     tops = theta[k] + np.sqrt(squares[k])
     middle = 0.5 * (last + tops)
     above = last - middle - distance
-    # a vector beyond c must not be lifted to the last wanted eigenvalue by what couples it with the rest
+    # no Ritz value beyond c may be raised to the last wanted eigenvalue by its coupling, |residual|^2 over the gap
     coupled = squares[c:] / np.maximum(last - theta[c:] + width, 1e-300)
     highest = np.append(0.0, np.maximum.accumulate(coupled))[: len(k)]
     narrow = (2.0 * float(squares[:c].sum()) <= width * above) & (highest <= 0.25 * above)

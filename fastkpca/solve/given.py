@@ -21,9 +21,9 @@ with the map. Where f_1 + tr E is small enough, which is known before the pass, 
 **Eigenvectors that were missed.** Where f_1 is larger than the least of the given vectors' own, leading vectors of F F'
 are multiplied in the same pass. Their Ritz values are lower bounds: they show eigenvalues that V has missed.
 
-**Number of eigenvalues above t.** lambda_(m+j)(A) <= lambda_j(P A P) for the m columns that were multiplied. So at most
-m + min(s / t, (q / t)^2) eigenvalues lie above t, s and q bounds on the trace and the Frobenius norm of P A P; at most
-as many as upper ends, where mu <= t; and at least as many as lower ends.
+**Number of eigenvalues above t.** lambda_(m+j)(A) <= lambda_j(P A P) for the m columns that were multiplied. Let s and
+q bound the trace and the Frobenius norm of P A P. Then at most m + min(s / t, (q / t)^2) eigenvalues lie above t. Where
+mu <= t, the number of upper bounds above t is an upper bound, too. The number of lower bounds above t is a lower bound.
 
 **Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. LAPACK's
 eigenvalues of F'F err by g. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).

@@ -136,8 +136,8 @@ def _compressed_pairs(
     product_seconds: float,
     **limits: Any,
 ) -> LeadingPairs | None:
-    """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
-    too inaccurate."""
+    """Leading pairs of the moment compressed to few directions; None where these are too many or too inaccurate, or the
+    other directions have too much of the trace."""
     small, norm = moments.compressed(n_threads), moments.norm
     if small is None or target.c >= small.size or not small.left_out + 2.0 * small.error <= target.tol * norm:
         return None  # (what is above tol times the norm is above that of the largest eigenvalue)

@@ -8,14 +8,14 @@ price is that of the passes until it will do, this means to go on. To add one, w
 (infinite).
 
 ====================  ==============================================================================================
-`Sums`                what trace and norm leave over: certain; more passes lower it
+`Sums`                trace or norm minus the part on the basis: certain; more passes lower it
 `Searched`            a search in float32 whose products err by a known bound: certain
 `RandomStart`         the random block that the Krylov space began with (``random_start``): with a probability
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
-`Filter`              polynomials of a coarse matrix, times random columns (``filtered``): with a probability
+`Filter`              polynomials of a truncated matrix, times random columns (``filtered``): with a probability
 `FilteredSearch`      the same, of those that ended a search: with a probability
 `Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
-`OfMap`               what a feature map leaves out, beyond its leading vectors (``second_order``): as certain as that
+`OfMap`               theta_(k+1) of a feature map plus a bound on its residual (``second_order``): as that bound
 ====================  ==============================================================================================
 """
 
@@ -211,7 +211,7 @@ class Exploration(Proof):
             return np.inf, 0, wanted
         optimistic_bound = run.optimistic_bound()
         middle = 0.5 * (optimistic_bound + wanted)
-        # behind all columns, or, where these leave too little room, behind the Ritz vectors of large values
+        # after all columns, or, where the memory for further ones is too small, after the Ritz vectors of large values
         for kept, rest in ((size, optimistic_bound), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
             steps = self._steps(run, rest, wanted)
             if self._fits(run, kept, steps) and steps <= run.expenses.left:

@@ -104,10 +104,10 @@ def _relative_gap(log_constants: np.ndarray, degree: int) -> np.ndarray:
 def separated(upper: np.ndarray, ritz: RitzBlock, c: int, failure: float) -> tuple[RitzBlock, Bound]:
     """The first Ritz vectors, c + 1 at least, and a bound beyond them from upper ends of the eigenvalues themselves.
 
-    Where p Ritz values lie above ``upper[p]``, which no more than p eigenvalues exceed, the inertia of A - upper[p] I
-    and its Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`beyond.gap_bound`); of all p
-    the best is taken. Further vectors would not lower the ends of the first ones, by interlacing. Without any such gap
-    it is upper[0], the bound on A itself.
+    At most p eigenvalues exceed ``upper[p]``. If p Ritz values lie above it, the inertia of A - upper[p] I and its
+    Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`beyond.gap_bound`). The smallest of these
+    bounds over all p is taken; without any such gap it is upper[0], the bound on A itself. Further vectors would not
+    lower the upper bounds of the first ones, by interlacing.
     """
     if not len(upper) or not np.isfinite(upper[0]):
         return ritz, NO_BOUND

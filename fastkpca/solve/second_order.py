@@ -1,4 +1,4 @@
-"""Intervals of second order: what a feature map leaves out moves an eigenvalue by v' R v, and by little more.
+"""Intervals of second order: the residual R of a feature map moves an eigenvalue by v' R v and terms of order |R|^2.
 
 K = Phi Phi' + R, R semidefinite, |R| <= nu. Centred, the map's part is G with eigenvalues theta_1 >= theta_2 >= ...,
 V has its k first eigenvectors, B = H R H, A = V' B V = V' R V (the columns of V add up to 0). Without centring H = I;
@@ -9,14 +9,15 @@ with weights w the matrices are W^(1/2) K W^(1/2) and W^(1/2) R W^(1/2). In the 
 
 so that lambda_j(Theta + A) <= lambda_j(Kc) (Cauchy's interlacing).
 
-**A known, and C'C** (a pass brings Kc V, and the residual R'R of its Ritz vectors is C'C). D <= nu I, so what lies
-beyond V is at most mu = theta_(k+1) + nu, and `certificate.ritz_certificate` does the rest: `OfMap`. That
-C'C <= A (nu I - A), used below, is weaker: it gave four to ten times wider intervals on real rows.
+**A known, and C'C** (a pass computes Kc V, and C'C is the Gram matrix of the residuals of its Ritz vectors). D <= nu I,
+so the complement of V has no eigenvalue above mu = theta_(k+1) + nu, and `certificate.ritz_certificate` gives the
+intervals (`OfMap`). The bound C'C <= A (nu I - A), used below, is weaker: it gave four to ten times wider intervals on
+real rows.
 
-**A bounded from above by X, C not known.** From nu I - B >= 0 (Schur) follows that D <= nu I - C (nu I - A)^(-1) C',
-and B^2 <= nu B gives C'C <= A (nu I - A). The eigenvalues of Kc above tau > mu are as many as those of
-Theta + A + C' (tau I - G_2 - D)^(-1) C above tau (Sylvester). With g = tau - mu, N = C'C and W = (nu I - A)^(-1) the
-last term is at most
+**A bounded from above by X, C not known.** From nu I - B >= 0 and its Schur complement follows D <= nu I - C (nu I -
+A)^(-1) C', and B^2 <= nu B gives C'C <= A (nu I - A). For tau > mu, Kc and Theta + A + C' (tau I - G_2 - D)^(-1) C have
+the same number of eigenvalues above tau (Sylvester). With g = tau - mu, N = C'C and W = (nu I - A)^(-1) the last term
+is at most
 
     C' (g I + C W C')^(-1) C = (g N^(-1) + W)^(-1) <= A (nu I - A) (g I + A)^(-1),
 
@@ -47,9 +48,9 @@ derivative is p / (1 - (1 - p) exp(-p x)) >= 1 / (1 + (1 - p) x) >= 1 - (1 - p) 
 log(1 + x) >= x - phi x^2, for (x - log(1 + x)) / x^2 falls with x (Fan, Grama and Liu, Electron. J. Probab. 20,
 2015): so it is at least the mean of these with weights p and 1 - p. Now take for x the eigenvalues of eta X_i / p_i:
 all is a function of X_i, so E exp(eta X_i (b_i / p_i - 1) - eta^2 phi (1 - p_i) b_i X_i^2 / p_i^2) <= I. By Lieb's
-theorem (Tropp, Found. Comput. Math. 12, 2012, lemma 3.4) the mean of tr exp of the sum over i is at most tr exp(0) =
-k, and Markov's inequality says the rest. It is an empirical Bernstein inequality, as those of Wang and Ramdas (2024),
-for rows that are drawn or not. It bounds A as a matrix: each direction has its own error.
+theorem (Tropp, Found. Comput. Math. 12, 2012, lemma 3.4) the mean of tr exp of the sum over i is at most tr exp(0) = k,
+and the claim follows by Markov's inequality. It is an empirical Bernstein inequality, as those of Wang and Ramdas
+(2024), for rows that are drawn or not. It bounds A as a matrix: each direction has its own error.
 
 - The same for Z A Z, Z any fixed positive diagonal matrix: |Z y_i|^2 <= r_i |Z A Z|, so that L = sqrt(|Z A Z|) times
   the largest |Z v_i| sqrt(r_i) / p_i. For each eigenvalue there is one Z, z_i^2 = 1 / (1 + |theta_i - theta_j| / s):
@@ -90,7 +91,7 @@ from .certifier import Certifier, Proof
 RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 """eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""
 UNEVEN = 1.15
-"""Times the error of rows that matter alike: about that of real ones, which is .9 to 1.3 times as large
+"""Factor on the predicted error, which assumes rows of equal influence; on real rows the ratio is .9 to 1.3
 (``benchmarks/speed/loose.py``)."""
 RARE = float(np.sqrt(UNIT))
 """Probability below which no row is drawn: random numbers are multiples of 2^-53."""
@@ -258,7 +259,7 @@ def inclusion(weights: np.ndarray, count: int) -> np.ndarray:
     falling = np.sort(weights)[::-1]
     tail = falling[::-1].cumsum()[::-1]
     certain = np.arange(len(weights))
-    # so many rows for certain, and of the others none above 1
+    # h rows with probability 1, such that no other row gets a probability above 1
     enough = np.flatnonzero((certain < count) & ((count - certain) * falling <= tail))
     if count >= np.count_nonzero(weights) or not len(enough):
         return (weights > 0).astype(float)

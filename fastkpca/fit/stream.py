@@ -372,8 +372,9 @@ def _added(model: KPCAModel, before: Bound, feature_map: Any, forget: float, fai
     """(the blocks of features that are not known of all rows, after a batch with this map; the failure probability of
     a bound that this takes from the reservoir).
 
-    With rows drawn in proportion to their residual r, and u = (the features that a row lacks) / r^(1/2), the largest
-    eigenvalue of the missing features' moment is bounded as that of a residual is (``solve.sampled``): |u| <= 1.
+    Rows are drawn in proportion to their residual r. Let u be the features that a row lacks over r^(1/2), so that
+    |u| <= 1. Then ``solve.sampled`` bounds the largest eigenvalue of the missing features' moment as it does that of a
+    residual.
     """
     old, first = tuple((x, bound * forget) for x, bound in model._added), feature_projector(model).map.n_features
     if feature_map.n_features == first:

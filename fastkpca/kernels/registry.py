@@ -187,7 +187,7 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
         A name ("gaussian", an alias, or "distribution:name"); a ``Kernel`` class or object; any object with
         ``block(X, Y)``; or a function f(X, Y) on tiles X (n, d) and Y (m, d) that returns the (n, m) kernel values.
     **parameters
-        Of the kernel. For a function or an object without a Kernel class these are declarations:
+        Parameters of the kernel. For a function or an object without a Kernel class these are declarations:
         ``positive_semidefinite=True``, ``translation="kernel"``, ``thread_safe=False``.
 
     Returns

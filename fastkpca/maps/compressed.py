@@ -1,9 +1,9 @@
 """The second moment of Fourier features in the few directions that a box of rows has.
 
-Modes belong to the whole period, and rows fill only a box of it. Along an axis with features phi(x), 2 M + 1 of them,
-the functions v.phi(x) of an orthonormal basis v_a (right singular vectors of phi on the box's interval, Slepian's
-functions for these weights) fall to nothing there one after the other, and so do their products over the axes: some
-hundreds of ten thousand. With Q these products' directions, C the centred second moment and C11 = Q' C Q,
+Modes belong to the whole period, and rows fill only a box of it. Take an axis with the 2 M + 1 features phi(x), and the
+right singular vectors v_a of phi on the box's interval. The functions v_a.phi(x) are Slepian's functions for these
+weights: their norms on the interval fall fast with a, and so do those of their products over the axes. A few hundred of
+ten thousand such products are kept. With Q these products' directions, C the centred second moment and C11 = Q' C Q,
 
     lambda_i(C11) <= lambda_i(C) <= lambda_i(C11) + tr C22,      tr C22 <= N tau
 

@@ -11,9 +11,9 @@ diagonal matrix of the roots and T made of the sums of such products with up to 
 transform of ones holds the whole data set, and a product with the moment takes the same time at any N (the
 equispaced Fourier representation of P. Greengard, M. Rachh and A. Barnett, 2022).
 
-A *new* row can lie anywhere. Within ``margin`` of the box of the data the nearest image of a data point is still
-``margin`` away, since L is the box's side plus twice the margin; farther out k itself is that small, and phi(x) counts
-as 0 there. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows are not: moments take rows of the box.
+A *new* row can lie anywhere. The period L is the box's side plus twice ``margin``. So within ``margin`` of the box of
+the data the nearest image of a data point is at least ``margin`` away. Farther out k itself is that small, and phi(x)
+is set to 0. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows are not: moments take rows of the box.
 """
 
 from __future__ import annotations

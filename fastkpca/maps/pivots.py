@@ -10,23 +10,28 @@
 8. `PivotMap.extended`: more pivots, by the Schur complement, with a shift of their own.
 
 Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error
-of a kernel value. Factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of
-the Schur complement before block k, about tr K_PP for k = 0 and falling as the spectrum does.
+of a kernel value. Factor and solve are right-looking in blocks of b (32) columns. Let T_k = |L[:, k b:]|_F^2, the trace
+of the Schur complement before block k: T_0 is about tr K_PP, and T_k falls as the spectrum does.
 
 - Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
-  2002, theorems 8.5 and 10.3, for b columns) and by u |Schur complement| when that is stored, so that
-  |D|_2 <= c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e. This is computed from the L that came out, and nu >= 1.2 c
-  is checked against it: L L' - K_PP >= nu' I with nu' = nu - c. Without the shift the factorisation fails where K_PP is
-  singular to working precision, and it is what makes K - Phi Phi' semidefinite. (The bound for any order of summation
-  is r u T_0: for r = 1000 a shift, and so a least residual, twenty times larger.)
-- The triangular solve: L phi(x) = k(P, x) + R(x) with, by the same count (which leaves two roundings a block, so that
-  diagonal entries may be divided by through their reciprocals),
-  |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e. That is a *backward* error;
-  multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
-- So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], and by the Schur complement
-  K - Phi Phi' + R R' / nu' is semidefinite: what is negative has entries at most max |R|^2 / nu' (``defect``, about
-  200 u max k), and its diagonal is added to ``residual``, as is the rounding of k(x, x) - |phi|^2 itself, which
-  a running error bound follows: all computed residuals are upper bounds.
+  2002, theorems 8.5 and 10.3, for b columns), and by u |Schur complement| when that is stored. So |D|_2 <= c, where
+
+      c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e
+
+  is computed from L. If nu >= 1.2 c, which is checked, then L L' - K_PP >= nu' I with nu' = nu - c. Without the shift
+  nu the factorisation fails where K_PP is singular to working precision, and the shift makes K - Phi Phi' semidefinite.
+  (The bound for any order of summation is r u T_0. For r = 1000 it needs a shift, and so leaves a residual, twenty
+  times larger.)
+- The triangular solve: L phi(x) = k(P, x) + R(x). By the same count
+
+      |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e.
+
+  The count has two spare roundings a block: a diagonal entry may be applied as a multiplication by its reciprocal. That
+  is a *backward* error; multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
+- So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], where row i of R is R(x_i)'. By the Schur
+  complement K - Phi Phi' + R R' / nu' is semidefinite. The entries of R R' / nu' are at most max |R(x)|^2 / nu'
+  (``defect``, about 200 u max k). All computed residuals are upper bounds: to k(x, x) - |phi|^2 are added the diagonal
+  of R R' / nu' and a running error bound on the rounding of that difference.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def stored_size(
 ) -> int | None:
     """D of a map of fastkpca's own; None for one that a kernel from outside brings, under another name, or has as part.
 
-    Raises ModelFileError where the description of one of our maps does not say, is of one for other rows than those of
-    ``n_columns`` columns, or says that it, or a part of it, has more than ``most`` features.
+    Raises ModelFileError for a built-in map whose description lacks these numbers, whose rows do not have ``n_columns``
+    columns, or which has, itself or in a part, more than ``most`` features.
     """
     record = Record(header, arrays, what)
     kind = record.header.get("map")

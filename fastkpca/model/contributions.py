@@ -132,8 +132,8 @@ def kpca_contributions(
     find t by the zero of the derivative. Here the minimum is searched by values, within the range of the column: at 17
     quantiles of ``train``, then by a golden section between the neighbours of the best one. Far from all training rows,
     where a Gaussian kernel and its derivative vanish, this still finds it, and it needs no derivative of the kernel.
-    For a linear kernel the result is (u' M x)^2 / (u' M u) with u the unit vector of the column, x counted from the
-    mean, and M = I - P P' for SPE, P diag(1 / latent) P' for T^2, where the best value lies within the range.
+    For a linear kernel the result is (u' M x)^2 / (u' M u), if the best value lies within the range. Here u is the unit
+    vector of the column, x is measured from the mean, and M = I - P P' for SPE, P diag(1 / latent) P' for T^2.
 
     Columns that go together with a faulty one have a part of its contribution, and several faulty ones share it. T^2
     blames the right column for linear and polynomial kernels. With a kernel that vanishes at a distance T^2 is small

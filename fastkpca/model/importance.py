@@ -194,9 +194,9 @@ def kpca_importance(
     they were.
 
     Sobol' & Kucherenko, Derivative based global sensitivity measures and their link with global sensitivity indices,
-    Mathematics and Computers in Simulation 2009; Jansen, Analysis of variance designs for model output, Computer
-    Physics Communications 1999; Briscik, Dillies & Dejean, Improvement of variables interpretability in kernel PCA, BMC
-    Bioinformatics 2023, for gradients of kernel PCA.
+    Mathematics and Computers in Simulation 2009. Jansen, Analysis of variance designs for model output, Computer
+    Physics Communications 1999. Gradients of kernel PCA: Briscik, Dillies & Dejean, Improvement of variables
+    interpretability in kernel PCA, BMC Bioinformatics 2023.
 
     Examples
     --------

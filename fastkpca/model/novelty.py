@@ -187,8 +187,8 @@ def kpca_limits(
         "auto": "empirical", and where the rows are too few for that the largest value, with a warning. "empirical":
         the order statistic of the rows X; at least confidence / (1 - confidence) rows (99 for 0.99).
         "F": c (N^2 - 1) / (N (N - c)) F(c, N - c), for a new row of normally distributed scores whose means and
-        variances are estimated from N rows (of a model that is not centred, whose means are zero,
-        c N / (N - c + 1) F(c, N - c + 1)); "chi2": chi^2(c), its limit for large N.
+        variances are estimated from N rows. For a model that is not centred, whose means are zero, it is
+        c N / (N - c + 1) F(c, N - c + 1). "chi2": chi^2(c), its limit for large N.
     spe : {"auto", "empirical", "box"}
         "auto", "empirical": as for ``t2``. "box": g chi^2(h) with the mean g h and the variance 2 g^2 h of their SPE.
     joint : bool

@@ -145,18 +145,18 @@ def kpca_uncertainty(
     Rows are drawn with replacement, and the moments of their scores over the model's components are decomposed again.
     Of more than 1024 rows, 1024 random groups are drawn instead, which have the same variance up to a few percent.
     Intervals are studentised (bootstrap-t), of the logarithm of an eigenvalue and the log-odds of a share, with the
-    standard error by the influence function z^2 - lambda in every resample. This corrects for skewness and for the bias
-    by which large eigenvalues come out too large, sum_k lambda_j lambda_k / (lambda_j - lambda_k) / N for normal
-    scores; the part of that bias from outside the components is subtracted.
+    standard error by the influence function z^2 - lambda in every resample. This corrects for skewness and for the
+    upward bias of large eigenvalues. For normal scores the bias of lambda_j is the sum over k unequal j of
+    lambda_j lambda_k / (lambda_j - lambda_k) / N. Its terms with k outside the components are subtracted.
 
     The test for the number of components permutes each column on its own, which leaves the columns as they are and
     takes away what they have in common. A component counts while its share of the variance, and that of each before it,
     is among the largest of the same component's after permutation (Horn's parallel analysis). It uses at most 500 rows.
 
-    Efron & Tibshirani, An introduction to the bootstrap, 1993, chapters 12 and 14; Beran & Srivastava, Bootstrap tests
-    and confidence regions for functions of a covariance matrix, Annals of Statistics 1985; Hall & Hosseini-Nasab, On
-    properties of functional principal components analysis, JRSS B 2006, for the expansions; Buja & Eyuboglu, Remarks
-    on parallel analysis, Multivariate Behavioral Research 1992.
+    Efron & Tibshirani, An introduction to the bootstrap, 1993, chapters 12 and 14. Beran & Srivastava, Bootstrap tests
+    and confidence regions for functions of a covariance matrix, Annals of Statistics 1985. Hall & Hosseini-Nasab, On
+    properties of functional principal components analysis, JRSS B 2006, for the expansions. Buja & Eyuboglu, Remarks on
+    parallel analysis, Multivariate Behavioral Research 1992.
 
     Examples
     --------

@@ -7,10 +7,10 @@ of each box and D(w) = sup_x |exp(i w x) - I exp(i w x)|,
 
     |exp(i w (x - y)) - I_x I_y exp(i w (x - y))| <= 2 D(w) + D(w)^2.
 
-On a box of side b, exp(i w x) = sum_m c_m(x) with |c_m| = 2 |J_m(w b / 2)| |T_m|, T_q is interpolated by 0 and
-T_(q + j) by -T_(q - j), so D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|, and |J_m(2 z)| <= z^m / m!. The absolute moments of
-the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1), whose first term is
-attained for even q.
+On a box of side b, exp(i w x) = sum_m c_m(x) with |c_m| = 2 |J_m(w b / 2)| |T_m|. T_q is interpolated by 0 and
+T_(q + j) by -T_(q - j), so that D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|. For J_m we use |J_m(2 z)| <= z^m / m!. The
+absolute moments of the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1),
+whose first term is attained for even q.
 
 **Translation.** Between the nodes of an axis stands g itself, up to a distance beyond which it is below an eighth of
 a hundredth of the axis's error: interpolation on both sides makes at most eight times that of what is left out (the
@@ -54,8 +54,8 @@ class GridPlan:
     error_bound : float
         On every entry of the kernel matrix, rounding included.
     point, more, once, once_nodes : float
-        Predicted nanoseconds for each point with one column (spread or interpolate), for each further column, and for
-        the translation with one column and with further ones.
+        Predicted nanoseconds: of a point with one column, to spread or to interpolate; of a point with each further
+        column; of sorting the rows and one translation; of the translation of each further column.
     nodes : int
     """
 

@@ -10,8 +10,8 @@
 
 `feature_certificate` and `dense_certificate` replace steps 1 to 5 for a feature map alone and for LAPACK's eigenvalues.
 
-Notation: A is the centred Gram matrix (n x n, symmetric), V has m nearly orthonormal columns, T = sym(V' A V),
-R = A V - V T, P = I - V V', and mu bounds the largest eigenvalue of P A P from above. In the basis (V, complement)
+Notation: A is the centred Gram matrix (n x n, symmetric), V has m nearly orthonormal columns, T = sym(V' A V), R = A V
+- V T and P = I - V V'. mu is an upper bound on the largest eigenvalue of P A P. In the basis (V, complement)
 
     A = [ T  R' ]        and  mu I - D  is positive semidefinite, so that  A <= [ T   R'  ]
         [ R  D  ]                                                               [ R  mu I ]
@@ -203,10 +203,13 @@ class RitzBlock:
     def errors(self) -> RitzErrors | None:
         """None where the columns are far from orthonormal, or the error of their images is not known.
 
-        Let S = V'V = I + O(delta), V_o = V S^(-1/2). From Y = A V + F, |F| <= eta, follows
-        A V = V T + R - F, so V_o' A V_o = S^(1/2) T S^(-1/2) + S^(-1/2) V'(R - F) S^(-1/2), within
-        s = 3 delta |T| + (|V'R| + (1 + delta) eta) / (1 - delta) of T for delta <= 1/4; and the residual of V_o is
-        (I - V_o V_o')(R - F) S^(-1/2), because (I - V_o V_o') V = 0. Delta therefore does not meet |A| there.
+        Let S = V'V = I + O(delta), V_o = V S^(-1/2). The computed image is Y = A V + F with |F| <= eta, so that
+        A V = V T + R - F. Then
+
+            V_o' A V_o = S^(1/2) T S^(-1/2) + S^(-1/2) V'(R - F) S^(-1/2)
+
+        differs from T by at most s = 3 delta |T| + (|V'R| + (1 + delta) eta) / (1 - delta), for delta <= 1/4. The
+        residual of V_o is (I - V_o V_o')(R - F) S^(-1/2), because (I - V_o V_o') V = 0: no product delta |A| occurs.
         """
         m, theta, eta = len(self.compression), self.theta, self.product_error
         # |error|_2 of an m x m matrix of inner products of unit columns
@@ -421,9 +424,9 @@ def _ends(bounds: np.ndarray) -> np.ndarray:
 def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarray, c: int, error: float) -> np.ndarray:
     """Angles (radians) between the c first Ritz vectors, cluster by cluster, and the true invariant subspaces.
 
-    Davis and Kahan's sin theta theorem (SIAM J. Numer. Anal. 7, 1970): sin <= |R_I|_2 / gap, where R_I are the
-    residuals of the returned vectors of a cluster and the gap is from their Ritz values to every eigenvalue outside
-    the cluster, which the intervals of the neighbours bound.
+    Davis and Kahan's sin theta theorem (SIAM J. Numer. Anal. 7, 1970): sin <= |R_I|_2 / gap. R_I are the residuals of
+    the returned vectors of a cluster. The gap is the distance from their Ritz values to the nearest eigenvalue outside
+    the cluster; the intervals of the neighbours bound it from below.
 
     Parameters
     ----------
@@ -535,8 +538,8 @@ def feature_certificate(
     c : int
     sums : FeatureSums
     solved : Certificate, optional
-        Of ``values``, where these are not LAPACK's but Ritz values of a moment held as an operator (at least c
-        intervals; the moment's own accumulation is then n terms of size at most 1, not a sum of squares).
+        Certificate of ``values``, where these are not LAPACK's but Ritz values of a moment held as an operator: at
+        least c intervals. The moment's accumulation is then n terms of size at most 1, not a sum of squares.
     solved_residual : float
         |C V - V diag(values)|_2 of the vectors that go with them.
 
@@ -545,9 +548,9 @@ def feature_certificate(
     Weyl: 0 <= H E H <= |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``entry_defect`` has
     norm at most n * entry_defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
 
-    Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K), so each
-    singular value by r (Weyl) and each eigenvalue by 2 sqrt(lambda) r + r^2: a bound of rounding tr K would be useless
-    where K is nearly constant, since tr K is then 1 / rounding' times the largest centred eigenvalue.
+    Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K). So each
+    singular value moves by at most r (Weyl), and each eigenvalue by 2 sqrt(lambda) r + r^2. The simpler bound rounding
+    tr K would be useless where K is nearly constant: tr K is then many times the largest centred eigenvalue.
     """
     values = np.asarray(values, dtype=np.float64)
     if not sums.residual_trace + sums.defect_norm + sums.kernel_trace < SAYS_NOTHING:
@@ -595,10 +598,10 @@ def _solver_ends(
 def feature_trace(sums: FeatureSums) -> tuple[float, float]:
     """Interval of tr(H K H) from a feature map alone: [T, T + tr E] for T = tr(Phi' H Phi), and rounding.
 
-    sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most r = rounding sqrt(tr K);
-    the sum of squares adds (rounding_factor(n) + 8) u T, and ``moment_error``; what is not semidefinite has a trace of
-    at most n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in
-    ``residual_trace``.
+    Let T = tr(Phi' H Phi). sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most
+    r = rounding sqrt(tr K). The sum of squares adds (rounding_factor(n) + 8) u T and ``moment_error``. The part of
+    K - Phi Phi' that is not semidefinite has a trace of at most n ``entry_defect`` in size. The trace of H E H is
+    between 0 and ``residual_trace``, which includes its own rounding.
     """
     trace = sums.trace
     # a trace below zero is an error of at least its size
@@ -623,9 +626,9 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
 
     Notes
     -----
-    Backward error of centring, 6 u |K|_F plus the means' rounding, and of tridiagonal reduction and its eigenvalues,
-    p(n) u |Kc|_2 with p(n) in practice below sqrt(n) (Higham and Mary 2019; LAPACK Users' Guide, section 4.7.1, takes p
-    = 1 to 10); 4 sqrt(n) + 16 is taken here, times the norm of K.
+    The backward error of centring is 6 u |K|_F plus the means' rounding. That of tridiagonal reduction and its
+    eigenvalues is p(n) u |Kc|_2. In practice p(n) is below sqrt(n) (Higham and Mary 2019; LAPACK Users' Guide, section
+    4.7.1, takes p = 1 to 10). Here it is (4 sqrt(n) + 16) u times the norm of K.
     """
     values = np.asarray(values, dtype=np.float64)
     error = (4.0 * sqrt(n) + 16.0) * UNIT * norm + n * entry_error

@@ -14,10 +14,10 @@ unit eigenvector of the largest eigenvalue, lambda, and tau = t(lambda). If tau 
 The event is about Omega alone, so the best of all k may be taken. |Z_k| is about |Omega| as long as no eigenvalue is
 outside of [low, top] by much; one that is only makes the bound larger.
 
-Rounding. The recurrence errs by f_j in step j, and u' Z_k by sum_j U_(k-j)(tau) u' f_j, U the polynomials of the
-second kind (Clenshaw 1955). For tau >= 1 U_m(tau) <= (m + 1) e^(m theta) and T_k(tau) >= e^(k theta) / 2, tau =
-cosh(theta), so this is at most T_k(tau) times 2 sum_j (k - j + 1) e^(-j theta) |f_j|. This is taken off q, with the
-theta of what is wanted: for a lambda above that it is no smaller than needed, and no result is below what is wanted.
+Rounding. The recurrence errs by f_j in step j, and u' Z_k by sum_j U_(k-j)(tau) u' f_j, U the polynomials of the second
+kind (Clenshaw 1955). Let tau = cosh(theta) >= 1. Then U_m(tau) <= (m + 1) e^(m theta) and T_k(tau) >= e^(k theta) / 2.
+So the error is at most T_k(tau) times 2 sum_j (k - j + 1) e^(-j theta) |f_j|. This is taken off q, with the theta of
+what is wanted: for a lambda above that it is no smaller than needed, and no result is below what is wanted.
 
 With A = P B P for a projection P, and B within e of another matrix in norm, the bound plus e is one for that.
 """

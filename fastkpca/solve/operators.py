@@ -145,12 +145,13 @@ class CentredProducts(Operator):
     def _set_norm(self, sums: np.ndarray, squares: float) -> None:
         """|Kc|_F from sum (K_ij - r_i - r_j + g)^2 for any approximate row means r: the correction below is exact.
 
-        M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2 with
-        a = M 1 / n, so nothing cancels unless r is inaccurate: r from float32 is, where K is nearly constant.
+        M = K - r 1' - 1 r' + g 11' has HMH = Kc and, with a = M 1 / n,
+        |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2.
+        So nothing cancels unless r is inaccurate: r from float32 is, where K is nearly constant.
 
         Rounding of the square, with |K| for |K|_F: the entries of M err by a matrix of norm at most e = 8 u |K|, so
-        |M|^2 by 2 |M| e + e^2; a row of K sums to rounding_factor(n) u sqrt(n) |K_i|, so a errs by at most
-        f = (rounding_factor(n) + 8) u |K| / sqrt(n), and what is taken off by 2 n (2 |a| f + f^2).
+        |M|^2 by 2 |M| e + e^2. The sum of row i of K errs by rounding_factor(n) u sqrt(n) |K_i|. So a errs by at most
+        f = (rounding_factor(n) + 8) u |K| / sqrt(n), and the terms subtracted from |M|^2 by 2 n (2 |a| f + f^2).
         """
         n = self.n
         before = self.row_means if len(self.row_means) else np.zeros(n)

@@ -328,10 +328,10 @@ def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _
     """From the second moment of a feature map.
 
     With Phi the rows' features, a cost is |(I - Q) Phi|_F^2 (Q of ``partition``) plus that of the residual of the map,
-    which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm, and so by
-    r the square roots of a cost, of the trace, and of the least of all |(I - Q) Phi|_F^2, which is ``remainder``. Sums
-    and the eigensolver round as in kpca; a part of K that is not semidefinite, of norm and trace at most b, moves a
-    cost by (k + 1) b.
+    which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm. So it
+    moves by at most r the square roots of a cost, of the trace, and of ``remainder``, the least of all |(I - Q)
+    Phi|_F^2. Sums and the eigensolver round as in kpca; a part of K that is not semidefinite, of norm and trace at most
+    b, moves a cost by (k + 1) b.
     """
     features, n = products.features, products.n_samples
     moments = features.moments(weights)

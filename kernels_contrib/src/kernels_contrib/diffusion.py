@@ -7,12 +7,12 @@ eigenvalues of the symmetric
     N = sqrt(w) sqrt(w)' o K,    w = a q^-alpha / r    (alpha = 0: D^-1/2 K D^-1/2, with the degrees D),
 
 which is the uncentred kernel matrix of rows with weights w: what kpca gives intervals for. Its first eigenvector is the
-root of the volumes a q^-alpha r, with the eigenvalue 1. Computed sums q and r err by factors within 1 +- e; then N is
-S N' S for the computed N' and a diagonal S, which moves each eigenvalue by a factor in the range of S^2 (Ostrowski).
+root of the volumes a q^-alpha r, with the eigenvalue 1. Computed sums q and r err by factors within 1 +- e. So N = S N'
+S for the computed N' and a diagonal S, and each eigenvalue moves by a factor in the range of S^2 (Ostrowski).
 
-In the space of sqrt(volume) a normalised cut is k - tr(Q N) for the Q of ``partition`` (Dhillon, Guan, Kulis 2004), so
-the proofs there hold word by word for A = N without its first eigenvector, with volumes as weights: no clustering has a
-normalised cut below the sum of 1 - lambda_i, i = 2 to k.
+With volumes as weights, a normalised cut is k - tr(Q N) for the Q of ``partition`` (Dhillon, Guan, Kulis 2004). So the
+proofs there hold word by word for A = N without its first eigenvector. No clustering has a normalised cut below the sum
+of 1 - lambda_i, i = 2 to k.
 
 With u_i the eigenvectors of N, the functions psi_i = u_i sqrt(V) / sqrt(volume) (V: all volumes) are the walk's, and
 psi_1 = 1. Of a new row, psi_i(x) = sum_j k(x, x_j) a_j q_j^-alpha psi_ij / (lambda_i r(x)), where the sum is

@@ -1,8 +1,7 @@
 """Penalised kernel logistic regression, two and many classes.
 
-Seed of the formulation: an approach to kernel PCA's logistic model whose coefficients are those of kernel functions at
-the training rows, P(Z = 1; x) = 1 / (1 + exp(-a - sum_j gamma_j k(x_j, x))) (equation 4.14 of the chapter on kernel
-principal component analysis named in docs/methods.md), with the penalty that it leaves to the reader.
+The model is P(Z = 1; x) = 1 / (1 + exp(-a - sum_j gamma_j k(x_j, x))), equation 4.14 of the chapter on kernel principal
+component analysis named in docs/methods.md. The penalty, which the chapter leaves to the reader, is added here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Directions that spread one thing and hold another together: the algebra that KLDA and KBDA share.
 
-Both maximise w' S_b w / (w' S_w w + penalty). In terms of w = sum_j a_j phi(x_j), with P the projector that centres
-what is to be held together (rows of a class about their mean) and E the contrasts that are to be spread,
+Both maximise w' S_b w / (w' S_w w + penalty). Let w = sum_j a_j phi(x_j). P is the projector that subtracts from each
+row the mean of its class, or of the group that is to stay together. The columns of E are the contrasts between the
+means that are to be spread. Then
 
     S_w = Phi' P Phi,    S_b = Phi' E E' Phi,    P E = 0,
 
@@ -58,8 +59,8 @@ class Penalised:
     def noise(self) -> float:
         """Squared length of a contrast Phi'E u, |u| = 1, that rounding may leave of one that is zero.
 
-        Features are off by ``map.rounding`` of their length and the part of K - Phi Phi' that is not semidefinite, the
-        means of groups by the rounding of their sums; a product with K by N times the error of its entries.
+        Features err by ``map.rounding`` of their length and by the part of K - Phi Phi' that is not semidefinite. The
+        means of groups err by the rounding of their sums, and a product with K by N times the error of its entries.
         """
         products, n = self.products, self.products.n_samples
         if products.features is None:

@@ -1,8 +1,8 @@
 """Permutation tests whose statistics are known up to a stated error: the p-value, or an interval around it.
 
-With m permutations drawn at random, of which b reach the observed statistic, (b + 1) / (m + 1) is a p-value of exact
-level (Phipson and Smyth, Statistical Applications in Genetics and Molecular Biology 9, 2010). A permuted statistic that
-lies within the errors of the observed one may or may not reach it: b is then between two numbers.
+If b of m random permutations reach the observed statistic, (b + 1) / (m + 1) is a p-value of exact level. See Phipson
+and Smyth, Statistical Applications in Genetics and Molecular Biology 9, 2010. A permuted statistic that lies within the
+errors of the observed one may or may not reach it: b is then between two numbers.
 """
 
 from __future__ import annotations

@@ -528,7 +528,7 @@ def _selection(
 def _choice(losses: np.ndarray, c: np.ndarray, left: np.ndarray) -> tuple[int, int]:
     """(Best candidate, best one of the smallest c within one standard error of it), from losses by candidate and fold.
 
-    Of equal candidates it is the middle one in the order of ``left``, their SPE: from wide to narrow kernels.
+    Ties are broken by the order of ``left``, their SPE: the middle one from wide to narrow kernels.
     """
     mean = losses.mean(axis=1)
     if np.isnan(mean).all():

@@ -89,7 +89,7 @@ def _translate(A: np.ndarray, band: np.ndarray, plan: GridPlan, axis: int, n_thr
 
 def _bands(plan: GridPlan, sigma: float) -> list[np.ndarray]:
     """For each axis the Gaussian between the nodes of `boxes_together` neighbouring boxes and the nodes of all boxes in
-    reach of any of them. BLAS is so much faster with more rows that the larger matrices take less time."""
+    reach of any of them. The larger matrices take less time, because BLAS is faster with more rows."""
     bands = []
     for side, reach, count, q in zip(plan.side, plan.reaches, plan.counts, plan.orders):
         together = boxes_together(reach, count)

@@ -1,9 +1,9 @@
 """An upper bound on the largest eigenvalue of a matrix of which only the diagonal and a sample of rows are known.
 
-R is semidefinite, n x n (the residual of a feature map), and r_i >= R_ii are known for every row. Let T = sum r_i. Draw
-s row numbers independently, with replacement, i with probability r_i / T, by random numbers that R does not depend on.
-Let G be the s x s matrix of R_ij / sqrt(r_i r_j) of the rows drawn, and x = lambda_max(G) / s. Then with probability at
-least 1 - delta
+R is semidefinite, n x n (the residual E of a feature map), and r_i >= R_ii are known for every row. Let T = sum r_i.
+Draw s row numbers independently, with replacement, i with probability r_i / T, by random numbers that R does not depend
+on. Let G be the s x s matrix of R_ij / sqrt(r_i r_j) of the rows drawn, and x = lambda_max(G) / s. Then with
+probability at least 1 - delta
 
     lambda_max(R) <= T U(x),    U(x) = max { q in [x, 1] : s kl(x, q) <= log(1 / delta) },
     kl(x, q) = x log(x / q) + (1 - x) log((1 - x) / (1 - q)).

@@ -1,4 +1,4 @@
-"""Directions that spread one thing and hold another together: the algebra that KLDA and KBDA share.
+"""Directions with a large scatter of one kind and a small one of another: the algebra that KLDA and KBDA share.
 
 Both maximise w' S_b w / (w' S_w w + penalty). Let w = sum_j a_j phi(x_j). P is the projector that subtracts from each
 row the mean of its class, or of the group that is to stay together. The columns of E are the contrasts between the
@@ -7,15 +7,15 @@ means that are to be spread. Then
     S_w = Phi' P Phi,    S_b = Phi' E E' Phi,    P E = 0,
 
 so that K P K and (K E)(K E)' are the matrices N and M of Mika et al. (1999) and Mueller et al. (2001, equation 29).
-Two penalties are known: mu |a|^2 ("coefficients": N + mu I, theirs) and mu |w|^2 = mu a'Ka ("norm": N + mu K). With
-features both are D x D problems: |a|^2 of the shortest a with Phi'a = w is w' (Phi'Phi)^(-1) w, and in the coordinates
-w = T z, T T' = Phi'Phi, it is |z|^2, so nothing is inverted. Without features each is solved for the few columns of E
-by conjugate gradients on products with K:
+Two penalties are known: mu |a|^2 ("coefficients": K P K + mu I, theirs) and mu |w|^2 = mu a'Ka ("norm":
+K P K + mu K). With features both are D x D problems. The shortest a with Phi'a = w has |a|^2 = w' (Phi'Phi)^(-1) w. In
+the coordinates w = T z with T T' = Phi'Phi this is |z|^2, so nothing is inverted. Without features each is solved for
+the few columns of E by conjugate gradients on products with K:
 
     coefficients:  (K P K + mu I) a = K E
     norm:          a = (E - z) / mu,  (P K P + mu I) z = P K E
 
-and the quotient is left to be maximised over the span of the columns of a, where it is the symmetric matrix E' K a.
+Then the quotient is maximised over the span of the columns of a, by the eigenvectors of the symmetric matrix E' K a.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ class Penalised:
         return float(moved**2 * trace + features.map.defect_norm(n, trace))
 
     def separating(self, squares: np.ndarray, noise: float, asked: int) -> int:
-        """Number of contrasts with these squared lengths, descending, that are longer than rounding, limited by
-        ``most``.
+        """Number of contrasts with these squared lengths, descending, that are longer than rounding; at most ``asked``.
 
         Raises ValueError for none, and warns where fewer are than were asked for.
         """
@@ -95,7 +94,7 @@ class Penalised:
     def solver(self, project: Projector) -> tuple[Projector, dict[str, Any]]:
         """(E -> a for the columns of a contrast, what the iterations came to), with products only.
 
-        A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
+        A coarse feature map, where there is one, is the preconditioner: it is exact on the span of the features.
         """
         products, mu, on_norm = self.products, self.mu, self.penalty == "norm"
         check_scale("method='gram'", products.mean_diagonal())

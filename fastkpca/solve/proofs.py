@@ -373,6 +373,7 @@ class Factorisation(Proof):
         if gap is None:
             return None
         k, wanted = gap
+        # the factor 2^(1/2): images of the recurrence (`Basis.ritz_block`)
         V, images = run.basis.pairs(run.ritz, k)
         rest = DeflatedMatrix(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
         if not wanted > rest.error:

@@ -291,7 +291,7 @@ class Search(ConvergenceMonitor):
         return float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1] and not self._rest_falls(blocks)
 
     def proved_ends(self) -> np.ndarray:
-        """Upper bounds on the m largest eigenvalues, m columns in the basis; infinite for an unknown error of products."""
+        """Upper bounds on the m largest eigenvalues, m columns in the basis; infinite if their error is unknown."""
         m, error = self.basis.size, self.A.error(self.basis.size)
         if not error < np.inf:
             return np.full(m, np.inf)

@@ -2,10 +2,10 @@
 
 With k_i = phi_i.phi_i + E_i + D_i, E_i positive semidefinite and D_i the defect:
 
-- a sum has the features of all its parts, side by side; residuals and defects add. Its moments are dense, so that
-  tiles have the ordinary size, not that of a part;
-- a scaling has sqrt(factor) phi, and factor times the residual and the defect;
-- a product has phi_1 (x) phi_2. What is left out is E_1 o A_2 + A_1 o E_2 + E_1 o E_2 with A_i = Phi_i Phi_i', and
+- A sum has the features of all its parts, side by side. Residuals and defects add. Its moments are dense, so that
+  tiles have the ordinary size, not that of a part.
+- A scaling has sqrt(factor) phi, and factor times the residual and the defect.
+- A product has phi_1 (x) phi_2. Its residual is E_1 o A_2 + A_1 o E_2 + E_1 o E_2 with A_i = Phi_i Phi_i', and
   entrywise products of semidefinite matrices are semidefinite (Schur 1911). Its diagonal is
   r_1 |phi_2|^2 + |phi_1|^2 r_2 + r_1 r_2, known exactly.
 """

@@ -118,8 +118,8 @@ def klda(
         Factor mu of the penalty. Default: 1e-3 in the units of the kernel, mean(k(x, x))^2 for
         "coefficients" and mean(k(x, x)) for "norm" (of the linear kernel: of the rows about their mean).
     penalty : {"coefficients", "norm"}
-        mu |a|^2 or mu |w|^2 = mu a'Ka: the denominator is then a'(K P K + mu I) a or a'(K P K + mu K) a, where P
-        subtracts from each row the mean of its class (K P K is the matrix N of Mika et al.).
+        mu |a|^2 or mu |w|^2 = mu a'Ka. The denominator is then a'(K P K + mu I) a or a'(K P K + mu K) a. P subtracts
+        from each row the mean of its class; K P K is the matrix N of Mika et al.
     tol : float
         Through features: the part of the trace of the centred K that they may miss. Through products: relative residual
         of the linear solves.

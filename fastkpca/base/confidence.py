@@ -42,7 +42,8 @@ def ratio_bounds(
         Bounds on b.
     delta : float
     mean, variance : float
-        Of a - mean * b, as far as they are known from other rows: they set the first stakes, not the confidence.
+        Mean and variance of a - mean * b, as far as they are known from other rows: they set the first stakes, not the
+        confidence.
     """
     return (
         _lower(low, above, delta, mean, variance),

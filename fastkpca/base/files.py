@@ -61,8 +61,8 @@ def write(
     ----------
     path : str or path-like
     header : mapping
-        Of strings to None, bool, int, float, str, lists and mappings of these. Floats come back bit for bit (NaN and
-        infinities too), tuples as lists, numpy scalars as Python numbers.
+        Mapping of strings to None, bool, int, float, str, lists and mappings of these. Floats come back bit for bit
+        (NaN and infinities too), tuples as lists, numpy scalars as Python numbers.
     arrays : mapping of str to ndarray
         Booleans, integers, floats up to 64 bits and complex numbers up to 128; any memory order and byte order.
     overwrite : bool

@@ -52,7 +52,7 @@ class Summary:
     ----------
     n_samples, n_features : int
     dtype : numpy.dtype
-        Of the rows as given (tiles are float64 all the same).
+        Type of the rows as given (tiles are float64 all the same).
     shift : ndarray (n_features,), float64
         What the core subtracts from every row; zero where the kernel does not allow a shift.
     box : ndarray (2, n_features)

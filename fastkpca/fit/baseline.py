@@ -112,7 +112,7 @@ def kpca_baseline(
         turns, until both agree, at most 20 times; ``info["filled"]`` tells how many. Rows without missing values alone
         are held back for the limits: those that were made to fit lie nearer to the model.
     rng : int, Generator, SeedSequence or None
-        Of the rows that are held back, and of the simulated faults.
+        Random numbers for the rows that are held back, and for the simulated faults.
     n_threads : int, optional
     progress : bool or callable
     **kernel_parameters

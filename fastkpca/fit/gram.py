@@ -182,7 +182,7 @@ def features(
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     progress : bool or callable
-        Of each pass over the rows, those in here and those that the operator is asked for later.
+        Progress of each pass over the rows, those in here and those that the operator is asked for later.
     **kernel_parameters
 
     Returns

@@ -118,7 +118,7 @@ def kpca_population(
         Bound on |phi(x) - phi(y)|^2 = k(x, x) + k(y, y) - 2 k(x, y) over all rows that the process can give, known
         beforehand. Default: that of the kernel, where it has one (Gaussian 2).
     rng : int, Generator, SeedSequence or None
-        Of the pairings.
+        Random numbers for the pairings.
     n_threads : int, optional
     progress : bool or callable
 

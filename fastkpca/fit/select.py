@@ -96,7 +96,7 @@ def kpca_select(
         seldom change the choice.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the folds and halves, and of the rows that are drawn.
+        Random numbers for the folds and halves, and for the rows that are drawn.
     progress : bool or callable
 
     Returns

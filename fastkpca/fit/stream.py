@@ -210,10 +210,10 @@ def kpca_subtract(
     Parameters
     ----------
     model : KPCAModel
-        Of all rows, with moments (``keep_moments=True``); it is not changed.
+        Model of all rows, with moments (``keep_moments=True``); it is not changed.
     part : KPCAModel
-        Of some of these rows, with their weights: made with ``like=`` the same first model. Only a part that has more
-        variance than the model is noticed not to be one.
+        Model of some of these rows, with their weights: made with ``like=`` the same first model. Only a part that has
+        more variance than the model is noticed not to be one.
     c : int, optional
     tol : float
     failure_probability : float, optional

@@ -34,7 +34,7 @@ class Target:
     given_map : bool
         The feature map is that of another model, and is not improved on.
     max_features : int or None
-        Of the feature map.
+        Largest number of features of the map.
     tol_is_required : bool
         The intervals have to be as narrow as ``tol`` says. If not, any interval width is accepted.
     failure_probability : float

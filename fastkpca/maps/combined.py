@@ -341,7 +341,7 @@ class TensorMap(_OfParts):
     ----------
     first, second : FeatureMap
     bounds : (float, float)
-        On |k_1| and |k_2| over the rows (``Kernel.value_bound``). Only the defects of the parts need them:
+        Bounds on |k_1| and |k_2| over the rows (``Kernel.value_bound``). Only the defects of the parts need them:
         |A o D|_2 <= max_i a_ii |D|_2 for semidefinite A, and |D_1 o D_2|_2 <= |D_1|_2 |D_2|_2, a principal part of
         the Kronecker product; the same for traces.
     """

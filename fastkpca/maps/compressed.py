@@ -82,7 +82,7 @@ def directions(roots: list[np.ndarray], inside: np.ndarray, tau: float) -> Direc
     Parameters
     ----------
     roots : list of ndarray (2 M_c + 1,)
-        What the waves of an axis are multiplied by.
+        Factors of the waves of an axis.
     inside : ndarray (d,)
         Half-lengths of the box, in phases.
     tau : float
@@ -126,7 +126,7 @@ def quadrature(
     Parameters
     ----------
     sums : ndarray (4 M_1 + 1, ...)
-        Of all waves with m <= 2 M by axis.
+        Sums over the rows of all waves with m <= 2 M by axis.
     count : float
         Rows, or the sum of their weights.
     roots : list of ndarray (4 M_c + 1,)
@@ -141,7 +141,7 @@ def quadrature(
     nodes : list of ndarray
         By axis.
     weights : ndarray (n_1, n_2, ...)
-        Of the nodes, in place of rows.
+        Weights of the nodes, in place of rows.
     error : float
         Bound on the Frobenius norm of what the second moment differs by.
     """

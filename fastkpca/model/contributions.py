@@ -41,7 +41,7 @@ class Contributions:
     of_rows : ndarray (m,)
         The statistic of the rows as they are.
     feature_names : tuple of str or None
-        Of the columns, as the model has them.
+        Names of the columns, as the model has them.
     """
 
     contributions: np.ndarray

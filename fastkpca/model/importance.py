@@ -52,11 +52,11 @@ class Importance:
     positive : ndarray (c, d) or None
         Share of the rows in which the derivative is positive.
     standard_errors : ndarray (c, d) or None
-        Of the importance, by the spread among the rows; None for "gradient".
+        Standard errors of the importance, by the spread among the rows; None for "gradient".
     n_samples : int
         Rows that were evaluated.
     feature_names : tuple of str or None
-        Of the columns, as the model has them.
+        Names of the columns, as the model has them.
     """
 
     importance: np.ndarray
@@ -155,7 +155,7 @@ def kpca_importance(
         squared change of the score when the column takes its value from another row, drawn at random; it needs no
         derivative, and sees jumps and far moves.
     sample_weight : array_like (m,), optional
-        Of the rows X. The training rows of a model have the weights that they were fitted with.
+        Weights of the rows X. The training rows of a model have the weights that they were fitted with.
     rng : int, Generator, SeedSequence or None
         For "permutation".
     n_threads : int, optional

@@ -62,7 +62,7 @@ class Uncertainty:
     n_significant : int or None
         Leading components whose share of the variance is larger than with columns permuted; None: not tested.
     p_values : ndarray (k,) or None
-        Of the permutation test, at least 1 / (n_permutations + 1).
+        p-values of the permutation test, at least 1 / (n_permutations + 1).
     permuted : ndarray (k,) or None
         Percent of the variance that a component exceeds, where columns are permuted, with probability 1 - level.
     n_samples : int
@@ -112,8 +112,8 @@ def kpca_uncertainty(
     Parameters
     ----------
     model : KPCAModel
-        Of a positive semidefinite kernel. Fit a few more components than you ask about: what is outside them is known
-        in sum only.
+        Model with a positive semidefinite kernel. Fit a few more components than you ask about: what is outside them is
+        known in sum only.
     X : array_like (N, d), optional
         The training rows, as for ``kpca_project``. By default those that the model holds.
     level : float
@@ -121,11 +121,11 @@ def kpca_uncertainty(
     n_bootstrap : int
         Resamples, from 100 to a million.
     n_permutations : int
-        Of the columns, a million at most, for the number of components; 0: no test.
+        Number of permutations of the columns, a million at most, for the number of components; 0: no test.
     n_components : int, optional
         Number of leading components; by default at most 20.
     sample_weight : array_like (N,), optional
-        Of the training rows, where the model does not hold their weights. A row of weight w counts w times.
+        Weights of the training rows, where the model does not hold their weights. A row of weight w counts w times.
     rng : int, Generator, SeedSequence or None
     n_threads : int, optional
     progress : bool or callable

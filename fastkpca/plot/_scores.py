@@ -56,7 +56,7 @@ def scores(
     Parameters
     ----------
     model : fitted model, estimator, or ndarray (n, c) of scores
-        Of a model the axes also show the percentages of the variance.
+        For a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
         Colours the points: a legend for words and for few whole numbers or times, a colour bar for other numbers and
         times. "lot 2" stands before "lot 10". Words such as 2026-03-01 or 2026-03-01 06:00 are times; times with a zone

@@ -90,7 +90,7 @@ class _Kept(NamedTuple):
     Attributes
     ----------
     place : ndarray (entries,) or None
-        Of this pair's values.
+        Stored values of this pair.
     known : bool
         They are there already, and are only multiplied; else they are written there.
     rounded : ndarray (entries,), float32, or None

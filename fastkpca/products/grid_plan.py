@@ -52,7 +52,7 @@ class GridPlan:
     reaches : tuple of d ints
         Boxes on either side whose nodes are translated to those of one.
     error_bound : float
-        On every entry of the kernel matrix, rounding included.
+        Bound on the error of every entry of the kernel matrix, rounding included.
     point, more, once, once_nodes : float
         Predicted nanoseconds: of a point with one column, to spread or to interpolate; of a point with each further
         column; of sorting the rows and one translation; of the translation of each further column.

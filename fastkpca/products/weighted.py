@@ -32,7 +32,7 @@ class Entries:
     Attributes
     ----------
     coordinates : Coordinates
-        Of a solver that works on this matrix.
+        Coordinates of a solver with this matrix.
     n_threads : int
 
     Parameters

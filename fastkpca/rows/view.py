@@ -108,7 +108,7 @@ class Columns:
     Attributes
     ----------
     numbers : tuple of int or None
-        Of the columns, all different; None: all columns in their order.
+        Numbers of the columns, all different; None: all columns in their order.
     widths : tuple of float or None
         What each of these columns is divided by, positive; None: nothing.
     """

@@ -61,11 +61,11 @@ class Nystroem(KernelTransformer):
     kernel : str, callable, or kernel of fastkpca, default='rbf'
         As in ``fastkpca.sklearn.KernelPCA``.
     gamma : float, default=None
-        Of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features, and 1 for chi2.
+        Parameter of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features, and 1 for chi2.
     coef0 : float, default=None
-        Of poly and sigmoid; None means 1.
+        Constant term of poly and sigmoid; None means 1.
     degree : float, default=None
-        Of poly; None means 3.
+        Degree of poly; None means 3.
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel; here also the parameters of a kernel of fastkpca's by name.
     n_components : int, default=100

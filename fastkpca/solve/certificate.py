@@ -317,7 +317,7 @@ class FeatureSums:
     weight_sum : float, optional
         Sum of the rows' weights, where they have any; it takes the place of n in n ``entry_defect``.
     residual : Bound, optional
-        On the largest eigenvalue of E, where one smaller than tr E is known.
+        Bound on the largest eigenvalue of E, where one smaller than tr E is known.
     moment_error : float
         ``Moments.error``.
     """
@@ -439,7 +439,7 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     residual_gram : ndarray (m, m) or (m,)
         R'R in Ritz coordinates, or its diagonal where no more is known.
     bounds : ndarray (m, 2)
-        Of all m, so that the neighbour beyond c is known too.
+        Intervals of all m eigenvalues, so that the neighbour beyond c is known too.
     error : float
         Rounding in theta and in the residuals.
     """

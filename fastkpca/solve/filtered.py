@@ -85,13 +85,13 @@ def cheapest_aim(
         Ritz values, and the squares of their residuals.
     c : int
     width : float
-        Of the intervals that are to follow.
+        Width of the intervals to reach.
     n : int
     distance : float
-        What is added to the bound that a filter gives; at most as much below 0 is an eigenvalue.
+        Number to add to the bound of a filter; no eigenvalue is below its negative.
     failure : float
     column_price : float
-        Of a vector before the gap, in steps.
+        Cost of a vector before the gap, in steps.
     """
     k = np.arange(c, len(theta))
     last = float(theta[c - 1])
@@ -168,7 +168,7 @@ def filtered(
     Returns
     -------
     bound : float
-        On the largest eigenvalue.
+        Upper bound on the largest eigenvalue.
     columns : ndarray (n, b)
         Omega after the last step, in which eigenvalues above ``top`` stand out.
     steps : int

@@ -80,14 +80,14 @@ class GivenResult:
     Attributes
     ----------
     certificate : Certificate
-        Of as many eigenvalues as columns were multiplied.
+        Certificate of m eigenvalues, m columns being multiplied.
     block : RitzBlock
-        Of these columns.
+        Inner products of these columns.
     own : RitzBlock
-        Of the given vectors alone.
+        Inner products of the given vectors alone.
     matrix : MatrixInfo
     beyond : float
-        mu, on the eigenvalues of the complement; minus infinity where it has none.
+        Bound mu on the eigenvalues of the complement; minus infinity where it has none.
     """
 
     certificate: Certificate
@@ -141,7 +141,7 @@ def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | Non
     V : ndarray (n, r)
         Orthonormal columns (`independent`), orthogonal to ones.
     known : MapColumns, optional
-        Of a semidefinite matrix.
+        Columns of a feature map, for a semidefinite matrix.
     """
     A, X, beyond = CentredProducts(matrix), V, None
     A.measures = bool(matrix.product.gives_norm)
@@ -245,7 +245,7 @@ def vector_angles(own: RitzBlock, bounds: np.ndarray) -> tuple[np.ndarray, np.nd
     Parameters
     ----------
     own : RitzBlock
-        Of r vectors.
+        Inner products of r vectors.
     bounds : ndarray (m, 2)
         Intervals of the m largest eigenvalues; nothing is known of further ones.
 

@@ -73,9 +73,9 @@ def leading_axes(
     more : int
         Pairs beyond those asked for and the next, of a moment that is not held as an operator.
     rng : numpy.random.Generator or int
-        Of the first block, where moments are held as an operator.
+        Random numbers for the first block, where moments are held as an operator.
     n_threads : int
-        Of moments held as an operator; results do not depend on it.
+        Threads of moments held as an operator; results do not depend on it.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class LeadingPairs:
     values : ndarray (k,)
     vectors : ndarray (n, k)
     certificate : Certificate
-        Of all k: one more than were asked for gives the gap behind the last.
+        Certificate of all k pairs: one more than were asked for gives the gap behind the last.
     residual : float
         |C V - V diag(values)|_2, rounding included.
     """
@@ -213,7 +213,8 @@ def leading_pairs(
     A : MomentOperator
     target : SolverTarget
     rank : int, optional
-        Of the moment, at most. A space of two blocks more has all of it, and what further columns add is rounding.
+        Bound on the rank of the moment. A space of two blocks more has all of it, and what further columns add is
+        rounding.
     memory_limit : float, optional
         Bytes.
     seconds, product_seconds : float

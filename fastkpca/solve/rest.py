@@ -33,7 +33,7 @@ class DeflatedMatrix:
     V, images : ndarray (n, m)
         Orthonormal columns, and A V.
     row_means : ndarray (n,)
-        Of K, in the solver's coordinates, within the error of the images.
+        Row means of K, in the solver's coordinates, within the error of the images.
     error : float
         `certificate.product_error` of the images, bounds the error of the entries too.
     """

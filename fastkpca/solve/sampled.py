@@ -155,15 +155,15 @@ def residual_sample(
     ----------
     feature_map, kernel, rows
     residual_trace : float
-        Of the map, over the rows.
+        Residual trace of the map over the rows.
     draws : Draws
         From a pass with the map over the rows.
     count : int
         How many to use: the first ones, so that their number must not depend on which rows they are.
     entry_error : float
-        Of a kernel value.
+        Bound on the error of a kernel value.
     n_threads : int
-        That compute the matrix of the rows drawn; bits do not depend on it.
+        Threads for the matrix of the rows drawn; bits do not depend on it.
     """
     index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
     residual = draws.residual[position]

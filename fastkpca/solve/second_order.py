@@ -112,13 +112,13 @@ class Leading:
     beyond : float
         The next one.
     norm : Bound
-        nu, on R.
+        Bound nu on |R|.
     error : float
         Rounding, added at both ends.
     first : Certificate
-        Of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
+        Intervals of first order, for at least k + 1 eigenvalues: theta_j to theta_j + nu.
     product_error : float
-        Of Q Theta^(1/2) in place of Phi' V.
+        Error of Q Theta^(1/2) in place of Phi' V.
     """
 
     theta: np.ndarray
@@ -377,7 +377,7 @@ def expected_error(
     counts : ndarray (s,)
     n, c : int
     trace : float
-        Of R.
+        Upper bound on tr R.
     sizes : (ndarray (b, 1), float, ndarray (b, 1))
         About |A|, |R|, and bounds on the latter.
     failure : float

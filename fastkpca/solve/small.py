@@ -80,7 +80,7 @@ def pairs_of_small(
     K : ndarray (n, n)
         Symmetric, positive semidefinite up to rounding.
     means : ndarray (n,) or None
-        Of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
+        Means of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
     c, tol : int, float
     entry_error : float
         Bound on |K_ij - its exact value|.

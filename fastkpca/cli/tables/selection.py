@@ -24,7 +24,7 @@ class Table:
     X : ndarray, memory map, CSR matrix or Source, shape (n, d), or a function
         What ``kpca`` takes; the function returns an iterator over blocks of rows.
     names : list of str, or None
-        Of the d columns, where the file names them.
+        Names of the d columns, where the file names them.
     labels : ndarray (n,), or None
         The label column, where one was asked for: numbers, or strings.
     notes : list of str

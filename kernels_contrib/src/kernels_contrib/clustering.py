@@ -215,7 +215,7 @@ def kernel_kmeans(
     n_threads : int, optional
         Default: all processors.
     rng : int, Generator, SeedSequence or None
-        Of the starts, and of the map.
+        Random numbers for the starts, and for the map.
     **kernel_parameters
 
     Returns
@@ -306,7 +306,7 @@ class _Space:
     eigenvalues : ndarray (at least k, and more than q, 2)
         Intervals around the leading ones.
     error : float
-        Of the cost between groups, as computed.
+        Error of the computed cost between groups.
     missed : float
         Residual of a feature map: the cost in the map's space may be lower by this.
     least : float

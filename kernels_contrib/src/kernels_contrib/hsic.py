@@ -64,7 +64,7 @@ def hsic_test(
         Two views of the same rows; also on disk or Dask collections, while the features of both fit into memory. A view
         whose kernel is "precomputed" is its Gram matrix (N, N).
     kernel, kernel_y : str, Kernel, object with ``block``, or callable
-        Of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
+        Kernels of X and of Y, positive semidefinite; ``kernel_y`` is ``kernel`` by default, with a width of its own.
     unbiased : bool
         Omit the pairs of a row with itself.
     permutations : int
@@ -77,9 +77,9 @@ def hsic_test(
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the permutations.
+        Random numbers for the permutations.
     **kernel_parameters
-        Of both kernels.
+        Parameters of both kernels.
 
     Returns
     -------

@@ -38,7 +38,7 @@ class KBDAModel(DirectionsModel):
         mu.
     penalty : str
     function : KernelFunction
-        What projects new rows.
+        Projector of new rows.
     n_samples, n_positive : int
     info : dict
     """

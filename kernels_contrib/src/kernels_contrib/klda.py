@@ -193,7 +193,7 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
     Returns
     -------
     ndarray (m,)
-        Of the type of the labels.
+        Labels, of their own type.
     """
     model = KLDAModel.of(model)
     return model.classes[np.argmax(_log_shares(model, X, prior, n_threads), axis=1)]
@@ -272,7 +272,7 @@ def kernel_fisherfaces(
     regularization : float
         Added to the scatter within, relative to the mean variance of a component; 0 for Yang's form.
     tol : float
-        Of ``kpca``.
+        ``tol`` of ``kpca``.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     **kernel_parameters

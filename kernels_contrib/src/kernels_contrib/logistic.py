@@ -48,7 +48,7 @@ class LogisticModel(KernelMethod, Classifier):
     function : KernelFunction
         The log odds of new rows (for many classes: the logits).
     log_likelihood : float
-        Of the training rows.
+        Log-likelihood of the training rows.
     info : dict
     """
 
@@ -112,8 +112,8 @@ def kernel_logistic(
     max_iterations : int
         Most Newton steps.
     sample_weight : array_like (N,), optional
-        Of each row's part of the likelihood: a whole number counts the row that many times. Some row of each class
-        needs a weight.
+        Weight of each row's term of the log-likelihood: a whole number counts the row that many times. Some row of each
+        class needs a weight.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
     **kernel_parameters

@@ -83,7 +83,7 @@ def mmd_test(
     max_features : int
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the permutations.
+        Random numbers for the permutations.
     **kernel_parameters
 
     Returns

@@ -42,7 +42,7 @@ class PLSModel(Projection, Regressor, KernelMethod):
     score : ndarray (N, c)
         Components of the training rows: weighted mean zero, orthogonal, of length one.
     weights : ndarray (c, k)
-        Of the components, for the targets.
+        Weights of the components, for the targets.
     intercept : ndarray (k,)
     explained : ndarray (c, k)
         R^2 of each target on the training rows, with 1, 2, ..., c components.

@@ -138,7 +138,7 @@ def kernel_ridge(
     regularization : float
         mu, scikit-learn's ``alpha``.
     sample_weight : array_like (N,), optional
-        Of the squared errors.
+        Weights of the squared errors.
     tol : float
         Norm of the residual of the linear system at which the iterations end, relative to that of the targets.
     method : {"auto", "features", "gram"}

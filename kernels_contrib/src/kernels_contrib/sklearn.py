@@ -168,7 +168,7 @@ class KernelLogisticRegression(_KernelClassifier):
         As for ``kernel_logistic``, like the next.
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
-        Of the feature map.
+        Random numbers for the feature map.
     n_jobs : int, default=None
 
     Attributes

@@ -78,7 +78,7 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     Returns
     -------
     object
-        Of the type that was saved.
+        The object, of the type that was saved.
 
     Raises
     ------

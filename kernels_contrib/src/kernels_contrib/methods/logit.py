@@ -90,7 +90,7 @@ def fit_logit(
         Coefficients are coordinates with the ordinary inner product (features), rather than numbers at the rows with
         the inner product of K.
     sample_weight : ndarray (N,), optional
-        Of each row's part of the likelihood.
+        Weight of each row's term of the log-likelihood.
     """
     problem = _Problem(target, strength, lift, plain, sample_weight)
     f = problem.start()

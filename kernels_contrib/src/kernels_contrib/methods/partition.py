@@ -132,7 +132,7 @@ def frame(points: np.ndarray, weights: np.ndarray, product: Product, upper: np.n
     upper : ndarray (at least q + 1,)
         Upper ends of the eigenvalues.
     error : float
-        Of a column of A U.
+        Error of a column of A U.
     """
     U = np.linalg.qr(np.sqrt(weights)[:, None] * points)[0]
     q = U.shape[1]

@@ -304,7 +304,8 @@ class Kernel:
 
     @property
     def without_maps(self) -> str:
-        """Why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one can."""
+        """Reason why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one
+        can."""
         if not self.positive_semidefinite:
             return "is not positive semidefinite"
         return "does not take rows of numbers" if self.by_number else ""
@@ -548,7 +549,7 @@ class FeatureMap:
         return n * self.defect
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
-        """For a new row x outside the region of the fit and a row y of the fit: bound on |k(x, y) - phi(x).phi(y)|
+        """Bound, for a new row x outside the region of the fit and a row y of the fit, on |k(x, y) - phi(x).phi(y)|
         beyond ``residual`` and ``defect``, (n,) for the rows x of the tile X; zero for rows inside the region.
 
         Leave it at zero only if ``defect`` holds for every x. ``features`` may return any finite values for a row

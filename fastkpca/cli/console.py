@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 class _ClosedStream(io.StringIO):
-    """In the place of a standard stream that is closed."""
+    """Stand-in for a standard stream that is closed."""
 
     buffer: Any
 

@@ -1,4 +1,4 @@
-"""Which kernel, which parameters, how many components: measured on rows that the components were not made of.
+"""Choice of kernel, parameters and number of components, by measures on rows that the components were not made of.
 
 Each kernel gets one set of features for all the rows. Every fold, every half and every number of components is then
 solved from second moments of these features, D x D numbers, without further kernel values.
@@ -347,7 +347,7 @@ def _criterion(criterion: str | None, candidates: list[Kernel], c: int, d: int, 
 
 
 class _Split(NamedTuple):
-    """Which fold each row is in, (N,); and for each halving which half, (halvings, N)."""
+    """Fold of each row, (N,), and its half in each halving, (halvings, N)."""
 
     fold: np.ndarray
     half: np.ndarray

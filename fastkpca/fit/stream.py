@@ -44,7 +44,7 @@ stay within twice what they were."""
 GROW_ROUNDS = 4
 """Rounds in which rows are drawn in proportion to their residual, and pivots added from them."""
 MAX_GROWN_FEATURES = 2048
-"""With ``grow=True``: second moments of 32 MiB, whose eigenvalues take about a second."""
+"""Largest number of features with ``grow=True``: a second moment of 32 MiB, whose eigenvalues take about a second."""
 SAMPLED_FRACTION = 0.2
 """Bound from a sample over the residual trace, about. The decision to add pivots must not depend on the rows drawn."""
 DRIFT_AT, DRIFT_ROWS = 0.5, 30

@@ -100,7 +100,7 @@ class Reservoir:
         return Reservoir(replace(draws, first=joins, index=np.arange(s)), rows, residual)
 
     def scaled(self, factor: float) -> Reservoir:
-        """With the weight of every row multiplied."""
+        """The draws with the weight of every row multiplied."""
         draws = replace(self.draws, total=self.draws.total * factor, residual=self.draws.residual * factor)
         return replace(self, draws=draws)
 

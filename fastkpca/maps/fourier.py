@@ -128,7 +128,7 @@ class FourierMap(FeatureMap):
 
     @cached_property
     def nodes_of_pairs(self) -> Callable[[np.ndarray], transforms.Nodes]:
-        """For sums of all products of two waves."""
+        """Transforms for the sums of all products of two waves."""
         half, modes = tuple(2 * m for m in self.half), transforms.mean_modes(self.weights_of_pairs)
         return self._kept(lambda ends, n: transforms.Nodes(half, self.eps, ends, n, 1, modes))
 
@@ -340,7 +340,7 @@ def gaussian_images(reach: float, period: float, sigma: float) -> float:
 
 
 def _margin(d: int) -> float:
-    """In units of sigma: where g, its images and those of the other axes have fallen to ``BEYOND``."""
+    """Distance in units of sigma at which g, its images and those of the other axes have fallen to ``BEYOND``."""
     return sqrt(2.0 * log(4.0 * d / BEYOND))
 
 

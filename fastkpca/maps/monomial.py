@@ -23,7 +23,7 @@ from ..base.stored import Record
 from .monomial_moments import MOST_DEGREE, MonomialMoments, product_sums
 
 FARTHEST = 37.0
-"""In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
+"""Largest distance from the centre of an expansion, in units of sigma, at which exp(-R^2 / 2) is a normal number."""
 
 
 def polynomial_size(d: int, degree: int, offset: float) -> int:

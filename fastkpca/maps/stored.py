@@ -26,7 +26,7 @@ def restored(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> Fea
 def map_of_kernel(
     kernel: Kernel, header: dict, arrays: dict[str, np.ndarray], is_of_kernel: Callable[[Any], bool]
 ) -> FeatureMap:
-    """One of the ``stored_maps`` of a kernel, refused where it is not one of this very kernel."""
+    """A map of a kernel's ``stored_maps``, refused where it is none of this very kernel."""
     record = Record(header, arrays, "the feature map")
     classes = {cls.kind: cls for cls in kernel.stored_maps}
     feature_map = classes[record.text("map", tuple(classes))].from_state(header, arrays)

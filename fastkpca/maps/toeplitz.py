@@ -108,7 +108,7 @@ class ToeplitzMoments(OperatorMoments):
 
     @cached_property
     def symbol(self) -> np.ndarray:
-        """On the grid of ``map.grid``."""
+        """Symbol on the grid of ``map.grid``."""
         values = self._exact_count()
         for axis, n in enumerate(self.map.grid):
             cosines, sines = np.split(values, [values.shape[axis] // 2 + 1], axis=axis)

@@ -1,4 +1,4 @@
-"""Which columns make a row unusual: contributions of the columns to its SPE or T^2."""
+"""Contributions of the columns to a row's SPE or T^2: they show which columns make the row unusual."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def kpca_contributions(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Contributions:
-    """Which columns make rows unusual: reconstruction-based contributions to SPE or T^2.
+    """Reconstruction-based contributions of the columns to SPE or T^2: they show which columns make rows unusual.
 
     Parameters
     ----------

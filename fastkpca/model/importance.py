@@ -1,4 +1,4 @@
-"""Which variables drive a component: how much the scores change with each column of X.
+"""Importance of the variables for a component: the change of the scores with each column of X.
 
 Both methods give numbers in one unit, that of a component's variance. For a linear kernel both are the squared
 loading times the column's variance.
@@ -142,7 +142,7 @@ def kpca_importance(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Importance:
-    r"""Which variables drive each component of a model.
+    r"""Importance of each variable for each component of a model.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which variables drive a component: bars for one component, and arrows over the scores of two."""
+"""Importance of the variables: bars for one component, and arrows over the scores of two."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _translate(A: np.ndarray, band: np.ndarray, plan: GridPlan, axis: int, n_thr
 
 
 def _bands(plan: GridPlan, sigma: float) -> list[np.ndarray]:
-    """For each axis the Gaussian between the nodes of `boxes_together` neighbouring boxes and the nodes of all boxes in
+    """Gaussian, for each axis, between the nodes of `boxes_together` neighbouring boxes and the nodes of all boxes in
     reach of any of them. The larger matrices take less time, because BLAS is faster with more rows."""
     bands = []
     for side, reach, count, q in zip(plan.side, plan.reaches, plan.counts, plan.orders):

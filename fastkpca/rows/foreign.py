@@ -259,7 +259,7 @@ def arrow_types(schema: Any) -> Iterator[tuple[str, str, bool]]:
 
 
 def columns_of_words(X: Any) -> str:
-    """Which columns of a frame or an Arrow table are not numeric, and what to do; empty where all are."""
+    """Columns of a frame or an Arrow table that are not numeric, and advice; empty where all are."""
     found = [(label, j, word) for j, (label, word, numeric) in enumerate(_types(X)) if not numeric]
     if not found:
         return ""

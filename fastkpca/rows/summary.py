@@ -124,7 +124,7 @@ def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) ->
 
 
 def spread_rows(sample: np.ndarray, count: int) -> np.ndarray:
-    """At most ``count`` rows of a sample (seeded, random), spread evenly over it."""
+    """Rows of a sample (seeded, random), at most ``count``, spread evenly over it."""
     return sample if len(sample) <= count else sample[np.linspace(0, len(sample) - 1, count).astype(np.intp)]
 
 

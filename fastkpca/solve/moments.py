@@ -1,4 +1,4 @@
-"""From moments to components: eigenvectors of the centred second moment of the features.
+"""Components from moments: eigenvectors of the centred second moment of the features.
 
 With C = Phi' H Phi = W diag(lambda) W', the centred Gram matrix H Phi Phi' H has the same non-zero eigenvalues, and the
 scores of all rows are H Phi W: nothing of size N x N is ever needed.

@@ -25,10 +25,10 @@ class Operator:
     ----------
     n : int
     centred : bool
-        The vector of ones is in its null space.
+        True if the vector of ones is in its null space.
     n_threads : int
     certain : bool
-        Its products err by a known bound (`error`), so that intervals can follow from them.
+        True if products have a known error bound (`error`), so that intervals can follow from them.
     """
 
     n: int
@@ -50,7 +50,7 @@ class Operator:
 
     @property
     def size(self) -> float:
-        """Bound on |A|_F, or on what stands for it in rounding; infinite where none is known."""
+        """Bound on |A|_F, or the size that rounding is relative to; infinite where none is known."""
         raise NotImplementedError
 
     def info(self, columns: int) -> MatrixInfo:
@@ -59,7 +59,7 @@ class Operator:
 
     @property
     def lowest(self) -> float | None:
-        """A number that no eigenvalue is below by more than rounding; None where none is known."""
+        """Lower bound on the eigenvalues, up to rounding; None where none is known."""
         raise NotImplementedError
 
     def expected_sums(self) -> tuple[float | None, float | None]:
@@ -68,7 +68,7 @@ class Operator:
 
     @property
     def total(self) -> float | None:
-        """To which a fraction of the variance refers: an upper bound, as far as one is known."""
+        """Total variance to which a fraction refers: an upper bound, as far as one is known."""
         return self.expected_sums()[0]
 
     def noise(self, theta: np.ndarray) -> float:
@@ -85,14 +85,14 @@ class CentredProducts(Operator):
         self.matrix = matrix
         self.n, self.n_threads = matrix.n, matrix.n_threads
         self.passes = 0
-        """In float64: columns of a search are certified by none of those in float32."""
+        """Number of passes in float64; those in float32 certify no columns."""
         self.row_means = np.empty(0)
         """Row means of K; empty until a pass has computed the row sums."""
         self.grand_mean = 0.0
         self.norm: float | None = None
         """Estimate of |Kc|_F for planning, from float32 or float64."""
         self.norm_bound: float | None = None
-        """At least |Kc|_F: with its rounding, and that of the entries."""
+        """Upper bound on |Kc|_F, with its rounding and that of the entries."""
         self.whole = np.inf
         """Bound on |K|_F."""
         self.norm_wanting = True
@@ -122,7 +122,7 @@ class CentredProducts(Operator):
         return without_means(Y, self.n_threads)
 
     def multiply_in_float32(self, X: np.ndarray, measures: bool) -> np.ndarray:
-        """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
+        """H K X in float32; the first pass has one more column for the row sums, and a later one computes the norm."""
         product = self.matrix.search_product
         assert product is not None
         first = len(self.row_means) == 0

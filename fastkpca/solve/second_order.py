@@ -157,7 +157,7 @@ class SecondOrder:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which rows will be drawn, and how often: all that has to be fixed before.
+    """Plan of the draws: the rows' probabilities and all numbers that have to be fixed before.
 
     Attributes
     ----------
@@ -223,12 +223,12 @@ def leading_of_map(
 
 
 def outside_leading(leading: Leading) -> Bound:
-    """On the eigenvalues of the centred matrix outside the map's k vectors, or outside a larger space."""
+    """Bound on the eigenvalues of the centred matrix on the complement of the map's k vectors, or of a larger space."""
     return Bound(leading.mu + leading.error, leading.norm.form, leading.norm.failure_probability)
 
 
 class OfMap(Proof):
-    """For a run of products that starts with the map's k vectors: what the map says of all that is beyond them."""
+    """Bound mu = theta_(k+1) + nu of a feature map, for a run of products that starts with the map's k vectors."""
 
     def __init__(self, leading: Leading):
         self.leading = leading
@@ -478,7 +478,7 @@ def _ends(leading: Leading, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, n
 def _second_order(
     leading: Leading, c: int, A: np.ndarray, B: np.ndarray, ends: np.ndarray, failure: float
 ) -> SecondOrder:
-    """From -B <= A' - A <= B for the true A', and better ends of some eigenvalues."""
+    """Intervals from -B <= A' - A <= B for the true A', and tighter ones for some eigenvalues."""
     k = len(leading.theta)
     values, rotation = (x[..., ::-1] for x in np.linalg.eigh(np.diag(leading.theta) + A))
     low, high = _ends(leading, A, B)

@@ -57,7 +57,7 @@ class Npz:
         return {name: shape for name, (_, shape, _, dtype, _) in self._headers().items() if dtype.kind in "biuf"}
 
     def _headers(self) -> dict[str, tuple[zipfile.ZipInfo, tuple[int, ...], bool, np.dtype, int]]:
-        """By name: the member, the shape, whether column by column, the type, and where the numbers begin in it."""
+        """Arrays by name: member, shape, True for column by column, type, and offset of the numbers in the member."""
         result = {}
         with data_file_errors(self.name, "is not a readable .npz file"), zipfile.ZipFile(self.path) as archive:
             members = archive.infolist()

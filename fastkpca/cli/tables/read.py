@@ -175,8 +175,8 @@ def _loaded(X: Any) -> np.ndarray:
 
 
 def faults(table: Table) -> tuple[str, int]:
-    """Which columns hold values that are no finite numbers, in how many rows, and the first line of a text file; how
-    many columns do not."""
+    """Columns with values that are no finite numbers, their number of rows, and the first line of a text file; how many
+    columns do not."""
     first, of_columns = not_finite(as_rows(table.X))
     counts, where = of_columns.tolist(), ""
     texts = [f"{table.label(i)}: {count} row{'s' * (count > 1)}" for i, count in enumerate(counts) if count]

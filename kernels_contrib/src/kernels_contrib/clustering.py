@@ -325,7 +325,7 @@ class _Space:
 
 
 def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _Space:
-    """From the second moment of a feature map.
+    """`_Space` from the second moment of a feature map.
 
     With Phi the rows' features, a cost is |(I - Q) Phi|_F^2 (Q of ``partition``) plus that of the residual of the map,
     which is semidefinite: between zero and its trace. Rounding moves Phi by at most r in the Frobenius norm. So it
@@ -356,7 +356,7 @@ def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _
 
 
 def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOptions) -> _Space:
-    """From kernel PCA; the cost between groups by a product whose error is known."""
+    """`_Space` from kernel PCA; the cost between groups by a product whose error is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComponentsWarning)
         if products.gram.kernel.below_zero:  # which the bounds on the cost have

@@ -26,7 +26,7 @@ NODES = chebyshev.chebpts1(TERMS)
 
 
 def _interpolation() -> tuple[np.ndarray, np.ndarray]:
-    """From values at the Chebyshev nodes to Chebyshev coefficients, and from those to coefficients of powers.
+    """Matrices from values at the Chebyshev nodes to Chebyshev coefficients, and from those to coefficients of powers.
 
     Two steps: the product of the two matrices has entries of 1e4, and would cost four digits.
     """

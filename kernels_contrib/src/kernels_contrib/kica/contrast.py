@@ -51,7 +51,7 @@ class Setting:
 
 
 def some_numbers(Y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """At most FEW of the entries of Y."""
+    """Entries of Y, at most FEW."""
     y = Y.ravel()
     return y if y.size <= FEW else y[np.sort(generator.choice(y.size, FEW, replace=False))]
 

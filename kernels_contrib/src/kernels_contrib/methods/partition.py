@@ -225,7 +225,7 @@ def means(Z: np.ndarray, labels: np.ndarray, weights: np.ndarray, k: int) -> np.
 
 
 def nearest(Z: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of Z the number of the nearest centre, and its squared distance."""
+    """Number of the nearest centre for each row of Z, and its squared distance."""
     values = Z @ (-2.0 * centres.T) + np.einsum("ij,ij->i", centres, centres)
     labels = np.argmin(values, axis=1)
     squares = np.einsum("ij,ij->i", Z, Z) + values[np.arange(len(Z)), labels]

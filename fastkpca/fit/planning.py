@@ -123,8 +123,8 @@ def _marked(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate
     """Candidates, with a mark for those whose cost is a lower bound.
 
     The cost of block Krylov is a lower bound before the first probe, and that of pivots before a probe has chosen some.
-    It counts as known even so if the rows of the probe leave a residual little above that of a map, and ``COST_FACTOR`` times the
-    cost would still be the lowest.
+    It counts as known even so if the rows of the probe leave a residual little above that of a map, and ``COST_FACTOR``
+    times the cost would still be the lowest.
     """
     unknown = {"krylov": probe.level == 0, "pivots": probe.level <= FIRST_WITH_PIVOTS}
     bounds = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]

@@ -121,8 +121,8 @@ class SpectrumProbe:
     def spectrum(self) -> tuple[np.ndarray, float]:
         """The resolved eigenvalues of all n rows over the trace, and the size of each unresolved one.
 
-        What of the trace is spread over ever more directions, as the rows grow in number (all of it, for a narrow
-        kernel), adds 1/s of itself to each share of s rows, and only 1/n to one of n.
+        A part of the trace spreads over more and more directions as n grows (all of it, for a narrow kernel). It adds
+        1/s of itself to each of the s shares of a sample, but only 1/n to each of all n.
         """
         s, n = len(self.shares), self.n_samples
         half = (s + 1) // 2
@@ -158,7 +158,7 @@ class SpectrumProbe:
 
 
 NO_PROBE = SpectrumProbe(np.zeros(1), None)
-"""What is known before the first probe."""
+"""Probe of no rows, before the first one."""
 
 
 def probe_cost(kernel: Kernel, data: Summary, level: int, *, held_out: bool = False) -> tuple[float, float]:

@@ -11,9 +11,9 @@ diagonal matrix of the roots and T made of the sums of such products with up to 
 transform of ones holds the whole data set, and a product with the moment takes the same time at any N (the
 equispaced Fourier representation of P. Greengard, M. Rachh and A. Barnett, 2022).
 
-A *new* row can lie anywhere. Within ``margin`` of the box of the data the nearest image of a data point is still
-``margin`` away, since L is the box's side plus twice the margin; farther out k itself is that small, and phi(x) counts
-as 0 there. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows are not: moments take rows of the box.
+A *new* row can lie anywhere. The period L is the box's side plus twice ``margin``. So within ``margin`` of the box of
+the data the nearest image of a data point is at least ``margin`` away. Farther out k itself is that small, and phi(x)
+is set to 0. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows are not: moments take rows of the box.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class FourierMap(FeatureMap):
 
     @cached_property
     def nodes_of_pairs(self) -> Callable[[np.ndarray], transforms.Nodes]:
-        """For sums of all products of two waves."""
+        """Transforms for the sums of all products of two waves."""
         half, modes = tuple(2 * m for m in self.half), transforms.mean_modes(self.weights_of_pairs)
         return self._kept(lambda ends, n: transforms.Nodes(half, self.eps, ends, n, 1, modes))
 
@@ -340,7 +340,7 @@ def gaussian_images(reach: float, period: float, sigma: float) -> float:
 
 
 def _margin(d: int) -> float:
-    """In units of sigma: where g, its images and those of the other axes have fallen to ``BEYOND``."""
+    """Distance in units of sigma at which g, its images and those of the other axes have fallen to ``BEYOND``."""
     return sqrt(2.0 * log(4.0 * d / BEYOND))
 
 

@@ -23,7 +23,7 @@ from ..base.stored import Record
 from .monomial_moments import MOST_DEGREE, MonomialMoments, product_sums
 
 FARTHEST = 37.0
-"""In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
+"""Largest distance from the centre of an expansion, in units of sigma, at which exp(-R^2 / 2) is a normal number."""
 
 
 def polynomial_size(d: int, degree: int, offset: float) -> int:
@@ -175,7 +175,7 @@ class PolynomialMap(_ExpansionMap):
         return lambda X, steps: lower.apply(X, flat).reshape(len(X), C.shape[1], self.d)
 
     def _exponents(self) -> np.ndarray:
-        """Those of the features, (D, d)."""
+        """Exponents of the features, (D, d)."""
         alpha = exponents(self.d, self.degree)
         return alpha if self.offset else alpha[alpha.sum(axis=1) == self.degree]
 
@@ -213,7 +213,7 @@ class PolynomialMap(_ExpansionMap):
 
 
 def _reach(order: float) -> float:
-    """Of |x|^2: where next to nothing is left of the terms below this order."""
+    """Value of |x|^2 beyond which the terms below this order are negligible: Q(order, |x|^2) is below rounding."""
     return order + 12.0 * sqrt(order) + 100.0
 
 

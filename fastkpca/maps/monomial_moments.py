@@ -21,7 +21,7 @@ from ..base.rounding import UNIT, rounding_factor
 FEWEST, MOST = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
 MOST_DEGREE = 64
-"""Of a polynomial, as its degree is checked."""
+"""Largest degree of a polynomial kernel."""
 
 
 @lru_cache(maxsize=64)

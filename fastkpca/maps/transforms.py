@@ -32,10 +32,10 @@ KEPT = 1 << 22
 def error_bound(half: tuple[int, ...], eps: float) -> float:
     """Bound on the errors of transforms with nodes for the ``mean_modes`` of weights w_m >= 0.
 
-    Of type 1: on the root mean square, by these weights, of the errors of sum_i u_i exp(-i m.p_i), over sum |u|. Of
-    type 2: on |error of f_i| over |c|_2 (sum w)^(1/2), for coefficients c_a times the root of what wave a weighs.
-    eps is the error of the interpolation. Rounding of the sums themselves comes on top: 4 pi u M_c a coordinate is that
-    of the phases m p, |p| <= pi known to a few u, and 30 q u Lebesgue^d that of Lagrange values.
+    Type 1: the root mean square, with these weights, of the errors of sum_i u_i exp(-i m.p_i), over sum |u|. Type 2:
+    |error of f_i| over |c|_2 (sum w)^(1/2), for coefficients c_a w_a^(1/2). The error of interpolation is ``eps``. The
+    phases m p, |p| <= pi known to a few u, add 4 pi u M_c for each coordinate, and the Lagrange values add 30 q u
+    Lebesgue^d. The rounding of the sums over i or a is not included.
     """
     lagrange = 30.0 * MOST_NODES * float(ORDERS.lebesgue[-1]) ** len(half)
     return eps + (4.0 * np.pi * sum(half) + 64.0 + lagrange) * UNIT

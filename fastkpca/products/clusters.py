@@ -64,7 +64,7 @@ class _Leaves:
         self.low, self.high = low - more * (high - low), high + more * (high - low)
 
     def near(self, low: np.ndarray, high: np.ndarray, reach: float, leaves: np.ndarray | slice) -> np.ndarray:
-        """Which ``leaves`` have boxes within ``reach`` of other boxes, (d, b) corners: (b, number of leaves)."""
+        """True for ``leaves`` with boxes within ``reach`` of other boxes, (d, b) corners: (b, number of leaves)."""
         square = np.zeros((low.shape[1], self.low[0, leaves].size))
         with np.errstate(over="ignore"):
             for a, b, own_low, own_high in zip(low, high, self.low[:, leaves], self.high[:, leaves]):
@@ -127,7 +127,7 @@ class ClusterSummation(Summation):
         self._tasks = list(self._planned(near))
 
     def _near(self, reach: float) -> list[np.ndarray]:
-        """For each leaf of x those of y that are near; of one set of rows from that leaf on."""
+        """Near leaves of y for each leaf of x; of one set of rows from that leaf on."""
         x, y, near = self._x, self._y, []
         together = isqrt(len(x.start))  # their joint box excludes most leaves before the pairwise test
         for first in range(0, len(x.start), together):

@@ -5,13 +5,13 @@ the product's two bands. The tasks' results are added in the order of their numb
 the same bits for any number of threads. In the square case the task (I, J), I < J, serves both
 V_I += K_IJ U_J and V_J += K_IJ' U_I.
 
-Memory beside the rows and the product: a few bands of rows and columns for each thread (at most 2048 rows each; no
-copy of the product for each thread).
+Memory in addition to the rows and the product: a few bands of rows and columns for each thread (at most 2048 rows each;
+no copy of the product for each thread).
 
-How a kernel comes by the compiled walk: where it defines ``compiled_tile()`` and that returns (kind, parameters), the
-tiles are those of ``fastkpca._core.tiles`` and the whole of a task runs without the GIL. kind and the names in
-parameters are "linear" {}, "polynomial" {scale, offset, degree: int >= 1}, "gaussian" {sigma}, "tanh"
-{scale, offset}. Where it returns None, or is absent, tiles come from ``block``.
+A kernel has compiled tiles if its ``compiled_tile()`` returns (kind, parameters): they are those of
+``fastkpca._core.tiles``, and the whole of a task runs without the GIL. kind and the names in parameters are "linear"
+{}, "polynomial" {scale, offset, degree: int >= 1}, "gaussian" {sigma}, "tanh" {scale, offset}. Where the method returns
+None, or is absent, tiles come from ``block``.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def band_rows(n: int, d: int) -> int:
 
 
 def sum_terms(n: int, d: int) -> float:
-    """Additions that a term of a sum over n rows sees, at most: those of its tile, the tiles of its band, the bands.
+    """Largest number s of additions that a term of a sum over n rows takes part in: in its tile, band, and over bands.
 
-    The error of the sum is at most so many unit roundoffs of sum |terms|, in the worst case: rows that are all equal
-    round alike, and the square root of so many would not do. Bands elsewhere may be longer (1 / 16 of the rows).
+    The error of the sum is at most s u sum |terms|. This worst case occurs: rows that are all equal round alike, so
+    that sqrt(s) u sum |terms| would be too small. Bands elsewhere may be longer (1 / 16 of the rows).
     """
     return min(float(n), TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
 
@@ -90,7 +90,7 @@ class _Kept(NamedTuple):
     Attributes
     ----------
     place : ndarray (entries,) or None
-        Of this pair's values.
+        Stored values of this pair.
     known : bool
         They are there already, and are only multiplied; else they are written there.
     rounded : ndarray (entries,), float32, or None

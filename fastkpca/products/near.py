@@ -44,7 +44,8 @@ is wider than what is left out, that has to be a part of tol itself."""
 LEAST_LOOSE = 1e-3
 """Tolerance up to which the root of tol alone counts: there a gap wider than that is needed for the eigenvectors."""
 PROBE_ROWS = 128
-"""Rows of a look: their near ones, or leaves of clusters, are counted for a price; of their values the mean."""
+"""Rows of a probe that predicts costs: it counts their near rows, or leaves of clusters, or takes the mean of their
+values."""
 PEAK_BYTES = 40.0
 """Peak bytes for each value while the matrix is assembled."""
 

@@ -139,7 +139,7 @@ class Basis:
         self.size = Y.shape[1]
         self._outside = [(slice(0, self.size), outside)]
 
-    # what is known -------------------------------------------------------------------------------------------
+    # Rayleigh-Ritz -------------------------------------------------------------------------------------------
 
     def ritz(self) -> RitzPairs:
         """Ritz values, descending, with their vectors' coordinates and residuals."""

@@ -140,8 +140,8 @@ def rest_bytes(n: int, columns: int) -> float:
 def basis_bytes(n: int, columns: int, block: int) -> float:
     """Bytes of a run whose space has ``columns`` columns.
 
-    Of size n x columns: the basis, and what is outside of it of a wide first block (in the first pass: the columns that
-    are multiplied, and their product). Besides there are a few blocks, the bands of a product's tasks, and a dozen
+    Arrays of n x columns are the basis, and the part of a wide first block's images outside its span. In the first pass
+    they are the columns and their product. There are also a few blocks, the bands of a product's tasks, and a dozen
     matrices of inner products.
     """
     return _column_bytes(n) * columns + 32.0 * n * block + 96.0 * columns**2
@@ -182,7 +182,7 @@ def column_limit(n: int, c: int, block: int, memory: float | None) -> int:
             f"{least} columns, which are {basis_bytes(n, least, block):.3g} bytes"
         )
     room = memory - 32.0 * n * block
-    # 96 m^2 + a m = room
+    # solves 96 m^2 + a m = room, the memory left
     a = _column_bytes(n)
     columns = int(2.0 * room / (a + np.sqrt(a * a + 384.0 * room)))
     return max(least, min(columns, n - 1))

@@ -1,4 +1,4 @@
-"""From moments to components: eigenvectors of the centred second moment of the features.
+"""Components from moments: eigenvectors of the centred second moment of the features.
 
 With C = Phi' H Phi = W diag(lambda) W', the centred Gram matrix H Phi Phi' H has the same non-zero eigenvalues, and the
 scores of all rows are H Phi W: nothing of size N x N is ever needed.
@@ -76,9 +76,9 @@ def leading_axes(
     more : int
         Pairs beyond those asked for and the next, of a moment that is not held as an operator.
     rng : numpy.random.Generator or int
-        Of the first block, where moments are held as an operator.
+        Random numbers for the first block, where moments are held as an operator.
     n_threads : int
-        Of moments held as an operator; results do not depend on it.
+        Threads of moments held as an operator; results do not depend on it.
 
     Raises
     ------
@@ -139,8 +139,8 @@ def _compressed_pairs(
     product_seconds: float,
     **limits: Any,
 ) -> Eigenpairs | None:
-    """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
-    too inaccurate."""
+    """Leading pairs of the moment compressed to few directions; None where these are too many or too inaccurate, or the
+    other directions have too much of the trace."""
     small, norm = moments.compressed(n_threads), moments.norm
     if small is None or target.c >= small.size or not small.left_out + 2.0 * small.error <= target.tol * norm:
         return None  # (what is above tol times the norm is above that of the largest eigenvalue)
@@ -198,7 +198,8 @@ def leading_pairs(
     A : MomentOperator
     target : SolverTarget
     rank : int, optional
-        Of the moment, at most. A space of two blocks more has all of it, and what further columns add is rounding.
+        Bound on the rank of the moment. A space of two blocks more has all of it, and what further columns add is
+        rounding.
     memory_limit : float, optional
         Bytes.
     seconds, product_seconds : float

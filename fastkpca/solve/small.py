@@ -1,9 +1,9 @@
 """The largest eigenvalues of a small matrix that is held whole: a start from products in float32, one certificate.
 
-Where the eigenvalues fall fast, some products with a block of columns take less time than LAPACK's reduction to
-tridiagonal form: a Chebyshev polynomial of the matrix that is small on all eigenvalues below those of the block. The
-block is judged as one of any other origin is (``certificate``): by residuals in float64, and by a bound on all that is
-outside of it, which the norm of the matrix gives, or else a factorisation.
+If the eigenvalues fall fast, a few products with a block of columns take less time than LAPACK's reduction to
+tridiagonal form. The block is multiplied by a Chebyshev polynomial of the matrix that is small on all eigenvalues below
+those of the block. The certificate of the block needs no knowledge of its origin (``certificate``): it uses residuals
+in float64, and a bound on the complement from the norm of the matrix, or else from a factorisation.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ HELD_WHOLE = 700
 GUARDS = 6
 """Columns of the block beyond those that are wanted, at least."""
 RESIDUAL = sqrt(HELD_WHOLE) * UNIT32
-"""Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller (errors of a sum add up as
-the root of its terms)."""
+"""Residual over the largest eigenvalue that products in float32 mostly reach, and seldom undercut: the error of a sum
+of n terms grows as sqrt(n)."""
 MOST_PRODUCTS = 64
 """Maximal products of the matrix with the block; mostly a tenth to a half of them suffice."""
 SHORTEST = sqrt(UNIT)
@@ -69,7 +69,7 @@ def pairs_of_small(
     K : ndarray (n, n)
         Symmetric, positive semidefinite up to rounding.
     means : ndarray (n,) or None
-        Of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
+        Means of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
     c, tol : int, float
     entry_error : float
         Bound on |K_ij - its exact value|.
@@ -95,7 +95,7 @@ def pairs_of_small(
     residual = sqrt(float(ritz.residual_gram.diagonal()[:c].sum()))
     if not _suffices(outside.mu, theta[c - 1], residual, tol * theta[0]):
         wanted = 0.5 * float(theta[c - 1] + max(theta[-1], 0.0))
-        # of K, of two means and of their two differences, which are as large as K, whatever is left
+        # rounding of K, of two means and of their two differences: each is relative to K, however small the result
         entries = 8.0 * UNIT32 * norm / unit
         outside = _factorised_bound(single, V, images, theta, wanted / unit, 1.0 / unit, entries)
         outside, info["factorisations"] = Bound(outside.mu * unit + rounding, outside.form), 1
@@ -230,8 +230,8 @@ def _most(theta: np.ndarray) -> int:
 
 
 def _beyond(theta: np.ndarray) -> float:
-    """Where the eigenvalues that a filter keeps small end: at the smallest Ritz value of the block, or where all is
-    lost in the rounding of float32."""
+    """Upper end b of the interval [0, b] on which the filter is small: the smallest Ritz value of the block, or the
+    level of rounding in float32."""
     return max(float(theta[-1]), 10.0 * RESIDUAL * float(theta[0]))
 
 
@@ -242,7 +242,7 @@ def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, de
 
         E_(k+1) = 2 (2 B / b - I) E_k + (4 / b) R D_k - E_(k-1),   E_1 = 2 R / b, E_0 = 0:
 
-    products in float32 of what is small beside V, so that V may have the accuracy of float64.
+    Only the small E_k are products in float32, so that the result keeps the accuracy of float64.
     """
     b = _beyond(theta)
     x = 2.0 * theta / b - 1.0

@@ -42,7 +42,7 @@ from ..fit.merge import kpca_merge
 from ..fit.stream import kpca_update
 from ..kernels import guarded
 from ..kernels.precomputed import dense
-from ..model.novelty import kpca_spe
+from ..model.monitoring.novelty import kpca_spe
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, widest_interval
 from ..model.rows import float_type, new_rows

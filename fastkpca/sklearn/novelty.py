@@ -15,7 +15,7 @@ from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
 from ..fit.baseline import choose
 from ..model.limits import OrderStatistic
-from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
+from ..model.monitoring.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
 from ..rows.summary import SAMPLE_ROWS
 from ..rows.values import check_weights

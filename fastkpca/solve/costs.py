@@ -66,9 +66,9 @@ class Expenses:
         self.log("pass %d of at most %d, in %s", self.passes, self.budget.passes, "float32" if search else "float64")
 
     def log(self, line: str, *values: object) -> None:
-        """Write a line to the log, where the run has a name."""
+        """Write a line to the log, below that of a step of the fit, where the run has a name."""
         if self.stage:
-            _logger.info(f"%s: {line}", self.stage, *values)
+            _logger.info(f"    {line}", *values)
 
     def check(self, later_seconds: float) -> None:
         """Raise TooDearError where the run, or what is certain to come alone, costs more than the budget."""

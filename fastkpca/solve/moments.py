@@ -219,7 +219,7 @@ def leading_pairs(
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
     grow(A, X, space, judge, expenses)
-    _logger.info("features: eigenpairs by %d products with the second moment", expenses.passes)
+    _logger.info("    eigenpairs by %d products with the second moment", expenses.passes)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0

@@ -102,7 +102,7 @@ def pairs_of_small(
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
         return None
-    _logger.info("dense: eigenpairs by %d products with the matrix", products)
+    _logger.info("    eigenpairs by %d products with the matrix", products)
     return Eigenpairs(theta[:c], V[:, :c], certificate, images[:, :c], info=info)
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from fastkpca.base.checks import Randomness
-from fastkpca.fit.look import NOTHING_SEEN, look_further
+from fastkpca.fit.probe import probed
 from fastkpca.kernels import get_kernel
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.summary import summarize
@@ -13,11 +13,8 @@ from fastkpca.rows.summary import summarize
 N = 3000
 
 
-def probe(X, kernel, level=2):
-    look, data = NOTHING_SEEN, summarize(as_rows(X), shift=True, randomness=Randomness(0))[1]
-    for _ in range(level):
-        look = look_further(kernel, data, look)
-    return look
+def probe(X, kernel, level=1):
+    return probed(kernel, summarize(as_rows(X), shift=True, randomness=Randomness(0))[1], level)
 
 
 def shares(K, count):
@@ -48,7 +45,7 @@ def test_a_spectrum_that_falls_is_taken_from_the_rows_themselves():
 def test_equal_eigenvalues_are_one_group_however_many_there_are():
     """Of 5,000 narrow Gaussians a few rows show a thousand equal eigenvalues, and hardly any others."""
     X = np.random.default_rng(1).random((5000, 3))
-    look = probe(X, get_kernel("gaussian", sigma=0.05), 3)
+    look = probe(X, get_kernel("gaussian", sigma=0.05), 2)
     values, beyond = look.resolved()
     assert (
         look.equal > len(look.shares) and len(np.unique(values)) <= 2 and (np.diff(values) <= 0).all() and beyond > 0.0

@@ -147,7 +147,8 @@ class SpectrumProbe:
         A sample of s rows spreads m equal ones from (1 - sqrt(m / s))^2 to (1 + sqrt(m / s))^2 of themselves, about
         (Marchenko and Pastur): no gap lies between them.
         """
-        values, s, i = self.spectrum[0].copy(), len(self.shares), 0
+        values, s, i = self.spectrum[0].copy(), len(self.shares), self._equal
+        values[:i] = self.size
         while i < len(values):
             root = np.sqrt(np.arange(1, len(values) - i + 1) / s)
             apart = np.flatnonzero(values[i] * (1.0 - root) ** 2 > values[i:] * (1.0 + root) ** 2)
@@ -231,7 +232,9 @@ def probed(
         pivots = _probe_of_spectrum(positive, len(few), float(data.n_samples))
     negative = 0.0 if semidefinite else float(np.linalg.norm(np.minimum(shares, 0.0)))
     mean = float(kernel.diagonal(few).mean())
-    return SpectrumProbe(positive, pivots, level + 1, negative, data.n_samples, mean, values, *equal)
+    return SpectrumProbe(
+        positive, pivots, level + 1, negative, data.n_samples, mean, values, *(equal if semidefinite else ())
+    )
 
 
 def components_expected(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
@@ -288,7 +291,8 @@ def _spread(m: int, n: int) -> np.ndarray:
     """m equal eigenvalues as n rows spread them, descending, over their mean: quantiles of a semicircle, about."""
     angles = np.linspace(0.0, np.pi, 256)
     x = np.cos(np.interp((np.arange(m) + 0.5) / m, (angles - 0.5 * np.sin(2.0 * angles)) / np.pi, angles))
-    return 1.0 + 2.0 * np.sqrt(m / n) * x
+    values = (1.0 + np.sqrt(m / n) * x) ** 2
+    return np.asarray(values / values.mean())
 
 
 def _residual_of_rows(K: np.ndarray) -> float:

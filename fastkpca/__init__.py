@@ -63,17 +63,17 @@ from .fit.population import kpca_population
 from .fit.select import kpca_select
 from .fit.stream import kpca_subtract, kpca_update
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
-from .model.contributions import kpca_contributions
-from .model.fill import kpca_fill
-from .model.health import kpca_health
-from .model.importance import kpca_importance
 from .model.matlab import export_mat
-from .model.monitor import kpca_monitor
-from .model.novelty import kpca_limits, kpca_spe, kpca_t2
-from .model.preimage import kpca_denoise, kpca_preimage
+from .model.monitoring.contributions import kpca_contributions
+from .model.monitoring.fill import kpca_fill
+from .model.monitoring.health import kpca_health
+from .model.monitoring.monitor import kpca_monitor
+from .model.monitoring.novelty import kpca_limits, kpca_spe, kpca_t2
+from .model.preimages.preimage import kpca_denoise, kpca_preimage
 from .model.project import kpca_project
 from .model.result import KPCAModel, load, save
-from .model.uncertainty import kpca_uncertainty
+from .model.statistics.importance import kpca_importance
+from .model.statistics.uncertainty import kpca_uncertainty
 
 if not _TYPE_CHECKING:
 

@@ -24,7 +24,7 @@ from scipy import special
 from setting import header, table
 
 import fastkpca as fk
-from fastkpca.model.run import RUN_RATE, run_evidence
+from fastkpca.model.monitoring.run import RUN_RATE, run_evidence
 
 NORMAL = 1000
 CHANGES = {"shift of 0.5": (0.5, 0.0), "shift of 1": (1.0, 0.0), "shift of 2": (2.0, 0.0), "drift of 1": (0.0, 0.01),

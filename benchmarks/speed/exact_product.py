@@ -101,8 +101,8 @@ def main() -> None:
                 Y, single = X + 0.5, X.astype(np.float32)
                 a, b = medians(
                     [
-                        lambda: tiles.gaussian_block(X, Y, 1.0),  # noqa: B023
-                        lambda: tiles.gaussian_block(single, single + np.float32(0.5), 1.0),  # noqa: B023
+                        lambda: tiles.block("gaussian", {"sigma": 1.0}, X, Y),  # noqa: B023
+                        lambda: tiles.block("gaussian", {"sigma": 1.0}, single, single + np.float32(0.5)),  # noqa: B023
                     ],
                     5 * repeats,
                 )

@@ -22,7 +22,7 @@ import problems
 
 import fastkpca as fk
 from fastkpca.base import lapack
-from fastkpca.fit import candidates, dense, feature_route
+from fastkpca.fit import dense, feature_route, krylov
 from fastkpca.fit.problem import Problem
 from fastkpca.maps.toeplitz import DENSE, ToeplitzMoments
 from fastkpca.solve import block_krylov, moments
@@ -50,7 +50,7 @@ WIDTHS, TOLERANCES = (0.1, 0.2, 0.5, 1.0, 2.0), (1e-2, 1e-3, 1e-4, 1e-6)
 CASES = {
     "truncated": Case(
         (2500, 5000, 10_000), (2, 3, 5, 8), (0.02, 0.05, 0.1, 0.2),
-        (block_krylov, "near_start"), ((candidates, "_near_offer", nothing),),
+        (block_krylov, "near_start"), ((krylov, "_near_offer", nothing),),
     ),
     "quick": Case(
         (5000, 20_000, 50_000), (3, 5, 8), (1.0, 2.0),
@@ -66,7 +66,7 @@ CASES = {
     ),
     "small": Case(
         (100, 200, 300, 500, 700), problems.COLUMNS, WIDTHS,
-        (dense, "pairs_of_small"), ((dense, "takes_products", nothing), (candidates, "takes_products", nothing)),
+        (dense, "pairs_of_small"), ((dense, "takes_products", nothing),),
     ),
     "equal": Case(
         (1000, 1500, 2000), (8, 13), (0.005, 0.01, 0.02),

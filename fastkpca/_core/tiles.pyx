@@ -156,7 +156,11 @@ cdef tuple rows_of(X, Y):
 
 
 def block(kind, parameters, X, Y):
-    """k(X, Y), shape (len(X), len(Y)), a new array: float32 where X is float32, else float64."""
+    """k(X, Y), shape (len(X), len(Y)), a new array: float32 where X is float32, else float64.
+
+    ``kind`` and its parameters: "gaussian" (sigma), "polynomial" (scale, offset, degree), "tanh" (scale, offset),
+    "linear" (none). Overflow gives inf or NaN, which the caller must check.
+    """
     cdef fk_kernel kernel
     cdef fk_pair pair
     as_kernel(kind, parameters, &kernel)
@@ -177,26 +181,6 @@ def block(kind, parameters, X, Y):
     pair.block = &raw[0]
     walk(&kernel, &pair, single)
     return out
-
-
-def gaussian_block(X, Y, sigma):
-    """exp(-|x - y|^2 / (2 sigma^2)) for all pairs of rows: (len(X), len(Y)), dtype of X if float32, else float64."""
-    return block("gaussian", {"sigma": sigma}, X, Y)
-
-
-def polynomial_block(X, Y, scale, offset, degree):
-    """(scale x.y + offset)^degree for all pairs of rows; overflow gives inf or NaN, which the caller must check."""
-    return block("polynomial", {"scale": scale, "offset": offset, "degree": degree}, X, Y)
-
-
-def tanh_block(X, Y, scale, offset):
-    """tanh(scale x.y + offset) for all pairs of rows."""
-    return block("tanh", {"scale": scale, "offset": offset}, X, Y)
-
-
-def linear_block(X, Y):
-    """x.y for all pairs of rows."""
-    return block("linear", {}, X, Y)
 
 
 def kept_entries(Py_ssize_t n, Py_ssize_t m, bint same):

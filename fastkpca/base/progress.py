@@ -1,7 +1,13 @@
-"""Progress of long work: what a user gives as ``progress``, as one callable. tqdm draws the bars."""
+"""Progress of long work: what a user gives as ``progress``, as one callable, and the lines of the log.
+
+tqdm draws the bars. The lines are those of the logger "fastkpca", one for each step.
+"""
 
 from __future__ import annotations
 
+import logging
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +49,44 @@ class Bars:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+class _Printer(logging.Handler):
+    """Prints the lines of some ``threads`` on stdout."""
+
+    threads: frozenset[int] = frozenset()
+    level_before = logging.NOTSET
+    """Of the logger, without the printer."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread in self.threads:
+            print(f"[{record.name}] {self.format(record)}", file=sys.stdout, flush=True)
+
+
+_printer, _lock = _Printer(), threading.Lock()
+
+
+@contextmanager
+def printed_lines() -> Iterator[None]:
+    """The lines of the logger "fastkpca" that this thread writes meanwhile are printed on stdout."""
+    logger, thread = logging.getLogger("fastkpca"), threading.get_ident()
+    if thread in _printer.threads:  # one fit within another
+        yield
+        return
+    with _lock:
+        if not _printer.threads:
+            _printer.level_before = logger.level
+            logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+            logger.addHandler(_printer)
+        _printer.threads |= {thread}
+    try:
+        yield
+    finally:
+        with _lock:
+            _printer.threads -= {thread}
+            if not _printer.threads:
+                logger.removeHandler(_printer)
+                logger.setLevel(_printer.level_before)
 
 
 def check_progress(progress: Any) -> bool | Progress:

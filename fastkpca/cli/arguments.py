@@ -194,7 +194,7 @@ def add_columns(group: argparse._ActionsContainer) -> None:
 
 def _add_input(parser: argparse.ArgumentParser, *, new_rows: bool, fills: bool = True) -> None:
     group = parser.add_argument_group(
-        "reading FILE (csv, txt, .gz; xlsx, SQLite, npy, npz, mat, HDF5, zarr, Parquet, Arrow; - is standard input)"
+        "reading FILE (csv, txt, .gz; xlsx, SQLite, DuckDB, npy, npz, mat, HDF5, zarr, Parquet, Arrow; - is stdin)"
     )
     group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
     add_columns(group)

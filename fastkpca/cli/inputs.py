@@ -160,7 +160,7 @@ def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, sc
     """
     import numpy as np
 
-    from ..model.health import Facts, findings_of, warn_of
+    from ..model.monitoring.health import Facts, findings_of, warn_of
     from ..rows.columns import WIDE
     from ..rows.convert import as_rows
 

@@ -196,7 +196,7 @@ def calibrated(model: Any, X: Any, confidence: float) -> Any:
 
 def warn_of_ceiling(model: Any) -> None:
     """Say where the SPE of no row can rise far beyond its limit: far from all rows a Gaussian kernel has one value."""
-    from ..model.novelty import NEAR_CEILING, share_of_ceiling
+    from ..model.monitoring.novelty import NEAR_CEILING, share_of_ceiling
 
     share = share_of_ceiling(model, model.limits.spe)
     if share > NEAR_CEILING:

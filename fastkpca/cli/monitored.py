@@ -53,7 +53,7 @@ def write_contributions(found: Any, options: argparse.Namespace, progress: Any) 
 
 def as_json(found: Any, options: argparse.Namespace, code: int, progress: Any) -> str:
     """One line: what was found, with the first ``--alarms`` alarms and the columns behind them."""
-    from ..model.contributions import foremost
+    from ..model.monitoring.contributions import foremost
 
     first = found.alarms[: options.alarms]
     which, labels = found.contributions(first, progress=progress), found.labels.tolist()

@@ -15,9 +15,9 @@ import numpy as np
 from ..base.checks import check_count, check_flag, check_rng, check_share
 from ..errors import ComponentsWarning, LimitsWarning, ScalesWarning, silenced
 from ..kernels import Kernel, get_kernel, given_kernel
-from ..model.health import Facts
-from ..model.monitor import index_of
-from ..model.novelty import kpca_limits, squared_errors
+from ..model.monitoring.health import Facts
+from ..model.monitoring.monitor import index_of
+from ..model.monitoring.novelty import kpca_limits, squared_errors
 from ..model.result import KPCAModel
 from ..model.rows import new_rows
 from ..rows.convert import as_rows

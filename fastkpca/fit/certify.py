@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,8 @@ from .gram import best_within
 from .kpca import kpca
 from .problem import Options, Problem, kernel_of_both, prepare
 from .solution import PositiveWeightRows
+
+_logger = logging.getLogger("fastkpca")
 
 MAX_FEATURES = 1024
 """Features of the map that bounds what is orthogonal to the vectors."""
@@ -407,7 +410,9 @@ def _passed(problem: Problem, V: np.ndarray) -> GivenResult:
     if not columns.shape[1]:
         what = "constant, which centring makes zero" if target.center else "zero"
         raise ValueError(f"all columns of V are {what}; give {_NEED}")
-    return certify_vectors(matrix, columns, _map_columns(problem, rows, entries.coordinates, given))
+    known = _map_columns(problem, rows, entries.coordinates, given)
+    _logger.info("certify: a pass with %d vectors", columns.shape[1])
+    return certify_vectors(matrix, columns, known)
 
 
 def _text(found: VectorCertificate, tol: float, rounding: float) -> str:
@@ -449,6 +454,7 @@ def _map_columns(problem: Problem, rows: Rows, coordinates: Coordinates, columns
     parallel.each(task, -(-n // step), n_threads=budget.n_threads)
     weights = np.ones(n) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
     size = float(np.einsum("ij,ij,i->", features, features, weights)) + float(residual @ weights)
+    _logger.info("certify: a map of %d features for the complement of the vectors", D)
     return MapColumns(
         coordinates.block(features),
         float(residual @ weights) * (1.0 + 1e-10),

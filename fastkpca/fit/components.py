@@ -11,8 +11,8 @@ from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.rounding import EPS
 from ..maps.uncentred import about
 from ..model.feature_projector import FeatureProjector
-from ..solve.certificate import Bound, Certificate, FeatureSums, feature_certificate, feature_trace
-from ..solve.moments import LeadingPairs, entry_defect, kernel_trace, leading_axes
+from ..solve.certificate import Bound, Certificate, Eigenpairs, FeatureSums, feature_certificate, feature_trace
+from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .narrowing import Narrowed
 from .solution import Solution, number_kept, signs_of
 from .target import Target
@@ -30,8 +30,8 @@ Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 QUICK_SHARE, QUICK_DIGITS = 1e-2, 1e-4
 """Errors of quick moments that will do: over tol times the largest eigenvalue, and over the smallest that is kept."""
 
-Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
-"""Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
+Axes = tuple[np.ndarray, np.ndarray, Eigenpairs | None]
+"""Eigenvalues, axes (D, c), and for moments held as an operator the `Eigenpairs` with their certificate."""
 
 
 def leading_of(
@@ -117,7 +117,7 @@ def components(
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
     if narrowed is not None:
-        eigenvalues, axes = narrowed.found.eigenvalues[:n_kept].copy(), narrowed.axes[:, :n_kept]
+        eigenvalues, axes = narrowed.found.values[:n_kept].copy(), narrowed.axes[:, :n_kept]
         certificate = narrowed.found.certificate.first(n_kept)
     axes, score = _with_signs(axes, moments, data, scores, reference, n_threads)
     # beside intervals that are certain, as after a pass, no bound is told that may fail

@@ -1,4 +1,7 @@
-"""The dense route: the centred Gram matrix, whole, and LAPACK; the reference for every other route."""
+"""The dense route: the centred Gram matrix, whole, and LAPACK; the reference for every other route.
+
+``estimate`` predicts its cost, and ``run`` computes.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,56 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..base.lapack import largest_eigenpairs
+from ..base.lapack import QUICK, largest_eigenpairs, takes_all
 from ..base.rounding import EPS, UNIT, rounding_factor
+from ..model.plan import Candidate, Step, total_seconds
+from ..products.blocks import TILE
 from ..products.matrix import check_values, gram_matrix
+from ..products.rates import RATE, eigen_seconds, value_seconds
 from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
-from ..solve.small import may_be_enough, pairs_of_small
+from ..solve.small import may_be_enough, pairs_of_small, seconds_of_small
+from . import footprint
 from .problem import Problem
-from .solution import PositiveWeightRows, Solution, negative_end, number_kept, signs_of
+from .solution import PositiveWeightRows, RunLimits, Solution, negative_end, number_kept, signs_of
+
+
+def estimate(problem: Problem) -> Candidate:
+    """The candidate, with its predicted steps and memory."""
+    wanted, n = problem.target.n_components, problem.data.n_samples
+    few = wanted if wanted is not None and not takes_all(n, wanted) else None
+    matrix = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows) + RATE.fit
+    seconds, solver = eigen_seconds(n, few), "LAPACK"
+    if takes_products(problem) and (small := seconds_of_small(n, wanted or n)) < seconds:
+        seconds, solver = small, "products with it"
+    steps = Step("kernel matrix", matrix), Step(f"{wanted or 'all'} eigenpairs by {solver}", seconds)
+    memory = _memory(problem)
+    obstacle = footprint.too_much(memory, problem.budget.memory)
+    return Candidate("dense", "LAPACK", total_seconds(steps), memory, obstacle=obstacle, steps=steps)
+
+
+def _memory(problem: Problem) -> float:
+    """Bytes of the matrix and LAPACK's vectors, of all or of those asked for; then of scores and coefficients with
+    these."""
+    data, rows, wanted = problem.data, problem.rows, problem.target.n_components
+    n, d = float(data.n_samples), data.n_features
+    few = wanted is not None and not takes_all(data.n_samples, wanted + 1)
+    kept = n if wanted is None else min(float(wanted), n)
+    vectors = kept + 1 if few else n
+    blocks = footprint.THREADS * 8.0 * min(n, TILE) * 2.5 * d
+    # divide and conquer takes two matrices more, of up to QUICK rows
+    solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0 + min(n, QUICK)))
+    scoring = 8.0 * n * (vectors + 3.0 * kept)
+    # malloc keeps what the tiles took
+    route = max(8.0 * n * n, solving, scoring) + footprint.copies_of_rows(data) + blocks
+    return footprint.with_rows(data, rows, route + footprint.tiles_and_buffers(n, n))
+
+
+def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
+    """All eigenvalues that are asked for, from the whole matrix; it always ends in the predicted seconds."""
+    solution = solve_dense(problem, PositiveWeightRows.of(problem.rows))
+    problem.record(*candidate.steps)
+    return solution
 
 
 @dataclass(frozen=True)
@@ -106,14 +151,11 @@ def _by_products(problem: Problem, K: np.ndarray, means: np.ndarray, norm: float
     found = pairs_of_small(K, centre, target.n_components, target.tol, problem.entry_error, norm)
     if found is None:
         return None
-    info = {"matrix_passes": found.products}
-    if found.factorisations:
-        info["factorisations"] = found.factorisations
     diagonal = K.diagonal()  # has the largest values of a semidefinite kernel
     total, size = float(diagonal.sum()), n * float(diagonal.max())
     means = means if target.center else np.zeros(n)
     total -= float(means.sum())
-    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, info, found.images)
+    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, found.info, found.images)
 
 
 def _by_lapack(

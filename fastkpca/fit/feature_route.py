@@ -14,7 +14,7 @@ from ..maps.draws import DRAWS, Draws, Reservoir
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.pivots import PivotMap
 from ..maps.uncentred import about
-from ..model.plan import Candidate
+from ..model.plan import Candidate, Step
 from ..products.rates import RATE
 from ..solve import sampled
 from ..solve.beyond import failure_of_attempt
@@ -34,12 +34,12 @@ from .components import (
     largest_of,
     leading_of,
 )
-from .growth import State, Step, cheapest_map, prices_of
-from .look import COST_FACTOR, LADDER
+from .growth import Refinement, State, cheapest_map, refinement_costs
 from .narrowing import MORE_VECTORS, Narrowed, Vectors, bounded_again, narrowed, passed, takes_pass, vectors_of
 from .offers import PivotOffer
+from .probe import COST_FACTOR, SIZES
 from .problem import Problem
-from .solution import Solution
+from .solution import RunLimits, Solution
 from .target import Target
 
 OUTGROWN = 1.5
@@ -89,21 +89,19 @@ class _Pass:
         return self.left_out.mu / (target.tol * largest) if largest > 0 else np.inf
 
 
-def solve_by_features(problem: Problem, way: Candidate, most_seconds: float = np.inf) -> Solution:
+def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
     """Components of a feature map, to which pivots are added where it misses tol.
-
-    ``most_seconds``: of the route that would follow; inf where none would.
 
     Raises
     ------
     TooDearError
-        The run would cost more than that, or the map misses tol.
+        The run would cost more than the limits say, or the map misses tol.
     """
     target = problem.target
-    free = target.tol_is_required and not target.forced and target.c is not None and most_seconds < np.inf
-    expenses = Expenses(SolverBudget(seconds=most_seconds if free else np.inf), None)
-    found = _last_pass(_built(problem, way, expenses), problem, way, expenses)
-    missed = TooDearError(seconds=expenses.seconds)
+    free = target.tol_is_required and not target.forced and target.c is not None and limits.seconds < np.inf
+    route = _Run(problem, candidate, Expenses(SolverBudget(seconds=limits.seconds if free else np.inf), None))
+    found = route.last_pass(route.built())
+    missed = TooDearError(seconds=route.expenses.seconds)
     if free and found.misses(target):
         raise missed
     solution = components(
@@ -121,29 +119,266 @@ def solve_by_features(problem: Problem, way: Candidate, most_seconds: float = np
     )
     if free and _rounded(found, solution, target):
         raise missed
+    problem.record(*(x for x in candidate.steps if x.name == "scores"))
     return replace(solution, info=solution.info | {"radius": problem.data.radius}, reservoir=_reservoir(found, problem))
 
 
-def _built(problem: Problem, way: Candidate, expenses: Expenses) -> FeatureMap:
-    """The map of the plan. One of pivots may need far more of them than predicted: it ends at as many as the budget
-    allows."""
-    offer, expected, k = way.offer, int(OUTGROWN * way.n_features), _vectors(problem)
-    prices = prices_of(problem)
-    if isinstance(offer, PivotOffer):
-        within = prices.pivots_within(expenses.seconds_left, k, max(expected, problem.data.n_samples))
-        feature_map: FeatureMap = offer.build(problem.data.sample, max(within, expected) + 1)
-        expenses.seconds += prices.choosing(feature_map.n_features)
-    else:
-        feature_map = offer.build(problem.data.sample)
-    D = feature_map.n_features
-    if D > expected:
-        expenses.check(prices.passing(D, k))
-    return feature_map
+@dataclass
+class _Run:
+    """A run with a candidate's map; ``rounds``: rounds in which pivots were added so far."""
 
+    problem: Problem
+    candidate: Candidate
+    expenses: Expenses
+    rounds: int = 0
 
-def _vectors(problem: Problem) -> int:
-    """Eigenvectors of the map that are wanted."""
-    return (problem.target.n_components or 0) + MORE_VECTORS
+    def __post_init__(self) -> None:
+        self.costs = refinement_costs(self.problem)
+        self.settings = self.candidate.settings
+        self.n_vectors = (self.problem.target.n_components or 0) + MORE_VECTORS  # eigenvectors of the map
+
+    def spend(self, name: str, seconds: float) -> None:
+        """Count and record a step that has run."""
+        self.expenses.seconds += seconds
+        self.problem.record(Step(name, seconds))
+
+    def built(self) -> FeatureMap:
+        """The map of the plan.
+
+        One of pivots may need far more of them than predicted: it ends at as many as the budget allows.
+        """
+        offer, expected, sample = (
+            self.candidate.offer,
+            int(OUTGROWN * self.candidate.n_features),
+            self.problem.data.sample,
+        )
+        if isinstance(offer, PivotOffer):
+            most = max(expected, self.problem.data.n_samples)
+            most = self.costs.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
+            feature_map: FeatureMap = offer.build(sample, max(most, expected) + 1)
+            self.spend(f"map of {feature_map.n_features} pivots", self.costs.choosing(feature_map.n_features))
+        else:
+            feature_map = offer.build(sample)
+            self.problem.record(
+                Step(f"map of {feature_map.n_features} features", offer.cost.setup_flops / RATE.features)
+            )
+        if feature_map.n_features > expected:
+            self.expenses.check(self.costs.passing(feature_map.n_features, self.n_vectors))
+        return feature_map
+
+    def last_pass(self, feature_map: FeatureMap) -> _Pass:
+        """The pass of the map, or of one with more pivots, whose intervals meet tol, or cost too much to tighten."""
+        target = self.problem.target
+        while True:
+            found = self.narrowest(self.one_pass(feature_map))
+            if not (found.misses(target) and target.tol_is_required) or self.rounds == ROUNDS:
+                return found
+            if self.seconds_of_more(found) > self.expenses.seconds_left:
+                return found
+            self.rounds += 1
+            # a sample can miss a small far cluster; all rows know where the residual lies
+            feature_map = self.more_pivots(found)
+            if feature_map is found.moments.map:
+                return found
+            del found  # of the map before: the next takes its memory
+
+    @property
+    def spare(self) -> float:
+        """Bytes that the route leaves."""
+        return self.problem.budget.memory - self.candidate.memory + self.candidate.offer.cost.memory
+
+    @property
+    def most_draws(self) -> int:
+        """Rows of a sample whose matrix, and its factor, fit into the memory that the route leaves."""
+        return min(DRAWS, int(np.sqrt(max(self.spare, 0.0) / 8.0)))
+
+    def one_pass(self, feature_map: FeatureMap, *, lean: bool = True) -> _Pass:
+        """One pass with this map.
+
+        A ``lean`` one tries quick moments where they may do, and draws no rows for a map whose residual trace is to be
+        within ``tol``. A second pass follows where that does not do.
+        """
+        problem, rows = self.problem, self.settings.rows > 0
+        budget, target, n = problem.budget, problem.target, problem.rows.n_samples
+        draws_rows = target.is_loose and not (lean and _trace_may_do(feature_map, target))
+        of_rest = feature_map.tile_rows is None and (rows or takes_pass(problem, self.spare)) and draws_rows
+        for_rows = of_rest and (rows or self.rounds > 0 or target.given_landmarks)
+        quick = lean and not for_rows and _quick_may_do(feature_map, problem)
+        residual = np.zeros(n) if of_rest else None
+        moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
+        cost, D, pivots = self.candidate.offer.cost, feature_map.n_features, isinstance(feature_map, PivotMap)
+        seconds = self.costs.passing(D, self.n_vectors) if pivots else _moment_seconds(cost, n)
+        self.spend(f"pass over the rows with {D} features, eigenpairs", seconds)
+        left_out = Bound(moments.residual_trace, "trace")
+        trace = about(moments, center=target.center).trace
+        if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
+            return _Pass(moments, None, (np.zeros(1), np.zeros((D, 1)), None), left_out)
+        # the same number for rows that come in order only: the same bits for every source
+        may_narrow = feature_map.tile_rows is None and draws_rows and target.n_components is not None
+        more = MORE_VECTORS if may_narrow else 0
+        limits = {"seconds": self.expenses.seconds_left, "product_seconds": cost.product_flops / RATE.features}
+        leading = leading_of(
+            moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more, **limits
+        )
+        found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual)
+        too_quick = quick and not accurate_enough(moments, leading, target)
+        if too_quick or (target.is_loose and not draws_rows and found.misses(target)):
+            return self.one_pass(feature_map, lean=False)
+        return found
+
+    def narrowest(self, found: _Pass) -> _Pass:
+        """The pass with intervals that meet ``tol``, or the narrowest within the cost limit.
+
+        Each bound from random rows may fail, each with its own share of the probability.
+        """
+        problem, costs, target = self.problem, self.costs, self.problem.target
+        largest = largest_of(found.leading[0])
+        enough = not found.misses(target) or not largest > 0
+        if found.draws is None or self.most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
+            return found
+        wanted, limit = target.tol * largest, BUDGET_SHARE * self.candidate.seconds
+        if target.tol_is_required:
+            limit = min(self.expenses.seconds_left, COST_FACTOR * self.seconds_of_more(found))
+        if not target.may_use_sampled_bound and (found.residual is None or costs.whole(0) > limit):
+            return found
+        found = self.first_bound(found)
+        if target.tol_is_required and found.misses(target):
+            limit = min(self.expenses.seconds_left, self.worth(found, self.state(found)))
+        for attempt in range(1, ROUNDS + target.given_landmarks):
+            if not found.misses(target):
+                break
+            state = self.state(found)
+            if not target.tol_is_required:
+                step = state.best_within(costs, limit)
+                return found if step is None else self.after(step, found, attempt)
+            step = state.cheapest(costs, wanted)
+            if target.given_landmarks and (step is None or attempt == ROUNDS):
+                step = state.best_within(costs, np.inf) if _may_narrow(found, problem) else None
+            if step is None or step.seconds > limit:
+                return found
+            found = self.after(step, found, attempt)
+            wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
+        return found
+
+    def seconds_of_more(self, found: _Pass) -> float:
+        """Predicted seconds of the next round, with more pivots; infinite where there will be none."""
+        D = found.moments.map.n_features
+        may = isinstance(found.moments.map, PivotMap) and not self.problem.target.given_map
+        may = may and D < self.settings.features and self.rounds < ROUNDS
+        return self.costs.map(3 * D // 2, self.n_vectors) if may else np.inf
+
+    def worth(self, found: _Pass, state: State) -> float:
+        """Seconds that narrower intervals of this map may cost: no more than a round with more pivots, and what its
+        intervals will need. The residual is expected to fall as in the plan's probe of a few rows."""
+        seconds, D = self.seconds_of_more(found), state.features
+        probe = self.candidate.offer.probe if isinstance(self.candidate.offer, PivotOffer) else None
+        if not seconds < np.inf or probe is None or not probe.beside:
+            return COST_FACTOR * seconds
+        ranks = np.minimum([_most_pivots(D), 3 * D // 2, D], self.settings.features)
+        left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
+        fields = (x[:-1].tolist() for x in (ranks, left / left[-1], largest / largest[-1]))
+        states = (
+            replace(
+                state,
+                features=m,
+                trace=t * state.trace,
+                share=x * state.share,
+                moved=t * x * state.moved,
+                known=np.inf,
+                passed=False,
+            )
+            for m, t, x in zip(*fields)
+        )
+        wanted = self.problem.target.tol * largest_of(found.leading[0])
+        step = cheapest_map(states, self.costs, wanted, np.inf)
+        return np.inf if step is None else step.seconds
+
+    def first_bound(self, found: _Pass) -> _Pass:
+        """The pass with a bound from few draws at little cost, or from the number needed, if that is small.
+
+        Later steps take other draws, so that their number does not depend on the rows that are drawn here.
+        """
+        target, tries = self.problem.target, ROUNDS * self.rounds
+        if target.tol_is_required and target.may_use_sampled_bound:
+            share = target.tol * largest_of(found.leading[0]) / found.moments.residual_trace
+            count = sampled.draws_needed(share, failure_of_attempt(target.failure_of("samples"), tries))
+            if 0 < count <= min(DRAWS // 2, self.most_draws):
+                return _bounded(found, count, self.problem, tries)
+        return _bounded(found, sampled.FEWEST, self.problem, tries, others=True)
+
+    def after(self, step: Refinement, found: _Pass, attempt: int) -> _Pass:
+        """The pass after the step's draws, and its rows."""
+        problem, tries = self.problem, ROUNDS * self.rounds + attempt
+        self.spend(step.name(problem.rows.n_samples), step.seconds)
+        if step.draws:
+            found = _bounded(found, step.draws, problem, tries)
+        if not step.rows:
+            return found
+        moments, (values, axes, _) = found.moments, found.leading
+        failure = failure_of_attempt(problem.target.failure_of("rows"), tries)
+        sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
+        assert found.residual is not None
+        known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem)
+        c = min(c, known.axes.shape[1])
+        before = found.narrowed
+        if before is not None and before.block is not None:
+            better = bounded_again(before, known, sums)
+        elif step.rows >= problem.rows.n_samples:
+            better = passed(known, c, sums, problem, step.seconds)
+        else:
+            better = narrowed(known, c, step.rows, failure, sums, problem)
+        return replace(found, vectors=known, narrowed=better if better.width < found.width else before)
+
+    def state(self, found: _Pass) -> State:
+        """What is known of the map, for the choice of the next step."""
+        problem, target = self.problem, self.problem.target
+        values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
+        if len(values) == found.moments.map.n_features:  # the map has no more
+            values = np.append(values, 0.0)
+        k = min(len(values) - 1, c + MORE_VECTORS)
+        exact = found.moments.error <= QUICK_SHARE / (k + 1) * target.tol * largest_of(values)
+        return State(
+            features=found.moments.map.n_features,
+            theta=values[:k],
+            beyond=float(values[k]),
+            trace=found.moments.residual_trace,
+            share=found.share,
+            moved=found.moved,
+            c=c if found.residual is not None and exact else 0,
+            most_draws=self.most_draws if target.may_use_sampled_bound else 0,
+            failure=failure_of_attempt(target.failure_of("samples") or 0.5, ROUNDS * self.rounds + 1),
+            known=found.left_out.mu,
+            passed=found.narrowed is not None and found.narrowed.block is not None,
+        )
+
+    def more_pivots(self, found: _Pass) -> FeatureMap:
+        """The map with pivots added; the same map where it can't have more.
+
+        In the last round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
+        the residual as large as it is, until all of them are pivots.
+        """
+        problem, target, moments = self.problem, self.problem.target, found.moments
+        feature_map = moments.map
+        if target.given_map:
+            return feature_map
+        trace = kernel_trace(moments)
+        # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
+        wanted, share = moments.residual_trace / found.times_too_large(target), 0.5
+        if self.rounds == ROUNDS:
+            wanted = target.tol * largest_of(found.leading[0])
+        elif target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
+            share = TRACE_FOR_SAMPLE  # the residual was too large for a sample to bound it: so large that it will
+        most = min(self.settings.features, _most_pivots(feature_map.n_features))
+        most = self.costs.pivots_within(self.expenses.seconds_left, self.n_vectors, most)
+        return refined(
+            feature_map,
+            problem.rows,
+            tol=share * wanted / trace,
+            max_features=most,
+            rng=problem.rng,
+            seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
+            n_threads=problem.budget.n_threads,
+        )
 
 
 def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
@@ -157,23 +392,6 @@ def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
         assert isinstance(feature_map, PivotMap)
         draws = residual_draws(feature_map, problem.rows, problem.rng, n_threads=problem.budget.n_threads)[1]
     return Reservoir.of(draws, problem.rows)
-
-
-def _last_pass(feature_map: FeatureMap, problem: Problem, way: Candidate, expenses: Expenses) -> _Pass:
-    """The pass of the map, or of one with more pivots, whose intervals meet tol, or cost too much to tighten."""
-    target, rounds = problem.target, 0
-    while True:
-        found = _narrowest(_pass(feature_map, problem, way, rounds, expenses), problem, way, rounds, expenses)
-        if not (found.misses(target) and target.tol_is_required) or rounds == ROUNDS:
-            return found
-        if _seconds_of_more(found, problem, way, rounds) > expenses.seconds_left:
-            return found
-        rounds += 1
-        # a sample can miss a small far cluster; all rows know where the residual lies
-        feature_map = _more_pivots(found, problem, way, expenses, last=rounds == ROUNDS)
-        if feature_map is found.moments.map:
-            return found
-        del found  # of the map before: the next takes its memory
 
 
 def _rounded(found: _Pass, solution: Solution, target: Target) -> bool:
@@ -197,50 +415,6 @@ def _scores(found: _Pass, problem: Problem) -> Scores | None:
         return np.asarray(apply(feature_map, rows, axes, budget.n_threads, constant=constant, out=out, **options))
 
     return scores
-
-
-def _most_draws(problem: Problem, way: Candidate) -> int:
-    """Rows of a sample whose matrix, and its factor, fit into the memory that the route leaves."""
-    return min(DRAWS, int(np.sqrt(max(_spare(problem, way), 0.0) / 8.0)))
-
-
-def _spare(problem: Problem, way: Candidate) -> float:
-    return problem.budget.memory - way.memory + way.offer.cost.memory
-
-
-def _pass(
-    feature_map: FeatureMap, problem: Problem, way: Candidate, tries: int, expenses: Expenses, *, lean: bool = True
-) -> _Pass:
-    """One pass with this map, which ``tries`` others came before.
-
-    A ``lean`` one tries quick moments where they may do, and draws no rows for a map whose residual trace is to be
-    within ``tol``. A second pass follows where that does not do.
-    """
-    budget, target, n = problem.budget, problem.target, problem.rows.n_samples
-    draws_rows = target.is_loose and not (lean and _trace_may_do(feature_map, target))
-    of_rest = feature_map.tile_rows is None and (way.room.rows > 0 or takes_pass(problem, _spare(problem, way)))
-    of_rest = of_rest and draws_rows
-    for_rows = of_rest and (way.room.rows > 0 or tries > 0 or target.given_landmarks)
-    quick = lean and not for_rows and _quick_may_do(feature_map, problem)
-    residual = np.zeros(n) if of_rest else None
-    moments, draws = _summed(feature_map, problem, residual, draws_rows=draws_rows, quick=quick)
-    cost, D = way.offer.cost, feature_map.n_features
-    pivots = isinstance(feature_map, PivotMap)
-    expenses.seconds += prices_of(problem).passing(D, _vectors(problem)) if pivots else _moment_seconds(cost, n)
-    left_out = Bound(moments.residual_trace, "trace")
-    trace = about(moments, center=target.center).trace
-    if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
-        return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
-    # the same number for rows that come in order only: the same bits for every source
-    may_narrow = feature_map.tile_rows is None and draws_rows and target.n_components is not None
-    more = MORE_VECTORS if may_narrow else 0
-    limits = {"seconds": expenses.seconds_left, "product_seconds": cost.product_flops / RATE.features}
-    leading = leading_of(moments, target, problem.rank, budget.memory, problem.rng, budget.n_threads, more, **limits)
-    found = _Pass(moments, draws, leading, left_out, residual=None if draws is None else residual)
-    too_quick = quick and not accurate_enough(moments, leading, target)
-    if too_quick or (target.is_loose and not draws_rows and found.misses(target)):
-        return _pass(feature_map, problem, way, tries, expenses, lean=False)
-    return found
 
 
 def _moment_seconds(cost: Cost, n: int) -> float:
@@ -277,79 +451,8 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     trial = feature_map.quick_moments()
     if trial is None:
         return False
-    trial.update(problem.some_rows(LADDER[0].rows))
+    trial.update(problem.some_rows(SIZES[0].rows))
     return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
-
-
-def _narrowest(found: _Pass, problem: Problem, way: Candidate, rounds: int, expenses: Expenses) -> _Pass:
-    """The pass with intervals that meet ``tol``, or the narrowest within the cost limit.
-
-    Each bound from random rows may fail, each with its own share of the probability.
-    """
-    target = problem.target
-    most_draws, largest = _most_draws(problem, way), largest_of(found.leading[0])
-    enough = not found.misses(target) or not largest > 0
-    if found.draws is None or most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
-        return found
-    prices, wanted = prices_of(problem), target.tol * largest
-    limit = BUDGET_SHARE * way.seconds
-    if target.tol_is_required:
-        limit = min(expenses.seconds_left, COST_FACTOR * _seconds_of_more(found, problem, way, rounds))
-    if not target.may_use_sampled_bound and (found.residual is None or prices.whole(0) > limit):
-        return found
-    found = _first_bound(found, problem, rounds, most_draws)
-    if target.tol_is_required and found.misses(target):
-        worth = _worth(found, _state(found, problem, most_draws, rounds), problem, way, rounds)
-        limit = min(expenses.seconds_left, worth)
-    for attempt in range(1, ROUNDS + target.given_landmarks):
-        if not found.misses(target):
-            break
-        state = _state(found, problem, most_draws, rounds)
-        if not target.tol_is_required:
-            step = state.best_within(prices, limit)
-            return found if step is None else _after(step, found, problem, rounds, attempt)
-        step = state.cheapest(prices, wanted)
-        if target.given_landmarks and (step is None or attempt == ROUNDS):
-            step = state.best_within(prices, np.inf) if _may_narrow(found, problem) else None
-        if step is None or step.seconds > limit:
-            return found
-        found = _after(step, found, problem, rounds, attempt)
-        expenses.seconds += step.seconds
-        wanted *= min(step.width / found.width, 1.0)  # it fell short of what was expected
-    return found
-
-
-def _seconds_of_more(found: _Pass, problem: Problem, way: Candidate, rounds: int) -> float:
-    """Predicted seconds of the next round, with more pivots; infinite where there will be none."""
-    D = found.moments.map.n_features
-    may = isinstance(found.moments.map, PivotMap) and not problem.target.given_map and D < way.room.features
-    return prices_of(problem).map(3 * D // 2, _vectors(problem)) if may and rounds < ROUNDS else np.inf
-
-
-def _worth(found: _Pass, state: State, problem: Problem, way: Candidate, rounds: int) -> float:
-    """Seconds that narrower intervals of this map may cost: no more than a round with more pivots, and what its
-    intervals will need. The residual is expected to fall as in the plan's probe of a few rows."""
-    seconds, D = _seconds_of_more(found, problem, way, rounds), state.features
-    probe = way.offer.probe if isinstance(way.offer, PivotOffer) else None
-    if not seconds < np.inf or probe is None or not probe.beside:
-        return COST_FACTOR * seconds
-    ranks = np.minimum([_most_pivots(D), 3 * D // 2, D], way.room.features)
-    left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
-    fields = (x[:-1].tolist() for x in (ranks, left / left[-1], largest / largest[-1]))
-    states = (
-        replace(
-            state,
-            features=m,
-            trace=t * state.trace,
-            share=x * state.share,
-            moved=t * x * state.moved,
-            known=np.inf,
-            passed=False,
-        )
-        for m, t, x in zip(*fields)
-    )
-    step = cheapest_map(states, prices_of(problem), problem.target.tol * largest_of(found.leading[0]), np.inf)
-    return np.inf if step is None else step.seconds
 
 
 def _most_pivots(D: int) -> int:
@@ -363,68 +466,10 @@ def _may_narrow(found: _Pass, problem: Problem) -> bool:
     return found.residual is not None and known < problem.rows.n_samples
 
 
-def _first_bound(found: _Pass, problem: Problem, rounds: int, most_draws: int) -> _Pass:
-    """The pass with a bound from few draws at little cost, or from the number needed, if that is small.
-
-    Later steps take other draws, so that their number does not depend on the rows that are drawn here.
-    """
-    target, tries = problem.target, ROUNDS * rounds
-    if target.tol_is_required and target.may_use_sampled_bound:
-        share = target.tol * largest_of(found.leading[0]) / found.moments.residual_trace
-        count = sampled.draws_needed(share, failure_of_attempt(target.failure_of("samples"), tries))
-        if 0 < count <= min(DRAWS // 2, most_draws):
-            return _bounded(found, count, problem, tries)
-    return _bounded(found, sampled.FEWEST, problem, tries, others=True)
-
-
-def _after(step: Step, found: _Pass, problem: Problem, rounds: int, attempt: int) -> _Pass:
-    """The pass after the step's draws, and its rows."""
-    tries = ROUNDS * rounds + attempt
-    if step.draws:
-        found = _bounded(found, step.draws, problem, tries)
-    if not step.rows:
-        return found
-    moments, (values, axes, _) = found.moments, found.leading
-    failure = failure_of_attempt(problem.target.failure_of("rows"), tries)
-    sums, c = feature_sums(moments, problem.data.n_samples, found.left_out), _wanted(found, problem)
-    assert found.residual is not None
-    known = found.vectors or vectors_of(moments, values, axes, found.residual, c, problem)
-    c = min(c, known.axes.shape[1])
-    before = found.narrowed
-    if before is not None and before.block is not None:
-        better = bounded_again(before, known, sums)
-    elif step.rows >= problem.rows.n_samples:
-        better = passed(known, c, sums, problem, step.seconds)
-    else:
-        better = narrowed(known, c, step.rows, failure, sums, problem)
-    return replace(found, vectors=known, narrowed=better if better.width < found.width else before)
-
-
 def _wanted(found: _Pass, problem: Problem) -> int:
     """Components that the map has of those wanted."""
     c, values = problem.target.n_components, found.leading[0]
     return min(c or 0, int(np.count_nonzero(values > EPS * len(values) * largest_of(values))))
-
-
-def _state(found: _Pass, problem: Problem, most_draws: int, rounds: int) -> State:
-    values, c = np.maximum(found.leading[0], 0.0), _wanted(found, problem)
-    if len(values) == found.moments.map.n_features:  # the map has no more
-        values = np.append(values, 0.0)
-    k = min(len(values) - 1, c + MORE_VECTORS)
-    exact = found.moments.error <= QUICK_SHARE / (k + 1) * problem.target.tol * largest_of(values)
-    return State(
-        features=found.moments.map.n_features,
-        theta=values[:k],
-        beyond=float(values[k]),
-        trace=found.moments.residual_trace,
-        share=found.share,
-        moved=found.moved,
-        c=c if found.residual is not None and exact else 0,
-        most_draws=most_draws if problem.target.may_use_sampled_bound else 0,
-        failure=failure_of_attempt(problem.target.failure_of("samples") or 0.5, ROUNDS * rounds + 1),
-        known=found.left_out.mu,
-        passed=found.narrowed is not None and found.narrowed.block is not None,
-    )
 
 
 def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: bool = False) -> _Pass:
@@ -482,32 +527,3 @@ def _all_equal(problem: Problem) -> bool:
     """
     K = problem.kernel.block(problem.data.box, problem.data.box)
     return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
-
-
-def _more_pivots(found: _Pass, problem: Problem, way: Candidate, expenses: Expenses, *, last: bool) -> FeatureMap:
-    """The map with pivots added; the same map where it can't have more.
-
-    In the ``last`` round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
-    what is left as large as it is, until all of them are pivots.
-    """
-    moments, feature_map = found.moments, found.moments.map
-    if problem.target.given_map:
-        return feature_map
-    trace = kernel_trace(moments)
-    # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
-    wanted, share = moments.residual_trace / found.times_too_large(problem.target), 0.5
-    if last:
-        wanted = problem.target.tol * largest_of(found.leading[0])
-    elif problem.target.may_use_sampled_bound and found.draws is not None and found.left_out.form == "trace":
-        share = TRACE_FOR_SAMPLE  # the residual was too large for a sample to bound it: so large that it will
-    most = min(way.room.features, _most_pivots(feature_map.n_features))
-    most = prices_of(problem).pivots_within(expenses.seconds_left, _vectors(problem), most)
-    return refined(
-        feature_map,
-        problem.rows,
-        tol=share * wanted / trace,
-        max_features=most,
-        rng=problem.rng,
-        seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
-        n_threads=problem.budget.n_threads,
-    )

@@ -13,15 +13,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..base.lapack import QUICK, takes_all
+from ..base.lapack import takes_all
 from ..base.protocol import Summary
 from ..maps.choosing import SAMPLE_ROWS
 from ..maps.passes import SMALL_MOMENT, task_rows_for
+from ..model.plan import readable_size
 from ..products.blocks import TILE
-from ..products.exact import band_rows
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
-from ..solve.costs import basis_bytes, default_block_size, least_columns
 
 THREADS = 2
 THREAD_BYTES = 7e6
@@ -38,7 +37,7 @@ def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
     return max(1, min(n_threads, THREADS + max(0, int(room / each))))
 
 
-def _tiles_and_buffers(n: float, width: float) -> float:
+def tiles_and_buffers(n: float, width: float) -> float:
     """Tiles and buffers of the threads; less for problems that fill none."""
     return THREADS * THREAD_BYTES * _filled(n, width) + 1e6
 
@@ -76,20 +75,14 @@ def _accumulators(tasks: int, threads: int = THREADS) -> int:
     return min(tasks, 2 * threads + 1 + max(0, tasks.bit_length() - 1))
 
 
-def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
-    """The matrix and LAPACK's vectors, of all or of those asked for; then scores and coefficients beside these."""
-    n, d = float(data.n_samples), data.n_features
-    few = wanted is not None and not takes_all(data.n_samples, wanted + 1)
-    kept = n if wanted is None else min(float(wanted), n)
-    vectors = kept + 1 if few else n
-    one_copy = copies_of_rows(data)
-    blocks = THREADS * 8.0 * min(n, TILE) * 2.5 * d
-    # divide and conquer takes two matrices more, of up to QUICK rows
-    solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0 + min(n, QUICK)))
-    scoring = 8.0 * n * (vectors + 3.0 * kept)
-    # malloc keeps what the tiles took
-    route = max(8.0 * n * n, solving, scoring) + one_copy + blocks
-    return max(looking_bytes(rows), 8.0 * data.sample.size + _copy_bytes(data, rows) + route + _tiles_and_buffers(n, n))
+def with_rows(data: Summary, rows: Rows, route: float) -> float:
+    """Bytes of a route that takes rows in any order, with the sample and the copies of rows that it needs."""
+    return max(looking_bytes(rows), 8.0 * data.sample.size + _copy_bytes(data, rows) + route)
+
+
+def too_much(memory: float, limit: float) -> str:
+    """Obstacle of a candidate that does not fit; empty where it does."""
+    return f"needs {readable_size(memory)}, the limit is {readable_size(limit)}" if memory > limit else ""
 
 
 def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
@@ -130,7 +123,7 @@ def map_bytes(
     """
     n, d = data.n_samples, data.n_features
     route = (_moment_bytes(n, D, d, min(k, D), rows.distributed) if dense else 0.0) + map_memory
-    small = _tiles_and_buffers(n, max(D, d)) if dense else _tiles_and_buffers(n, d + 16.0)
+    small = tiles_and_buffers(n, max(D, d)) if dense else tiles_and_buffers(n, d + 16.0)
     if pivots:
         m = min(n, max(4 * D, SAMPLE_ROWS))
         taken = 8.0 * (m * d if m > len(data.sample) else 0)
@@ -154,19 +147,3 @@ def largest_map(
     if needed(max_features) <= limit:  # mostly
         return max_features
     return bisect_right(range(1, max_features + 1), limit, key=needed)
-
-
-def krylov_bytes(data: Summary, rows: Rows, c: int, product: float) -> float:
-    """A basis of as many columns as a run needs at least, and the product's own."""
-    n, d = data.n_samples, data.n_features
-    block = default_block_size(n, c)
-    space = basis_bytes(n, least_columns(n, c, block), block)
-    copy = copies_of_rows(data)
-    weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
-    # the two bands of a task, what of them is packed or converted, and those of the task before, which malloc keeps
-    bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 5.0 * d
-    route = max(space + weighted, 8.0 * n * 6.0 * c + copy) + bands
-    return max(
-        looking_bytes(rows),
-        8.0 * data.sample.size + _copy_bytes(data, rows) + route + product + _tiles_and_buffers(n, 128.0),
-    )

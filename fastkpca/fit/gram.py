@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,10 +25,12 @@ from ..rows.convert import as_rows, bind_rows, different, landmark_rows
 from ..rows.summary import spread_rows, summarize_for
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .look import OF_PIVOTS, look_at
 from .offers import MAX_FEATURES, of_at_most, offers_of_maps, offers_within, small_offers
+from .probe import FIRST_WITH_PIVOTS, probed
 from .problem import entry_error_of
 from .product_choice import best_product, both_sides, exact_error, products_for
+
+_logger = logging.getLogger("fastkpca")
 
 SHARE_ROWS = 256
 """Rows from which the centred part of the trace is estimated before a map is chosen; all rows check the map."""
@@ -118,6 +121,7 @@ def gram(
         raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
     product = best_product(products_for(chosen, data_x, data_y, tol, square=Y is None, name=products, least=least))
     summation = product.summation(rows_x, rows_y, threads)
+    _logger.info("gram: %s products, %d x %d", product.name, *summation.shape)
     return GramOperator(
         chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress
     )
@@ -325,14 +329,14 @@ def _offers(
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
     # (the first look at pivots sees too few of them to say how many are too many)
-    look = look_at(kernel, data, OF_PIVOTS + 1, tol, shares=False)
-    offers = of_at_most(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
+    probe = probed(kernel, data, FIRST_WITH_PIVOTS + 1, tol, spectrum=False)
+    offers = of_at_most(offers_of_maps(kernel, data, rows, probe, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
         # the prediction from a few rows may be wrong; with all rows as pivots nothing is left out
         offers = offers_within(kernel, data, rows, tol, n, "pivots", n_threads)
     if not offers and name != "auto":
-        every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
+        every = offers_of_maps(kernel, data, rows, probe, tol, max_features, "auto")
         others = {x.name for x in of_at_most(every, max_features)} - {name}
         raise ValueError(
             f"{kernel!r} has no feature map {name!r} of at most {max_features} features for {asked} on these rows; "

@@ -1,7 +1,7 @@
 """The fastest refinement of the intervals of a feature map: more pivots, more draws, or rows of its residual.
 
 The residual R of a map has a known trace, and a largest eigenvalue that a sample estimates as ``share`` of the trace.
-From these follow the width of the intervals and the price in seconds of each `Step`: of the first order, by ``draws``
+From these follow the width of the intervals and the seconds of each `Refinement`: of the first order, by ``draws``
 that bound |R| (``solve.sampled``), or of the second, by ``rows`` of R V as well (``solve.second_order``).
 """
 
@@ -34,28 +34,34 @@ AIM = 0.85
 """Fraction of the wanted width that a step has to predict, so that it mostly reaches it."""
 
 
-class Step(NamedTuple):
-    """The next step, and its predicted result.
+class Refinement(NamedTuple):
+    """A step that tightens the intervals of a map, or a map and such a step, and its predicted result.
 
     Attributes
     ----------
+    features : int
+        Of the map.
+    draws, rows : int
+        Sampled rows to bound |R|, and rows of R V; as many as there are: a pass over the kernel values.
     seconds : float
     width : float
         Of the widest interval.
-    draws, rows : int
-        To bound |R|, and of R V; as many as there are: a pass over the kernel values.
-    features : int
-        Of the map.
     """
 
-    seconds: float
-    width: float
-    draws: int
-    rows: int
     features: int
+    draws: int
+    rows: int = 0
+    seconds: float = 0.0
+    width: float = np.inf
+
+    def name(self, n_samples: int) -> str:
+        """What the step does."""
+        rows = "a pass over the kernel values" if self.rows >= n_samples else f"{self.rows} rows of the residual"
+        steps = [f"bound from {self.draws} sampled rows"] if self.draws else []
+        return ", ".join([*steps, *([rows] if self.rows else [])])
 
 
-class Prices(NamedTuple):
+class RefinementCosts(NamedTuple):
     """Seconds, on n rows: of a kernel value, of a column of a product with such a value, and more."""
 
     n: int
@@ -151,28 +157,30 @@ class State:
         found = self.trace * upper_share(seen, some, self.failure)
         return np.where(draws > 0, np.minimum(found, self.known), min(self.known, self.trace))
 
-    def cheapest(self, prices: Prices, width: float, before: float = 0.0) -> Step | None:
+    def cheapest(self, costs: RefinementCosts, width: float, before: float = 0.0) -> Refinement | None:
         """The cheapest step to intervals of this width; ``before``: seconds spent. None where no step reaches it."""
-        steps = self._steps(prices)
-        seconds = np.where(steps.width <= AIM * width, steps.seconds, np.inf)
-        i, j = np.unravel_index(np.argmin(seconds), seconds.shape)
-        return steps.step(i, j, before) if seconds[i, j] < np.inf else None
+        seconds, widths, draws, rows = self._refinements(costs)
+        cost = np.where(widths <= AIM * width, seconds, np.inf)
+        i, j = np.unravel_index(np.argmin(cost), cost.shape)
+        if not cost[i, j] < np.inf:
+            return None
+        return Refinement(self.features, int(draws[i]), int(rows[j]), before + float(cost[i, j]), float(widths[i, j]))
 
-    def best_within(self, prices: Prices, seconds: float) -> Step | None:
-        """To the narrowest intervals at this price; where several get about there, the cheapest."""
-        steps = self._steps(prices)
-        widths = np.where(steps.seconds <= seconds, steps.width, np.inf)
+    def best_within(self, costs: RefinementCosts, most_seconds: float) -> Refinement | None:
+        """To the narrowest intervals at this cost; where several get about there, the cheapest."""
+        seconds, widths, draws, rows = self._refinements(costs)
+        widths = np.where(seconds <= most_seconds, widths, np.inf)
         if not widths.min() < np.inf:
             return None
-        price = np.where(widths <= 1.05 * widths.min(), steps.seconds, np.inf)
-        i, j = np.unravel_index(np.argmin(price), price.shape)
-        return steps.step(i, j)
+        cost = np.where(widths <= 1.05 * widths.min(), seconds, np.inf)
+        i, j = np.unravel_index(np.argmin(cost), cost.shape)
+        return Refinement(self.features, int(draws[i]), int(rows[j]), float(cost[i, j]), float(widths[i, j]))
 
-    def _steps(self, prices: Prices) -> _Steps:
-        """Draws, and rows, that this map may take."""
+    def _refinements(self, costs: RefinementCosts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Predicted seconds and widths (b, s) of numbers of draws (b,) and of rows (s,) that this map may take."""
         draws = np.arange(0, self.most_draws + 1, FEWEST)
-        norm, n = self.norm(draws)[:, None], prices.n
-        seconds = np.array([prices.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
+        norm, n = self.norm(draws)[:, None], costs.n
+        seconds = np.array([costs.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
         counts = COUNTS[(COUNTS < n) & (self.most_draws > 0)]
         widths, later, rows = [norm], [np.zeros(1)], [np.zeros(1, dtype=np.intp)]
         if self.c and self.trace > 0.0:
@@ -182,24 +190,26 @@ class State:
             widths.append(expected_width_of_pass(theta, self.beyond, norm, size, largest))
             widths.append(expected_width(theta, self.beyond, norm, size, error))
             k = len(self.theta)
-            later += [np.full(1, 0.0 if self.passed else prices.whole(k)), prices.rows(counts, k, self.c)]
+            later += [np.full(1, 0.0 if self.passed else costs.whole(k)), costs.rows(counts, k, self.c)]
             rows += [np.full(1, n), counts]
         seconds, width = seconds + np.concatenate(later), np.hstack(widths)
         width[0, : None if self.passed else 1] = np.inf  # what is known already: by no draws, and rows or none
-        return _Steps(seconds, width, draws, np.concatenate(rows), self.features)
+        return seconds, width, draws, np.concatenate(rows)
 
 
-def cheapest_map(states: Iterable[State], prices: Prices, width: float, most_seconds: float) -> Step | None:
+def cheapest_map(
+    states: Iterable[State], costs: RefinementCosts, width: float, most_seconds: float
+) -> Refinement | None:
     """The cheapest of maps that are yet to be made, the largest first, and of what makes their intervals that narrow.
 
     None where all take ``most_seconds`` or more, or get nowhere.
     """
     best = None
     for state in states:
-        before = prices.map(state.features, len(state.theta))
+        before = costs.map(state.features, len(state.theta))
         if before >= most_seconds:
             continue
-        step = state.cheapest(prices, width, before)
+        step = state.cheapest(costs, width, before)
         if step is None:
             break  # fewer features leave more
         if step.seconds < most_seconds:
@@ -207,21 +217,7 @@ def cheapest_map(states: Iterable[State], prices: Prices, width: float, most_sec
     return best
 
 
-class _Steps(NamedTuple):
-    """Predicted seconds and widths (b, s) of numbers of draws (b,) and of rows (s,)."""
-
-    seconds: np.ndarray
-    width: np.ndarray
-    draws: np.ndarray
-    rows: np.ndarray
-    features: int
-
-    def step(self, i: np.intp, j: np.intp, before: float = 0.0) -> Step:
-        seconds, width = before + float(self.seconds[i, j]), float(self.width[i, j])
-        return Step(seconds, width, int(self.draws[i]), int(self.rows[j]), self.features)
-
-
-def prices_of(problem: Problem) -> Prices:
+def refinement_costs(problem: Problem) -> RefinementCosts:
     kernel, n, d = problem.kernel, problem.data.n_samples, problem.data.n_features
     one, none = (pass_seconds(kernel, n, n, d, columns, square=True) for columns in (1, 0))
-    return Prices(n, value_seconds(kernel, d), 2.0 / RATE.products, none, one - none)
+    return RefinementCosts(n, value_seconds(kernel, d), 2.0 / RATE.products, none, one - none)

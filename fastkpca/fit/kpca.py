@@ -1,4 +1,13 @@
-"""Kernel PCA, step by step: validate, resolve, plan, solve, certify, return."""
+"""Kernel PCA, step by step.
+
+1. `prepare`: the arguments are checked, rows summarised in one pass, the kernel's parameters resolved (``problem``).
+2. `make_plan`: the routes estimate their steps, seconds and bytes; probes of a few rows replace what is unknown
+   (``planning``, ``probe``).
+3. `solve`: the cheapest candidate runs within what the next one may take, until one meets ``tol`` (``routes``): LAPACK
+   (``dense``), a feature map and its refinements (``feature_route``), or products with the matrix (``krylov``).
+4. Each route returns a `Solution`: eigenvalues, their certificate (``solve.certificate``), and a projector.
+5. `_write_scores`, `_model`: scores of all rows, the model, and warnings where it is worth less than was asked.
+"""
 
 from __future__ import annotations
 
@@ -186,12 +195,12 @@ def kpca(
             threads = threads_within(problem, chosen)
             if threads != problem.budget.n_threads:
                 problem = replace(problem, budget=replace(problem.budget, n_threads=threads))
-            solution, way = solve(problem, chosen)
+            solution, last = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
     tol = problem.target.tol if problem.target.tol_is_required else None
     failure = problem.target.failure_probability
     solution.info.update(tol=tol, failure_probability=failure, seconds=time.perf_counter() - started)
-    return _model(problem, solution, chosen.as_run(way), score, keep_moments=keep_moments)
+    return _model(problem, solution, chosen.as_run(last, problem.budget.ran), score, keep_moments=keep_moments)
 
 
 def plan(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.fill import kpca_fill
+from ..model.monitoring.fill import kpca_fill
 from ..model.result import KPCAModel, of_spe
 from ..rows.convert import as_rows
 from ..rows.values import complete

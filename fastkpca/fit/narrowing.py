@@ -19,9 +19,9 @@ from ..products.implicit import Products, kernel_matrix
 from ..rows.view import Rows
 from ..solve import second_order
 from ..solve.block_krylov import block_krylov
-from ..solve.certificate import Certificate, FeatureSums, RitzBlock
+from ..solve.certificate import Certificate, Eigenpairs, FeatureSums, RitzBlock
 from ..solve.moments import entry_defect, kernel_trace
-from ..solve.second_order import Leading, OfMap, SecondOrder
+from ..solve.second_order import Leading, OfMap
 from ..solve.task import SolverBudget, SolverTarget
 from .problem import Problem
 
@@ -65,7 +65,8 @@ class Narrowed:
 
     Attributes
     ----------
-    found : SecondOrder
+    found : Eigenpairs
+        Vectors in the coordinates of those of the map.
     axes : ndarray (D, c)
         (phi(x) - mean)'axes are the scores.
     scores : ndarray (n, c)
@@ -76,7 +77,7 @@ class Narrowed:
         Of a pass over all rows: what another bound on the rest gives other intervals by.
     """
 
-    found: SecondOrder
+    found: Eigenpairs
     axes: np.ndarray
     scores: np.ndarray
     rows: int
@@ -147,7 +148,7 @@ def narrowed(known: Vectors, c: int, count: int, failure: float, sums: FeatureSu
     index = plan.draw(problem.rng)
     rows, errors = _rows_of_rest(known, leading, index, problem)
     found = second_order.sampled_certificate(leading, c, plan, index, V[index], rows, errors)
-    turn = found.rotation[:, :c] * np.sqrt(np.maximum(found.eigenvalues[:c], 0.0))
+    turn = found.vectors[:, :c] * np.sqrt(np.maximum(found.values[:c], 0.0))
     failing = leading.norm.failure_probability + problem.target.failure_of("rows")
     found = replace(found, certificate=replace(found.certificate, failure_probability=failing))
     return Narrowed(found, known.axes @ turn, V @ turn, len(index))
@@ -179,17 +180,17 @@ def passed(known: Vectors, c: int, sums: FeatureSums, problem: Problem, pass_sec
         proofs=[OfMap(known.leading(c, sums, 8.0 * UNIT))],
     )
     turn = np.linalg.solve(known.gram, start.T @ reached.vectors)
-    found = SecondOrder(_within(reached.theta, reached.certificate), turn, reached.certificate, gained=True)
-    turn = turn * np.sqrt(np.maximum(reached.theta, 0.0))
+    found = Eigenpairs(_within(reached.values, reached.certificate), turn, reached.certificate)
+    turn = turn * np.sqrt(np.maximum(reached.values, 0.0))
     return Narrowed(found, known.axes @ turn, known.vectors @ turn, len(known.vectors), reached.block)
 
 
 def bounded_again(before: Narrowed, known: Vectors, sums: FeatureSums) -> Narrowed:
     """What a pass has found, by another bound on what the map leaves out."""
     assert before.block is not None
-    c = len(before.found.eigenvalues)
+    c = len(before.found.values)
     certificate = second_order.certificate_of_pass(known.leading(c, sums, 8.0 * UNIT), before.block, c)
-    found = replace(before.found, eigenvalues=_within(before.block.theta[:c], certificate), certificate=certificate)
+    found = replace(before.found, values=_within(before.block.theta[:c], certificate), certificate=certificate)
     return replace(before, found=found)
 
 

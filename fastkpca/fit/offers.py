@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +16,9 @@ from ..products.rates import RATE, pivots_cost, value_seconds
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from ..solve.sampled import bound_flops, draws_worth
-from .growth import MOVED, State, cheapest_map, prices_of
-from .look import SpectrumProbe
+from .growth import MOVED, Refinement, State, cheapest_map, refinement_costs
 from .narrowing import MORE_VECTORS, takes_pass
+from .probe import SpectrumProbe
 from .problem import Problem
 from .product_choice import WORTH_ASKING
 
@@ -27,14 +26,6 @@ MAX_FEATURES = 8192
 """Features of a map whose second moment is formed, at most."""
 MAPS = 20
 """Numbers of pivots that are tried for bounds from draws, and for intervals of second order."""
-
-
-class PivotBudget(NamedTuple):
-    """Numbers of pivots, of rows drawn to bound their residual, and of rows of the residual (``growth``)."""
-
-    rank: int
-    draws: int
-    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,13 +40,13 @@ def offers_of_maps(
     kernel: Kernel,
     data: Summary,
     rows: Rows,
-    look: SpectrumProbe,
+    probe: SpectrumProbe,
     residual: float,
     largest: int,
     name: str = "auto",
     *,
     most: int | None = None,
-    count: PivotBudget | None = None,
+    count: Refinement | None = None,
     seconds: Callable[[Offer], float] | None = None,
     n_threads: int = 1,
 ) -> list[Offer]:
@@ -66,14 +57,14 @@ def offers_of_maps(
     """
     most = largest if most is None else most
     pivots: list[PivotOffer] = []
-    if look.probe is not None and name in ("auto", "pivots"):
-        cost = _pivots_cost(kernel, data, look, residual, count)
+    if probe.pivots is not None and name in ("auto", "pivots"):
+        cost = _pivots_cost(kernel, data, probe, residual, count)
         # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
         largest = min(largest, 2 * cost.n_features + 1000)
         if cost.n_features <= most:
-            most = most if count is None else count.rank
+            most = most if count is None else count.features
             made = pivot_offer(kernel, data, rows, cost, residual, most, n_threads, counted=count)
-            pivots = [replace(made, probe=look.probe)]
+            pivots = [replace(made, probe=probe.pivots)]
     offers: list[Offer] = []
     if name != "pivots" and 0.0 < residual < 1.0:
         for offer in kernel.feature_maps(data, residual, largest):
@@ -101,70 +92,69 @@ def offers_within(
             return exact
     counted = budgeted(data.n_samples, min(count, data.n_samples))
     cost = counted_cost(data, counted, RATE.features * value_seconds(kernel, data.n_features))
-    return [pivot_offer(kernel, data, rows, cost, residual, counted.rank, n_threads, counted=counted)]
+    return [pivot_offer(kernel, data, rows, cost, residual, counted.features, n_threads, counted=counted)]
 
 
 def _pivots_cost(
-    kernel: Kernel, data: Summary, look: SpectrumProbe, residual: float, count: PivotBudget | None
+    kernel: Kernel, data: Summary, probe: SpectrumProbe, residual: float, count: Refinement | None
 ) -> Cost:
     flops = RATE.features * value_seconds(kernel, data.n_features)
     if count is not None:
         return counted_cost(data, count, flops)
-    assert look.probe is not None
-    rank = min(look.probe.rank(residual), float(data.n_samples))
+    assert probe.pivots is not None
+    rank = min(probe.pivots.rank(residual), float(data.n_samples))
     cost = pivots_cost(rank, flops, residual, candidates=SAMPLE_ROWS)
     error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
-    return replace(cost, rounding=pivots_rounding(cost.n_features, error / max(look.mean, 1e-300)))
+    return replace(cost, rounding=pivots_rounding(cost.n_features, error / max(probe.mean, 1e-300)))
 
 
-def pivot_count(problem: Problem, look: SpectrumProbe, residual: float, most_seconds: float) -> PivotBudget | None:
+def pivot_count(problem: Problem, probe: SpectrumProbe, residual: float, most_seconds: float) -> Refinement | None:
     """A given number of pivots, where a sample of the rows bounds their residual, or where the user gave that number.
 
     The former is tried up to ``most_seconds``, the predicted seconds of another route.
     """
-    target, probe, n = problem.target, look.probe, problem.data.n_samples
+    target, pivots, n = problem.target, probe.pivots, problem.data.n_samples
     if not target.tol_is_required:
         return None if target.max_features is None else budgeted(n, target.max_features)
-    count = _cheapest_count(problem, look, residual, most_seconds if target.free else np.inf)
-    if target.max_features is None or probe is None:
+    count = _cheapest_count(problem, probe, residual, most_seconds if target.free else np.inf)
+    if target.max_features is None or pivots is None:
         return count
-    enough = probe.rank(residual) if count is None else count.rank
+    enough = pivots.rank(residual) if count is None else count.features
     return count if enough <= target.max_features else budgeted(n, target.max_features)
 
 
-def budgeted(n: int, rank: int) -> PivotBudget:
+def budgeted(n: int, rank: int) -> Refinement:
     """A given number of pivots, and the draws whose cost is small compared with a pass over n rows."""
-    return PivotBudget(rank, draws_worth(n, rank))
+    return Refinement(rank, draws_worth(n, rank))
 
 
-def _cheapest_count(problem: Problem, look: SpectrumProbe, residual: float, most_seconds: float) -> PivotBudget | None:
+def _cheapest_count(problem: Problem, probe: SpectrumProbe, residual: float, most_seconds: float) -> Refinement | None:
     """Pivots, and the draws or rows with which their intervals meet tol: more pivots need fewer of these.
 
     None where that is no cheaper than pivots that leave a trace of ``residual``, which is certain, or where nothing is
     known.
     """
-    target, probe, n = problem.target, look.probe, problem.data.n_samples
+    target, pivots, n = problem.target, probe.pivots, problem.data.n_samples
     takes_rows = takes_pass(problem) and not problem.keeps_moments  # models that add up have bounds of the first order
     if not (takes_rows or target.may_use_sampled_bound):
         return None
-    if probe is None or not probe.beside or not look.share(1) > 0.0:
+    if pivots is None or not pivots.beside or not probe.share(1) > 0.0:
         return None
-    prices, c = prices_of(problem), (target.n_components or 0) if takes_rows else 0
-    k, (shares, beyond) = c + MORE_VECTORS, look.resolved()
+    costs, c = refinement_costs(problem), (target.n_components or 0) if takes_rows else 0
+    k, (shares, beyond) = c + MORE_VECTORS, probe.resolved()
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
-    left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
+    left, largest = pivots.residual_beside(ranks), pivots.largest_share(ranks, np.array(np.inf))
     fields = (x[::-1].tolist() for x in (ranks, left, largest))
     states = (State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure) for m, t, x in zip(*fields))
-    enough = int(min(probe.rank(residual), n))
-    step = cheapest_map(states, prices, target.tol * look.first, min(prices.map(enough, k), most_seconds))
-    return None if step is None else PivotBudget(step.features, step.draws, step.rows)
+    enough = int(min(pivots.rank(residual), n))
+    return cheapest_map(states, costs, target.tol * probe.first, min(costs.map(enough, k), most_seconds))
 
 
-def counted_cost(data: Summary, count: PivotBudget, kernel_flops: float) -> Cost:
+def counted_cost(data: Summary, count: Refinement, kernel_flops: float) -> Cost:
     """Cost of m pivots, and of a bound on their residual."""
-    rank, draws = count.rank, count.draws
+    rank, draws = count.features, count.draws
     cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
     bound = BLAS_FLOPS * float(bound_flops(draws, rank))
     return replace(cost, setup_flops=cost.setup_flops + bound, memory=8.0 * draws**2)
@@ -179,7 +169,7 @@ def pivot_offer(
     largest: int,
     n_threads: int = 1,
     *,
-    counted: PivotBudget | None = None,
+    counted: Refinement | None = None,
 ) -> PivotOffer:
     """``counted``: the number of pivots is exact, at any residual trace, which then need not be estimated."""
 

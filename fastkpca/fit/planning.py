@@ -1,12 +1,15 @@
-"""The plan: every candidate for a problem with its predicted cost, the cheapest first; and the number of probes.
+"""The plan: every candidate for a problem with its predicted steps and cost; the cheapest known one is chosen.
 
-Costs are predicted from known quantities (``candidates``). A further probe of a few rows is taken while all probes
-cost less than a twentieth of the lowest cost so far, or twice that where a guessed price lies far below it. It must be
-able to change the choice, and to fit into the memory limit.
+1. `_candidates`: ``estimate`` of each route (``dense``, ``feature_estimate``, ``krylov``) predicts seconds and bytes.
+2. A probe of a few rows (``probe``) replaces what is unknown, and the estimates are made anew. Probes go on while all
+   of them cost little compared with the cheapest known candidate, and may change the choice (`_undecided`).
+3. `_choose`: the cheapest of known cost that fits into the memory limit.
+4. `advice_if_slow`: what an easier task would take, where the choice takes long.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -18,40 +21,23 @@ from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
 from ..solve.beyond import failure_of_attempt
 from ..solve.sampled import draws_worth, upper_share
-from . import footprint
-from .candidates import (
-    components_held,
-    dense_candidate,
-    feature_candidate,
-    feature_candidates,
-    krylov_candidates,
-)
-from .look import (
-    COST_FACTOR,
-    NOTHING_SEEN,
-    OF_PIVOTS,
-    PROBE_FRACTION,
-    SpectrumProbe,
-    further_bytes,
-    further_seconds,
-    look_further,
-)
+from . import dense, feature_estimate, footprint, krylov
+from .probe import COST_FACTOR, FIRST_WITH_PIVOTS, NO_PROBE, SpectrumProbe, probe_cost, probed
 from .problem import Problem
 from .target import Target
 
 SLOW_SECONDS, EASIER_FRACTION = 10.0, 0.2
 """Predicted seconds from which on an easier task is tried, and the share of them for which it is worth a warning."""
-PROBE_FACTOR = 2.0
-"""Times ``PROBE_FRACTION``, where a guessed cost is below the lowest even if a probe raises it by ``COST_FACTOR``, and
-the run by the same factor: such fits took up to seven times as long as needed (``random_set.py``).
-"""
-NEXT_TO_NOTHING = 0.01
+PROBE_FRACTION = 0.1
+"""Largest cost of all probes, as a fraction of the lowest predicted cost so far (``random_set.py``: half of it changed
+8 of 660 choices, which took 1.5 times as long in all)."""
+DUPLICATES_FRACTION = 0.01
 """Fraction of the lowest cost so far up to which a probe is taken even if no known map can change the choice: rows of
 which many are the same have few pivots, and a smaller probe has not seen them all."""
-FEW = 10
+FEW_COMPONENTS = 10
 """Components of the easier task where all are asked for."""
-FEW_FEATURES, PROBE_LEVEL = 300, 3
-"""Features of an easier task, and the probe (of ``LADDER``) with about that number of pivots, which estimates the
+FEW_FEATURES, FEW_FEATURES_LEVEL = 300, 3
+"""Features of an easier task, and the probe (of ``SIZES``) with about that number of pivots, which estimates the
 width.
 """
 
@@ -67,136 +53,126 @@ def make_plan(problem: Problem) -> Plan:
         The same, where what the process may still take is the limit.
     """
     try:
-        if problem.given_map is not None:
-            return _plan_for_map(problem)
-        return _plan(problem, _priced(problem))
+        return _plan(problem, _candidates(problem))
     except NoRouteError as error:
         if not problem.budget.capped:
             raise
         raise MemoryError(f"{error}; {room.describe_limit()}") from None
 
 
-def _priced(problem: Problem) -> list[Candidate]:
-    """The candidates."""
-    target, kernel, data, look = problem.target, problem.kernel, problem.data, NOTHING_SEEN
-    beside = target.is_loose and target.tol_is_required
-    spent = 0.0
-    lapack = [] if target.method in ("features", "krylov") else [dense_candidate(problem)]
+def _candidates(problem: Problem) -> list[Candidate]:
+    """Candidates of all routes that may be taken, after as many probes as are worth their cost."""
+    kernel, data, target, budget = problem.kernel, problem.data, problem.target, problem.budget
+    held_out = target.is_loose and target.tol_is_required
+    probe, spent = NO_PROBE, 0.0
+    lapack = [dense.estimate(problem)] if target.method in ("auto", "dense") else []
     while True:
-        candidates = lapack + _maps(problem, look, lapack)
-        if look.level:  # what block Krylov takes nobody knows before
-            candidates += _krylov(problem, look, candidates)
-        candidates = _marked(candidates, look)
-        further = further_seconds(kernel, data, look, beside=beside)
-        spent += further
-        best = _best_seconds([x for x in candidates if not x.guessed])
-        far_below = COST_FACTOR**2 * _best_seconds([x for x in candidates if x.guessed]) <= best
-        worth = spent <= PROBE_FRACTION * (PROBE_FACTOR if far_below else 1.0) * best
-        nothing = further <= NEXT_TO_NOTHING * best and not kernel.without_maps
-        if not (worth and spent < np.inf and (_may_change(problem, candidates, look) or nothing)):
+        candidates = _estimates(problem, probe, lapack)
+        seconds, memory = probe_cost(kernel, data, probe.level, held_out=held_out)
+        spent += seconds
+        best = _best_seconds(x for x in candidates if not x.is_lower_bound)
+        cheap = spent < np.inf and spent <= PROBE_FRACTION * best
+        anyway = seconds <= DUPLICATES_FRACTION * best and not kernel.without_maps
+        if not (cheap and memory <= budget.memory and (_undecided(problem, candidates, probe) or anyway)):
             break
-        if further_bytes(data, look, beside=beside) > problem.budget.memory:
-            break
-        look = look_further(kernel, data, look, beside=beside, n_threads=problem.budget.n_threads)
-    found = look.level or _best_seconds(candidates) < np.inf
-    return candidates if found else candidates + _marked(_krylov(problem, look, candidates), look)
+        probe = probed(kernel, data, probe.level, held_out=held_out, n_threads=budget.n_threads)
+    known = probe.level or _best_seconds(candidates) < np.inf
+    return candidates if known else _marked(candidates + _krylov(problem, probe, candidates), probe)
+
+
+def _estimates(problem: Problem, probe: SpectrumProbe, lapack: list[Candidate]) -> list[Candidate]:
+    """Candidates by what is known so far; without a probe nothing is known of block Krylov."""
+    candidates = list(lapack)
+    if problem.target.method in ("auto", "features"):
+        candidates += feature_estimate.estimate(problem, probe, _best_seconds(lapack))
+    candidates += _krylov(problem, probe, candidates) if probe.level else []
+    return _marked(candidates, probe)
+
+
+def _krylov(problem: Problem, probe: SpectrumProbe, others: list[Candidate]) -> list[Candidate]:
+    asked = problem.target.method in ("auto", "krylov")
+    return krylov.estimate(problem, probe, _best_seconds(others)) if asked else []
+
+
+def _best_seconds(candidates: Iterable[Candidate]) -> float:
+    return min((x.seconds for x in candidates if not x.obstacle), default=np.inf)
+
+
+def _undecided(problem: Problem, candidates: list[Candidate], probe: SpectrumProbe) -> bool:
+    """True if a probe may change the choice of the candidate.
+
+    A probe changes the predicted costs of maps and of block Krylov, but not that of LAPACK, and no lower bound falls.
+    """
+    target = problem.target
+    if target.method == "dense" or problem.given_map is not None:
+        return False
+    if target.method == "features":
+        exact = any(x.offer is not None and not x.offer.cost.residual for x in candidates)
+        if exact or (not target.tol_is_required and candidates):
+            return False
+    possible = [x for x in candidates if not x.obstacle]
+    best = min((x for x in possible if not x.is_lower_bound), key=lambda x: x.seconds, default=None)
+    # a probe estimates the number of pivots, and few rows may miss a gap
+    if best is None or best.name == "pivots" or probe.level <= FIRST_WITH_PIVOTS:
+        return True
+    falls = [1.0 if x.is_lower_bound or x.method == "dense" else COST_FACTOR for x in possible]
+    return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
+
+
+def _marked(candidates: list[Candidate], probe: SpectrumProbe) -> list[Candidate]:
+    """With a mark for those whose cost is a lower bound.
+
+    That is block Krylov's, before the first probe, and that of pivots, before a probe has chosen some. It counts as
+    known all the same where some rows leave little more of the others than a map may, and ``COST_FACTOR`` times it were
+    still the lowest.
+    """
+    unknown = {"krylov": probe.level == 0, "pivots": probe.level <= FIRST_WITH_PIVOTS}
+    bounds = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
+    best = _best_seconds(x for x, is_bound in zip(candidates, bounds) if not is_bound)
+
+    def is_sure(x: Candidate) -> bool:
+        cheap = x.offer is not None and COST_FACTOR * x.seconds <= best
+        return cheap and probe.residual_of_rows <= COST_FACTOR * x.offer.cost.residual
+
+    return [replace(x, is_lower_bound=True) if y and not is_sure(x) else x for x, y in zip(candidates, bounds)]
 
 
 def with_every_offer(problem: Problem, plan: Plan) -> Plan:
     """The plan, with the candidates whose cost was not computed before because others were cheaper."""
     target, kernel, data = problem.target, problem.kernel, problem.data
-    if problem.given_map is not None or further_bytes(data, NOTHING_SEEN) > problem.budget.memory:
+    if problem.given_map is not None or probe_cost(kernel, data, 0)[1] > problem.budget.memory:
         return plan
-    look = look_further(kernel, data, NOTHING_SEEN, n_threads=problem.budget.n_threads)
+    probe = probed(kernel, data, 0, n_threads=problem.budget.n_threads)
     further: list[Candidate] = []
     with suppress(ValueError, MemoryError):
         if target.method in ("auto", "features"):
             alone = replace(problem, target=replace(target, method="features"))
-            further += feature_candidates(alone, look, np.inf)
+            further += feature_estimate.estimate(alone, probe, np.inf)
         if target.method in ("auto", "krylov"):
-            further += krylov_candidates(problem, look, np.inf, every=target.products == "auto")
+            further += krylov.estimate(problem, probe, np.inf, every=target.products == "auto")
     known = {(x.method, x.name) for x in plan.candidates}
     return replace(plan, candidates=plan.candidates + tuple(x for x in further if (x.method, x.name) not in known))
-
-
-def _maps(problem: Problem, look: SpectrumProbe, lapack: list[Candidate]) -> list[Candidate]:
-    asked = problem.target.method in ("auto", "features")
-    return feature_candidates(problem, look, _best_seconds(lapack)) if asked else []
-
-
-def _krylov(problem: Problem, look: SpectrumProbe, others: list[Candidate]) -> list[Candidate]:
-    asked = problem.target.method in ("auto", "krylov")
-    return krylov_candidates(problem, look, _best_seconds(others)) if asked else []
-
-
-def _best_seconds(candidates: list[Candidate]) -> float:
-    return min((x.seconds for x in candidates if not x.obstacle), default=np.inf)
-
-
-def _may_change(problem: Problem, candidates: list[Candidate], look: SpectrumProbe) -> bool:
-    """True if a probe may change the choice of the candidate.
-
-    Not where all components were asked for. A probe changes the predicted costs of maps and of block Krylov;
-    LAPACK's is known for good, and one that is guessed does not fall: it is the lowest there may be.
-    """
-    target = problem.target
-    if target.method == "dense":
-        return False
-    known = target.method == "features" and any(x.offer is not None and not x.offer.cost.residual for x in candidates)
-    if known or (target.method == "features" and not target.tol_is_required and bool(candidates)):
-        return False
-    possible = [x for x in candidates if not x.obstacle]
-    best = min((x for x in possible if not x.guessed), key=lambda x: x.seconds, default=None)
-    if best is None or best.name == "pivots":  # a probe estimates the number of these, too
-        return True
-    if look.level == 0 or (best.method == "dense" and look.level <= OF_PIVOTS):  # few rows may miss a gap
-        return True
-    falls = [1.0 if x.guessed or x.method == "dense" else COST_FACTOR for x in possible]
-    return any(x is not best and x.seconds <= times * best.seconds for x, times in zip(possible, falls))
-
-
-def _marked(candidates: list[Candidate], look: SpectrumProbe) -> list[Candidate]:
-    """With a mark for those whose price is guessed: the lowest there may be.
-
-    That is what block Krylov takes, before the first look, and how many pivots are needed, before a look at pivots.
-    Such a price counts as known all the same where some rows leave little more of the others than a map may, and
-    ``COST_FACTOR`` times it were still the best.
-    """
-    unknown = {"krylov": look.level == 0, "pivots": look.level <= OF_PIVOTS}
-    guessed = [unknown.get(x.method, False) or unknown.get(x.name, False) for x in candidates]
-    if not any(guessed):
-        return candidates
-    best = _best_seconds([x for x, y in zip(candidates, guessed) if not y])
-    cheap = [x.offer is not None and COST_FACTOR * x.seconds <= best for x in candidates]
-    sure = [z and look.beside <= COST_FACTOR * x.offer.cost.residual for x, z in zip(candidates, cheap)]
-    return [replace(x, guessed=True) if y and not z else x for x, y, z in zip(candidates, guessed, sure)]
 
 
 def _plan(problem: Problem, candidates: list[Candidate]) -> Plan:
     rows = problem.rows
     best, reason = _choose(candidates, problem)
+    if problem.given_map is not None:
+        own = problem.target.max_features is not None
+        reason = "the landmarks" if own else "the feature map of the model given as like"
+        return Plan(best.method, best.name, reason, (best,))
     if rows.sequential and best.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
-    dense = next((x for x in candidates if x.method == "dense"), None) or dense_candidate(problem)
-    otherwise = _lapack_instead(dense) if best.method != "dense" else ""
+    lapack = next((x for x in candidates if x.method == "dense"), None) or dense.estimate(problem)
+    otherwise = _lapack_instead(lapack) if best.method != "dense" else ""
     return Plan(best.method, best.name, reason, tuple(candidates), otherwise)
 
 
-def _plan_for_map(problem: Problem) -> Plan:
-    """The plan where the feature map is given."""
-    assert problem.given_map is not None
-    candidate = feature_candidate(problem, problem.given_map, components_held(problem, None))
-    _choose([candidate], problem)  # refuses what is not possible
-    own = problem.target.max_features is not None
-    reason = "the landmarks" if own else "the feature map of the model given as like"
-    return Plan(candidate.method, candidate.name, reason, (candidate,))
-
-
-def _lapack_instead(dense: Candidate) -> str:
+def _lapack_instead(lapack: Candidate) -> str:
     """LAPACK finds narrow intervals where a flat spectrum keeps block Krylov from them."""
-    limit = f" and memory_limit='{np.ceil(dense.memory / 1e6):.0f}MB'" if dense.obstacle else ""
-    return f"method='dense'{limit} (LAPACK, some {dense.seconds:.2g} seconds) reaches what rounding allows"
+    limit = f" and memory_limit='{np.ceil(lapack.memory / 1e6):.0f}MB'" if lapack.obstacle else ""
+    return f"method='dense'{limit} (LAPACK, some {lapack.seconds:.2g} seconds) reaches what rounding allows"
 
 
 def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:
@@ -221,7 +197,7 @@ def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, s
         )
     # a map whose rounding misses tol is followed by another candidate
     after = min((x.seconds for x in possible if x.method != "features"), default=0.0)
-    known = [x for x in possible if not x.guessed]
+    known = [x for x in possible if not x.is_lower_bound]
     best = min(known or possible, key=lambda x: x.seconds + (after if x.misses else 0.0))
     others = [x for x in possible if x is not best]
     if method != "auto" and not others:
@@ -231,7 +207,7 @@ def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, s
     else:
         second = min(others, key=lambda x: x.seconds)
         seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))
-        other = f"at least {other}" if second.guessed else other
+        other = f"at least {other}" if second.is_lower_bound else other
         reason = f"predicted {seconds} s, against {other} s for {second.label}"
     return best, reason
 
@@ -258,9 +234,9 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
     if not SLOW_SECONDS <= seconds < np.inf or rows.sequential or rows.distributed:
         return ""
     few, looser = [], []
-    if target.c is None and FEW < rows.n_samples:
-        text = f"for the first {FEW} components alone: ask for as many as you need"
-        few.append((replace(target, c=FEW), text))
+    if target.c is None and FEW_COMPONENTS < rows.n_samples:
+        text = f"for the first {FEW_COMPONENTS} components alone: ask for as many as you need"
+        few.append((replace(target, c=FEW_COMPONENTS), text))
     for tol in (x for x in (1e-4, 1e-2) if x > target.tol and target.tol_is_required):
         text = f"with tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide"
         looser.append((replace(target, tol=tol), text))
@@ -287,16 +263,16 @@ def _with_features(problem: Problem) -> list[tuple[Target, str]]:
     if not free or kernel.without_maps or not (target.n_components or 0) < m < data.n_samples:
         return []
     other = replace(target, max_features=m, tol_is_required=False, method="features")
-    before = replace(NOTHING_SEEN, level=PROBE_LEVEL)
-    if further_bytes(data, before, beside=True) > problem.budget.memory:
+    level = FEW_FEATURES_LEVEL
+    if probe_cost(kernel, data, level, held_out=True)[1] > problem.budget.memory:
         return []
-    look = look_further(kernel, data, before, beside=True, n_threads=problem.budget.n_threads)
-    if look.probe is None or not look.probe.beside or not look.share(1) > 0.0:
+    probe = probed(kernel, data, level, held_out=True, n_threads=problem.budget.n_threads)
+    if probe.pivots is None or not probe.pivots.beside or not probe.share(1) > 0.0:
         return []
     rank, draws = np.array([float(m)]), np.array([draws_worth(data.n_samples, m)])
-    width = float(look.probe.residual_beside(rank)[0]) / look.first
+    width = float(probe.pivots.residual_beside(rank)[0]) / probe.first
     if other.may_use_sampled_bound:
-        seen = look.probe.largest_share(rank, draws)
+        seen = probe.pivots.largest_share(rank, draws)
         width *= float(np.minimum(upper_share(seen, draws, failure_of_attempt(other.failure_of("samples"), 0)), 1.0)[0])
     expected = f"where the widest interval is expected to be about {width:.1g} times the largest eigenvalue wide"
     return [(other, f"with max_features={m}, {expected}")]

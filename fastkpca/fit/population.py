@@ -28,7 +28,7 @@ from ..base.rounding import EPS
 from ..model.projector import NewRows
 from ..model.result import KPCAModel, check_model
 from ..model.rows import new_rows
-from ..model.uncertainty import check_level
+from ..model.statistics.uncertainty import check_level
 from ..rows.summary import summarize
 from ..solve.sampled import upper_share
 from .kpca import kpca

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..base.protocol import LARGEST, LEAST, Kernel, Offer, Summary
 from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded
 from ..maps.pivots import PivotMap
+from ..model.plan import Step
 from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
 from ..rows.columns import check_same_columns, warn_of_ranges
@@ -34,6 +36,8 @@ from ..rows.values import check_weights
 from ..rows.view import Rows
 from . import footprint
 from .target import Target
+
+_logger = logging.getLogger("fastkpca")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +95,8 @@ class Budget:
         ``memory`` is the address space that RLIMIT_AS leaves, and less than the user allows.
     report : callable or None
         Called with the progress.
+    ran : list of Step
+        The steps that have run.
     """
 
     memory: int
@@ -98,6 +104,7 @@ class Budget:
     max_passes: int = 30
     capped: bool = False
     report: parallel.Progress | None = None
+    ran: list[Step] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,12 @@ class Problem:
     keeps_moments: bool = False
     given_map: Offer | None = None
     feature_names: tuple[str, ...] | None = None
+
+    def record(self, *steps: Step) -> None:
+        """Note steps that have run, with their seconds as counted, for the log and the model's plan."""
+        for step in steps:
+            _logger.info("  %s", step)
+        self.budget.ran.extend(steps)
 
     @property
     def rng(self) -> np.random.Generator:

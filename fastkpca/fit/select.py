@@ -21,7 +21,7 @@ from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import EPS
 from ..errors import ComponentsWarning, PreimageWarning, silenced
 from ..kernels import Kernel, given_kernel
-from ..model.preimage import kpca_preimage
+from ..model.preimages.preimage import kpca_preimage
 from ..model.result import KPCAModel, leading
 from ..model.selection import LARGER_IS_BETTER, MEASURES, Selection
 from ..model.shared_map import feature_projector

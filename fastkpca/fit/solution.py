@@ -19,6 +19,24 @@ from ..solve.certificate import Bound, Certificate
 from .target import Target
 
 
+class RunLimits(NamedTuple):
+    """Limits of the run of a candidate.
+
+    Attributes
+    ----------
+    seconds : float
+        Predicted seconds of the candidate that follows: a run that would cost more raises TooDearError.
+    failure : float
+        Probability with which any of its random bounds may fail.
+    alternative : str
+        What reaches more, for the message of a run that misses tol.
+    """
+
+    seconds: float = np.inf
+    failure: float = 0.0
+    alternative: str = ""
+
+
 @dataclass(frozen=True)
 class Solution:
     """Components with their certificate; ``total`` is the interval of tr(Kc).

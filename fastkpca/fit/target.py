@@ -78,6 +78,15 @@ class Target:
         """Probability with which the random bounds of a part of the run may fail, all together (`FAILURE_SHARES`)."""
         return FAILURE_SHARES[part] * self.failure_probability
 
+    def failure_of_route(self, method: str, *, others: bool) -> float:
+        """Probability with which the random bounds of a route may fail; ``others``: a feature map may run too."""
+        if method == "dense":
+            return 0.0
+        if method == "features":
+            sampled = self.failure_of("samples") + self.failure_of("rows") if self.may_use_sampled_bound else 0.0
+            return sampled + self.failure_of("moments")
+        return self.failure_of("products") if others else self.failure_probability
+
     @property
     def forced(self) -> bool:
         """True if the user chose the route."""

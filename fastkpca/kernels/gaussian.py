@@ -23,7 +23,7 @@ from ..products.grid import grid_offer
 from ..products.near import near_offer
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
-from .kernel import Kernel
+from .kernel import CompiledKernel, Kernel
 from .parameters import length, positive_number, resolved
 
 FEW_ROWS = 512
@@ -66,7 +66,7 @@ def _sigma_of_gamma(gamma: object) -> float:
     return sqrt(0.5 / positive_number("gaussian", "gamma", gamma))
 
 
-class Gaussian(Kernel):
+class Gaussian(CompiledKernel):
     r"""Gaussian kernel exp(-|x - y|^2 / (2 sigma^2)).
 
     .. math:: k(x, y) = \exp\left(-\frac{\|x - y\|^2}{2 \sigma^2}\right)
@@ -103,9 +103,6 @@ class Gaussian(Kernel):
     @property
     def _sigma(self) -> float:
         return resolved(self, "sigma", self.sigma)
-
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return tiles.gaussian_block(X, Y, self._sigma)
 
     def compiled_tile(self) -> tuple[str, dict]:
         return "gaussian", {"sigma": self._sigma}

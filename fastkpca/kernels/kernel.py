@@ -7,10 +7,11 @@ All of them in one file, since an operator of the one makes another. Their rules
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
+from .._core import tiles
 from ..base import protocol
 from ..errors import KernelParameterError
 from .columns import OnColumns
@@ -109,6 +110,19 @@ def _with_widths(cls: type[Kernel], given: str, parameters: dict[str, Any]) -> K
         raise KernelParameterError(f"{given} {found}; give one number, or one for each column")
     others = {key: value for key, value in parameters.items() if key != given}
     return ColumnKernel(kernel=cls(**others, **{name: 1.0}), widths=tuple(widths))
+
+
+class CompiledKernel(Kernel):
+    """The base of the kernels whose values are compiled tiles of the core."""
+
+    tile: ClassVar[str]
+    """Name of the tile."""
+
+    def compiled_tile(self) -> tuple[str, dict[str, Any]]:
+        return self.tile, self.get_parameters()
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return tiles.block(*self.compiled_tile(), X, Y)
 
 
 def on_objects(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:

@@ -6,27 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._core import tiles
 from ..base.protocol import Cost, FeatureMap, Offer, Summary
 from ..maps.monomial import PolynomialMap
 from ..maps.stored import map_of_kernel
-from .kernel import Kernel
+from .kernel import CompiledKernel
 
 
-class Linear(Kernel):
+class Linear(CompiledKernel):
     """Linear kernel k(x, y) = x.y."""
 
     api_version = 1
+    tile = "linear"
     stored_maps = (PolynomialMap,)
     positive_semidefinite = True
     translation = "centered"
     is_linear = True
-
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return tiles.linear_block(X, Y)
-
-    def compiled_tile(self) -> tuple[str, dict]:
-        return "linear", {}
 
     def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray:
         return np.ones_like(K)

@@ -7,7 +7,6 @@ from math import sqrt
 
 import numpy as np
 
-from .._core import tiles
 from ..base.protocol import LEAST, Cost, FeatureMap, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
@@ -15,7 +14,7 @@ from ..maps.monomial_moments import MOST_DEGREE, product_flops
 from ..maps.stored import map_of_kernel
 from ..products.expansion import ExpansionSummation, expansion_rounding
 from ..rows.view import Rows
-from .kernel import Kernel
+from .kernel import CompiledKernel, Kernel
 from .parameters import finite_number, positive_number, whole_number
 
 LEAST_START = LEAST * LEAST
@@ -23,7 +22,7 @@ LEAST_START = LEAST * LEAST
 digits are lost, and then features that matter."""
 
 
-class Polynomial(Kernel):
+class Polynomial(CompiledKernel):
     r"""Polynomial kernel (scale x.y + offset)^degree.
 
     .. math:: k(x, y) = (\mathrm{scale}\; x \cdot y + \mathrm{offset})^{\mathrm{degree}}
@@ -39,6 +38,7 @@ class Polynomial(Kernel):
     """
 
     api_version = 1
+    tile = "polynomial"
     stored_maps = (PolynomialMap,)
     translation = None
     parameters = {"degree": 3, "scale": 1.0, "offset": 1.0}
@@ -80,12 +80,6 @@ class Polynomial(Kernel):
                 "standardise the columns of X, or give a smaller scale (about 1 / largest |x|^2)"
             )
         return self
-
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return tiles.polynomial_block(X, Y, self.scale, self.offset, self.degree)
-
-    def compiled_tile(self) -> tuple[str, dict]:
-        return "polynomial", self.get_parameters()
 
     def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray:
         return self.degree * self.scale * (self.scale * (X @ Y.T) + self.offset) ** (self.degree - 1)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import tiles
 from ..base.protocol import Summary
-from .kernel import Kernel
+from .kernel import CompiledKernel
 from .parameters import finite_number
 
 
-class Tanh(Kernel):
+class Tanh(CompiledKernel):
     r"""Hyperbolic tangent kernel tanh(scale x.y + offset); not positive semidefinite in general.
 
     .. math:: k(x, y) = \tanh(\mathrm{scale}\; x \cdot y + \mathrm{offset})
@@ -24,6 +23,7 @@ class Tanh(Kernel):
     """
 
     api_version = 1
+    tile = "tanh"
     translation = None
     parameters = {"scale": 1.0, "offset": 0.0}
     aliases = {"gamma": ("scale", lambda gamma: gamma), "coef0": ("offset", lambda coef0: coef0)}
@@ -35,12 +35,6 @@ class Tanh(Kernel):
         self.__dict__.update(
             scale=finite_number(self, "scale", self.scale), offset=finite_number(self, "offset", self.offset)
         )
-
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return tiles.tanh_block(X, Y, self.scale, self.offset)
-
-    def compiled_tile(self) -> tuple[str, dict]:
-        return "tanh", self.get_parameters()
 
     def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray:
         return self.scale * (1.0 - K * K)

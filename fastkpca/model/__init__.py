@@ -1,9 +1,20 @@
 """The fitted model and what one does with it.
 
-Here live the record that ``kpca`` returns (``result``), what it asks of its projector (``projector``) and the two
-there are (``feature_projector``, ``sample_projector``), its file (``reading``), the conversion of new rows (``rows``),
-T^2, SPE and limits (``novelty``), which columns make a row unusual (``contributions``), all of these for new rows
-(``monitor``), pre-images (``preimage``, ``search``, ``descent``, ``ridge``), one feature map for several models
-(``shared_map``) and the export to MATLAB (``matlab``). Nothing here fits a model or draws, and nothing here asks which
-map or kernel it has: these answer for themselves (``base.protocol``).
+=====================  ==========================================================================================
+``result``             `KPCAModel`, the record that ``kpca`` returns, and its file; ``reading`` builds projectors
+``plan``               candidates and steps of a fit
+``projector``          what a model asks of its projector; ``feature_projector`` and ``sample_projector`` are the two
+``project``            scores of new rows; ``rows`` converts and checks them
+``limits``             limits of T^2 and SPE that a model holds
+``shared_map``         one feature map for several models
+``selection``          tables of cross-validation
+``matlab``             export to MATLAB
+``notebook``           tables in notebooks
+``monitoring``         package: T^2, SPE, contributions, missing values, health of rows, reports
+``statistics``         package: standard errors, bootstrap, importance of columns
+``preimages``          package: pre-images and denoising
+=====================  ==========================================================================================
+
+Nothing here fits a model or draws, and nothing here asks which map or kernel it has: these answer for themselves
+(``base.protocol``).
 """

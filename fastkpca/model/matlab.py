@@ -10,7 +10,7 @@ import numpy as np
 from ..base import parallel
 from ..base.atomic import atomic
 from ..kernels import kernel_state
-from .preimage import linear_preimages
+from .preimages.preimage import linear_preimages
 from .result import SPECTRUM, KPCAModel, check_model
 
 LARGEST = np.iinfo(np.int32).max

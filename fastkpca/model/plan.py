@@ -1,10 +1,11 @@
-"""The plan that a model carries: the candidates with their predicted prices, which one ran, and why."""
+"""The plan that a model carries: the candidates with their predicted steps and costs, which one ran, and why."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base.caching import cached_property
 from ..base.stored import Record
@@ -14,9 +15,23 @@ _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
 """Fields of a candidate that the model file holds."""
 
 
+class Step(NamedTuple):
+    """One step of a run, and its seconds on one thread: predicted, or as counted when it has run."""
+
+    name: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name} ({readable_seconds(self.seconds, 2)} s)"
+
+
+def total_seconds(steps: Iterable[Step]) -> float:
+    return sum(x.seconds for x in steps)
+
+
 @dataclass(frozen=True)
 class RunSettings:
-    """Memory limits of the chosen route, and predicted seconds of a pass.
+    """Limits of the chosen route, and what its run takes from the estimate.
 
     Attributes
     ----------
@@ -50,9 +65,24 @@ class RunSettings:
 class Candidate:
     """One method to compute the model, and its predicted cost; ``obstacle`` says why it is not possible.
 
-    ``offer`` is what its route builds and runs, ``room`` the memory for that; ``misses``: rounding is expected to keep
-    a feature map from tol; ``guessed``: its price is the lowest there may be, as no look told, and may turn out above
-    that of what was chosen. A model's file holds none of these.
+    Attributes
+    ----------
+    method, name : str
+    seconds, memory : float
+        Seconds on one thread, and bytes at the peak.
+    n_features : int
+    obstacle : str
+    steps : tuple of Step
+        What the run does, with its predicted seconds, in order.
+    offer : Offer
+        What the route builds and runs.
+    settings : RunSettings
+    misses : bool
+        Rounding is expected to keep a feature map from ``tol``.
+    is_lower_bound : bool
+        ``seconds`` is the least there may be, as no probe has told what decides it.
+
+    A model's file holds the first six.
     """
 
     method: str
@@ -61,10 +91,11 @@ class Candidate:
     memory: float
     n_features: int = 0
     obstacle: str = ""
+    steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
     offer: Any = field(default=None, repr=False, compare=False)
-    room: RunSettings = field(default=RunSettings(), repr=False, compare=False)
+    settings: RunSettings = field(default=RunSettings(), repr=False, compare=False)
     misses: bool = field(default=False, repr=False, compare=False)
-    guessed: bool = field(default=False, repr=False, compare=False)
+    is_lower_bound: bool = field(default=False, repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -83,6 +114,8 @@ class Plan:
         The feature map or the product that the method uses.
     reason : str
     candidates : tuple of Candidate
+    ran : tuple of Step
+        The steps that ran, in order, with their seconds as counted; those of a model that was just fitted.
     """
 
     method: str
@@ -91,6 +124,7 @@ class Plan:
     candidates: tuple[Candidate, ...]
     otherwise: str = field(default="", repr=False, compare=False)  # advice where block Krylov does not converge
     advice: str = field(default="", repr=False, compare=False)  # which looser tol makes long work short
+    ran: tuple[Step, ...] = field(default=(), repr=False, compare=False)  # the steps of a run
 
     @cached_property
     def chosen(self) -> Candidate:
@@ -102,18 +136,16 @@ class Plan:
         return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)
 
     @property
-    def ways(self) -> list[Candidate]:
-        """Candidates that are possible: the chosen one, and others that may follow it."""
-        others = [x for x in self.candidates if x is not self.chosen and not x.obstacle and x.offer is not None]
-        others += [x for x in (self.dense,) if x is not None and x is not self.chosen]
-        return [self.chosen, *others]
+    def others(self) -> list[Candidate]:
+        """Candidates that are possible, and may follow the chosen one."""
+        return [x for x in self.candidates if x is not self.chosen and not x.obstacle]
 
-    def as_run(self, ran: Candidate) -> Plan:
-        """The plan of a model that was computed by this method, possibly after another was abandoned."""
-        if ran is self.chosen:
-            return self
-        reason = f"{self.chosen.label} was planned, and given up on the way"
-        return replace(self, method=ran.method, name=ran.name, reason=reason)
+    def as_run(self, last: Candidate, ran: Iterable[Step]) -> Plan:
+        """The plan of a model that was computed by the candidate ``last``, possibly after another was abandoned."""
+        if last is self.chosen:
+            return replace(self, ran=tuple(ran))
+        reason = f"{self.chosen.label} was planned, and abandoned on the way"
+        return replace(self, method=last.method, name=last.name, reason=reason, ran=tuple(ran))
 
     def __str__(self) -> str:
         lines = [f"{self.method} ({self.name}): {self.reason}", ""]
@@ -126,6 +158,8 @@ class Plan:
                 features = str(x.n_features) if x.n_features else "-"
                 costs = f"{readable_seconds(x.seconds):>12}{readable_size(x.memory):>12}"
                 lines.append(f"{mark} {x.label:<24}{features:>10}{costs}")
+        steps, verb = (self.ran, "ran") if self.ran else (self.chosen.steps, "will run")
+        lines += ["", f"  {verb}: {'; '.join(map(str, steps))}"] if steps else []
         lines += ["", self.advice] if self.advice else []
         return "\n".join(lines)
 
@@ -137,17 +171,26 @@ class Plan:
             "name": self.name,
             "reason": self.reason,
             "candidates": [{key: vars(x)[key] for key in _KEYS} for x in self.candidates],
+            "ran": [list(x) for x in self.ran],
         }
 
     @classmethod
     def from_state(cls, state: dict) -> Plan:
         record = Record(state, {}, "the plan")
-        record.keys(("method", "name", "reason", "candidates"))
+        record.keys(("method", "name", "reason", "candidates", "ran"))
         candidates = tuple(_candidate(x) for x in record.list("candidates"))
         method, name = record.text("method", METHODS), record.text("name")
         if not any((x.method, x.name) == (method, name) for x in candidates):
             raise record.refuse("what was chosen is not among the candidates")
-        return cls(method, name, record.text("reason"), candidates)
+        ran = tuple(_step(x) for x in record.list("ran"))
+        return cls(method, name, record.text("reason"), candidates, ran=ran)
+
+
+def _step(state: Any) -> Step:
+    if not (isinstance(state, list) and len(state) == 2):
+        raise Record({"step": state}, {}, "the plan").refuse("a step that ran is not a name and its seconds")
+    record = Record(dict(zip(("name", "seconds"), state)), {}, "a step of the plan")
+    return Step(record.text("name"), record.number("seconds", least=0.0))
 
 
 def _candidate(state: Any) -> Candidate:

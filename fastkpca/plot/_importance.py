@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.checks import check_count
-from ..model.importance import Importance, kpca_importance
 from ..model.result import check_model
+from ..model.statistics.importance import Importance, kpca_importance
 from ._figure import BLUE, GREY, ORANGE, bars, set_names
 from ._scores import check_components, scores
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.checks import check_count, check_name, check_numbers, is_number
-from ..model.contributions import Contributions
 from ..model.limits import Limits
+from ..model.monitoring.contributions import Contributions
 from ..rows.foreign import is_missing
 from ..rows.times import as_times, gaps
 from ._figure import (

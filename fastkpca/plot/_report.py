@@ -17,10 +17,10 @@ import numpy as np
 
 from ..base.atomic import atomic
 from ..base.checks import check_name
-from ..model.monitor import Monitored, columns_behind
+from ..model.monitoring.monitor import Monitored, columns_behind
+from ..model.monitoring.verdict import verdict_of
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, check_model, component_table, facts, widest_interval
-from ..model.verdict import verdict_of
 from ..rows.times import as_times, gaps
 from ._figure import BLUE, bars
 from ._monitor import monitor

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.checks import check_count, check_flag
 from ..model.result import KPCAModel, check_model, widest_interval
-from ..model.uncertainty import Uncertainty
+from ..model.statistics.uncertainty import Uncertainty
 from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, key_above, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator
 from types import EllipsisType
 from typing import Any
@@ -23,6 +24,8 @@ from ..rows.view import Rows
 from .blocks import TILE, checked_block
 from .exact import ExactSummation
 from .vectors import centre
+
+_logger = logging.getLogger("fastkpca")
 
 
 def _real(U: Any) -> np.ndarray:
@@ -416,6 +419,7 @@ class FeatureOperator(_RealOperator):
         self.map = feature_map
         self._rows, self._n_threads, self._progress = rows, n_threads, check_progress(progress)
         self._residual: float | None = None
+        _logger.info("features: %d of %s, %d rows", feature_map.n_features, type(feature_map).__name__, rows.n_samples)
 
     def _matmat(self, C: np.ndarray) -> np.ndarray:
         with parallel.reporter(self._progress) as report:

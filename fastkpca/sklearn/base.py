@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, wraps
@@ -31,6 +32,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..base import parallel
 from ..base.checks import as_float
+from ..base.progress import printed_lines
 from ..errors import LoadedWarning, UnknownKernelError, warn_caller
 from ..kernels import Kernel
 from ..rows.convert import as_csr, as_rows, run_query
@@ -54,6 +56,17 @@ def by_blocks(values: Callable[[np.ndarray], np.ndarray], rows: Rows, one: np.nd
 
     lazy = rows.source.lazily(task, *shape, one.dtype, alone=alone)
     return lazy if one.ndim > 1 else lazy[:, 0]
+
+
+def prints_lines(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """The method; where ``verbose`` is positive, the lines of its log are printed on stdout."""
+
+    @wraps(fit)
+    def told(self: Any, *args: Any, **options: Any) -> Any:
+        with printed_lines() if self.verbose else nullcontext():
+            return fit(self, *args, **options)
+
+    return told
 
 
 def _lazy_of_dask(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,7 +98,7 @@ def _lazy_of_dask(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelEstimator(BaseEstimator):
-    """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``.
+    """An estimator with the parameters of a kernel, ``random_state``, ``n_jobs`` and ``verbose``.
 
     Rows of a Dask collection are loaded by ``fit``, with a ``LoadedWarning``; what methods say of each row alone is a
     lazy Dask array (``ROW_BY_ROW``).
@@ -98,6 +111,7 @@ class KernelEstimator(BaseEstimator):
     kernel_params: dict[str, Any] | None = None
     random_state: Any = None
     n_jobs: int | None = None
+    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, callable, HasMethods("block")],
@@ -107,12 +121,15 @@ class KernelEstimator(BaseEstimator):
         "kernel_params": [dict, None],
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
     }
 
     def __init_subclass__(cls, **options: Any) -> None:
         for name in ROW_BY_ROW:
             if name in vars(cls):
                 setattr(cls, name, _lazy_of_dask(vars(cls)[name]))
+        if "fit" in vars(cls):
+            cls.fit = prints_lines(vars(cls)["fit"])
         super().__init_subclass__(**options)
 
     @classmethod

@@ -42,7 +42,7 @@ from ..fit.merge import kpca_merge
 from ..fit.stream import kpca_update
 from ..kernels import guarded
 from ..kernels.precomputed import dense
-from ..model.novelty import kpca_spe
+from ..model.monitoring.novelty import kpca_spe
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, widest_interval
 from ..model.rows import float_type, new_rows
@@ -50,7 +50,7 @@ from ..rows.convert import as_rows, check_finite
 from ..rows.foreign import frame_of, is_dask, named_columns
 from ..solve.ridge import solve_ridge
 from ..solve.small import HELD_WHOLE
-from .base import KernelTransformer, by_blocks
+from .base import KernelTransformer, by_blocks, prints_lines
 from .kernels import is_sklearn_kernel
 from .spectra import (
     centred_spectrum,
@@ -136,6 +136,8 @@ class KernelPCA(KernelTransformer):
     n_jobs : int, default=None
         Number of threads; -1 is one for each processor. None takes as many as BLAS may use. Results do not depend on
         it. A function of two rows is called from several threads only where a number is given.
+    verbose : int, default=0
+        Above 0, ``fit`` and ``partial_fit`` print a line for each step on stdout: those of the logger "fastkpca".
     method : {'auto', 'dense', 'features', 'krylov'}, default='auto'
         As in ``fastkpca.kpca``: the method to use, instead of ``eigen_solver``.
     memory_limit : int or str, default=None
@@ -337,6 +339,7 @@ class KernelPCA(KernelTransformer):
         return padded(scores.astype(dtype, copy=False), self._n_features_out)
 
     @available_if(_can_grow)
+    @prints_lines
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of all the rows of this and the earlier calls: one pass over these rows.

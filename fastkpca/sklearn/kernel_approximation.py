@@ -10,6 +10,7 @@ map is the residual of these features.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -42,8 +43,10 @@ from ..rows.values import check_weights
 from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.sampled import draws_worth, residual_bound
-from .base import KernelTransformer
+from .base import KernelTransformer, prints_lines
 from .kernels import is_sklearn_kernel
+
+_logger = logging.getLogger("fastkpca")
 
 SMALLEST = 1e-12
 """scikit-learn's least singular value of the landmarks' matrix."""
@@ -75,6 +78,8 @@ class Nystroem(KernelTransformer):
         Seed of random numbers. None is a fixed seed too: the same input gives the same output.
     n_jobs : int, default=None
         Number of threads, as in ``fastkpca.sklearn.KernelPCA``. Results do not depend on it.
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
     selection : {'auto', 'random_pivoting', 'uniform'}, default='auto'
         How landmarks are chosen. 'random_pivoting' draws each among the rows, with a probability in proportion to the
         residual of k(x, x) by the landmarks before it; at most 4096 rows, or twice ``n_components``, are candidates.
@@ -189,6 +194,7 @@ class Nystroem(KernelTransformer):
         self._fit(X, sample_weight)
         return self
 
+    @prints_lines
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """``fit``, and the features of the same rows from the same pass over them.
@@ -218,6 +224,7 @@ class Nystroem(KernelTransformer):
         kernel, rows, entry_error = self._bound_kernel(X, weights, given, rng)
         pivots = self._choose(X, kernel, rows, order if weights is None else _by_weight(weights, rng), entry_error, rng)
         self._n_features_out = len(pivots)
+        _logger.info("nystroem: %d landmarks of %d rows", len(pivots), X.shape[0])
         self._kernel_ = kernel.unbound()
         if not kernel.positive_semidefinite:
             self._fit_indefinite(kernel, pivots)

@@ -15,7 +15,7 @@ from ..base.rounding import EPS
 from ..errors import LimitsWarning, warn_caller
 from ..fit.baseline import choose
 from ..model.limits import OrderStatistic
-from ..model.novelty import kpca_spe, kpca_t2, share_of_ceiling
+from ..model.monitoring.novelty import kpca_spe, kpca_t2, share_of_ceiling
 from ..model.result import KPCAModel
 from ..rows.summary import SAMPLE_ROWS
 from ..rows.values import check_weights
@@ -63,6 +63,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         As for ``KernelPCA``, like the following.
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
 
     Attributes
     ----------
@@ -220,7 +221,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         return chosen if self.statistic == "auto" else self.statistic
 
     def _fit_components(self, X: Any, weights: np.ndarray | None) -> None:
-        shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
+        shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs", "verbose")
         given = {name: vars(self)[name] for name in shared}
         number: Any = None if self.n_components == "auto" else self.n_components
         choice = None

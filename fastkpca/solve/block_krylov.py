@@ -26,7 +26,7 @@ import numpy as np
 from ..base.parallel import Progress
 from ..products.implicit import KernelMatrix
 from .basis import Basis, Space
-from .certificate import Certificate, RitzBlock
+from .certificate import Eigenpairs, RitzBlock
 from .certifier import Certifier, Proof, Proofs, relative_width
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import ConvergenceMonitor, Search, grow
@@ -40,19 +40,14 @@ SPARE = 25
 """Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
 
 
-@dataclass(frozen=True)
-class KrylovResult:
-    """Result of ``block_krylov``.
+@dataclass(frozen=True, kw_only=True)
+class KrylovResult(Eigenpairs):
+    """Ritz pairs of ``block_krylov``, and the run that found them.
 
     Attributes
     ----------
-    theta : ndarray (c,)
-        Ritz values, descending.
-    vectors : ndarray (n, c)
-        Ritz vectors, orthonormal, each orthogonal to the vector of ones.
     images : ndarray (n, c)
         Kc times the vectors, as the exact passes computed it.
-    certificate : Certificate
     block : RitzBlock
         Inner products of all Ritz vectors, and of their residuals.
     seconds : float
@@ -75,10 +70,7 @@ class KrylovResult:
         else what would help.
     """
 
-    theta: np.ndarray
-    vectors: np.ndarray
     images: np.ndarray
-    certificate: Certificate
     block: RitzBlock
     seconds: float
     passes: int
@@ -136,7 +128,7 @@ def block_krylov(
         c outside 1..n - 1, less than one pass, a memory limit below what one step needs, a fraction without a trace.
     """
     _check(matrix, target, budget)
-    A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress), np.random.default_rng(rng)
+    A, expenses, rng = CentredProducts(matrix), Expenses(budget, progress, stage="krylov"), np.random.default_rng(rng)
     space = _space(matrix, target, budget, block_size, rng)
     proofs = [*proofs, Sums(), Factorisation()]
     known, searched, flat = np.empty(0), None, False
@@ -242,7 +234,7 @@ def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> Krylov
     assert isinstance(A, CentredProducts)
     vectors, images = judge.basis.pairs(judge.ritz, c)
     return KrylovResult(
-        theta=theta[:c].copy(),
+        values=theta[:c].copy(),
         vectors=vectors,
         images=images,
         certificate=judge.certificate,

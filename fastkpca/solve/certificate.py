@@ -27,7 +27,7 @@ problem replaces the bisection. The bounds mu come from the proofs (``proofs``, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import asin, inf, isfinite, pi, sqrt
 
 import numpy as np
@@ -128,6 +128,33 @@ class Certificate:
         """Width of the widest interval."""
         lower, upper = self.eigenvalue_bounds.T
         return float((upper - lower).max())
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """Approximate eigenpairs of a symmetric matrix, with the certificate of their eigenvalues.
+
+    Attributes
+    ----------
+    values : ndarray (c,)
+        Descending.
+    vectors : ndarray (n, c)
+    certificate : Certificate
+        For at least these eigenvalues.
+    images : ndarray (n, c) or None
+        The matrix times the vectors as computed, where it was.
+    residual : float
+        Bound on |A V - V diag(values)|_2; infinite where it was not needed.
+    info : dict
+        Products and factorisations that were needed, as the model reports them.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    certificate: Certificate
+    images: np.ndarray | None = None
+    residual: float = inf
+    info: dict[str, int] = field(default_factory=dict)
 
 
 def product_error(

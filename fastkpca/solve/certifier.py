@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..base.rounding import UNIT
+from .basis import Space
 from .beyond import BELOW
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
-from .costs import certificate_seconds
+from .costs import Expenses, certificate_seconds
 from .eigen import ConvergenceMonitor
+from .operators import Operator
+from .task import SolverTarget
 
 NEAR = 4.0
 """Predicted width, over tol, above which no certificate is computed."""
@@ -20,7 +23,6 @@ UNCERTAIN = 2.0
 """Factor on the predicted cost of a proof that may fail, when it is compared with a certain one."""
 
 
-@dataclass(eq=False)
 class Certifier(ConvergenceMonitor):
     """Convergence monitor: stops where the intervals meet tol; else selects the cheapest proof, or the next block.
 
@@ -35,11 +37,21 @@ class Certifier(ConvergenceMonitor):
         The best one at that check; ``is_done``: it meets tol.
     """
 
-    block: RitzBlock = field(init=False)
-    certificate: Certificate = field(init=False)
-    proofs: Proofs
-    searched: np.ndarray = field(default_factory=lambda: np.empty(0))
+    block: RitzBlock
+    certificate: Certificate
     is_done = False
+
+    def __init__(
+        self,
+        A: Operator,
+        space: Space,
+        target: SolverTarget,
+        expenses: Expenses,
+        proofs: Proofs,
+        searched: np.ndarray | None = None,
+    ):
+        super().__init__(A, space, target, expenses)
+        self.proofs, self.searched = proofs, np.empty(0) if searched is None else searched
 
     def ends_after_look(self) -> bool:
         self.proofs.appended(self)
@@ -50,7 +62,7 @@ class Certifier(ConvergenceMonitor):
         optimistic_bound = self.optimistic_bound()
         last = self.is_last
         if self.target.fraction is None and not last and not self.may_suffice(optimistic_bound):
-            self.history.append((self.expenses.passes, np.inf))
+            self.record(np.inf)
             self._check_pace(np.inf)
             return False
         self.block = self.basis.ritz_block(self.ritz, self.A.error(self.basis.size), self.A.size)
@@ -58,7 +70,7 @@ class Certifier(ConvergenceMonitor):
         if not self.done(best) and (last or self.predicted_width(optimistic_bound) <= 0.5 * self.target.tol):
             best = self.proofs.proved(self, best, last=last)
         self.certificate, self.is_done = best, self.done(best)
-        self.history.append((self.expenses.passes, relative_width(best, theta)))
+        self.record(relative_width(best, theta))
         if self.is_done or last or self._at_rounding():
             return True
         self._check_pace(relative_width(best, theta))
@@ -237,6 +249,7 @@ class Proofs:
                 self.cheapest = proof
                 proof.chosen(run)
                 break
+            run.expenses.log("a %s follows: %.2g s predicted", type(proof).__name__.lower(), seconds)
             run.expenses.seconds += seconds
             if proof.certain:  # one by chance that has failed has found what was missed
                 proof.due = run.expenses.seconds + seconds

@@ -10,11 +10,14 @@ takes ``solve_to_residual``.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+_logger = logging.getLogger("fastkpca")
 
 Map = Callable[[np.ndarray], np.ndarray]
 
@@ -121,4 +124,5 @@ def solve_to_residual(
         better = residuals < smallest
         X, R = np.where(better, trial, X), np.where(better, rest, R)
         smallest = np.where(better, residuals, smallest)
+    _logger.info("conjugate gradients: %d steps for %d right sides", steps, B.shape[1])
     return Iterated(X, smallest, steps, definite)

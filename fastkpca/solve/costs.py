@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from ..base.parallel import Progress
 from ..products.exact import band_rows
 from ..products.rates import RATE
 from .task import SolverBudget
+
+_logger = logging.getLogger("fastkpca")
 
 WIDEST = 128
 """Columns of a block at most."""
@@ -36,13 +40,13 @@ PATIENCE = 0.25
 class Expenses:
     """The costs of a run so far: passes, and predicted seconds.
 
+    ``stage``: name of the run for its progress and for the log, "" where passes take too little time for either.
     ``has_pace``: the widths of intervals fall from the first passes on, so that they forecast the passes to come. With
     blocks of few columns they do not fall at first, and the budget alone ends a run.
     """
 
-    def __init__(self, budget: SolverBudget, progress: Progress | None, *, has_pace: bool = True):
-        self.has_pace = has_pace
-        self.budget, self._progress = budget, progress
+    def __init__(self, budget: SolverBudget, progress: Progress | None, *, stage: str = "", has_pace: bool = True):
+        self.budget, self._progress, self.stage, self.has_pace = budget, progress, stage, has_pace
         self.passes = self.search_passes = 0
         self.seconds = 0.0
         self._forecast = 0.0, np.inf
@@ -54,7 +58,13 @@ class Expenses:
         self.search_passes += search
         self.seconds += times * self.budget.pass_seconds
         if self._progress is not None:
-            self._progress("krylov", self.passes, self.budget.passes)
+            self._progress(self.stage, self.passes, self.budget.passes)
+        self.log("pass %d of at most %d, in %s", self.passes, self.budget.passes, "float32" if search else "float64")
+
+    def log(self, line: str, *values: object) -> None:
+        """Write a line to the log, where the run has a name."""
+        if self.stage:
+            _logger.info(f"%s: {line}", self.stage, *values)
 
     def check(self, later_seconds: float) -> None:
         """Raise TooDearError where the run, or what is certain to come alone, costs more than the budget."""

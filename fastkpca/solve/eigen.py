@@ -14,8 +14,6 @@ The caller gives the matrix (``operators``), the first block, and the budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from ..base.rounding import UNIT
@@ -56,7 +54,6 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: ConvergenceMonitor, ex
         X = judge.next_block()
 
 
-@dataclass(eq=False)
 class ConvergenceMonitor:
     """Convergence monitor: checks Ritz pairs once the passes since the last check cost half as much as a check.
 
@@ -73,20 +70,16 @@ class ConvergenceMonitor:
     looks : int
     """
 
-    A: Operator
-    space: Space
-    target: SolverTarget
-    expenses: Expenses
-    ritz: RitzPairs = field(init=False)
-    c: int = field(init=False)
-    history: list[tuple[int, float]] = field(init=False, default_factory=list)
-    looks: int = field(init=False, default=0)
+    ritz: RitzPairs
+    c: int
     continues = False
     """True if the last block has to be continued, for any Ritz vectors."""
 
-    def __post_init__(self) -> None:
-        self.basis = self.space.basis
-        self._spent, self._seen = self.expenses.seconds, 0
+    def __init__(self, A: Operator, space: Space, target: SolverTarget, expenses: Expenses):
+        self.A, self.space, self.target, self.expenses = A, space, target, expenses
+        self.basis, self.looks = space.basis, 0
+        self.history: list[tuple[int, float]] = []
+        self._spent, self._seen = expenses.seconds, 0
         self._pace: list[tuple[int, float]] = []
 
     # when to look --------------------------------------------------------------------------------------------
@@ -119,6 +112,12 @@ class ConvergenceMonitor:
 
     def look_seconds(self, columns: int) -> float:
         return look_seconds(columns, certified=self.A.certain)
+
+    def record(self, width: float) -> None:
+        """Add the width of the widest interval, over the largest eigenvalue, to the history and to the log."""
+        self.history.append((self.expenses.passes, width))
+        kind = "intervals" if self.A.certain else "expected intervals"
+        self.expenses.log("%d columns, %s of %.2g of the largest eigenvalue", self.basis.size, kind, width)
 
     def check_pace(self, width: float) -> None:
         """TooDearError where widths, over the largest eigenvalue, fall so slowly that another method ends sooner."""
@@ -243,7 +242,7 @@ class Search(ConvergenceMonitor):
         self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), BELOW, 1.0 - NARROWEST))
         # the norm rides along with a pass, and may prove what the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
-        self.history.append((self.expenses.passes, width))
+        self.record(width)
         self.check_pace(width)
         unproved = float(self.expected_mu(theta)[-1]) > theta[c - 1]
         if self.factorising < np.inf and unproved:

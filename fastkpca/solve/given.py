@@ -25,8 +25,9 @@ are multiplied in the same pass. Their Ritz values are lower bounds: they show e
 m + min(s / t, (q / t)^2) eigenvalues lie above t, s and q bounds on the trace and the Frobenius norm of P A P; at most
 as many as upper ends, where mu <= t; and at least as many as lower ends.
 
-**Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. LAPACK's
-eigenvalues of F'F err by g. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).
+**Rounding.** Phi as computed errs by at most e in Frobenius norm, and so does each singular value of F. F'F comes as
+Phi'Phi - (V'Phi)'(V'Phi). Its norm and its trace err by g, a rounding of tr Phi'Phi, and so do its eigenvalues and
+their sum. An entry of K that is not Phi Phi' + E counts at both ends (``defect``).
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | Non
     A.measures = bool(matrix.product.gives_norm)
     if known is not None:
         beyond = Beyond(known, V, matrix.n_threads)
-        missed = beyond.missed(V.shape[1])
+        missed = beyond.missed()
         if missed.shape[1]:
             some = np.random.default_rng(0)  # for columns that vanish; any will do
             X = np.hstack([V, tall.orthonormal(missed, V, some, centred=True, n_threads=matrix.n_threads)])
@@ -189,46 +190,47 @@ class Beyond:
     """
 
     def __init__(self, known: MapColumns, V: np.ndarray, n_threads: int = 1):
-        self.known, self.n_threads = known, n_threads
-        F = tall.without_means(known.features, n_threads)
-        self._along = tall.inner(V, F, n_threads)
-        self._size = float(np.linalg.norm(F))
-        self._F = tall.subtract(F, V, self._along, n_threads)
-        self._values, self._axes = self._eigen()
-        self.is_enough = False
+        self.known, self.V, self.n_threads, self.is_enough = known, V, n_threads, False
+        self._features = tall.without_means(known.features, n_threads)
+        self._along = tall.inner(V, self._features, n_threads)
+        gram = tall.inner(self._features, self._features, n_threads)
+        self._trace = float(gram.trace())
+        self._gram = gram - self._along.T @ self._along
+        """F'F: F itself is not formed, since a pass over the features costs as much as a column of K V."""
 
-    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of F'F, descending, and axes."""
-        values, axes = np.linalg.eigh(tall.inner(self._F, self._F, self.n_threads))
-        return np.maximum(values[::-1], 0.0), axes[:, ::-1]
-
-    def missed(self, r: int) -> np.ndarray:
+    def missed(self) -> np.ndarray:
         """Leading vectors of F F' whose eigenvalues are above the least one of the r given vectors."""
         own = np.linalg.eigvalsh(self._along @ self._along.T)
-        wanted = float(np.sort(np.append(own, self._values))[-r])
-        count = int(np.count_nonzero(self._values[:MAX_MISSED_COLUMNS] > own[0]))
-        beyond = float(np.append(self._values, 0.0)[count]) + self.known.residual_trace
+        values, axes = (x[..., ::-1] for x in np.linalg.eigh(self._gram))
+        wanted = float(np.sort(np.append(own, values))[-len(own)])
+        count = int(np.count_nonzero(values[:MAX_MISSED_COLUMNS] > own[0]))
+        beyond = max(float(np.append(values, 0.0)[count]), 0.0) + self.known.residual_trace
         self.is_enough = beyond < BELOW * wanted
-        return self._F @ self._axes[:, :count]
+        axes = axes[:, :count]
+        return self._features @ axes - self.V @ (self._along @ axes)
 
     def bound(self, more: np.ndarray, block: RitzBlock, info: MatrixInfo) -> Bound:
         """mu beyond the given vectors and ``more`` columns; ``block`` is that of all these."""
         known, errors = self.known, block.errors
         assert errors is not None
-        if more.shape[1]:
-            self._F = tall.without_span(self._F, more, self.n_threads)
-            self._values = self._eigen()[0]
-        (n, D), values = self._F.shape, self._values
-        subtracted = 16.0 * rounding_factor(n) * np.sqrt(len(block.theta)) * UNIT + 2.0 * errors.orthogonality_error
+        along = tall.inner(more, self._features, self.n_threads)
+        gram = self._gram - along.T @ along
+        values = np.linalg.eigvalsh(gram)[::-1]
+        (n, D), m = self._features.shape, len(block.theta)
         # (features are rounded before their means are subtracted)
-        error = known.rounding + subtracted * self._size + 4.0 * UNIT * float(np.linalg.norm(known.features))
-        of_values = (rounding_factor(n) + 8.0 * np.sqrt(D) + 8.0) * UNIT * float(values.sum())
-        low = np.maximum(np.sqrt(np.maximum(values - of_values, 0.0)) - error, 0.0) ** 2
+        error = known.rounding + 4.0 * UNIT * float(np.linalg.norm(known.features))
+        of_gram = (16.0 * rounding_factor(n) * np.sqrt(m) + 8.0 * np.sqrt(D)) * UNIT + 2.0 * errors.orthogonality_error
+        rounding = of_gram * self._trace
+        low = np.maximum(np.sqrt(np.maximum(values - rounding, 0.0)) - error, 0.0) ** 2
         others = np.maximum(low[1:] - known.defect, 0.0)
+        # the sum of all but the first, with one rounding for all
+        whole = max(float(np.sqrt(max(float(gram.trace()) - rounding, 0.0))) - error, 0.0) ** 2
+        first = (float(np.sqrt(max(float(values[0]), 0.0) + rounding)) + error) ** 2
+        of_others = max(float(others.sum()), whole - first - D * known.defect)
         trace, norm = trace_bound(block, info).mu, frobenius_bound(block, info).mu
         bounds = [NO_BOUND]
         if trace < np.inf:
-            bounds.append(Bound(max(trace - float(others.sum()), 0.0) + 16.0 * UNIT * trace, "trace"))
+            bounds.append(Bound(max(trace - of_others, 0.0) + 16.0 * UNIT * trace, "trace"))
         if norm < np.inf:
             square = max(norm**2 - float(others @ others), 0.0) + 16.0 * UNIT * norm**2
             bounds.append(Bound(float(np.sqrt(square)), "frobenius"))

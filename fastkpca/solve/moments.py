@@ -6,7 +6,8 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from ..base.protocol import Moments, OperatorMoments
 from ..base.room import DEFAULT_MEMORY
 from ..maps.toeplitz import DENSE, Compressed
 from .basis import Basis, Space
-from .certificate import Certificate, cluster_labels, dense_certificate
+from .certificate import Eigenpairs, cluster_labels, dense_certificate
 from .certifier import Certifier, Proof, Proofs
 from .costs import MOST_COLUMNS, NARROW_BLOCK, Expenses
 from .eigen import grow
 from .operators import MomentOperator
 from .proofs import Exploration, Sums
 from .task import SolverBudget, SolverTarget
+
+_logger = logging.getLogger("fastkpca")
 
 LARGEST_FORMED = 6000
 """Order of a second moment that is formed, for LAPACK to find all of its eigenvalues."""
@@ -51,8 +54,8 @@ def leading_axes(
     more: int = 0,
     rng: np.random.Generator | int = 0,
     n_threads: int = 1,
-) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
-    """Eigenvalues, axes, and for moments held as an operator the `LeadingPairs` with their certificate; else None.
+) -> tuple[np.ndarray, np.ndarray, Eigenpairs | None]:
+    """Eigenvalues, axes, and for moments held as an operator the `Eigenpairs` with their certificate; else None.
 
     Parameters
     ----------
@@ -135,7 +138,7 @@ def _compressed_pairs(
     *,
     product_seconds: float,
     **limits: Any,
-) -> LeadingPairs | None:
+) -> Eigenpairs | None:
     """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
     too inaccurate."""
     small, norm = moments.compressed(n_threads), moments.norm
@@ -166,34 +169,14 @@ def _compressed_pairs(
     return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 
 
-@dataclass(frozen=True)
-class LeadingPairs:
-    """Ritz pairs of an operator.
-
-    Attributes
-    ----------
-    values : ndarray (k,)
-    vectors : ndarray (n, k)
-    certificate : Certificate
-        Of all k: one more than were asked for gives the gap behind the last.
-    residual : float
-        |C V - V diag(values)|_2, rounding included.
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
-    certificate: Certificate
-    residual: float
-
-
-def _pairs_of_formed(small: Compressed, count: int) -> LeadingPairs:
+def _pairs_of_formed(small: Compressed, count: int) -> Eigenpairs:
     """LAPACK's, of a moment in few directions; |error of the matrix|_F <= sqrt(size) ``product_error``."""
     C = small.product(np.eye(small.size))
     C = (C + C.T) / 2
     each, norm = small.product_error / float(np.sqrt(small.size)), float(np.linalg.norm(C))
     values, vectors = _lapack(C, count + 1)  # overwrites C
     found = dense_certificate(values, count, n=small.size, norm=norm, entry_error=each)
-    return LeadingPairs(values[:count], vectors[:, :count], found, found.rounding)
+    return Eigenpairs(values[:count], vectors[:, :count], found, residual=found.rounding)
 
 
 def leading_pairs(
@@ -205,8 +188,10 @@ def leading_pairs(
     seconds: float = np.inf,
     product_seconds: float = 0.0,
     rng: np.random.Generator | int = 0,
-) -> LeadingPairs:
+) -> Eigenpairs:
     """The largest eigenvalues of a second moment held as an operator, intervals at most tol * theta_1 wide.
+
+    One pair more than asked for gives the gap behind the last.
 
     Parameters
     ----------
@@ -234,14 +219,15 @@ def leading_pairs(
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
     judge = Certifier(A, space, target, expenses, Proofs(proofs))
     grow(A, X, space, judge, expenses)
+    _logger.info("features: eigenpairs by %d products with the second moment", expenses.passes)
     kept = min(judge.c + 1, space.basis.size)
     Y = judge.ritz.Y[:, :kept]
     square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0
-    return LeadingPairs(
+    return Eigenpairs(
         judge.ritz.theta[:kept].copy(),
         np.ascontiguousarray(space.basis.vectors(Y)),
         judge.certificate_of(kept),
-        float(np.sqrt(square) + np.sqrt(judge.c) * judge.block.product_error),
+        residual=float(np.sqrt(square) + np.sqrt(judge.c) * judge.block.product_error),
     )
 
 

@@ -10,8 +10,6 @@ Without it eight narrow Gaussians of up to 30 components took 9 times as long (m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from ..base.protocol import Cost
@@ -49,16 +47,25 @@ class NearOperator(Operator):
         return 1e-12 * float(theta[0])
 
 
-@dataclass(eq=False)
 class BehindGap(ConvergenceMonitor):
     """True if a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
 
-    column_price: float
-    failure: float
-    found: Aim | None = field(init=False, default=None)
+    found: Aim | None = None
     steps = bound = np.inf
     """Predicted steps in all, from the Ritz values so far; and the bound on the eigenvalues behind the gap."""
     filters = 0
+
+    def __init__(
+        self,
+        A: NearOperator,
+        space: Space,
+        target: SolverTarget,
+        expenses: Expenses,
+        column_price: float,
+        failure: float,
+    ):
+        super().__init__(A, space, target, expenses)
+        self.near, self.column_price, self.failure = A.near, column_price, failure
 
     def _is_enough(self) -> bool:
         theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps
@@ -76,11 +83,11 @@ class BehindGap(ConvergenceMonitor):
 
         A narrow block misses some of many isolated groups of rows. The search goes on with these columns.
         """
-        A, aim, basis = self.A, self.found, self.basis
-        assert aim is not None and isinstance(A, NearOperator)
+        aim, basis = self.found, self.basis
+        assert aim is not None
         failure = failure_of_attempt(self.failure, self.filters)
         low = aim.top - aim.wanted  # what follows needs a coarse matrix that is nearer than that
-        self.bound, columns, steps = filtered_beyond(A.near, basis, self.ritz, aim, low, failure)
+        self.bound, columns, steps = filtered_beyond(self.near, basis, self.ritz, aim, low, failure)
         self.filters += 1
         self.expenses.seconds += steps * self.expenses.budget.pass_seconds
         if self.bound <= aim.wanted or self.expenses.over:
@@ -132,6 +139,7 @@ def near_start(
             raise TooDearError(expenses.passes, expenses.seconds + error.seconds) from None
         X = None if judge.found is None else judge.missed()
     expenses.seconds += spent.seconds
+    expenses.log("%d products with the truncated matrix, %d filters", spent.passes, judge.filters)
     if judge.found is None:
         return None
     theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns

@@ -7,7 +7,6 @@ of a feature map as `MomentOperator`. To multiply by something else, write one m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -266,11 +265,10 @@ class InFloat32(Operator):
         return 8.0 * UNIT32 * max(self.products.estimated_size(theta), float(theta[0]))
 
 
-@dataclass
 class MomentOperator(Operator):
     """The centred second moment of a feature map, semidefinite up to a known error.
 
-    Attributes
+    Parameters
     ----------
     product : callable
         U (n, k) -> C U.
@@ -286,14 +284,19 @@ class MomentOperator(Operator):
     n_threads : int
     """
 
-    product: Callable[[np.ndarray], np.ndarray]
-    n: int
-    trace: float
-    norm: float
-    product_error: float
-    indefinite: float = 0.0
-    left_out: float = 0.0
-    n_threads: int = 1
+    def __init__(
+        self,
+        product: Callable[[np.ndarray], np.ndarray],
+        n: int,
+        trace: float,
+        norm: float,
+        product_error: float,
+        indefinite: float = 0.0,
+        left_out: float = 0.0,
+        n_threads: int = 1,
+    ):
+        self.product, self.n, self.trace, self.norm, self.product_error = product, n, trace, norm, product_error
+        self.indefinite, self.left_out, self.n_threads = indefinite, left_out, n_threads
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
         return np.array(self.product(X), order="F")

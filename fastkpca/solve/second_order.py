@@ -78,6 +78,7 @@ from ..base.rounding import UNIT, rounding_factor
 from .certificate import (
     Bound,
     Certificate,
+    Eigenpairs,
     FeatureSums,
     RitzBlock,
     angle_bounds,
@@ -127,27 +128,6 @@ class Leading:
     def mu(self) -> float:
         """Bound on the eigenvalues of the centred matrix beyond the k vectors."""
         return self.beyond + self.norm.mu
-
-
-@dataclass(frozen=True)
-class SecondOrder:
-    """Eigenvalues and intervals of second order.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray (c,)
-    rotation : ndarray (k, min(c, k))
-        The eigenvectors are V times this.
-    certificate : Certificate
-        For c eigenvalues.
-    gained : bool
-        False: the intervals are those of first order, and so are the vectors.
-    """
-
-    eigenvalues: np.ndarray
-    rotation: np.ndarray
-    certificate: Certificate
-    gained: bool
 
 
 @dataclass(frozen=True)
@@ -242,8 +222,11 @@ def certificate_of_pass(leading: Leading, ritz: RitzBlock, c: int) -> Certificat
     return _certificate(leading, ritz.theta, ritz.residual_gram, found.eigenvalue_bounds, c, error, 0.0)
 
 
-def known_certificate(leading: Leading, c: int, A: np.ndarray, error: float = 0.0) -> SecondOrder:
-    """Intervals from A = V' R V alone, within ``error``. `OfMap` is better where the products are there."""
+def known_certificate(leading: Leading, c: int, A: np.ndarray, error: float = 0.0) -> Eigenpairs:
+    """Eigenpairs on the span of V, in its coordinates, from A = V' R V alone, within ``error``.
+
+    `OfMap` is better where the products are there.
+    """
     k = len(leading.theta)
     return _second_order(leading, c, A, error * np.eye(k), np.tile([-np.inf, np.inf], (k, 1)), 0.0)
 
@@ -309,8 +292,8 @@ def sampled_certificate(
     vectors: np.ndarray,
     rows: np.ndarray,
     row_error: np.ndarray | float = 0.0,
-) -> SecondOrder:
-    """Intervals from sampled rows of R V.
+) -> Eigenpairs:
+    """Eigenpairs on the span of V, in its coordinates, from sampled rows of R V.
 
     Parameters
     ----------
@@ -472,8 +455,11 @@ def _ends(leading: Leading, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, n
 
 def _second_order(
     leading: Leading, c: int, A: np.ndarray, B: np.ndarray, ends: np.ndarray, failure: float
-) -> SecondOrder:
-    """From -B <= A' - A <= B for the true A', and better ends of some eigenvalues."""
+) -> Eigenpairs:
+    """From -B <= A' - A <= B for the true A', and better ends of some eigenvalues.
+
+    Intervals and vectors are those of first order where the intervals would not be narrower.
+    """
     k = len(leading.theta)
     values, rotation = (x[..., ::-1] for x in np.linalg.eigh(np.diag(leading.theta) + A))
     low, high = _ends(leading, A, B)
@@ -483,11 +469,10 @@ def _second_order(
     inside = float(np.linalg.eigvalsh(B).max(initial=0.0))
     gram = leading.norm.mu * (rotation.T @ (A + B) @ rotation) + inside**2 * np.eye(k)
     found = _certificate(leading, values, gram, ends, c, leading.error, failure)
-    gained = found.width < leading.first.first(c).width
-    if not gained:
+    if not found.width < leading.first.first(c).width:
         values, rotation, found = leading.theta, np.eye(k), leading.first.first(c)
     values = np.append(values, np.zeros(max(c - k, 0)))[:c]
-    return SecondOrder(np.clip(values, *found.eigenvalue_bounds.T), rotation[:, :c], found, gained)
+    return Eigenpairs(np.clip(values, *found.eigenvalue_bounds.T), rotation[:, :c], found)
 
 
 def _certificate(

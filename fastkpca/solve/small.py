@@ -8,7 +8,7 @@ outside of it, which the norm of the matrix gives, or else a factorisation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
 from functools import cache
 from math import acosh, ceil, frexp, inf, log, sqrt
 
@@ -18,7 +18,9 @@ from scipy.linalg import blas, lapack
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.rates import RATE
 from .beyond import frobenius_bound, is_below
-from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, product_error, ritz_certificate
+from .certificate import NO_BOUND, Bound, Eigenpairs, MatrixInfo, RitzBlock, product_error, ritz_certificate
+
+_logger = logging.getLogger("fastkpca")
 
 HELD_WHOLE = 700
 """Rows up to which a matrix is held whole: of larger ones its half, by tiles, takes less time (speed/small.py)."""
@@ -31,19 +33,6 @@ MOST_PRODUCTS = 64
 """Maximal products of the matrix with the block; mostly a tenth to a half of them suffice."""
 SHORTEST = sqrt(UNIT)
 """Length of a column over that of the longest, from which on they are made orthonormal again."""
-
-
-@dataclass(frozen=True)
-class SmallPairs:
-    """``values`` (c,), descending, ``vectors`` (n, c) and their ``images`` under the matrix; ``products`` of it with a
-    block, factorisations."""
-
-    values: np.ndarray
-    vectors: np.ndarray
-    images: np.ndarray
-    certificate: Certificate
-    products: int
-    factorisations: int
 
 
 _Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -72,7 +61,7 @@ def _block_size(c: int) -> int:
 
 def pairs_of_small(
     K: np.ndarray, means: np.ndarray | None, c: int, tol: float, entry_error: float, norm: float
-) -> SmallPairs | None:
+) -> Eigenpairs | None:
     """The c largest eigenvalues in intervals at most tol wide, over the largest one; None where they fall too slowly.
 
     Parameters
@@ -102,18 +91,19 @@ def pairs_of_small(
     R = images - V * theta
     ritz = RitzBlock(V.T @ images, V.T @ V, R.T @ R, n, rounding)
     matrix = MatrixInfo(norm=whole + n * entry_error)
-    outside, factorisations = frobenius_bound(ritz, matrix), 0
+    outside, info = frobenius_bound(ritz, matrix), {"matrix_passes": products}
     residual = sqrt(float(ritz.residual_gram.diagonal()[:c].sum()))
     if not _suffices(outside.mu, theta[c - 1], residual, tol * theta[0]):
         wanted = 0.5 * float(theta[c - 1] + max(theta[-1], 0.0))
         # of K, of two means and of their two differences, which are as large as K, whatever is left
         entries = 8.0 * UNIT32 * norm / unit
-        outside, factorisations = _factorised_bound(single, V, images, theta, wanted / unit, 1.0 / unit, entries), 1
-        outside = Bound(outside.mu * unit + rounding, outside.form)
+        outside = _factorised_bound(single, V, images, theta, wanted / unit, 1.0 / unit, entries)
+        outside, info["factorisations"] = Bound(outside.mu * unit + rounding, outside.form), 1
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
         return None
-    return SmallPairs(theta[:c], V[:, :c], images[:, :c], certificate, products, factorisations)
+    _logger.info("dense: eigenpairs by %d products with the matrix", products)
+    return Eigenpairs(theta[:c], V[:, :c], certificate, images[:, :c], info=info)
 
 
 def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:

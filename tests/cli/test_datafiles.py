@@ -7,7 +7,6 @@ import csv
 import gzip
 import importlib.util
 import io
-import json
 import lzma
 import os
 import subprocess
@@ -45,26 +44,6 @@ def reader(request, monkeypatch):
     """csv of the standard library reads small files, pandas large ones."""
     if request.param == "large files":
         monkeypatch.setattr(textfiles.os.path, "getsize", lambda path: textfiles.SMALL_FILE + 1)
-
-
-@pytest.fixture
-def in_this_process(monkeypatch):
-    """The reader of .mat files without a process of its own, which takes a second to import scipy.io; tests of damaged
-    files, below, have that process."""
-
-    real = subprocess.run
-
-    def run(command, **options):
-        if archives.readmat.__file__ not in command:  # h5py asks for the processor when it is imported
-            return real(command, **options)
-        arguments = command[command.index(archives.readmat.__file__) + 1 :]
-        try:
-            answer = archives.readmat.main(*arguments)
-        except Exception as error:
-            answer = {"error": str(error), "v73": False}
-        return subprocess.CompletedProcess(command, 0, json.dumps(answer))
-
-    monkeypatch.setattr(archives.subprocess, "run", run)
 
 
 def refused(path, match, **options):

@@ -259,6 +259,32 @@ def test_a_database(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
     with pytest.raises(DataFileError, match="is not a database; leave out --query"):
         tables.read(tmp_path / "t.csv", query="select 1")
+    with pytest.raises(DataFileError, match="is a database file and names no arrays; leave out --var x"):
+        tables.read(path, var="x")
+    np.save(tmp_path / "t.npy", np.eye(3))
+    for option, value in (("sheet", "data"), ("query", "select 1")):
+        with pytest.raises(DataFileError, match=f"leave out --{option}"):
+            tables.read(tmp_path / "t.npy", **{option: value})
+
+
+def test_a_database_of_duckdb(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "x.db"  # it is known by its contents
+    with duckdb.connect(path) as connection:
+        connection.execute("create table t (time timestamp, a decimal(9, 2), b double)")
+        connection.executemany("insert into t values (timestamp '2026-01-01 06:00', ?, ?)", A)
+    table = tables.read(path, id_column="time")
+    assert table.X.tolist() == A and table.names == ["a", "b"]
+    assert table.identifiers.tolist() == ["2026-01-01 06:00:00"] * 3
+    assert tables.read(path, query="select b, a from t where a > 1").X.tolist() == [[2000, 1.5], [2345678, 4]]
+    with pytest.raises(DataFileError, match="not numeric: column 1 .'time'.*--id takes names of the rows"):
+        tables.read(path)
+    with pytest.raises(DataFileError, match="cannot be read: .*read-only"):
+        tables.read(path, query="delete from t")
+    with duckdb.connect(path) as connection:
+        connection.execute("create view v as select 1 as x")
+    with pytest.raises(DataFileError, match="say which rows with --query 'select ...'; it has t, v"):
+        tables.read(path)
 
 
 def test_a_database_by_its_address(tmp_path, monkeypatch):
@@ -267,8 +293,22 @@ def test_a_database_by_its_address(tmp_path, monkeypatch):
         tables.read("postgresql://plant/x", query="select 1")
     engine = types.SimpleNamespace(raw_connection=lambda: sqlite3.connect(":memory:"))
     monkeypatch.setitem(sys.modules, "sqlalchemy", types.SimpleNamespace(create_engine=lambda url: engine))
+    with pytest.raises(DataFileError, match="is a database: say which rows with --query 'select ...'$"):
+        tables.read("postgresql://plant/x")
     table = tables.read("postgresql://plant/x", query="select 1.5 as a, 2 as b union select 3, 4")
     assert table.X.tolist() == [[1.5, 2], [3, 4]] and table.names == ["a", "b"]
+
+
+def test_a_url_of_sqlalchemy(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    with sqlite3.connect(tmp_path / "x.db") as connection:
+        connection.execute("create table t (a real, b real)")
+        connection.executemany("insert into t values (?, ?)", A)
+    connection.close()
+    url = f"sqlite:///{tmp_path}/x.db"
+    assert tables.read(url, query="select * from t").X.tolist() == A
+    with pytest.raises(DataFileError, match="cannot be read: unable to open database file"):
+        tables.read(url.replace("x.db", "no/x.db"), query="select * from t")
 
 
 def test_passwords_are_not_shown(fails, monkeypatch):

@@ -285,6 +285,21 @@ def test_they_are_the_functions(estimator, function, rows, y, calls):
         assert ours.classes_.tolist() == sorted(set(y)) and getattr(ours, "n_iter_", 1) >= 1
 
 
+@pytest.mark.parametrize(
+    "cls",
+    [KLDA, KernelLogisticRegression, KernelRidge, KernelPLSRegression, KernelCCA, KernelKMeans, SpectralClustering],
+)
+def test_verbose_prints_lines_of_the_fit(capsys, cls):
+    quiet = cls(verbose=0).fit(X, Y)
+    assert capsys.readouterr().out == ""
+    told = cls(verbose=1).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines and all(line.startswith("[fastkpca] ") for line in lines)
+    call = "predict" if hasattr(quiet, "predict") else "transform"
+    np.testing.assert_array_equal(getattr(quiet, call)(X), getattr(told, call)(X))
+    assert capsys.readouterr().out == ""
+
+
 def test_what_is_refused():
     for estimator in (KernelRidge(), KernelPLSRegression(), KernelCCA()):
         with pytest.raises(ValueError, match="y is None"):

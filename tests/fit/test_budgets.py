@@ -117,4 +117,7 @@ def test_each_route_has_a_line_of_the_log(caplog):
         model = fk.kpca(X, "gaussian", 5, sigma=0.0635)
     assert model.plan.method == "dense" and "krylov_tried" in model.info
     lines = [record.getMessage() for record in caplog.records]
-    assert lines[0].startswith("krylov") and any("abandoned" in x for x in lines) and lines[-1].startswith("dense")
+    routes = [x for x in lines if not x.startswith(" ")]
+    assert [x.split()[0] for x in routes] == ["krylov", "krylov", "dense"] and "abandoned" in routes[1]
+    assert [x.strip() for x in lines if x.startswith(" ")] == list(map(str, model.plan.ran))  # a line for each step
+    assert "ran: kernel matrix" in str(model.plan) and "will run: " in str(fk.plan(X, "gaussian", 5, sigma=0.0635))

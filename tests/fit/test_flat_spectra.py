@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
-from fastkpca.fit import candidates
+from fastkpca.fit import krylov
 
 FLAT = np.random.default_rng(0).random((700, 3))
 ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}
@@ -19,8 +19,8 @@ ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}
 @pytest.fixture
 def unsuspecting(monkeypatch):
     """A plan that takes every spectrum for a steep one."""
-    made = candidates._krylov_candidate
-    monkeypatch.setattr(candidates, "_krylov_candidate", lambda *x: replace(made(*x), seconds=1e-4))
+    made = krylov._candidate
+    monkeypatch.setattr(krylov, "_candidate", lambda *x: replace(made(*x), seconds=1e-4))
 
 
 def test_the_plan_sees_a_flat_spectrum():

@@ -10,7 +10,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.errors import HealthWarning, ScalesWarning
-from fastkpca.model.health import Facts
+from fastkpca.model.monitoring.health import Facts
 from fastkpca.rows.convert import as_rows
 
 NAMES = ("temp", "flow", "level", "power")

@@ -9,7 +9,7 @@ from spe_cases import check_interval, exact_spe
 import fastkpca as fk
 from fastkpca.errors import LimitsWarning
 from fastkpca.kernels import Kernel
-from fastkpca.model.novelty import share_of_ceiling
+from fastkpca.model.monitoring.novelty import share_of_ceiling
 from fastkpca.model.sample_projector import SampleProjector
 
 

@@ -64,7 +64,7 @@ def test_what_is_found_is_a_minimum(route):
 def test_denoising_is_projection_without_centring(route, sigma):
     """P of kpca_denoise is the multiple of the projection of phi(x) on the span of mean and components: solved by the
     Gram matrix of both, written out."""
-    from fastkpca.model.preimage import _scores_in_span
+    from fastkpca.model.preimages.preimage import _scores_in_span
     from fastkpca.rows.view import Rows
 
     X, new = curve(150, noise=0.1), curve(20, seed=1, noise=0.3)
@@ -178,7 +178,7 @@ def test_ridge_is_kernel_ridge_regression():
     pytest.importorskip("sklearn")
     from sklearn.gaussian_process.kernels import RBF
 
-    from fastkpca.model.ridge import fit_ridge
+    from fastkpca.model.preimages.ridge import fit_ridge
     from fastkpca.rows.view import Rows
 
     rng = np.random.default_rng(0)
@@ -330,7 +330,8 @@ def test_of_many_components_too_the_search_starts_from_the_nearest_scores(monkey
     Z = model.score[:50] + 1e-3 * np.random.default_rng(1).standard_normal((50, 60))
     found = fk.kpca_preimage(model, Z)
     np.testing.assert_allclose(found, fk.kpca_preimage(model, Z, start=X[:50]), atol=1e-4)
-    monkeypatch.setattr("fastkpca.model.descent.MAX_STORED_WEIGHTS", 0)  # as where the matrix of weights is large
+    # as where the matrix of weights is large
+    monkeypatch.setattr("fastkpca.model.preimages.descent.MAX_STORED_WEIGHTS", 0)
     np.testing.assert_allclose(fk.kpca_preimage(model, Z), found, atol=1e-6)
 
 

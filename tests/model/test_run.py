@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.model.run import BLOCK_ROWS, POWERS, RUN_RATE, p_values, run_evidence
+from fastkpca.model.monitoring.run import BLOCK_ROWS, POWERS, RUN_RATE, p_values, run_evidence
 
 
 @pytest.mark.parametrize("m", [0, 1, 7, BLOCK_ROWS, BLOCK_ROWS + 3])

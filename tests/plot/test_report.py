@@ -16,7 +16,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca import cli, plot
-from fastkpca.model.verdict import verdict_of
+from fastkpca.model.monitoring.verdict import verdict_of
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -224,7 +224,7 @@ def test_the_verdict_finds_stretch_column_and_chance(rows, found):
     assert verdict.first == 70 and verdict.last == found.alarms[-1] and verdict.column == 1
     assert verdict_of(fk.kpca_monitor(found.model, rows[1][:40], limits=replace(found.limits, t2=1e9, spe=1e9))) is None
     # the chance of k alarms or more, by drawing: m new rows among n of the limits, whose k-th largest is the limit
-    from fastkpca.model.verdict import _chance
+    from fastkpca.model.monitoring.verdict import _chance
 
     rng, n, m = np.random.default_rng(0), 99, 50
     values = rng.random((20_000, n + m))

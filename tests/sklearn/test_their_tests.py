@@ -58,9 +58,9 @@ def test_their_checks_of_estimators(estimator, check):
         (
             KernelPCA,
             decomposition.KernelPCA,
-            {"method", "memory_limit", "max_features", "failure_probability", "forget"},
+            {"method", "memory_limit", "max_features", "failure_probability", "forget", "verbose"},
         ),
-        (Nystroem, kernel_approximation.Nystroem, {"selection", "failure_probability", "landmarks"}),
+        (Nystroem, kernel_approximation.Nystroem, {"selection", "failure_probability", "landmarks", "verbose"}),
     ],
 )
 def test_every_parameter_of_theirs_with_its_default_and_every_attribute(ours, theirs, more):

@@ -1,5 +1,7 @@
 """Block Krylov against dense LAPACK: accuracy, passes, multiplicity, limits, and what it says when it can't."""
 
+import logging
+
 import intervals
 import numpy as np
 import pytest
@@ -26,13 +28,13 @@ def solve(K, c, *, search=False, fraction=None, tol=1e-6, failure=1e-6, max_pass
     # what is counted is what was done
     assert result.passes == product.passes + (single.passes if search else 0)
     assert result.search_passes == (single.passes if search else 0)
-    assert np.linalg.norm(result.vectors.T @ result.vectors - np.eye(len(result.theta))) < 1e-12
+    assert np.linalg.norm(result.vectors.T @ result.vectors - np.eye(len(result.values))) < 1e-12
     assert np.abs(result.vectors.sum(axis=0)).max() < 1e-11
     return result, reference
 
 
 def error(result, reference):
-    return np.abs(result.theta - reference[: len(result.theta)]).max() / np.abs(reference).max()
+    return np.abs(result.values - reference[: len(result.values)]).max() / np.abs(reference).max()
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1e3, 1e4])
@@ -59,11 +61,25 @@ def cube():
 def test_tolerance(cube, tol, search):
     result, reference = solve(cube, 8, tol=tol, search=search)
     assert not result.message
-    assert result.certificate.width <= tol * result.theta[0]
+    assert result.certificate.width <= tol * result.values[0]
     assert error(result, reference) <= tol
-    assert result.history[-1] == (result.passes, result.certificate.width / result.theta[0])
+    assert result.history[-1] == (result.passes, result.certificate.width / result.values[0])
     np.testing.assert_allclose(result.row_means, cube.mean(axis=1), rtol=1e-13)
     assert result.grand_mean == pytest.approx(cube.mean(), rel=1e-13)
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_each_pass_and_each_check_has_a_line_of_the_log(cube, search, caplog):
+    with caplog.at_level(logging.INFO, "fastkpca"):
+        result, _ = solve(cube, 8, tol=1e-9, search=search)
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum("float64" in x for x in lines) == result.passes - result.search_passes
+    assert sum("float32" in x for x in lines) == result.search_passes
+    assert sum(" expected intervals of " in x for x in lines) == len(result.search_history)
+    assert sum(", intervals of " in x for x in lines) == len(result.history)
+    assert lines[-1].endswith(
+        f"intervals of {result.certificate.width / result.values[0]:.2g} of the largest eigenvalue"
+    )
 
 
 @pytest.mark.parametrize("block", [3, 20])
@@ -72,7 +88,7 @@ def test_multiplicity_above_the_block(block):
     K = with_eigenvalues(np.random.default_rng(4), values, centred=True)
     result, _ = solve(K, 8, block_size=block, max_passes=60, tol=1e-6)
     assert not result.message and result.certificate.bound_kind == "guaranteed"
-    np.testing.assert_allclose(result.theta, np.ones(8), atol=1e-6)
+    np.testing.assert_allclose(result.values, np.ones(8), atol=1e-6)
     assert np.all(result.certificate.clusters == 0)
 
 
@@ -91,7 +107,7 @@ def test_fraction(cube, fraction, search):
     result, reference = solve(cube, 4, fraction=fraction, search=search)
     shares = np.cumsum(reference) / reference.sum()
     assert not result.message
-    assert len(result.theta) == np.searchsorted(shares, fraction) + 1
+    assert len(result.values) == np.searchsorted(shares, fraction) + 1
     assert result.certificate.eigenvalue_bounds[:, 0].sum() >= fraction * np.trace(centered(cube)) * (1 - 1e-12)
 
 

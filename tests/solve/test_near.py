@@ -12,7 +12,7 @@ from reference import dense_top, long_gaussian, with_eigenvalues
 
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT32
-from fastkpca.fit import candidates
+from fastkpca.fit import krylov
 from fastkpca.products.near import distance_bound, near_reach, near_summation, norm_bound
 from fastkpca.solve.filtered import COLUMNS, filter_steps, filtered
 from fastkpca.solve.proofs import FilteredSearch
@@ -83,9 +83,9 @@ def test_filter_holds_where_the_others_are_not_where_they_were_thought(interval)
 @pytest.fixture
 def searched(monkeypatch):
     """Small problems, searched on near values whatever the plan says."""
-    monkeypatch.setattr(candidates, "SMALL", 0)
-    monkeypatch.setattr(candidates, "near_seconds", lambda *_: -1e6)
-    monkeypatch.setattr(candidates, "_way_in_memory", lambda *_: None)
+    monkeypatch.setattr(krylov, "SMALL_ROWS", 0)
+    monkeypatch.setattr(krylov, "near_seconds", lambda *_: -1e6)
+    monkeypatch.setattr(krylov, "_in_memory", lambda *_: None)
 
 
 @pytest.mark.parametrize("kind", KINDS)

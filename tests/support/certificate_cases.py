@@ -18,8 +18,8 @@ def checks(result, exact):
     """What must hold of a result of the solver: ``attack_cases`` has it for models."""
     certificate = result.certificate
     model = SimpleNamespace(
-        n_components=len(result.theta),
-        eigenvalues=result.theta,
+        n_components=len(result.values),
+        eigenvalues=result.values,
         eigenvalue_bounds=certificate.eigenvalue_bounds,
         angle_bounds=certificate.angle_bounds,
         clusters=certificate.clusters,
@@ -83,7 +83,7 @@ def cluster(rng, asked):
     matrix = KernelMatrix(DenseProduct(K), single, float(np.trace(K)), positive_semidefinite=True, entries=entries)
     target = SolverTarget(c, tol, failure=1e-6)
     result = block_krylov(matrix, target, SolverBudget(passes), block_size=block_size, rng=rng)
-    true = exact.values[: len(result.theta)]
-    right = len(true) == c and bool(np.max(np.abs(result.theta - true)) <= 1e-3)
+    true = exact.values[: len(result.values)]
+    right = len(true) == c and bool(np.max(np.abs(result.values - true)) <= 1e-3)
     missed = ("a silent miss", float(not right and not result.message))
     yield "cluster", f"c={c} tol={tol:.1e}", [missed, *checks(result, exact)]

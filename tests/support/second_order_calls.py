@@ -164,7 +164,7 @@ def fitted(given, seed, failure, **more):
     patches = {
         "plain": [],
         "pass": [(feature_route, "BUDGET_SHARE", 1e12), (growth, "COUNTS", np.array([10**9]))],
-        "rows": [(growth.Prices, "whole", lambda self, k: 1e18)],
+        "rows": [(growth.RefinementCosts, "whole", lambda self, k: 1e18)],
     }.get(given.how, [])
     if given.how in ("rows", "certain", "any"):
         patches = [*patches, (feature_route, "BUDGET_SHARE", 1e12), (growth, "COUNTS", counts)]

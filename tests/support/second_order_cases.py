@@ -167,7 +167,7 @@ def missed(bounds, true, size):
 
 
 def sampled(rng, problem, failure, count=None):
-    """One sample: (SecondOrder, Leading)."""
+    """One sample: (Eigenpairs, Leading)."""
     leading, V = problem.leading(10.0 ** rng.uniform(0, 0.7))
     r = np.maximum(np.einsum("ij,ij->i", problem.B, problem.B), 0.0) * (1.0 + 1e-12)
     if rng.random() < 0.3:
@@ -211,7 +211,7 @@ def passed(problem, single, slack=1.0):
 
 
 def known(problem, slack=1.0):
-    """From V'RV alone: (SecondOrder, Leading, V)."""
+    """From V'RV alone: (Eigenpairs, Leading, V)."""
     leading, V = problem.leading(slack)
     return so.known_certificate(leading, problem.c, V.T @ (problem.R @ V), 1e-14 * leading.norm.mu), leading, V
 

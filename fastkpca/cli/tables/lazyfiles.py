@@ -20,6 +20,7 @@ from ...base.room import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.foreign import arrow_batches, arrow_types, from_arrow
 from ...rows.sources import ChunkedSource, Source
+from . import readmat
 from .archives import data_file_errors
 from .sheets import library
 
@@ -91,15 +92,29 @@ class Hdf5(_Datasets):
     def __init__(self, path: str | os.PathLike, name: str, matlab: bool, memory: float | None = None):
         h5py = library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
         datasets: dict[str, Any] = {}
+        sparse: list[str] = []
 
         def look(path: str, data: Any) -> None:
-            of_matlab = matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)
-            if isinstance(data, h5py.Dataset) and not of_matlab:
-                datasets[path.replace("/", ".") if matlab else path] = _Transposed(data) if matlab else data
+            if not matlab:
+                if isinstance(data, h5py.Dataset):
+                    datasets[path] = data
+                return
+            known, label = data.attrs, path.replace("/", ".")
+            if "MATLAB_sparse" in known:
+                sparse.append(label)
+            words = known.get("MATLAB_class", b"double").decode() not in readmat.NUMERIC
+            no_array = path.startswith("#") or "MATLAB_empty" in known or words or label.rpartition(".")[0] in sparse
+            if isinstance(data, h5py.Dataset) and not no_array:
+                datasets[label] = _Transposed(data)
 
         with data_file_errors(name, "is not a readable HDF5 file"):
             self._file = h5py.File(path, "r")
             self._file.visititems(look)
+            if sparse and not datasets:
+                raise DataFileError(
+                    f"{name} holds the sparse matrix {sparse[0]!r}, which is not read from a MATLAB v7.3 file; save it "
+                    "with '-v7', or as full numbers"
+                )
             super().__init__(name, datasets, not matlab, memory)
 
 

@@ -30,7 +30,8 @@ from .text import TextFile
 _NOT_TEXT = {".xls": "an old spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
 _READABLE = (
-    "csv (.csv .tsv .txt, also .gz), .xlsx, SQLite, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow files can be read"
+    "csv (.csv .tsv .txt, also .gz), .xlsx, SQLite, DuckDB, .npy, .npz, .mat, HDF5, zarr, Parquet, Arrow files can be "
+    "read"
 )
 
 
@@ -90,7 +91,7 @@ def read(
     name = called or str(path)
     selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs, told)
     form = Reading(**reading | {"na_values": tuple(reading.get("na_values", ()))})
-    if form.query and "://" in os.fspath(path):
+    if "://" in str(path):
         return sheets.database(path, name, form, memory).read(selection, allow_missing)
     if os.path.isdir(path):
         kind = lazyfiles.kind_of_folder(path)
@@ -107,6 +108,14 @@ def read(
     if not start:
         raise DataFileError(f"{name} is empty")
     suffix = Path(path).suffix.lower()
+    is_book = start.startswith(b"PK") and (suffix == ".xlsx" or sheets.is_workbook(path))
+    is_database = sheets.is_database(start)
+    for option, given, kind in (
+        ("--sheet", form.sheet and not is_book, "a spreadsheet (.xlsx)"),
+        ("--query", form.query and not is_database, "a database"),
+    ):
+        if given:
+            raise DataFileError(f"{name} is not {kind}; leave out {option}")
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
         # the number of values may overflow, which is an error of its own
@@ -115,14 +124,12 @@ def read(
         return _from_array(array, selection)
     if suffix in _NOT_TEXT and not start.startswith(b"ARROW1"):
         raise DataFileError(f"{name} is {_NOT_TEXT[suffix]}; {_READABLE}")
-    if start.startswith(b"SQLite format 3"):
-        return sheets.database(path, name, form, memory).read(selection, allow_missing)
-    if start.startswith(b"PK") and (suffix == ".xlsx" or sheets.is_workbook(path)):
+    if is_database:
+        _refuse_var(name, var, "database")
+        return sheets.database(path, name, form, memory, start).read(selection, allow_missing)
+    if is_book:
         _refuse_var(name, var, "spreadsheet")
         return sheets.workbook(path, name, form, memory).read(selection, allow_missing)
-    if form.sheet or form.query:
-        option, kind = ("--sheet", "a spreadsheet (.xlsx)") if form.sheet else ("--query", "a database")
-        raise DataFileError(f"{name} is not {kind}; leave out {option}")
     if start.startswith(b"PK"):
         return _from_archive(Npz(path, name), var, selection)
     if start.startswith((b"PAR1", b"ARROW1")) or suffix == ".parquet":
@@ -139,7 +146,7 @@ def read(
 
 def _refuse_var(name: str, var: str | None, kind: str) -> None:
     if var is not None:
-        raise DataFileError(f"{name} is a {kind} file and holds one array; leave out --var {var}")
+        raise DataFileError(f"{name} is a {kind} file and names no arrays; leave out --var {var}")
 
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------

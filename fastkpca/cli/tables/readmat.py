@@ -66,6 +66,7 @@ def main(size: str, path: str, variable: str | None = None, folder: str = "") ->
         most = max(EMPTY_ROWS, EMPTY_ROWS_A_VALUE * value.nnz)
         if max(value.shape) > most:  # zeros of that number are allocated, even for a small file
             raise ValueError(f"it calls itself {value.shape[0]} x {value.shape[1]} and holds {value.nnz} values")
+        value = value.tocsc()  # version 4 lists rows, columns and values
         value.check_format(full_check=True)
         sp.save_npz(os.path.join(folder, "array.npz"), value.tocsr())
     else:

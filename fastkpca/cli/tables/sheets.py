@@ -121,13 +121,21 @@ def _rows_of(sheet: Any) -> Iterator[list[Any]]:
 # ---- databases -------------------------------------------------------------------------------------------------------
 
 
-def database(path: str | os.PathLike, name: str, reading: Reading, memory: float | None) -> TextFile:
+def is_database(start: bytes) -> bool:
+    """True if a file that begins so is one of SQLite or DuckDB."""
+    return start.startswith(b"SQLite format 3") or start[8:12] == b"DUCK"
+
+
+def database(
+    path: str | os.PathLike, name: str, reading: Reading, memory: float | None, start: bytes = b""
+) -> TextFile:
     """The rows of ``--query``, or of the only table, of a SQLite or DuckDB file, or of what a URL leads to."""
     path = os.fspath(path)
+    of_url = "://" in path
     with data_file_errors(name, "cannot be read"):
-        if "://" in path:
+        if of_url:
             connection = library("sqlalchemy", name, "a database").create_engine(path).raw_connection()
-        elif path.endswith((".duckdb", ".ddb")):
+        elif start[8:12] == b"DUCK":
             connection = library("duckdb", name, "a DuckDB database").connect(path, read_only=True)
         else:
             connection = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True)
@@ -135,10 +143,9 @@ def database(path: str | os.PathLike, name: str, reading: Reading, memory: float
             cursor = connection.cursor()
             query = reading.query
             if not query:
-                cursor.execute("select name from sqlite_master where type in ('table', 'view') order by name")
-                names = [row[0] for row in cursor.fetchall() if not row[0].startswith("sqlite_")]
+                names = [] if of_url else _tables(cursor)
                 if len(names) != 1:
-                    tables = f"; it has {listed(names)}" if names else ", and no table"
+                    tables = f"; it has {listed(names)}" if names else ", and no table" * (not of_url)
                     raise DataFileError(f"{name} is a database: say which rows with --query 'select ...'{tables}")
                 query = 'select * from "' + names[0].replace('"', '""') + '"'
             cursor.execute(query)
@@ -146,3 +153,8 @@ def database(path: str | os.PathLike, name: str, reading: Reading, memory: float
             rows = chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))
             form = replace(reading, header=True if reading.header is None else reading.header)
             return _as_text(chain([head], rows), name, form, memory)
+
+
+def _tables(cursor: Any) -> list[str]:
+    cursor.execute("select name from sqlite_master where type in ('table', 'view') order by name")
+    return [row[0] for row in cursor.fetchall() if not row[0].startswith("sqlite_")]

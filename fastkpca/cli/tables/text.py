@@ -89,32 +89,19 @@ def _certainty(hint: str) -> int:
     return 2 * hint.count("--") - 3 * (" or " in hint) + bool(hint)
 
 
-class _LineLimit:
+class _LineLimit(io.TextIOBase):
     """What pandas reads, of which no line may be longer than so many characters: it would hold the line whole."""
 
-    def __init__(self, file: Any, end: Any, most: float):
-        self._file, self._end, self._most, self._length = file, end, most, 0
+    def __init__(self, file: Any, most: float):
+        self._file, self._most, self._length = file, most, 0
 
-    def read(self, size: int = -1) -> Any:
-        chunk = self._file.read(size)
-        at = chunk.rfind(self._end)
+    def read(self, size: int | None = -1) -> str:
+        chunk: str = self._file.read(size)
+        at = chunk.rfind("\n")
         self._length = len(chunk) - at - 1 if at >= 0 else self._length + len(chunk)
         if self._length > self._most:
             raise ValueError("a line is too long")
         return chunk
-
-    read1 = read
-
-    def readable(self) -> bool:
-        return True
-
-
-class _LimitedBytes(_LineLimit, io.BufferedIOBase):  # type: ignore[misc]
-    pass
-
-
-class _LimitedText(_LineLimit, io.TextIOBase):  # type: ignore[misc]
-    pass
 
 
 class TextFile:
@@ -158,8 +145,6 @@ class TextFile:
         with data_file_errors(name, "is not a table", (csv.Error,)):
             lines = [line for _, line in sample]
             self.delimiter = delimiter or (mark[1] if mark else detect_delimiter(lines, reading.decimal))
-        # line ends of old Macs, which pandas is not asked to know
-        self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for line in lines)
         self._set_columns([number for number, _ in sample], list(map(self._split, lines)))
         if reading.decimal == "," and self.n_columns == 1:
@@ -344,12 +329,11 @@ class TextFile:
             words = [x + end for x in [*_SPELLINGS, *given] for end in ("", " ")]
             options = {"na_filter": True, "na_values": dict.fromkeys(taken, words)}
         last = self.n_columns - 1 - self.open_end  # a line that is short has no value there
-        with self._errors(), self._open(binary=not self.text_only) as file:
+        with self._errors(), self._open() as file:
             for _ in range(self.first_line - 1):
                 file.readline()
-            limited = _LimitedText(file, "\n", self._most) if self.text_only else _LimitedBytes(file, b"\n", self._most)
             tables = pandas.read_csv(
-                limited,
+                _LineLimit(file, self._most),
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
                 decimal=self.reading.decimal,
                 header=None,
@@ -410,9 +394,7 @@ class TextFile:
     def _errors(self) -> Any:
         return data_file_errors(self.name, "cannot be read", _READ_ERRORS)
 
-    def _open(self, binary: bool = False) -> Any:
-        if binary:
-            return self.opener(self.path, "rb")
+    def _open(self) -> Any:
         return self.opener(self.path, "rt", encoding=self.encoding, errors=_ESCAPED)
 
     def _lines(self) -> Iterator[tuple[int, str]]:

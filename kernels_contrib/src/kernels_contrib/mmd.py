@@ -113,8 +113,8 @@ def mmd_test(
     # the weighted means of all pairs of different rows alone change with a function of one row that the kernel gains
     center = not (unbiased and sample_weight is not None)
     check_choice(method, "method", ("auto", "gram", "features"))
-    most = check_count(max_features, "max_features")
-    most = None if method == "gram" else most  # the default is a number
+    check_count(max_features, "max_features")
+    most = None if method == "gram" else max_features  # the default is a number
     options = FitOptions(None, kernel_parameters, method, tol, most, n_threads, center=center)
     several = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
     if not several:

@@ -161,6 +161,8 @@ class KernelRidge(RegressorMixin, Predictor, _OfNumbers):
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
 
     Attributes
     ----------
@@ -265,6 +267,8 @@ class KernelPLSRegression(RegressorMixin, Predictor, _Components):
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
 
     Attributes
     ----------
@@ -325,6 +329,8 @@ class KernelCCA(_Components):
     max_features : int, default=2048
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
 
     Attributes
     ----------

@@ -91,6 +91,8 @@ class KLDA(Projector, _KernelClassifier):
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
 
     Attributes
     ----------
@@ -170,6 +172,8 @@ class KernelLogisticRegression(_KernelClassifier):
     random_state : int, RandomState instance or None, default=None
         Of the feature map.
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
 
     Attributes
     ----------
@@ -271,6 +275,8 @@ class KernelKMeans(_KernelClusterer):
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
 
     Attributes
     ----------
@@ -326,6 +332,8 @@ class SpectralClustering(_KernelClusterer):
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
+        Above 0, ``fit`` prints a line for each step on stdout.
 
     Attributes
     ----------

@@ -33,13 +33,13 @@ from fastkpca import errors, plot
 from fastkpca.fit.certify import VectorCertificate
 from fastkpca.fit.population import Population
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
-from fastkpca.model.contributions import Contributions
-from fastkpca.model.health import Finding
-from fastkpca.model.importance import Importance
 from fastkpca.model.limits import Limits
-from fastkpca.model.monitor import Monitored
+from fastkpca.model.monitoring.contributions import Contributions
+from fastkpca.model.monitoring.health import Finding
+from fastkpca.model.monitoring.monitor import Monitored
 from fastkpca.model.selection import Selection
-from fastkpca.model.uncertainty import Uncertainty
+from fastkpca.model.statistics.importance import Importance
+from fastkpca.model.statistics.uncertainty import Uncertainty
 from fastkpca.testing import check_kernel
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # scipy.sparse is loaded where it is used first
 
-from ..base import parallel
-from ..base.rounding import EPS
-from ..rows.view import Pass, Rows
-from .projector import NewRows
+from ...base import parallel
+from ...base.rounding import EPS
+from ...rows.view import Pass, Rows
+from ..projector import NewRows
 
 GROUPS = 1024
 """Rows up to which single rows are drawn; of more rows this number of random groups is made, and groups are drawn."""

@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ..base.caching import cached_property
-from ..base.checks import check_flag, is_number
-from ..rows.columns import check_same_columns
-from ..rows.convert import as_rows, run_query
-from ..rows.foreign import named_columns
-from ..rows.lags import lagged, starts_of
-from ..rows.times import row_labels
+from ...base.caching import cached_property
+from ...base.checks import check_flag, is_number
+from ...rows.columns import check_same_columns
+from ...rows.convert import as_rows, run_query
+from ...rows.foreign import named_columns
+from ...rows.lags import lagged, starts_of
+from ...rows.times import row_labels
+from ..limits import Limits
+from ..notebook import Reported
+from ..projector import finite
+from ..result import KPCAModel, check_model
+from ..rows import new_rows
 from .contributions import Contributions, foremost, kpca_contributions
 from .fill import kpca_fill
 from .health import Finding, kpca_health, warn_of
-from .limits import Limits
-from .notebook import Reported
 from .novelty import kpca_limits, squared_errors, t_squared
-from .projector import finite
-from .result import KPCAModel, check_model
-from .rows import new_rows
 from .run import RUN_RATE, run_evidence
 
 OF_FILLED = "SPE is the least that values there could give, T2 that of the filled row"

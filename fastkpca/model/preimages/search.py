@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import scipy  # scipy.spatial is loaded where it is used first
 
-from ..base import parallel
-from ..base.caching import cached_property
-from ..base.protocol import Kernel
-from ..kernels.gaussian import median_distance
-from ..rows.view import Rows
+from ...base import parallel
+from ...base.caching import cached_property
+from ...base.protocol import Kernel
+from ...kernels.gaussian import median_distance
+from ...rows.view import Rows
+from ..result import KPCAModel
+from ..shared_map import feature_projector
 from .descent import Descent, Target, descend, map_target, rows_target
-from .result import KPCAModel
-from .shared_map import feature_projector
 
 STARTS = 3
 """Known rows with the nearest scores from which a descent may start."""

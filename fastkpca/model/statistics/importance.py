@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from ..base import parallel
-from ..base.checks import check_choice, check_rng
-from ..base.differences import DIFFERENCE
-from ..base.protocol import Kernel
-from ..base.rounding import EPS
-from ..rows.columns import column_labels
-from ..rows.summary import SAMPLE_ROWS
-from ..rows.view import Pass, Rows
-from .notebook import html_table
-from .projector import scores_of
-from .reading import Projector
-from .result import KPCAModel, check_model
-from .rows import rows_of
+from ...base import parallel
+from ...base.checks import check_choice, check_rng
+from ...base.differences import DIFFERENCE
+from ...base.protocol import Kernel
+from ...base.rounding import EPS
+from ...rows.columns import column_labels
+from ...rows.summary import SAMPLE_ROWS
+from ...rows.view import Pass, Rows
+from ..notebook import html_table
+from ..projector import scores_of
+from ..reading import Projector
+from ..result import KPCAModel, check_model
+from ..rows import rows_of
 
 STABLE = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""

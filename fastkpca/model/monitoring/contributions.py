@@ -8,18 +8,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..base import parallel
-from ..base.checks import check_choice
-from ..base.differences import DIFFERENCE
-from ..base.protocol import Kernel
-from ..base.rounding import EPS
-from ..rows.columns import column_labels, listed
-from ..rows.view import Rows
-from .limits import QUANTILES
+from ...base import parallel
+from ...base.checks import check_choice
+from ...base.differences import DIFFERENCE
+from ...base.protocol import Kernel
+from ...base.rounding import EPS
+from ...rows.columns import column_labels, listed
+from ...rows.view import Rows
+from ..limits import QUANTILES
+from ..projector import NewRows, finite, scores_of
+from ..result import KPCAModel, check_model
+from ..rows import known_rows, new_rows
 from .novelty import squared_errors, t_squared
-from .projector import NewRows, finite, scores_of
-from .result import KPCAModel, check_model
-from .rows import known_rows, new_rows
 
 Statistic: TypeAlias = Callable[[np.ndarray], np.ndarray]
 

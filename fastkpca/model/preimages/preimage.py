@@ -16,21 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from ..base import parallel
-from ..base.checks import as_float, check_choice, check_count, check_tol
-from ..base.protocol import Kernel
-from ..errors import PreimageWarning, warn_caller
-from ..kernels import guarded
-from ..rows.convert import as_rows, run_query
-from ..rows.foreign import frame_of, like_given
-from ..rows.values import check_finite
-from ..rows.view import Rows
-from .projector import finite, scores_of
-from .result import KPCAModel, check_model
+from ...base import parallel
+from ...base.checks import as_float, check_choice, check_count, check_tol
+from ...base.protocol import Kernel
+from ...errors import PreimageWarning, warn_caller
+from ...kernels import guarded
+from ...rows.convert import as_rows, run_query
+from ...rows.foreign import frame_of, like_given
+from ...rows.values import check_finite
+from ...rows.view import Rows
+from ..projector import finite, scores_of
+from ..result import KPCAModel, check_model
+from ..rows import counted, float_type, known_rows, new_rows
+from ..shared_map import feature_projector
 from .ridge import fit_ridge
-from .rows import counted, float_type, known_rows, new_rows
 from .search import Known, Search
-from .shared_map import feature_projector
 
 
 def kpca_preimage(

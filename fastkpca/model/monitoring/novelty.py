@@ -12,17 +12,17 @@ from typing import Any, Literal, overload
 import numpy as np
 from scipy import special
 
-from ..base import parallel
-from ..base.checks import Randomness, check_choice, check_flag, check_numbers, check_share
-from ..base.rounding import EPS
-from ..errors import LimitsWarning, warn_caller
-from ..rows.summary import sample_index
-from ..rows.view import Rows
+from ...base import parallel
+from ...base.checks import Randomness, check_choice, check_flag, check_numbers, check_share
+from ...base.rounding import EPS
+from ...errors import LimitsWarning, warn_caller
+from ...rows.summary import sample_index
+from ...rows.view import Rows
+from ..limits import QUANTILES, Limits, OrderStatistic
+from ..projector import NewRows, SquaredErrors, finite, scores_of
+from ..result import KPCAModel, check_model, of_spe
+from ..rows import new_rows, training_rows
 from .health import Facts
-from .limits import QUANTILES, Limits, OrderStatistic
-from .projector import NewRows, SquaredErrors, finite, scores_of
-from .result import KPCAModel, check_model, of_spe
-from .rows import new_rows, training_rows
 
 NEAR_CEILING = 0.5
 """Share of the SPE of a row far from all others, from which on a limit is too near it."""

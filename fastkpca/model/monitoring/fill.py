@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..base import parallel
-from ..rows.convert import as_rows, run_query
-from ..rows.foreign import like_given
+from ...base import parallel
+from ...rows.convert import as_rows, run_query
+from ...rows.foreign import like_given
+from ..result import KPCAModel, check_model
+from ..rows import new_rows
 from .contributions import Statistic, least_along, statistic_of, tried_values
-from .result import KPCAModel, check_model
-from .rows import new_rows
 
 SWEEPS = 4
 """Through the missing values of a row that misses several: more take less than 1 % off SPE (rows of

@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..base import parallel
-from ..base.differences import DIFFERENCE, central_difference
-from ..base.protocol import LARGEST, FeatureMap, Kernel
-from ..base.rounding import EPS
+from ...base import parallel
+from ...base.differences import DIFFERENCE, central_difference
+from ...base.protocol import LARGEST, FeatureMap, Kernel
+from ...base.rounding import EPS
 
 MAX_STORED_WEIGHTS = 1 << 20
 """Weights of a block of points that are computed once (8 MB a thread); more are computed anew in each step."""

@@ -17,15 +17,15 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from ..base import parallel
-from ..base.checks import check_count, check_draws, check_rng, is_number
-from ..base.lapack import QUICK
-from ..base.protocol import Kernel
-from ..products.vectors import centre
+from ...base import parallel
+from ...base.checks import check_count, check_draws, check_rng, is_number
+from ...base.lapack import QUICK
+from ...base.protocol import Kernel
+from ...products.vectors import centre
+from ..projector import NewRows
+from ..result import KPCAModel, check_model
+from ..rows import rows_of
 from .bootstrap import GROUPS, Sample, Statistics, resampled, score_pass
-from .projector import NewRows
-from .result import KPCAModel, check_model
-from .rows import rows_of
 
 FEWEST = 20
 """Rows, below which a bootstrap says nothing."""

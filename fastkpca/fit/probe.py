@@ -16,24 +16,22 @@ from ..base.rounding import UNIT
 from ..maps.probe import RankProbe, probe_rank
 from ..products.rates import RATE, eigen_seconds, pivots_cost, value_seconds
 from ..rows.summary import spread_rows
+from .problem import Problem
 
 
 class Size(NamedTuple):
-    """Size of a probe: rows of which all eigenvalues are computed; pivots, and the rows that they are chosen from."""
+    """Rows of a probe whose eigenvalues are computed; pivots, and rows that they are chosen from."""
 
     rows: int
     pivots: int = 0
     sample: int = 0
 
 
-LADDER = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
-"""A further probe is the next of these."""
-PROBE_FRACTION = 0.05
-"""Largest cost of all probes, as a fraction of the lowest predicted cost so far."""
+SIZES = (Size(64), Size(192, 64, 256), Size(192, 128, 512), Size(384, 256, 1024), Size(384, 512, 2048))
+"""Sizes of the probes, in their order."""
+FIRST_WITH_PIVOTS = next(i for i, size in enumerate(SIZES) if size.pivots)
 COST_FACTOR = 4.0
 """Factor by which a further probe, or the run, may change the predicted cost of a feature map (``random_set.py``)."""
-OF_PIVOTS = next(i for i, size in enumerate(LADDER) if size.pivots)
-"""The first of them that chooses pivots."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +42,24 @@ class SpectrumProbe:
     ----------
     shares : ndarray
         Estimates of lambda_1 >= lambda_2 >= ... over tr K.
-    probe : RankProbe or None
+    pivots : RankProbe or None
         Pivots needed for a residual trace; None where none were chosen, or the kernel is not semidefinite.
     level : int
-        How many sizes of the ladder were taken.
-    below : float
+        Number of probes so far, this one included; 0: nothing is known.
+    negative : float
         Root of the sum of squares of the negative eigenvalues, over tr K.
     n_samples : int
-        Of all rows.
+        Number of all rows.
     mean : float
-        Of k(x, x), of the rows whose eigenvalues are found.
+        Mean of k(x, x) of the rows whose eigenvalues are computed.
     values : ndarray or None
         Kernel values of these rows, of a semidefinite kernel, where no pivots were chosen.
     """
 
     shares: np.ndarray
-    probe: RankProbe | None
+    pivots: RankProbe | None
     level: int = 0
-    below: float = 0.0
+    negative: float = 0.0
     n_samples: int = 1
     mean: float = 1.0
     values: np.ndarray | None = None
@@ -71,9 +69,9 @@ class SpectrumProbe:
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
 
     @cached_property
-    def beside(self) -> float:
+    def residual_of_rows(self) -> float:
         """Mean residual of a row by all other rows of the probe, over tr K / n; infinite where that is not known."""
-        return inf if self.values is None else _left_beside(self.values)
+        return inf if self.values is None else _residual_of_rows(self.values)
 
     @cached_property
     def first(self) -> float:
@@ -85,8 +83,7 @@ class SpectrumProbe:
     def leading(self, count: int) -> tuple[np.ndarray, float, float]:
         """lambda_1, ..., lambda_count over tr K of all rows, and the sums of those behind and of their squares.
 
-            The unresolved eigenvalues fall by one factor, as far as they lie above ``least``, so that the sum of all
-            is the
+        The unresolved eigenvalues fall by one factor, as far as they lie above ``least``, so that the sum of all is the
         trace.
         """
         (shares, beyond), least, n = self.spectrum, self.least, self.n_samples
@@ -108,9 +105,7 @@ class SpectrumProbe:
 
     @property
     def least(self) -> float:
-        """Estimate of lambda_(n-1) / tr K of n rows, the smallest after centring: not below that, as it falls with
-        n.
-        """
+        """Estimate of lambda_(n-1) / tr K of n rows, the smallest after centring, which falls with n."""
         s = len(self.shares)
         return min(float(self.shares[-2]) * s / self.n_samples, self.spectrum[1]) if s > 8 else 0.0
 
@@ -142,56 +137,56 @@ class SpectrumProbe:
         return values, self.spectrum[1]
 
 
-NOTHING_SEEN = SpectrumProbe(np.zeros(1), None)
+NO_PROBE = SpectrumProbe(np.zeros(1), None)
+"""What is known before the first probe."""
 
 
-def further_seconds(kernel: Kernel, data: Summary, look: SpectrumProbe, *, beside: bool = False) -> float:
-    """Predicted seconds of the next probe; infinite where there is none. ``beside``: as ``look_further`` has it."""
-    if look.level >= len(LADDER) or (look.level and len(data.sample) <= LADDER[look.level - 1].sample):
-        return inf
-    size, value = LADDER[look.level], value_seconds(kernel, data.n_features)
+def probe_cost(kernel: Kernel, data: Summary, level: int, *, held_out: bool = False) -> tuple[float, float]:
+    """Predicted seconds and bytes of the probe of size ``SIZES[level]``, infinite where there is none; ``held_out`` as
+    in ``probed``."""
+    sample = len(data.sample)
+    if level >= len(SIZES) or (level and sample <= SIZES[level - 1].sample):
+        return inf, inf
+    size, value = SIZES[level], value_seconds(kernel, data.n_features)
     seconds = RATE.look + size.rows**2 * value + eigen_seconds(size.rows, 0)
-    if not (kernel.positive_semidefinite and size.pivots):
-        return seconds
-    # of all of the sample, of half of it and of a quarter; a probe on other rows takes about the same time again
-    parts = (pivots_cost(size.pivots, RATE.features * value, 1.0, candidates=size.sample // x) for x in (1, 2, 4))
-    return seconds + (2.0 if beside else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
-
-
-def further_bytes(data: Summary, look: SpectrumProbe, *, beside: bool = False) -> float:
-    """Largest predicted seconds of the next probe."""
-    size = LADDER[min(look.level, len(LADDER) - 1)]
-    n, k = min(size.sample, len(data.sample)), min(size.pivots, len(data.sample))
+    n, k = min(size.sample, sample), min(size.pivots, sample)
+    if kernel.positive_semidefinite and size.pivots:
+        # of all of the sample, of half of it and of a quarter; held-out rows take about the same time again
+        parts = (pivots_cost(size.pivots, RATE.features * value, 1.0, candidates=size.sample // x) for x in (1, 2, 4))
+        seconds += (2.0 if held_out else 1.0) * sum(x.setup_flops for x in parts) / RATE.features
     rows = 2.0 * data.sample.size if k else 0.0
-    features = 3.0 * k * n  # as they grow, with new ones, or these and those of the other rows
-    drawn = 0.4 * n if beside and k else 0.0  # different ones of n / 2 drawn: 0.394 n where all are as likely
-    return 8.0 * (rows + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * size.rows**2)  # two at a time
+    features = 3.0 * k * n  # as they grow, with new ones, or these and those of the held-out rows
+    drawn = 0.4 * n if held_out and k else 0.0  # different ones of n / 2 drawn: 0.394 n where all are as likely
+    numbers = rows + features + 2.0 * (k * drawn + 3.0 * drawn**2) + 5.0 * size.rows**2  # two at a time
+    return seconds, 8.0 * numbers
 
 
-def look_further(
-    kernel: Kernel, data: Summary, look: SpectrumProbe, *, beside: bool = False, n_threads: int = 1
-) -> SpectrumProbe:
-    """The next probe of the ladder. ``beside``: the residual of pivots is computed on other rows, too."""
-    return look_at(kernel, data, look.level, beside=beside, n_threads=n_threads)
-
-
-def look_at(
+def probed(
     kernel: Kernel,
     data: Summary,
     level: int,
     residual: float = 1e-12,
     *,
-    shares: bool = True,
-    beside: bool = False,
+    spectrum: bool = True,
+    held_out: bool = False,
     n_threads: int = 1,
 ) -> SpectrumProbe:
-    """Some hundred rows of the sample, their number that of this ``level`` of the ladder; half of the time is for the
-    ``shares``."""
-    size = LADDER[level]
+    """Probe of some hundred rows of the sample (``SIZES[level]``).
+
+    Parameters
+    ----------
+    residual : float
+        Residual trace over trace at which no more pivots are chosen.
+    spectrum : bool
+        Eigenvalues of the rows are wanted too; they take half of the time.
+    held_out : bool
+        The residual of the pivots is also computed on rows that they were not chosen from.
+    """
+    size, semidefinite = SIZES[level], kernel.positive_semidefinite
     few = spread_rows(data.sample, size.rows)
 
-    def probe() -> RankProbe | None:
-        if not (kernel.positive_semidefinite and size.pivots):
+    def of_pivots() -> RankProbe | None:
+        if not (semidefinite and size.pivots):
             return None
         return probe_rank(
             kernel,
@@ -200,22 +195,43 @@ def look_at(
             np.random.default_rng(0),
             max_probe=size.pivots,
             sample_rows=size.sample,
-            beside=beside,
+            beside=held_out,
             n_threads=n_threads,
         )
 
-    def spectrum() -> tuple[np.ndarray, np.ndarray | None]:
-        if not shares:
+    def of_rows() -> tuple[np.ndarray, np.ndarray | None]:
+        if not spectrum:
             return np.zeros(0), None
         K = np.ascontiguousarray(kernel.block(few, few), dtype=np.float64)
-        return _shares(K), K if kernel.positive_semidefinite and not size.pivots else None
+        return _shares(K), K if semidefinite and not size.pivots else None
 
-    of_pivots, (of_rows, values) = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
-    if kernel.positive_semidefinite and not size.pivots:
-        of_pivots = _probe_of_spectrum(np.maximum(of_rows, 0.0), len(few), float(data.n_samples))
-    below = 0.0 if kernel.positive_semidefinite else float(np.linalg.norm(np.minimum(of_rows, 0.0)))
+    pivots, (shares, values) = parallel.side_by_side(of_pivots, of_rows, n_threads=n_threads)
+    positive = np.maximum(shares, 0.0)
+    if semidefinite and not size.pivots:
+        pivots = _probe_of_spectrum(positive, len(few), float(data.n_samples))
+    negative = 0.0 if semidefinite else float(np.linalg.norm(np.minimum(shares, 0.0)))
     mean = float(kernel.diagonal(few).mean())
-    return SpectrumProbe(np.maximum(of_rows, 0.0), of_pivots, level + 1, below, data.n_samples, mean, values)
+    return SpectrumProbe(positive, pivots, level + 1, negative, data.n_samples, mean, values)
+
+
+def components_expected(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
+    """Number of components to count seconds for: of a fraction of the variance the expected number."""
+    c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
+    if wanted is not None:
+        return wanted
+    if c is None or not (probe.level and probe.spectrum[0][0] > 0.0):
+        return min(50, n)
+    return min(probe.count_of(c), problem.rank)
+
+
+def components_held(problem: Problem, probe: SpectrumProbe = NO_PROBE) -> int:
+    """Number of components to count memory for: of a fraction of the variance the expected number, and some more."""
+    c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
+    if c is None or wanted is not None:
+        return n if wanted is None else wanted
+    total = float(probe.shares.sum())
+    expected = float(np.searchsorted(np.cumsum(probe.shares) / total, c)) + 1 if total > 0.0 else 0.0
+    return min(n, max(50, int(1.3 * expected) + 10))
 
 
 def _probe_of_spectrum(shares: np.ndarray, n_rows: int, n_samples: float) -> RankProbe:
@@ -234,7 +250,7 @@ def _shares(K: np.ndarray) -> np.ndarray:
     return values / trace if trace > 0 else np.zeros(1)
 
 
-def _left_beside(K: np.ndarray) -> float:
+def _residual_of_rows(K: np.ndarray) -> float:
     """Residual of each row by all others, 1 / (K^-1)_ii, over the trace; above rounding."""
     n, trace = len(K), float(K.trace())
     factor, failed = lapack.dpotrf(K + n * UNIT * trace * np.eye(n))

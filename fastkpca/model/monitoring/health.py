@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..base.checks import check_flag
-from ..errors import HealthWarning, warn_caller
-from ..rows.columns import check_same_columns, column_labels, listed
-from ..rows.convert import as_rows
-from ..rows.times import as_times, gaps, row_labels
-from ..rows.view import Rows
-from .limits import Limits
-from .result import check_model
+from ...base.checks import check_flag
+from ...errors import HealthWarning, warn_caller
+from ...rows.columns import check_same_columns, column_labels, listed
+from ...rows.convert import as_rows
+from ...rows.times import as_times, gaps, row_labels
+from ...rows.view import Rows
+from ..limits import Limits
+from ..result import check_model
 
 MIN_RUN_ROWS = 10
 """Rows from which on equal values may be called stuck; half of that where no two normal rows in a row were equal."""

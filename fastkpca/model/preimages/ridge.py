@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from ..base import parallel
-from ..base.checks import Randomness
-from ..base.differences import DIFFERENCE
-from ..base.protocol import LARGEST
-from ..base.rounding import EPS
-from ..kernels.gaussian import Gaussian, median_distance
-from ..maps.choosing import pivot_map
-from ..maps.passes import apply, feature_moments, map_tile_rows
-from ..maps.pivots import PivotMap
-from ..rows.summary import sample_index
-from ..rows.view import Rows
+from ...base import parallel
+from ...base.checks import Randomness
+from ...base.differences import DIFFERENCE
+from ...base.protocol import LARGEST
+from ...base.rounding import EPS
+from ...kernels.gaussian import Gaussian, median_distance
+from ...maps.choosing import pivot_map
+from ...maps.passes import apply, feature_moments, map_tile_rows
+from ...maps.pivots import PivotMap
+from ...rows.summary import sample_index
+from ...rows.view import Rows
 
 MAX_FEATURES = 1024
 """Pivots of the regression at most."""

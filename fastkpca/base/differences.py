@@ -8,7 +8,7 @@ import numpy as np
 
 from .rounding import EPS
 
-DIFFERENCE = float(np.cbrt(EPS))
+DIFFERENCE_STEP = float(np.cbrt(EPS))
 """Step of a central difference over the length on which the function changes: eps^(1/3)."""
 
 

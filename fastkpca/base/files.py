@@ -37,7 +37,7 @@ VERSION = 1
 
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = hashlib.sha256().digest_size
-_ALIGN = 64
+_ALIGN_BYTES = 64
 """Bytes, of which the place of an array is a multiple: a line of the cache."""
 MOST_HEADER = 1 << 22
 """Bytes of JSON; Python objects take up to some 25 times as much as the text that describes them."""
@@ -144,7 +144,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def _aligned(offset: int) -> int:
-    return -(-offset // _ALIGN) * _ALIGN
+    return -(-offset // _ALIGN_BYTES) * _ALIGN_BYTES
 
 
 def _array(raw: np.ndarray, entry: list[Any], name: str) -> np.ndarray:

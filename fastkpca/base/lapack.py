@@ -11,7 +11,7 @@ from scipy.linalg.blas import dnrm2
 
 from . import parallel
 
-QUICK = 500
+QUICK_ORDER = 500
 """Order of a matrix whose eigenproblem takes 50 ms at most, by LAPACK on one thread: it needs no thread of its own, and
 many such can be solved. Divide and conquer is then the fastest for all pairs, and its workspace is small."""
 
@@ -23,7 +23,7 @@ digits (of kernel matrices near the identity), and all pairs take 3 times as lon
 
 def takes_all(n: int, c: int) -> bool:
     """True if ``largest_eigenpairs`` computes all n eigenpairs: bisection for c of them would take as long."""
-    return (6 if n <= QUICK else 2) * c > n
+    return (6 if n <= QUICK_ORDER else 2) * c > n
 
 
 def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +41,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
 
     def eigh(**options: Any) -> tuple[np.ndarray, np.ndarray]:
         call = partial(scipy.linalg.eigh, A, overwrite_a=True, check_finite=False, **options)
-        return call() if n <= QUICK else parallel.interruptible(parallel.with_all_threads(call))
+        return call() if n <= QUICK_ORDER else parallel.interruptible(parallel.with_all_threads(call))
 
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()
@@ -52,7 +52,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
             return values[::-1] + shift, vectors[:, ::-1]
         A[np.diag_indices(n)] = diagonal  # bisection finds fewer where all are equal; the upper triangle is as it was
     # scipy 1.11 gives evd too little memory for order 1
-    values, vectors = eigh(driver="evd" if 1 < n <= QUICK else "evr", lower=False)
+    values, vectors = eigh(driver="evd" if 1 < n <= QUICK_ORDER else "evr", lower=False)
     kept = slice(None, -(n if c is None else min(c, n)) - 1, -1)
     return values[kept], vectors[:, kept]
 

@@ -18,7 +18,7 @@ import numpy as np
 from . import room
 from .blas import allowed_blas_threads, blas_threads, with_all_threads, without_fork
 from .progress import Progress, reporter
-from .workers import PATIENCE, Loop, checkpoint
+from .workers import INTERRUPT_SECONDS, Loop, checkpoint
 
 __all__ = [
     "FLOPS_PER_NUMBER",
@@ -165,7 +165,7 @@ def run(
 
     The first exception of a task, one in the calling thread, or a generator that is closed stops the submission of
     more, and is raised once the tasks that already run have ended: tasks are small, and long ones call ``checkpoint``,
-    so that takes a fraction of a second. Ctrl-C waits ``PATIENCE`` seconds at most.
+    so that takes a fraction of a second. Ctrl-C waits ``INTERRUPT_SECONDS`` seconds at most.
     """
 
     def report(done: int) -> None:
@@ -199,7 +199,7 @@ def _in_pool(task: Callable[[int], T], n_tasks: int, n_threads: int, report: Cal
             report(i + 1)
             yield result
     except (KeyboardInterrupt, GeneratorExit):  # the latter: it was raised where the results are used
-        patience = PATIENCE
+        patience = INTERRUPT_SECONDS
         raise
     finally:
         loop.end(patience)

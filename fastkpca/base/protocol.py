@@ -38,8 +38,8 @@ API_VERSION = 1
 GradientSums: TypeAlias = Callable[[np.ndarray | None, np.ndarray], np.ndarray]
 """(R, A) -> sum_j R_ij A_jk grad k(x_i, y_j), the gradient with respect to x_i: (n, k, d). R None: all ones."""
 
-LARGEST = 1e140
-LEAST = float(np.reciprocal(LARGEST))
+MAX_ABS_VALUE = 1e140
+MIN_ABS_VALUE = float(np.reciprocal(MAX_ABS_VALUE))
 """The range of what is squared: the rows (the largest coordinate, after the shift), lengths, and kernel values.
 Squares, and N^2 of them, then stay within float64, with 28 digits above the smallest number."""
 
@@ -220,7 +220,8 @@ class Kernel:
         nonnegative = False
         """True: k(x, y) >= 0 for all rows, so that |phi(x) - phi(y)|^2 <= k(x, x) + k(y, y)."""
         scales_rows = False
-        """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
+        """True: rows may be of any size, the kernel scales them itself; else X must lie between MIN_ABS_VALUE and
+        MAX_ABS_VALUE."""
         scales_columns = False
         """True: each column has a scale of its own in the kernel, so that their ranges may differ."""
         thread_safe = True

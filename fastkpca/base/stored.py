@@ -17,9 +17,9 @@ import numpy as np
 
 from ..errors import ModelFileError
 
-_TRUTH = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
-_WHOLE = (int, np.integer)
-_NUMBER = (int, float, np.integer, np.floating)
+_BOOL_TYPES = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
+_INTEGER_TYPES = (int, np.integer)
+_REAL_TYPES = (int, float, np.integer, np.floating)
 
 
 def _shown(value: Any) -> str:
@@ -103,7 +103,7 @@ class Record:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""
         value = self.get(key)
         number = math.nan
-        if isinstance(value, _NUMBER) and not isinstance(value, _TRUTH):
+        if isinstance(value, _REAL_TYPES) and not isinstance(value, _BOOL_TYPES):
             with suppress(OverflowError):  # a whole number of hundreds of digits
                 number = float(value)
         if not math.isfinite(number):
@@ -114,13 +114,13 @@ class Record:
 
     def whole(self, key: str, *, least: int, most: int) -> int:
         value = self.get(key)
-        if isinstance(value, _TRUTH) or not isinstance(value, _WHOLE) or not least <= value <= most:
+        if isinstance(value, _BOOL_TYPES) or not isinstance(value, _INTEGER_TYPES) or not least <= value <= most:
             raise self.refuse(f"{key} is {_shown(value)}; a whole number from {least} to {most} is needed")
         return int(value)
 
     def flag(self, key: str) -> bool:
         value = self.get(key)
-        if not isinstance(value, _TRUTH):
+        if not isinstance(value, _BOOL_TYPES):
             raise self.refuse(f"{key} is {_shown(value)}; true or false is needed")
         return bool(value)
 

@@ -13,15 +13,15 @@ from scipy.linalg import lapack
 from . import parallel
 from .rounding import UNIT
 
-PANEL = 8192
+PANEL_ROWS = 8192
 """Rows of a task, where there are many."""
-TINY = float(np.sqrt(np.finfo(np.float64).tiny)) / UNIT
+UNDERFLOW_NORM = float(np.sqrt(np.finfo(np.float64).tiny)) / UNIT
 """Norm of a column whose products with others may underflow."""
 
 
 def _panels(n: int, columns: int) -> list[slice]:
     """Rows of the tasks of a product with n x ``columns`` multiplications, by these numbers alone."""
-    return parallel.shares(n, n * columns, most=max(4, -(-n // PANEL)))
+    return parallel.shares(n, n * columns, most=max(4, -(-n // PANEL_ROWS)))
 
 
 def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -161,7 +161,7 @@ def _cholesky_qr(X: np.ndarray, squares: np.ndarray, n_threads: int) -> tuple[np
     at least 1 - s, the squares of the other entries of a column of the factor add up to 2 s at most.
     """
     sizes = np.sqrt(squares.diagonal())
-    if not sizes.min() > TINY:
+    if not sizes.min() > UNDERFLOW_NORM:
         return None, 0.0
     R, failed = lapack.dpotrf(squares / sizes / sizes[:, None])
     diagonal = R.diagonal()

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 0.25
+INTERRUPT_SECONDS = 0.25
 """Seconds that Ctrl-C waits for tasks to end; what is left of one then ends on its own, and its result is dropped."""
 
 

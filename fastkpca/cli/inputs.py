@@ -161,12 +161,12 @@ def health_of(table: Any, options: argparse.Namespace, limits: Any = None, *, sc
     import numpy as np
 
     from ..model.monitoring.health import Facts, findings_of, warn_of
-    from ..rows.columns import WIDE
+    from ..rows.columns import RANGE_RATIO
     from ..rows.convert import as_rows
 
     facts = Facts(as_rows(table.X, missing=True))
     varying = facts.ranges[facts.ranges > 0]
-    scaled = scaled or varying.max(initial=0.0) > WIDE * varying.min(initial=np.inf)
+    scaled = scaled or varying.max(initial=0.0) > RANGE_RATIO * varying.min(initial=np.inf)
     names = [table.label(i) for i in range(len(table.places))]
     findings = findings_of(facts, names, (options.id or "row", table.identifiers), limits, bool(scaled))
     warn_of(findings)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..base.lapack import QUICK, largest_eigenpairs, takes_all
+from ..base.lapack import QUICK_ORDER, largest_eigenpairs, takes_all
 from ..base.rounding import EPS, UNIT, rounding_factor
 from ..model.plan import Candidate, Step, total_seconds
 from ..products.blocks import TILE
@@ -49,8 +49,8 @@ def _memory(problem: Problem) -> float:
     kept = n if wanted is None else min(float(wanted), n)
     vectors = kept + 1 if few else n
     blocks = footprint.THREADS * 8.0 * min(n, TILE) * 2.5 * d
-    # divide and conquer takes two matrices more, of up to QUICK rows
-    solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0 + min(n, QUICK)))
+    # divide and conquer takes two matrices more, of up to QUICK_ORDER rows
+    solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0 + min(n, QUICK_ORDER)))
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
     route = max(8.0 * n * n, solving, scoring) + footprint.copies_of_rows(data) + blocks

@@ -22,7 +22,7 @@ from ..base.checks import (
     check_name,
     check_tol,
 )
-from ..base.protocol import LARGEST, LEAST, Kernel, Offer, Summary
+from ..base.protocol import MAX_ABS_VALUE, MIN_ABS_VALUE, Kernel, Offer, Summary
 from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded
 from ..maps.pivots import PivotMap
@@ -401,7 +401,7 @@ def kernel_of_both(held: Kernel, kernel: Any, parameters: dict[str, Any], functi
 def check_range(problem: Problem) -> None:
     """Refuse kernel values that leave the range of float64 when N^2 of them are squared and added, as norms are."""
     kernel, largest, error = problem.kernel, problem.largest_value, problem.entry_error
-    if not problem.count * error <= LARGEST:
+    if not problem.count * error <= MAX_ABS_VALUE:
         raise ValueError(
             f"the values of {kernel!r} on these rows are rounded by up to {error:.2g}, so nothing is known of "
             "its eigenvalues; scale X or the kernel's parameters so that its values are nearer to 1"
@@ -411,7 +411,7 @@ def check_range(problem: Problem) -> None:
             f"{kernel!r} has values of size {largest:.2g} on these rows, and X is float32: scores and "
             "coefficients would leave the range of float32; give X as float64, or scale it"
         )
-    if LARGEST < largest < np.inf or 0.0 < largest < LEAST:
+    if MAX_ABS_VALUE < largest < np.inf or 0.0 < largest < MIN_ABS_VALUE:
         raise ValueError(
             f"{kernel!r} has values of size {largest:.2g} on these rows, whose squares leave the range of "
             "float64; scale X or the kernel's parameters (or the matrix) so that they are nearer to 1"

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # scipy.spatial is loaded where it is used first
 
 from .._core import tiles, truncation
-from ..base.protocol import LARGEST, Cost, FeatureMap, Offer, Summary, Summation
+from ..base.protocol import MAX_ABS_VALUE, Cost, FeatureMap, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
@@ -143,7 +143,7 @@ class Gaussian(CompiledKernel):
         return 1.0
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Iterator[Offer]:
-        if data.radius <= LARGEST * self._sigma and tol > 0.0:
+        if data.radius <= MAX_ABS_VALUE * self._sigma and tol > 0.0:
             yield from self._total_degree(data, tol, max_features)
             yield from fourier_offers(data, self._sigma, tol)
 
@@ -190,11 +190,11 @@ class Gaussian(CompiledKernel):
 
     def coarse(self, data: Summary, tol: float) -> Offer | None:
         # of many columns a k-d tree leaves nothing out
-        few = 2 * data.n_features <= tiles.DIRECT and data.radius <= LARGEST * self._sigma
+        few = 2 * data.n_features <= tiles.DIRECT and data.radius <= MAX_ABS_VALUE * self._sigma
         return near_offer(data, self._sigma, tol) if few else None
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
-        if tol is None or max(data_x.radius, data_y.radius) > LARGEST * self._sigma:
+        if tol is None or max(data_x.radius, data_y.radius) > MAX_ABS_VALUE * self._sigma:
             return
         # the last takes milliseconds to plan: whoever has seen a cheap one stops before
         for make in (grid_offer, self._one_centre, cluster_offer):

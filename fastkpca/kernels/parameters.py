@@ -10,7 +10,7 @@ from math import inf, isfinite
 from typing import Any
 
 from ..base.checks import as_float
-from ..base.protocol import LARGEST, LEAST
+from ..base.protocol import MAX_ABS_VALUE, MIN_ABS_VALUE
 from ..errors import KernelParameterError
 
 __all__ = ["finite_number", "length", "positive_number", "resolved", "whole_number"]
@@ -43,10 +43,10 @@ def positive_number(
 def length(kernel: object, name: str, value: Any) -> float:
     """A positive number in the units of X, whose square is within float64."""
     number = positive_number(kernel, name, value, "a number, or a list of one for each column")
-    if not LEAST <= number <= LARGEST:
+    if not MIN_ABS_VALUE <= number <= MAX_ABS_VALUE:
         raise KernelParameterError(
             f"{_name(kernel)}: {name} is {value!r}, and its square leaves the range of float64; give a number from "
-            f"{LEAST:g} to {LARGEST:g}, and X in the same units"
+            f"{MIN_ABS_VALUE:g} to {MAX_ABS_VALUE:g}, and X in the same units"
         )
     return number
 

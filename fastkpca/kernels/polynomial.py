@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..base.protocol import LEAST, Cost, FeatureMap, Offer, Summary, Summation
+from ..base.protocol import MIN_ABS_VALUE, Cost, FeatureMap, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
 from ..maps.monomial_moments import MAX_DEGREE, product_flops
@@ -17,7 +17,7 @@ from ..rows.view import Rows
 from .kernel import CompiledKernel, Kernel
 from .parameters import finite_number, positive_number, whole_number
 
-LEAST_START = LEAST * LEAST
+LEAST_START = MIN_ABS_VALUE * MIN_ABS_VALUE
 """Least offset ** (degree / 2), the feature of degree 0, from which all others are made by multiplication: below it
 digits are lost, and then features that matter."""
 

@@ -49,7 +49,7 @@ import scipy.linalg
 from .._core import pivots as _core
 from .._core.arrays import contiguous
 from ..base import parallel
-from ..base.lapack import QUICK
+from ..base.lapack import QUICK_ORDER
 from ..base.protocol import FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
@@ -338,7 +338,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     if r == 0:
         return np.zeros((0, 0)), 0.0, 0.0, entry_error
     K = np.empty((r, r))
-    strip = r if r <= QUICK else 1024  # Ctrl-C is seen between two of them
+    strip = r if r <= QUICK_ORDER else 1024  # Ctrl-C is seen between two of them
     for i in range(0, r, strip):
         K[i : i + strip] = values_of(kernel, pivots[i : i + strip], pivots)
     trace = float(np.trace(K))
@@ -349,7 +349,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
         L = K.copy()
         L.flat[:: r + 1] += nu
-        if parallel.interruptible(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
+        if parallel.interruptible(lambda: _core.factor(L)) if r > QUICK_ORDER else _core.factor(L):  # noqa: B023
             traces = _schur_traces(L)
             bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
             if nu >= 1.2 * bound:

@@ -11,7 +11,7 @@ from ..base.protocol import Kernel, Summary
 from ..errors import ScalesWarning, warn_caller
 from .view import Rows
 
-WIDE = 1000.0
+RANGE_RATIO = 1000.0
 """Ratio of the ranges of two columns above which there is a warning."""
 
 
@@ -77,18 +77,18 @@ def _refuse_names(rows: Rows, expected: Any, name: str, like: Rows | None) -> No
 
 
 def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None) -> None:
-    """Warn where the ranges of the columns differ by more than ``WIDE``: the widest then decide alone."""
+    """Warn where the ranges of the columns differ by more than ``RANGE_RATIO``: the widest then decide alone."""
     if kernel.scales_columns or not kernel.takes_points:
         return
     with np.errstate(over="ignore"):
         ranges = data.box[1] - data.box[0]
-        if not ranges.max() > WIDE * ranges.min():  # nearly always
+        if not ranges.max() > RANGE_RATIO * ranges.min():  # nearly always
             return
     varies = (ranges > 0) & np.isfinite(ranges)
     sizes = ranges[varies]
-    if len(sizes) < 2 or (widest := sizes.max()) <= WIDE * sizes.min():
+    if len(sizes) < 2 or (widest := sizes.max()) <= RANGE_RATIO * sizes.min():
         return
-    small = [repr(names[j]) if names else str(j) for j in np.flatnonzero(varies) if WIDE * ranges[j] < widest]
+    small = [repr(names[j]) if names else str(j) for j in np.flatnonzero(varies) if RANGE_RATIO * ranges[j] < widest]
     first = int(np.argmax(np.where(np.isfinite(ranges), ranges, 0.0)))
     warn_caller(
         f"the columns of X have wildly different ranges: that of column {repr(names[first]) if names else first} is "

@@ -38,7 +38,7 @@ from .foreign import (
 )
 from .sources import Source, TableSource
 from .values import check_finite, not_finite
-from .view import EXACT, Rows, instead_of_missing
+from .view import MAX_INTEGER, Rows, instead_of_missing
 
 _NO_NUMBERS = (str, bytes, dict, set, frozenset)  # side by side these are no rows
 _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
@@ -338,7 +338,7 @@ def _from_array(X: Any, name: str) -> np.ndarray:
     except Exception as error:  # an object that has __array__ but refuses, as sparse and GPU arrays do
         raise TypeError(f"{name}, of type {type(X).__name__}, cannot be made an array: {error}") from error
     # numpy turns [1, "a"] into strings, and [2**60 + 1, 0.5] into rounded floats: the elements are checked as given
-    if isinstance(X, Sequence) and (values.dtype.kind in "USO" or _reaches(values, EXACT)):
+    if isinstance(X, Sequence) and (values.dtype.kind in "USO" or _reaches(values, MAX_INTEGER)):
         values = np.asarray(X, dtype=object)
     return values
 
@@ -480,7 +480,7 @@ def _from_objects(source: np.ndarray, name: str) -> np.ndarray:
             values[place] = value
         except OverflowError:
             raise ValueError(f"{name} contains a number beyond float64's 1.8e308 (first at {at}); rescale it") from None
-        if abs(values[place]) >= EXACT and math.isfinite(values[place]) and int(values[place]) != value:
+        if abs(values[place]) >= MAX_INTEGER and math.isfinite(values[place]) and int(values[place]) != value:
             raise ValueError(
                 f"{name} contains {value} (first at {at}), which float64 would round; subtract an offset from its "
                 f"column first, or make whole numbers of 64 bits of all, {name}.astype(np.int64)"

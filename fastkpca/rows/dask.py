@@ -6,7 +6,7 @@ tasks, about a chunk of rows, which is a whole subtree. So the result has the sa
 and any tasks that die and are computed again.
 
 Rows that differ between two passes would give a result that belongs to no data. So each pass takes a checksum of one
-row in ``WATCHED``, and compares it with that of the passes before.
+row in ``CHECKSUM_STRIDE``, and compares it with that of the passes before.
 
 Tasks are pure functions of their rows and of what the pass needs (a feature map, say), which is pickled and sent once
 to each worker. An exception in a task is handed on as a value, so that the first one in the order of the rows is
@@ -40,7 +40,7 @@ from .view import Pass, Rows, same
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
 
-WATCHED = 128
+CHECKSUM_STRIDE = 128
 """Step between the rows that enter the checksum of their chunk. The checksum costs next to nothing, and finds random
 rows that are made anew in each pass, and files that were replaced. A change of fewer rows than these may be missed."""
 
@@ -124,12 +124,12 @@ class _Seen(NamedTuple):
 
 
 def _watched(chunk: int, rows: np.ndarray, offset: int) -> _Seen:
-    """Term of the checksum for the rows of a chunk from ``offset`` on: a sum over one row in ``WATCHED``.
+    """Term of the checksum for the rows of a chunk from ``offset`` on: a sum over one row in ``CHECKSUM_STRIDE``.
 
     Every row is multiplied by an odd number of its own, so that rows that change places are seen.
     """
-    first = -offset % WATCHED
-    watched = zip(range(offset + first, offset + len(rows), WATCHED), bytes_of(rows[first::WATCHED]))
+    first = -offset % CHECKSUM_STRIDE
+    watched = zip(range(offset + first, offset + len(rows), CHECKSUM_STRIDE), bytes_of(rows[first::CHECKSUM_STRIDE]))
     return _Seen(chunk, len(rows), sum(zlib.crc32(row) * (2 * i + 1) for i, row in watched))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import DataChangedError
 from .sources import (
-    KEPT,
+    PAGE_CACHE_BYTES,
     ChunkedSource,
     FileSource,
     SequentialSource,
@@ -29,7 +29,7 @@ from .sources import (
     TableSource,
     page_rows,
 )
-from .view import EXACT, Rows
+from .view import MAX_INTEGER, Rows
 
 # Kinds of objects -------------------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ def _from_records(X: np.ndarray, name: str) -> np.ndarray:
 def frame_source(X: Any, name: str, most: float) -> Source | None:
     """The rows of a data frame, converted when they are read; None where they are few (a copy takes at most ``most``
     bytes), or lie as those of an array."""
-    if len(X.columns) * len(X) * 8 <= min(KEPT, most) or not (hasattr(X, "iloc") or hasattr(X, "slice")):
+    if len(X.columns) * len(X) * 8 <= min(PAGE_CACHE_BYTES, most) or not (hasattr(X, "iloc") or hasattr(X, "slice")):
         return None
     first = from_frame(_part(X, 0, 1), name)
     if hasattr(X, "iloc") and np.may_share_memory(from_frame(X.iloc[:2], name), X.iloc[:, 0].to_numpy()):
@@ -342,7 +342,7 @@ def frame_of(values: np.ndarray, scores: Any, names: tuple[str, ...] | None) -> 
 def _check_whole(column: np.ndarray, name: str, label: str, start: int) -> None:
     """Refuse whole numbers that float64 cannot hold, in columns that become float64 because of other columns or
     nulls."""
-    beyond = np.abs(column.astype(np.float64)) > EXACT
+    beyond = np.abs(column.astype(np.float64)) > MAX_INTEGER
     if beyond.any():
         row = start + int(np.argmax(beyond))
         raise ValueError(

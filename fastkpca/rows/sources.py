@@ -28,7 +28,7 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataChangedError
 
-KEPT = 1 << 25
+PAGE_CACHE_BYTES = 1 << 25
 """Bytes of pages kept in memory, of rows that come one after the other (two pages, where any can be read again) and of
 rows from files. Further pages go to a file without a name. Small compared with `DEFAULT_MEMORY`; not measured."""
 
@@ -44,7 +44,7 @@ def whole_chunks(dataset: Any) -> int:
     row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
     rows = page_rows(row_bytes)
     chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
-    if chunks and chunks[0] * row_bytes <= KEPT:
+    if chunks and chunks[0] * row_bytes <= PAGE_CACHE_BYTES:
         rows = -(-rows // int(chunks[0])) * int(chunks[0])
     return rows
 
@@ -102,7 +102,7 @@ class Source:
         self._sums: dict[int, int] = {}
         self._lock = threading.RLock()
         page_bytes = max(1, self.page_rows * self.row_bytes)
-        self._max_pages = max(2, KEPT // page_bytes) if self.sequential else 2
+        self._max_pages = max(2, PAGE_CACHE_BYTES // page_bytes) if self.sequential else 2
         self.kept = self._max_pages * page_bytes
 
     @property
@@ -240,7 +240,7 @@ class FileSource(Source):
         row_bytes = X.shape[1] * X.itemsize
         rows = page_rows(row_bytes)
         if abs(X.strides[0]) < abs(X.strides[1]):  # column by column: parts of columns long enough for a call
-            while 16 * rows * X.itemsize < self.MIN_BYTES_AT_ONCE and 2 * rows * row_bytes <= KEPT // 2:
+            while 16 * rows * X.itemsize < self.MIN_BYTES_AT_ONCE and 2 * rows * row_bytes <= PAGE_CACHE_BYTES // 2:
                 rows *= 2
         super().__init__(name, len(X), X.shape[1], X.dtype, rows)
         self._part, self._handle = part, handle

@@ -8,9 +8,9 @@ from math import hypot, isfinite, sqrt
 import numpy as np
 
 from ..base.checks import Randomness
-from ..base.protocol import LARGEST, LEAST, Kernel, Summary
+from ..base.protocol import MAX_ABS_VALUE, MIN_ABS_VALUE, Kernel, Summary
 from ..base.rounding import EPS
-from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
+from .view import MAX_INTEGER, Columns, Pass, Rows, holds_more, refuse_not_finite
 
 SAMPLE_ROWS = 4096
 """Rows of the sample that maps and plans are made from."""
@@ -23,7 +23,7 @@ def _reference_row(rows: Rows) -> np.ndarray | None:
     first = 0 if rows.weights is None else int(np.argmax(np.asarray(rows.weights) > 0))
     row = np.nan_to_num(rows.shifted(np.zeros(rows.n_features)).tile(first, first + 1), posinf=0.0, neginf=0.0)
     # rows that are far from a small whole number are far from it by what float64 keeps
-    return row[0] if len(row) and (rows.dtype.kind == "f" or np.abs(row).max() >= EXACT) else None
+    return row[0] if len(row) and (rows.dtype.kind == "f" or np.abs(row).max() >= MAX_INTEGER) else None
 
 
 @dataclass
@@ -188,7 +188,8 @@ def summarize(
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
     box, mean = look.box, look.mean
-    least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were summarised
+    # a shift that is given is that of other rows, which were summarised
+    least = MIN_ABS_VALUE if shift_by is None else 0.0
     if not any_size:
         _check_size(box, 0.0 if shift else least, shifted=False)
     index, sample = (early, look.drawn) if len(early) else (sample_index(rows, look.count, randomness), None)
@@ -266,10 +267,10 @@ def of_columns(data: Summary, columns: Columns) -> Summary:
 
 def _spreads(look: _Look) -> np.ndarray:
     """The standard deviation of each column, with N - 1; 1 for columns that are constant up to rounding."""
-    spreads = np.sqrt(look.squares / max(look.count - 1.0, LEAST))
+    spreads = np.sqrt(look.squares / max(look.count - 1.0, MIN_ABS_VALUE))
     constant = spreads <= 16 * EPS * np.abs(look.box).max(axis=0)
     ranges = look.box[1] - look.box[0]
-    tiny = np.flatnonzero(~(ranges >= LEAST) & (ranges > 0))
+    tiny = np.flatnonzero(~(ranges >= MIN_ABS_VALUE) & (ranges > 0))
     if len(tiny):
         raise ValueError(
             f"column {tiny[0]} of X varies by {ranges[tiny[0]]:.3g}, and the squares of such numbers are not in the "
@@ -281,11 +282,12 @@ def _spreads(look: _Look) -> np.ndarray:
 def _check_size(box: np.ndarray, least: float, *, shifted: bool) -> None:
     """Distances and scalar products are sums of squares: refuse rows whose squares under- or overflow."""
     size = float(np.abs(box).max(initial=0.0))
-    if size == 0.0 or not isfinite(size) or least <= size <= LARGEST:  # infinite: no row has a weight
+    if size == 0.0 or not isfinite(size) or least <= size <= MAX_ABS_VALUE:  # infinite: no row has a weight
         return
     raise ValueError(
         f"the largest number in X{', after subtracting the mean,' * shifted} is {size:.3g}; its square leaves the "
-        f"range of float64, so it must lie between {LEAST:g} and {LARGEST:g}: multiply X by a power of ten"
+        f"range of float64, so it must lie between {MIN_ABS_VALUE:g} and {MAX_ABS_VALUE:g}: multiply X by a power "
+        "of ten"
     )
 
 

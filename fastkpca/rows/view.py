@@ -21,9 +21,9 @@ from ..base import parallel
 from ..base.rounding import UNIT
 from .sources import Source, nearest_and_rest
 
-__all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
+__all__ = ["MAX_INTEGER", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
 
-EXACT = int(np.reciprocal(UNIT))
+MAX_INTEGER = int(np.reciprocal(UNIT))
 """2^53: float64 holds every whole number up to this one."""
 
 
@@ -34,7 +34,9 @@ def holds_more(dtype: np.dtype) -> bool:
 
 def _fits(values: np.ndarray) -> bool:
     """True if all of these integers are such as float64 holds; of floats each value is compared."""
-    return values.size == 0 or (values.dtype.kind != "f" and -EXACT <= values.min() and values.max() <= EXACT)
+    return values.size == 0 or (
+        values.dtype.kind != "f" and -MAX_INTEGER <= values.min() and values.max() <= MAX_INTEGER
+    )
 
 
 def _difference(values: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -89,14 +91,14 @@ def refuse_not_finite(tile: np.ndarray, first: int, name: str, purpose: str) -> 
     )
 
 
-FILLED = ("kpca_contributions", "kpca_denoise", "kpca_project", "kpca_spe", "kpca_t2")
+FILLING_FUNCTIONS = ("kpca_contributions", "kpca_denoise", "kpca_project", "kpca_spe", "kpca_t2")
 """Functions of a model and rows, for which the model itself may fill in what is missing."""
 
 
 def instead_of_missing(word: str, name: str, purpose: str) -> str:
     """Advice on rows that hold NaN or infinity (``word``), as the end of an error."""
     text = f"drop or impute these rows before {purpose}"
-    if word != "NaN" or purpose not in FILLED:
+    if word != "NaN" or purpose not in FILLING_FUNCTIONS:
         return text
     return f"{text}, or let the model fill them in: {purpose}(model, kpca_fill(model, {name}))"
 

@@ -445,7 +445,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_rows_with_missing_values_in_files_of_numbers(tmp_path, monkeypatch, in_this_process, kind):
-    monkeypatch.setattr(collected, "KEPT", 1000)  # text goes through a file
+    monkeypatch.setattr(collected, "PAGE_CACHE_BYTES", 1000)  # text goes through a file
     X, path = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32), tmp_path / f"x.{kind}"
     X[[7, 120], [0, 2]] = np.nan
     expected = np.delete(X, [7, 120], axis=0)
@@ -518,7 +518,7 @@ def test_many_rows_go_through_a_file(text, reader, monkeypatch):
     path = text("\n".join(",".join(map(repr, row)) for row in X.tolist()))
     expected = tables.read(path).X
     assert isinstance(expected, np.ndarray)
-    monkeypatch.setattr(collected, "KEPT", 1 << 12)
+    monkeypatch.setattr(collected, "PAGE_CACHE_BYTES", 1 << 12)
     rows = tables.read(path).X
     assert isinstance(rows, FileSource) and rows.shape == X.shape
     np.testing.assert_array_equal(rows[:], expected)

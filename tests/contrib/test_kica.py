@@ -95,7 +95,7 @@ def test_gradient_against_differences(name, small_tiles):
 
 @pytest.mark.parametrize("held", [1 << 30, 1 << 23])
 def test_the_number_of_threads_changes_nothing(held, monkeypatch):
-    monkeypatch.setattr(module, "HELD", held)
+    monkeypatch.setattr(module, "HELD_BYTES", held)
     S, A = sources(5000, 3)  # several tiles
     X = S @ A.T
     one, three = kica(X, n_threads=1, n_starts=1), kica(X, n_threads=3, n_starts=1)

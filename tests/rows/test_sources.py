@@ -86,7 +86,7 @@ def pages(monkeypatch, size, kept):
     rows = partial(parallel.tile_rows, entries=size)
     monkeypatch.setattr(sources, "page_rows", rows)
     for module in (sources, foreign):
-        monkeypatch.setattr(module, "KEPT", kept)
+        monkeypatch.setattr(module, "PAGE_CACHE_BYTES", kept)
 
 
 @pytest.mark.parametrize("kind", SOURCES)

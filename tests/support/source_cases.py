@@ -312,8 +312,8 @@ def small_pages(rng):
     size = int(2 ** rng.integers(9, 18))
     patches = [
         mock.patch.object(sources, "page_rows", lambda width: parallel.tile_rows(width, entries=size)),
-        mock.patch.object(sources, "KEPT", int(2 ** rng.integers(12, 22))),
-        mock.patch.object(foreign, "KEPT", int(2 ** rng.integers(10, 18))),
+        mock.patch.object(sources, "PAGE_CACHE_BYTES", int(2 ** rng.integers(12, 22))),
+        mock.patch.object(foreign, "PAGE_CACHE_BYTES", int(2 ** rng.integers(10, 18))),
     ]
     stack = contextlib.ExitStack()
     for patch in patches:

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from ...base.room import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.foreign import file_source
-from ...rows.sources import KEPT
+from ...rows.sources import PAGE_CACHE_BYTES
 from . import readmat
 from .collected import CollectedBytes
 
@@ -140,4 +140,4 @@ class Mat:
                 return sp.load_npz(os.path.join(folder, "array.npz"))
             mapped = np.load(dense, mmap_mode="r", allow_pickle=False)
             source = file_source(mapped, self.name)  # which keeps the file
-            return np.array(mapped) if source is None or mapped.nbytes <= KEPT else source
+            return np.array(mapped) if source is None or mapped.nbytes <= PAGE_CACHE_BYTES else source

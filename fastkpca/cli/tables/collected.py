@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import DataFileError
 from ...rows.foreign import mapped_part
-from ...rows.sources import KEPT, FileSource
+from ...rows.sources import PAGE_CACHE_BYTES, FileSource
 
 
 class CollectedBytes:
@@ -19,7 +19,7 @@ class CollectedBytes:
 
     def __init__(self, name: str):
         self._name = name
-        self._file = tempfile.SpooledTemporaryFile(KEPT)  # noqa: SIM115 (closed at the end of the with statement)
+        self._file = tempfile.SpooledTemporaryFile(PAGE_CACHE_BYTES)  # noqa: SIM115 (closed at the end of the with statement)
 
     def __enter__(self) -> Any:
         return self
@@ -40,7 +40,7 @@ class CollectedBytes:
         """All of them: an array, or a source that reads the file, which lives as long as the source."""
         self._file.seek(0)
         size = math.prod(shape) * np.dtype(dtype).itemsize
-        if size <= KEPT or len(shape) != 2:
+        if size <= PAGE_CACHE_BYTES or len(shape) != 2:
             rows = np.empty(shape, dtype, order)
             self._file.readinto(rows.reshape(-1, order="A").view(np.uint8).data)
             return rows

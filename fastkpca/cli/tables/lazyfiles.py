@@ -102,7 +102,7 @@ class Hdf5(_Datasets):
             known, label = data.attrs, path.replace("/", ".")
             if "MATLAB_sparse" in known:
                 sparse.append(label)
-            words = known.get("MATLAB_class", b"double").decode() not in readmat.NUMERIC
+            words = known.get("MATLAB_class", b"double").decode() not in readmat.NUMERIC_CLASSES
             no_array = path.startswith("#") or "MATLAB_empty" in known or words or label.rpartition(".")[0] in sparse
             if isinstance(data, h5py.Dataset) and not no_array:
                 datasets[label] = _Transposed(data)

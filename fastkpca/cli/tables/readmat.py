@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-WHOLE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
-NUMERIC = {"double", "single", "logical", "sparse", *WHOLE}
+INTEGER_CLASSES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+NUMERIC_CLASSES = {"double", "single", "logical", "sparse", *INTEGER_CLASSES}
 
 EMPTY_ROWS, EMPTY_ROWS_A_VALUE = 100_000, 100
 """Rows of a sparse matrix of which nearly all are empty: a file that says more is damaged."""
@@ -51,7 +51,7 @@ def main(size: str, path: str, variable: str | None = None, folder: str = "") ->
     limit_memory(int(size))
     if variable is None:
         listed = scipy.io.whosmat(path, appendmat=False)
-        shapes = {name: [int(n) for n in shape] for name, shape, kind in listed if kind in NUMERIC}
+        shapes = {name: [int(n) for n in shape] for name, shape, kind in listed if kind in NUMERIC_CLASSES}
         structs = [name for name, _, kind in listed if kind == "struct"]
         held = scipy.io.loadmat(path, appendmat=False, variable_names=structs) if structs else {}
         fields = (x for name in structs for x in fields_of(name, held[name]))

@@ -73,7 +73,7 @@ class Format(NamedTuple):
         lines.writerows(map(text, row) for row in rows)
 
 
-EXACT = Format()
+FULL_PRECISION = Format()
 
 
 def score_rows(scores: np.ndarray, identifiers: Identifiers | None = None) -> Iterator[list[Any]]:
@@ -128,7 +128,7 @@ def require_openpyxl() -> Any:
 
 
 def score_writer(
-    path: str | os.PathLike, *, with_identifiers: bool = False, form: Format = EXACT
+    path: str | os.PathLike, *, with_identifiers: bool = False, form: Format = FULL_PRECISION
 ) -> Callable[..., None]:
     """The function (scores, overwrite, identifiers=None) that writes scores to ``path``, in the format its ending says.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base import parallel
 from ...base.checks import check_choice
-from ...base.differences import DIFFERENCE
+from ...base.differences import DIFFERENCE_STEP
 from ...base.protocol import Kernel
 from ...base.rounding import EPS
 from ...rows.columns import column_labels, listed
@@ -238,7 +238,7 @@ def least_along(
     left, right = high - golden * (high - low), low + golden * (high - low)
     of_left, of_right = at(left), at(right)
     # until the value is as near, over the distance between two quantiles, as numbers tell the least of a function
-    for _ in range(int(np.ceil(np.log(DIFFERENCE) / np.log(golden)))):
+    for _ in range(int(np.ceil(np.log(DIFFERENCE_STEP) / np.log(golden)))):
         falls = of_left <= of_right
         low, high = np.where(falls, low, left), np.where(falls, right, high)
         new = np.where(falls, high - golden * (high - low), low + golden * (high - low))

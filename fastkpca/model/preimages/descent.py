@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ...base import parallel
-from ...base.differences import DIFFERENCE, central_difference
-from ...base.protocol import LARGEST, FeatureMap, Kernel
+from ...base.differences import DIFFERENCE_STEP, central_difference
+from ...base.protocol import MAX_ABS_VALUE, FeatureMap, Kernel
 from ...base.rounding import EPS
 
 MAX_STORED_WEIGHTS = 1 << 20
@@ -63,7 +63,7 @@ def rows_target(
     def values(x: np.ndarray, index: np.ndarray) -> _Values:
         b, d = x.shape
         f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
-        shifts = DIFFERENCE * np.maximum(length, EPS * np.abs(x).max(axis=1))
+        shifts = DIFFERENCE_STEP * np.maximum(length, EPS * np.abs(x).max(axis=1))
         steps = np.repeat(shifts[:, None], d, axis=1)
         step = parallel.tile_rows(b)
         for start in range(0, len(points), step):
@@ -98,7 +98,7 @@ def map_target(kernel: Kernel, feature_map: FeatureMap, B: np.ndarray, length: f
         Phi = feature_map.features(x)
         f = np.einsum("ij,ij->i", Phi, b)
         noise = np.einsum("ij,ij->i", np.abs(Phi), np.abs(b))
-        shifts = DIFFERENCE * np.maximum(length, EPS * np.abs(x).max(axis=1))
+        shifts = DIFFERENCE_STEP * np.maximum(length, EPS * np.abs(x).max(axis=1))
 
         def inner(at: np.ndarray) -> np.ndarray:
             return np.einsum("ij,ij->i", feature_map.features(at), b)
@@ -174,7 +174,7 @@ def descend(
         here, t = now.of(active), steps[active]
         move = -t[:, None] * here.gradient
         y = np.ascontiguousarray(x[active] + move)
-        beyond = ~(np.abs(y).max(axis=1) <= LARGEST)
+        beyond = ~(np.abs(y).max(axis=1) <= MAX_ABS_VALUE)
         y[beyond] = x[active][beyond]
         new = target(y, index[active])
         squares = np.einsum("ij,ij->i", here.gradient, here.gradient)

@@ -21,8 +21,8 @@ import scipy.linalg
 
 from ...base import parallel
 from ...base.checks import Randomness
-from ...base.differences import DIFFERENCE
-from ...base.protocol import LARGEST
+from ...base.differences import DIFFERENCE_STEP
+from ...base.protocol import MAX_ABS_VALUE
 from ...base.rounding import EPS
 from ...kernels.gaussian import Gaussian, median_distance
 from ...maps.choosing import pivot_map
@@ -33,7 +33,7 @@ from ...rows.view import Rows
 
 MAX_FEATURES = 1024
 """Pivots of the regression at most."""
-PIVOT_TOL, LEAST_ALPHA = float(np.square(DIFFERENCE)), float(np.sqrt(EPS))
+PIVOT_TOL, LEAST_ALPHA = float(np.square(DIFFERENCE_STEP)), float(np.sqrt(EPS))
 """Largest residual trace of the pivots, and the least ridge over the sum of the weights, 400 times as much: below it
 the rows that follow depend on the choice of the pivots."""
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
@@ -72,7 +72,7 @@ class Ridge:
             return np.tile(self.size * self.mean_x, (len(Z), 1))
         constant = self.mean_phi @ self.weights - self.mean_x
         with np.errstate(over="ignore"):
-            scores = Rows(np.clip((Z - self.origin) / self.unit, -LARGEST, LARGEST))  # far is far
+            scores = Rows(np.clip((Z - self.origin) / self.unit, -MAX_ABS_VALUE, MAX_ABS_VALUE))  # far is far
             options = {"constant": constant, "progress": progress, "stage": "pre-images"}
             return self.size * apply(self.map, scores, self.weights, n_threads, **options)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...base import parallel
 from ...base.checks import check_choice, check_rng
-from ...base.differences import DIFFERENCE
+from ...base.differences import DIFFERENCE_STEP
 from ...base.protocol import Kernel
 from ...base.rounding import EPS
 from ...rows.columns import column_labels
@@ -296,7 +296,7 @@ def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:
     gradients, lengths = projector.gradients(kernel), _lengths(rows)
 
     def sums(X: np.ndarray, w: np.ndarray, _: int) -> np.ndarray:
-        G = gradients(X, DIFFERENCE * np.maximum(lengths, EPS * np.abs(X)))
+        G = gradients(X, DIFFERENCE_STEP * np.maximum(lengths, EPS * np.abs(X)))
         return np.stack([np.tensordot(w, part, 1) for part in (G, G**2, G > 0.0)])
 
     return _pass(projector, rows, kernel, sums)

@@ -19,7 +19,7 @@ import scipy.special
 
 from ...base import parallel
 from ...base.checks import check_count, check_draws, check_rng, is_number
-from ...base.lapack import QUICK
+from ...base.lapack import QUICK_ORDER
 from ...base.protocol import Kernel
 from ...products.vectors import centre
 from ..projector import NewRows
@@ -313,7 +313,7 @@ def _tested(
     counts = 1 if rows.weights is None else np.ceil(rows.weights).astype(np.intp)
     copies = np.repeat(np.arange(rows.n_samples), counts)
     # each permutation is a dense eigenproblem
-    numbers = np.sort(rng.choice(copies, min(len(copies), QUICK), replace=False))
+    numbers = np.sort(rng.choice(copies, min(len(copies), QUICK_ORDER), replace=False))
     X = rows.take(numbers)
     k = min(k, len(X) - 1)
     seeds = rng.integers(2**63, size=n_permutations)

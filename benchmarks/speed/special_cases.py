@@ -24,7 +24,7 @@ import fastkpca as fk
 from fastkpca.base import lapack
 from fastkpca.fit import dense, feature_route, krylov
 from fastkpca.fit.problem import Problem
-from fastkpca.maps.toeplitz import DENSE, ToeplitzMoments
+from fastkpca.maps.toeplitz import MAX_DENSE_MODES, ToeplitzMoments
 from fastkpca.solve import block_krylov, moments
 
 
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 
 
 def formed_where_small(self: ToeplitzMoments) -> np.ndarray | None:
-    return self.form() if self.map.n_features <= DENSE else None
+    return self.form() if self.map.n_features <= MAX_DENSE_MODES else None
 
 
 def nothing(*_: Any, **__: Any) -> None:

@@ -15,7 +15,7 @@ from ..base import parallel
 from ..base.lapack import QUICK_ORDER, largest_eigenpairs, takes_all
 from ..base.rounding import EPS, UNIT, rounding_factor
 from ..model.plan import Candidate, Step, total_seconds
-from ..products.blocks import TILE
+from ..products.blocks import TILE_ROWS
 from ..products.matrix import check_values, gram_matrix
 from ..products.rates import RATE, eigen_seconds, value_seconds
 from ..products.vectors import row_sums
@@ -48,7 +48,7 @@ def _memory(problem: Problem) -> float:
     few = wanted is not None and not takes_all(data.n_samples, wanted + 1)
     kept = n if wanted is None else min(float(wanted), n)
     vectors = kept + 1 if few else n
-    blocks = footprint.THREADS * 8.0 * min(n, TILE) * 2.5 * d
+    blocks = footprint.THREADS * 8.0 * min(n, TILE_ROWS) * 2.5 * d
     # divide and conquer takes two matrices more, of up to QUICK_ORDER rows
     solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0 + min(n, QUICK_ORDER)))
     scoring = 8.0 * n * (vectors + 3.0 * kept)

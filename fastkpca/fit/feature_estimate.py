@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.protocol import Cost, Offer
 from ..base.spelling import with_suggestion
-from ..maps.toeplitz import DENSE
+from ..maps.toeplitz import MAX_DENSE_MODES
 from ..model.plan import Candidate, RunSettings, Step, readable_size, total_seconds
 from ..products.rates import RATE, eigen_seconds
 from ..solve.costs import MOST_COLUMNS, look_seconds, step_seconds
@@ -226,7 +226,7 @@ def _steps(problem: Problem, offer: Offer, probe: SpectrumProbe) -> list[Step]:
 def _iterated_seconds(problem: Problem, cost: Cost, probe: SpectrumProbe) -> float:
     """Predicted seconds of the eigenvectors of a second moment that is stored as an operator."""
     size, k = int(cost.moment_size or cost.n_features), components_expected(problem, probe)
-    if size <= DENSE:  # is formed
+    if size <= MAX_DENSE_MODES:  # is formed
         return size * cost.product_flops / RATE.features + eigen_seconds(size, k)
     block = narrow_block(size)
     most = max(MOST_COLUMNS, k + 4 * block) // block  # no more fit into memory

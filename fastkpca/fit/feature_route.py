@@ -10,7 +10,7 @@ import numpy as np
 from ..base.protocol import Cost, FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.choosing import refined, residual_draws
-from ..maps.draws import DRAWS, Draws, Reservoir
+from ..maps.draws import DRAWS_PER_PASS, Draws, Reservoir
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.pivots import PivotMap
 from ..maps.uncentred import about
@@ -190,7 +190,7 @@ class _Run:
     @property
     def most_draws(self) -> int:
         """Rows of a sample whose matrix, and its factor, fit into the memory that the route leaves."""
-        return min(DRAWS, int(np.sqrt(max(self.spare, 0.0) / 8.0)))
+        return min(DRAWS_PER_PASS, int(np.sqrt(max(self.spare, 0.0) / 8.0)))
 
     def one_pass(self, feature_map: FeatureMap, *, lean: bool = True) -> _Pass:
         """One pass with this map.
@@ -302,7 +302,7 @@ class _Run:
         if target.tol_is_required and target.may_use_sampled_bound:
             share = target.tol * largest_of(found.leading[0]) / found.moments.residual_trace
             count = sampled.draws_needed(share, failure_of_attempt(target.failure_of("samples"), tries))
-            if 0 < count <= min(DRAWS // 2, self.most_draws):
+            if 0 < count <= min(DRAWS_PER_PASS // 2, self.most_draws):
                 return _bounded(found, count, self.problem, tries)
         return _bounded(found, sampled.FEWEST, self.problem, tries, others=True)
 
@@ -376,7 +376,7 @@ class _Run:
             tol=share * wanted / trace,
             max_features=most,
             rng=problem.rng,
-            seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
+            seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS_PER_PASS))),
             n_threads=problem.budget.n_threads,
         )
 
@@ -439,7 +439,7 @@ def _summed(
         "quick": quick,
     }
     if draws_rows:
-        options |= {"n_draws": DRAWS + sampled.FEWEST, "residuals": residual}
+        options |= {"n_draws": DRAWS_PER_PASS + sampled.FEWEST, "residuals": residual}
         return moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     return feature_moments(feature_map, problem.rows, **options), None
 
@@ -476,7 +476,7 @@ def _bounded(found: _Pass, count: int, problem: Problem, tries: int, *, others: 
     """The pass with a bound from the first ``count`` of the draws, or of ``others``; ``tries`` bounds came before."""
     moments, target, draws = found.moments, problem.target, found.draws
     assert draws is not None
-    draws = draws.only(slice(DRAWS, None)) if others else draws
+    draws = draws.only(slice(DRAWS_PER_PASS, None)) if others else draws
     certain = not target.may_use_sampled_bound  # then it only says what a pass will bring
     failure = failure_of_attempt(target.failure_of("samples") or 0.5, tries)
     sample = sampled.residual_sample(

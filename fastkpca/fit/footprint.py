@@ -18,7 +18,7 @@ from ..base.protocol import Summary
 from ..maps.choosing import SAMPLE_ROWS
 from ..maps.passes import SMALL_MOMENT, task_rows_for
 from ..model.plan import readable_size
-from ..products.blocks import TILE
+from ..products.blocks import TILE_ROWS
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
 
@@ -33,7 +33,7 @@ def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
     Each takes its tiles, the bands of a task of exact products, and two second moments of order D: one that it makes,
     and one that waits to be added. D = 0: none are formed.
     """
-    each = THREAD_BYTES + 28.0 * TILE * data.n_features + 16.0 * (1.2 * D) ** 2
+    each = THREAD_BYTES + 28.0 * TILE_ROWS * data.n_features + 16.0 * (1.2 * D) ** 2
     return max(1, min(n_threads, THREADS + max(0, int(room / each))))
 
 

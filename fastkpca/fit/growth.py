@@ -16,7 +16,7 @@ import numpy as np
 
 from ..base.protocol import Cost
 from ..maps.choosing import candidates_for
-from ..maps.draws import DRAWS
+from ..maps.draws import DRAWS_PER_PASS
 from ..products.rates import RATE, eigen_seconds, pass_seconds, pivots_cost, value_seconds
 from ..solve.sampled import FEWEST, bound_flops, upper_share
 from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
@@ -104,7 +104,7 @@ class RefinementCosts(NamedTuple):
         return self.n * (formed + each) + eigen_seconds(features, k)
 
     def _pivots(self, features: float) -> Cost:
-        candidates = min(DRAWS, candidates_for(int(features), self.n))
+        candidates = min(DRAWS_PER_PASS, candidates_for(int(features), self.n))
         return pivots_cost(features, RATE.features * self.value, 1.0, candidates=candidates)
 
     def pivots_within(self, seconds: float, k: int, most: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
 from ..maps.choosing import SAMPLE_ROWS, candidates_for, pivot_map
-from ..maps.draws import DRAWS
+from ..maps.draws import DRAWS_PER_PASS
 from ..maps.pivots import pivots_rounding
 from ..maps.probe import RankProbe
 from ..products.rates import RATE, pivots_cost, value_seconds
@@ -143,7 +143,7 @@ def _cheapest_count(problem: Problem, probe: SpectrumProbe, residual: float, mos
     costs, c = refinement_costs(problem), (target.n_components or 0) if takes_rows else 0
     k, (shares, beyond) = c + MORE_VECTORS, probe.resolved()
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
-    most, failure = (DRAWS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
+    most, failure = (DRAWS_PER_PASS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
     left, largest = pivots.residual_beside(ranks), pivots.largest_share(ranks, np.array(np.inf))
     fields = (x[::-1].tolist() for x in (ranks, left, largest))

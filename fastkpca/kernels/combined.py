@@ -27,7 +27,7 @@ from ..products.exact import ExactSummation
 from ..products.rates import RATE, is_compiled, value_seconds
 from ..rows.view import Rows
 
-ABOVE = 1 + 1e-12
+BOUND_FACTOR = 1 + 1e-12
 """Relative error of a bound by its few roundings, many times over."""
 
 Value = TypeVar("Value")
@@ -198,11 +198,11 @@ class Scaled(Combination):
             return None
         # rounding the factor to the tiles' type, and the product
         info = np.finfo(dtype)
-        return self.factor * (error + float(info.eps) * 1.01 * (bound + error)) * ABOVE + float(info.tiny)
+        return self.factor * (error + float(info.eps) * 1.01 * (bound + error)) * BOUND_FACTOR + float(info.tiny)
 
     def value_bound(self, data: Summary) -> float | None:
         bound = self.kernel.value_bound(data)
-        return None if bound is None else self.factor * bound * ABOVE
+        return None if bound is None else self.factor * bound * BOUND_FACTOR
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         def scaled(offer: Offer) -> Offer:
@@ -342,11 +342,11 @@ class Sum(_FlatCombination):
         # n - 1 additions, each rounded by u times at most the sum of all sizes
         unit = unit_roundoff(dtype)
         rounding = 1.01 * (len(errors) - 1) * unit * (sum(errors) + sum(bounds))
-        return (sum(errors) + rounding) * ABOVE
+        return (sum(errors) + rounding) * BOUND_FACTOR
 
     def value_bound(self, data: Summary) -> float | None:
         bounds = self._value_bounds(data)
-        return None if bounds is None else sum(bounds) * ABOVE
+        return None if bounds is None else sum(bounds) * BOUND_FACTOR
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         if not self.positive_semidefinite:
@@ -454,11 +454,11 @@ class Product(_FlatCombination):
             error += unit * (size + error)
         if np.isnan(error):  # nothing is known of one part, and another is zero
             return np.inf
-        return error * ABOVE + float(np.finfo(dtype).tiny)  # a product may underflow
+        return error * BOUND_FACTOR + float(np.finfo(dtype).tiny)  # a product may underflow
 
     def value_bound(self, data: Summary) -> float | None:
         bounds = self._value_bounds(data)
-        return None if bounds is None else prod(bounds) * ABOVE
+        return None if bounds is None else prod(bounds) * BOUND_FACTOR
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         bounds = self._value_bounds(data)
@@ -474,7 +474,7 @@ class Product(_FlatCombination):
             total, bound = offers[0].build(sample), bounds[0]
             for offer, part_bound in zip(offers[1:], bounds[1:]):
                 total = TensorMap(total, offer.build(sample), (bound, part_bound))
-                bound = bound * part_bound * ABOVE
+                bound = bound * part_bound * BOUND_FACTOR
             return total
 
         def build(sample: np.ndarray) -> FeatureMap:

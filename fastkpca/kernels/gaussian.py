@@ -13,7 +13,7 @@ from ..base.protocol import MAX_ABS_VALUE, Cost, FeatureMap, Offer, Summary, Sum
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
-from ..maps.monomial import FARTHEST as LARGEST_RADIUS
+from ..maps.monomial import MAX_RADIUS as LARGEST_RADIUS
 from ..maps.monomial import MOST_ORDER, TaylorMap, taylor_size
 from ..maps.monomial_moments import product_flops
 from ..maps.stored import map_of_kernel

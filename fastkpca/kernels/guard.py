@@ -38,7 +38,7 @@ from .kernel import Kernel
 from .objects import OnObjects
 from .registry import Origin, origin
 
-UNKNOWN = float(np.finfo(np.float32).resolution)
+UNSTATED_ERROR = float(np.finfo(np.float32).resolution)
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none: it may be of float32."""
 
 CHECKED_ROWS = 64
@@ -207,7 +207,7 @@ class Guard(Proxy, Kernel):
         it may have."""
         largest = float(np.abs(K).max(initial=0.0))
         unit = 8.0 * float(np.finfo(K.dtype).eps)
-        return max(UNKNOWN, unit) * largest if self._stated is None else self._stated + unit * largest
+        return max(UNSTATED_ERROR, unit) * largest if self._stated is None else self._stated + unit * largest
 
     def _bound(self, method: str, *arguments: Any) -> float | None:
         bound = self._call(method, *arguments)
@@ -246,13 +246,13 @@ class Guard(Proxy, Kernel):
         largest, error = float(np.abs(K).max(initial=0.0)), self.error(K)
         faults = [contract.block_is_symmetric(K, error)]
         if self.compiled_tile() is not None:
-            faults.append(contract.tile_is_of_block(self, S, K, 2 * error + UNKNOWN * largest))
+            faults.append(contract.tile_is_of_block(self, S, K, 2 * error + UNSTATED_ERROR * largest))
         if self.positive_semidefinite:
             faults.append(contract.block_is_semidefinite(K, len(S) * (error + 4 * EPS * largest)))
         if self.translation is not None and len(S) > 1:
             shift = float(np.sqrt(np.mean(S * S))) or 1.0
             away = self.block(S + shift, S + shift)
-            allowed = 2 * error + UNKNOWN * max(largest, float(np.abs(away).max()))
+            allowed = 2 * error + UNSTATED_ERROR * max(largest, float(np.abs(away).max()))
             faults.append(contract.shift_changes_nothing(K, away, self.translation, shift, allowed))
         for fault in filter(None, faults):
             self._refuse("block", (S, S), fault)

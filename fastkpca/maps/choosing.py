@@ -19,7 +19,7 @@ from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT
 from ..rows.summary import SAMPLE_ROWS
 from ..rows.view import Pass, Rows
-from .draws import DRAWS, Draws, drawn_among
+from .draws import DRAWS_PER_PASS, Draws, drawn_among
 from .pivots import PivotMap, diagonal_of, values_of
 
 __all__ = [
@@ -41,7 +41,7 @@ PROPOSED_PIVOTS = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 CANDIDATE_ROWS_PER_PIVOT = 4
 """Rows, for each pivot, that are enough to choose pivots among."""
-SURE_DRAWS = 8.0
+CERTAIN_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
 
 
@@ -335,7 +335,7 @@ def second_round(
     max_features: int,
     rng: np.random.Generator,
     seen: tuple[float, Draws] | None = None,
-    n_draws: int = DRAWS,
+    n_draws: int = DRAWS_PER_PASS,
     nested: bool = False,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
@@ -363,7 +363,7 @@ def second_round(
     S = rows.take(index)
     expected = draws.residual[position] * (n_draws / total)
     # rows that were all but sure to be drawn stand for themselves, the others for those that were not
-    known = expected >= SURE_DRAWS
+    known = expected >= CERTAIN_DRAWS
     weights = np.where(known, 1.0, counts / expected)
     if rows.weights is not None:
         weights *= np.asarray(rows.weights[index], dtype=np.float64)
@@ -395,7 +395,7 @@ def residual_draws(
     rows: Rows,
     rng: np.random.Generator,
     *,
-    n_draws: int = DRAWS,
+    n_draws: int = DRAWS_PER_PASS,
     each: Callable[[slice, np.ndarray], None] | None = None,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,

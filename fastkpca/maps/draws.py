@@ -13,7 +13,7 @@ from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..base.stored import Record
 from ..rows.view import Rows
 
-DRAWS = 4096
+DRAWS_PER_PASS = 4096
 """Rows drawn in a pass."""
 RESERVOIR_ROWS = 2048
 """Rows that a model of a stream keeps: a bound from them is log(1 / failure) / 2048 of the residual trace, at least."""

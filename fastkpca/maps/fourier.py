@@ -34,7 +34,7 @@ from ..base.stored import Record
 from . import compressed, transforms
 from .monomial import same_columns
 from .passes import SMALL_MOMENT
-from .toeplitz import DENSE, FFT_FLOPS, ToeplitzMoments, product_flops, product_rounding
+from .toeplitz import FFT_FLOPS, MAX_DENSE_MODES, ToeplitzMoments, product_flops, product_rounding
 
 T = TypeVar("T")
 
@@ -423,14 +423,14 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     held = 2.0 * max(of_moment.held_bytes(doubled, 1), of_columns.held_bytes(half, BLOCK_COLUMNS))
     functions, points, size = [2.0 * m + 1.0 for m in half], [4.0 * m + 1.0 for m in half], float(D)
     setup = FFT_FLOPS * grid * log(grid + 2.0)
-    if d > 2 and D > DENSE:
+    if d > 2 and D > MAX_DENSE_MODES:
         # of the few directions: LAPACK's factorisations of an axis, and the nodes that take the place of rows
         setup += sum(10.0 * n**3 + 2.0 * BLAS_FLOPS * n * grid for n in points)
         functions = [min(x, compressed.expected_functions(m * r)) for x, m, r in zip(functions, half, reach)]
         points = [2.0 * x for x in functions]  # products of two functions have twice the waves
         size = min(size, prod(functions))
     # a longer basis only where memory allows; on a line LAPACK may take the matrix, its copies and its vectors
-    basis = 7.0 * D if d == 1 and DENSE < D <= SMALL_MOMENT else min(160.0, D)
+    basis = 7.0 * D if d == 1 and MAX_DENSE_MODES < D <= SMALL_MOMENT else min(160.0, D)
     cost = Cost(
         n_features=D,
         row_flops=of_columns.cost / (n * BLOCK_COLUMNS),

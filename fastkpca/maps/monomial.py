@@ -22,7 +22,7 @@ from ..base.rounding import UNIT
 from ..base.stored import Record
 from .monomial_moments import MAX_DEGREE, MonomialMoments, product_sums
 
-FARTHEST = 37.0
+MAX_RADIUS = 37.0
 """Largest distance from the centre of an expansion, in units of sigma, at which exp(-R^2 / 2) is a normal number."""
 
 
@@ -217,7 +217,7 @@ def _reach(order: float) -> float:
     return order + 12.0 * sqrt(order) + 100.0
 
 
-MOST_ORDER = int(_reach(FARTHEST * FARTHEST))
+MOST_ORDER = int(_reach(MAX_RADIUS * MAX_RADIUS))
 """Largest order of a map: above it the residual is below rounding."""
 
 
@@ -281,7 +281,7 @@ class TaylorMap(_ExpansionMap):
         """
         assert self._center is not None
         farthest = (radius + float(np.linalg.norm(self._center))) / self.sigma
-        return farthest <= FARTHEST or float(scipy.special.gammaincc(max(self.order, 1), FARTHEST**2)) < 1e-40
+        return farthest <= MAX_RADIUS or float(scipy.special.gammaincc(max(self.order, 1), MAX_RADIUS**2)) < 1e-40
 
     def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
         if not self.reaches(data.radius):

@@ -14,7 +14,7 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..rows.sinks import Sink
 from ..rows.view import Pass, Rows
-from .draws import DRAWS, Draws, drawn_among
+from .draws import DRAWS_PER_PASS, Draws, drawn_among
 
 SMALL_MOMENT = 1024
 """Features up to which a second moment takes so little memory that there may be many, or copies of it."""
@@ -183,7 +183,7 @@ def moments_and_draws(
     rows: Rows,
     rng: np.random.Generator,
     *,
-    n_draws: int = DRAWS,
+    n_draws: int = DRAWS_PER_PASS,
     quick: bool = False,
     residuals: np.ndarray | None = None,
     n_threads: int = 1,

@@ -57,7 +57,7 @@ from ..base.stored import Record, refusing
 SEMIDEFINITE = "declares itself positive semidefinite, but its values"
 NO_CLAIM = "set positive_semidefinite = False for it"
 
-INDEFINITE = 1e-5
+MAX_NEGATIVE_RESIDUAL = 1e-5
 """Largest negative residual, over the largest k(x, x), that is taken for unknown errors of kernel values."""
 
 WEIGHTS_ROUNDING = 1e-12
@@ -193,7 +193,7 @@ class PivotMap(FeatureMap):
             error += 4.0 * unit_roundoff(Phi.dtype) * diagonal
         size = np.maximum(diagonal - remaining, 0.0) + error
         error += (self._slope * np.sqrt(size) + self._level) ** 2
-        below = remaining + error + INDEFINITE * np.abs(diagonal).max(initial=0.0)
+        below = remaining + error + MAX_NEGATIVE_RESIDUAL * np.abs(diagonal).max(initial=0.0)
         if below.min(initial=0.0) < 0.0:
             i = int(below.argmin())
             raise self.kernel.refusal(

@@ -26,11 +26,11 @@ from . import transforms
 from .compressed import Directions, directions, quadrature
 from .passes import SMALL_MOMENT
 
-DENSE = 256
+MAX_DENSE_MODES = 256
 """Modes up to which the second moment is formed: LAPACK then computes its eigenvectors faster."""
-FLAT = 8e-3
+FLAT_RATIO = 8e-3
 """The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
-time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on.
+time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT_RATIO D^1.5 on.
 Nine narrow Gaussians take 2.1 times as long without it (median; benchmarks/speed/special_cases.py)."""
 DIRECTIONS_SHARE = 0.3
 """Fraction of the truncated modes' weight that the dropped directions may have, and fraction of the transforms' error
@@ -187,7 +187,7 @@ class ToeplitzMoments(OperatorMoments):
     def compressed(self, n_threads: int) -> Compressed | None:
         """The centred second moment in few directions; None where too many are needed."""
         whole = self.map
-        if len(whole.half) < 3 or whole.n_features <= DENSE:
+        if len(whole.half) < 3 or whole.n_features <= MAX_DENSE_MODES:
             return None
         few = directions(whole.roots, whole._inside, DIRECTIONS_SHARE * whole.tail)
         if few is None:
@@ -273,11 +273,11 @@ class ToeplitzMoments(OperatorMoments):
     def dense(self) -> np.ndarray | None:
         """The centred second moment where it is small, or a flat one on a line; None else."""
         D = self.map.n_features
-        if D <= DENSE:
+        if D <= MAX_DENSE_MODES:
             return self.form()
         if len(self.map.half) > 1 or D > SMALL_MOMENT:
             return None
-        return self.form() if self.trace**2 >= FLAT * D**1.5 * self.norm**2 else None
+        return self.form() if self.trace**2 >= FLAT_RATIO * D**1.5 * self.norm**2 else None
 
 
 def line_flops(waves: float, points: float) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 from ..base.protocol import Kernel
 from ..errors import PluginError
 
-TILE = 512
+TILE_ROWS = 512
 """Rows and columns of a tile: 2 MB of float64, and few enough calls into Python."""
 
 

@@ -30,7 +30,7 @@ from ..base.caching import cached_property
 from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
-from .blocks import TILE, all_tiles, checked_block, squares_about_means, upper_tiles
+from .blocks import TILE_ROWS, all_tiles, checked_block, squares_about_means, upper_tiles
 from .near import PROBE_ROWS
 from .vectors import columns_of, with_ones
 
@@ -58,7 +58,7 @@ def sum_terms(n: int, d: int) -> float:
     The error of the sum is at most s u sum |terms|. This worst case occurs: rows that are all equal round alike, so
     that sqrt(s) u sum |terms| would be too small. Bands elsewhere may be longer (1 / 16 of the rows).
     """
-    return min(float(n), TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
+    return min(float(n), TILE_ROWS + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
 
 
 def kept_bytes(kernel: Kernel, n: int, d: int, itemsize: int) -> float:
@@ -156,7 +156,7 @@ class _BlockPair:
         right = None if Ux is None else left if same else np.zeros((len(Y), Ux.shape[1]))
         values = None if kept.place is None else kept.place.reshape(len(X), len(Y))
         sums = np.zeros(2)
-        for I, J in upper_tiles(len(X), TILE) if same else all_tiles(len(X), len(Y), TILE):
+        for I, J in upper_tiles(len(X), TILE_ROWS) if same else all_tiles(len(X), len(Y), TILE_ROWS):
             parallel.checkpoint()
             mirror = same and I != J
             if values is None or not kept.known:
@@ -205,7 +205,7 @@ class KeptSums:
 
         Values and vectors are rounded once each; a sum in float32 has no more terms than a tile has columns.
         """
-        return (rounding_factor(TILE) + 4.0) * UNIT32 * float(np.sqrt(self.square)) * (1.0 + 1e-8)
+        return (rounding_factor(TILE_ROWS) + 4.0) * UNIT32 * float(np.sqrt(self.square)) * (1.0 + 1e-8)
 
 
 class ExactSummation(Summation):

@@ -21,7 +21,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import EPS, rounding_factor
 from ..rows.view import Rows
-from .blocks import TILE, checked_block, squares_about_means, upper_tiles
+from .blocks import TILE_ROWS, checked_block, squares_about_means, upper_tiles
 from .exact import ExactSummation, band_rows
 from .vectors import centre, with_ones
 
@@ -248,7 +248,7 @@ def _squares(
 ) -> np.ndarray:
     """Sums of root_i^2 root_j^2 (K_ij - a_i - a_j + h)^2, (a, h) = ``means``, and of root_i^2 root_j^2 K_ij^2."""
     a, h = means
-    tiles = upper_tiles(rows.n_samples, TILE)
+    tiles = upper_tiles(rows.n_samples, TILE_ROWS)
 
     def task(number: int) -> np.ndarray:
         I, J = tiles[number]

@@ -15,7 +15,7 @@ import numpy as np
 from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Moments, OperatorMoments
 from ..base.room import DEFAULT_MEMORY
-from ..maps.toeplitz import DENSE, Compressed
+from ..maps.toeplitz import MAX_DENSE_MODES, Compressed
 from .basis import Basis, Space
 from .certificate import Eigenpairs, cluster_labels, dense_certificate
 from .certifier import Certifier, Proof, Proofs
@@ -144,7 +144,7 @@ def _compressed_pairs(
     small, norm = moments.compressed(n_threads), moments.norm
     if small is None or target.c >= small.size or not small.left_out + 2.0 * small.error <= target.tol * norm:
         return None  # (what is above tol times the norm is above that of the largest eigenvalue)
-    if small.size <= DENSE:
+    if small.size <= MAX_DENSE_MODES:
         pairs = _pairs_of_formed(small, target.c + 1)
     elif 4 * target.c > small.size:
         return None

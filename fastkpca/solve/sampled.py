@@ -36,13 +36,13 @@ import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, rounding_factor
-from ..maps.draws import DRAWS, Draws, scaled_residuals
+from ..maps.draws import DRAWS_PER_PASS, Draws, scaled_residuals
 from ..products.rates import RATE
 from ..rows.view import Rows
 from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
 
-FEWEST = DRAWS // 8
+FEWEST = DRAWS_PER_PASS // 8
 """Rows drawn at least; more are multiples of it."""
 SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 """Residuals are divided by, and what is below this may overflow."""
@@ -197,26 +197,27 @@ def residual_bound(
 
 
 def draws_needed(share: float, failure: float) -> int:
-    """Number of draws that decide whether the largest eigenvalue is below this share of the trace; 0: more than DRAWS.
+    """Number of draws that decide whether the largest eigenvalue is below this share of the trace; 0: more than
+    DRAWS_PER_PASS.
 
-    Enough to prove it where the truth is half of that share; DRAWS where even those prove less.
+    Enough to prove it where the truth is half of that share; DRAWS_PER_PASS where even those prove less.
     """
-    if not upper_share(0.0, DRAWS, failure) < share:
+    if not upper_share(0.0, DRAWS_PER_PASS, failure) < share:
         return 0
-    return draws_for(0.5 * share, share, failure) or DRAWS
+    return draws_for(0.5 * share, share, failure) or DRAWS_PER_PASS
 
 
 def draws_for(expected: float, wanted: float, failure: float) -> int:
     """Number of draws that prove the share ``wanted`` of the largest eigenvalue where it is ``expected``; 0: more than
-    DRAWS."""
-    counts = np.arange(FEWEST, DRAWS + 1, FEWEST)
+    DRAWS_PER_PASS."""
+    counts = np.arange(FEWEST, DRAWS_PER_PASS + 1, FEWEST)
     enough = upper_share(np.full(len(counts), expected), counts, failure) <= wanted
     return int(counts[enough][0]) if enough.any() else 0
 
 
 def draws_worth(n: int, n_features: int) -> int:
     """Largest number of draws whose bound costs at most a quarter of the pass over n rows; at least FEWEST."""
-    counts = np.arange(DRAWS, 0, -FEWEST)
+    counts = np.arange(DRAWS_PER_PASS, 0, -FEWEST)
     affordable = bound_flops(counts, n_features) <= 0.25 * 2.0 * n * float(n_features) ** 2
     return int(counts[affordable][0]) if affordable.any() else FEWEST
 

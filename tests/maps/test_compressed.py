@@ -17,7 +17,7 @@ SIZES = [(3, 0.9, 1e-7), (3, 0.6, 1e-3), (3, 1.2, 1e-3)]
 
 @pytest.fixture(autouse=True)
 def _for_few_features_too(monkeypatch):
-    monkeypatch.setattr(toeplitz, "DENSE", 0)
+    monkeypatch.setattr(toeplitz, "MAX_DENSE_MODES", 0)
 
 
 def rows_of(rng, d, n=200):

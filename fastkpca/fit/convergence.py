@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..solve.beyond import BELOW, lanczos_steps
+from ..solve.beyond import MU_FRACTION, lanczos_steps
 from ..solve.costs import MOST_COLUMNS
-from ..solve.filtered import NARROWEST
-from ..solve.proofs import EXPLORING_PASSES, SPACE
+from ..solve.filtered import GAP_FRACTION
+from ..solve.proofs import COLUMNS_PER_VECTOR, EXPLORING_PASSES
 from .probe import SpectrumProbe
 
 LAST = 1.5
@@ -59,17 +59,17 @@ def expected_runs(
     by_trace, squares = (np.append(np.cumsum(x[:0:-1])[::-1], 0.0) + y for x, y in zip((shares, shares**2), behind))
     by_trace = by_trace if trace else np.full(most, np.inf)
     mu = np.minimum(by_trace, np.sqrt(squares + probe.negative**2)) if norm else by_trace
-    low = np.flatnonzero(mu <= BELOW * last)
+    low = np.flatnonzero(mu <= MU_FRACTION * last)
     converging = _converging(probe, last, block, passes, tol)
-    if shares[min(int(converging * block), most) - 1] > (1.0 - NARROWEST) * last:
+    if shares[min(int(converging * block), most) - 1] > (1.0 - GAP_FRACTION) * last:
         converging = float(passes)  # without a gap nothing proves that the vectors are those of the largest
     # beyond the first columns, and as many further blocks as it takes to find eigenvalues near lambda_k
     after = shares[min(max(block, k), most - 1) :: block]
-    steps = [2.0 * i + lanczos_steps(n, block, failure, 1.0 - x / (BELOW * last)) for i, x in enumerate(after)]
+    steps = [2.0 * i + lanczos_steps(n, block, failure, 1.0 - x / (MU_FRACTION * last)) for i, x in enumerate(after)]
     exploring = max(min(steps), EXPLORING_PASSES)
     runs = [(converging, False)]
     if len(low):
-        runs.append((max(converging, SPACE * max(low[0] + 1, k) / block), True))
+        runs.append((max(converging, COLUMNS_PER_VECTOR * max(low[0] + 1, k) / block), True))
     return [Expected(min(x, float(passes)), min(x * block, most), proved, exploring) for x, proved in runs]
 
 

@@ -234,7 +234,7 @@ class _Run:
         problem, costs, target = self.problem, self.costs, self.problem.target
         largest = largest_of(found.leading[0])
         enough = not found.misses(target) or not largest > 0
-        if found.draws is None or self.most_draws < sampled.FEWEST or enough or found.left_out.mu <= 0.0:
+        if found.draws is None or self.most_draws < sampled.MIN_DRAWS or enough or found.left_out.mu <= 0.0:
             return found
         wanted, limit = target.tol * largest, BUDGET_SHARE * self.candidate.seconds
         if target.tol_is_required:
@@ -304,7 +304,7 @@ class _Run:
             count = sampled.draws_needed(share, failure_of_attempt(target.failure_of("samples"), tries))
             if 0 < count <= min(DRAWS_PER_PASS // 2, self.most_draws):
                 return _bounded(found, count, self.problem, tries)
-        return _bounded(found, sampled.FEWEST, self.problem, tries, others=True)
+        return _bounded(found, sampled.MIN_DRAWS, self.problem, tries, others=True)
 
     def after(self, step: Refinement, found: _Pass, attempt: int) -> _Pass:
         """The pass after the step's draws, and its rows."""
@@ -439,7 +439,7 @@ def _summed(
         "quick": quick,
     }
     if draws_rows:
-        options |= {"n_draws": DRAWS_PER_PASS + sampled.FEWEST, "residuals": residual}
+        options |= {"n_draws": DRAWS_PER_PASS + sampled.MIN_DRAWS, "residuals": residual}
         return moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     return feature_moments(feature_map, problem.rows, **options), None
 

@@ -18,7 +18,7 @@ from ..base.protocol import Cost
 from ..maps.choosing import candidates_for
 from ..maps.draws import DRAWS_PER_PASS
 from ..products.rates import RATE, eigen_seconds, pass_seconds, pivots_cost, value_seconds
-from ..solve.sampled import FEWEST, bound_flops, upper_share
+from ..solve.sampled import MIN_DRAWS, bound_flops, upper_share
 from ..solve.second_order import expected_error, expected_width, expected_width_of_pass
 from .problem import Problem
 
@@ -178,7 +178,7 @@ class State:
 
     def _refinements(self, costs: RefinementCosts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Predicted seconds and widths (b, s) of numbers of draws (b,) and of rows (s,) that this map may take."""
-        draws = np.arange(0, self.most_draws + 1, FEWEST)
+        draws = np.arange(0, self.most_draws + 1, MIN_DRAWS)
         norm, n = self.norm(draws)[:, None], costs.n
         seconds = np.array([costs.bound(int(s), self.features) if s else 0.0 for s in draws])[:, None]
         counts = COUNTS[(COUNTS < n) & (self.most_draws > 0)]

@@ -19,7 +19,7 @@ from ..products.implicit import KernelMatrix, Products, kernel_matrix
 from ..products.near import PROBE_ROWS, free_bytes
 from ..products.rates import RATE, is_compiled, pass_seconds, takes_blas
 from ..products.weighted import Entries
-from ..solve.block_krylov import SPARE, KrylovResult, block_krylov
+from ..solve.block_krylov import GUARD_COLUMNS, KrylovResult, block_krylov
 from ..solve.costs import (
     MOST_COLUMNS,
     basis_bytes,
@@ -93,7 +93,7 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float, *, eve
         data,
         allowed if allowed > 0 else None,
         square=True,
-        columns=components_expected(problem) + SPARE,  # they begin with a random block
+        columns=components_expected(problem) + GUARD_COLUMNS,  # they begin with a random block
         name=target.products,
         every=every,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "

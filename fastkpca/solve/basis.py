@@ -12,9 +12,9 @@ import numpy as np
 
 from ..base import tall
 from ..base.rounding import UNIT, rounding_factor
-from .certificate import YOUNG, RitzBlock
+from .certificate import YOUNG_PARAMETER, RitzBlock
 
-NEGLIGIBLE = float(np.sqrt(UNIT))
+NEGLIGIBLE_NORM = float(np.sqrt(UNIT))
 """Fraction of the norm of images below which their part outside of the span is added to ``lost`` and dropped: its
 square is rounding."""
 
@@ -114,7 +114,7 @@ class Basis:
         left = float(np.vdot(tall.norms(part), tall.norms(part)))
         # the remainder may be no more than the rounding of the images, of which N is a small part where K is nearly I
         images = size + float(np.square(self.compression[:, columns]).sum())
-        if left > max(NEGLIGIBLE**2 * size, (4.0 * rounding_factor(self.n) * UNIT) ** 2 * images):
+        if left > max(NEGLIGIBLE_NORM**2 * size, (4.0 * rounding_factor(self.n) * UNIT) ** 2 * images):
             self._outside.append((columns, part))
         else:  # the rounding of the product that was taken off comes on top
             self.lost += 2.0 * left + 2.0 * (rounding_factor(self.n) * UNIT) ** 2 * part.shape[1] * size
@@ -196,7 +196,7 @@ class Basis:
         least (1 - a) N'N - (1/a - 1) L'L. The first bounds residuals, the second is subtracted from |A|_F^2. There the
         rounding of N'N is subtracted twice, as it was added once.
         """
-        m, a = self.size, YOUNG if self.lost else 0.0
+        m, a = self.size, YOUNG_PARAMETER if self.lost else 0.0
         left = self.lost / a if self.lost else 0.0
         return RitzBlock(
             compression=np.diag(ritz.theta),

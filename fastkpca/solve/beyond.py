@@ -20,10 +20,10 @@ from ..products.factorisation import is_positive_definite
 from .basis import Basis
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
-BELOW = 0.9
+MU_FRACTION = 0.9
 """Largest bound on the complement that a proof aims at, over the last wanted eigenvalue. A quarter of it takes 1.5
 times as long (median of the fits that change; ``benchmarks/speed/constants.py``)."""
-NARROWEST = 0.01
+GAP_FRACTION = 0.01
 """Least width of a gap, and the residual norm at which a Ritz value is taken as located, over the last wanted
 eigenvalue. An eigenvalue in the gap has to be found, or proved absent."""
 
@@ -49,11 +49,11 @@ def gap_behind(theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
     vectors."""
     last = float(theta[c - 1])
     p = np.arange(min(c + 1, len(theta) - 1), len(theta))  # one more: a gap behind the last bounds its angle
-    p = p[(theta[p] <= (1.0 - NARROWEST) * last) & (p >= c)]
+    p = p[(theta[p] <= (1.0 - GAP_FRACTION) * last) & (p >= c)]
     if len(p) and last > 0.0:
         bounds = 0.5 * (last + np.maximum(theta[p], 0.0))
         # estimated distance of the largest eigenvalue of P A P above its Ritz value
-        above = np.minimum(squares[p] / (NARROWEST * last), np.sqrt(np.maximum(squares[p], 0.0)))
+        above = np.minimum(squares[p] / (GAP_FRACTION * last), np.sqrt(np.maximum(squares[p], 0.0)))
         widths = np.where(theta[p] + above < bounds, 2.0 * np.cumsum(squares)[p - 1] / (last - theta[p]), np.inf)
         best = int(np.argmin(widths))
         if widths[best] < np.inf:

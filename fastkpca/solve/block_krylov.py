@@ -36,7 +36,7 @@ from .proofs import EXPLORING_PASSES, Exploration, Factorisation, RandomStart, S
 from .task import SolverBudget, SolverTarget
 
 DEFAULT_BUDGET = SolverBudget()
-SPARE = 25
+GUARD_COLUMNS = 25
 """Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
 
 
@@ -210,10 +210,11 @@ def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarge
 
 
 def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
-    """Columns of a random first block: c + SPARE, or fewer so that all passes to come fit into the basis; at least
+    """Columns of a random first block: c + GUARD_COLUMNS, or fewer so that all passes to come fit into the basis; at
+    least
     ``space.block``."""
     c, columns = target.c, min(space.columns, space.basis.n - 1)
-    block = max(min(c + SPARE, columns // max(passes, 1)), space.block)
+    block = max(min(c + GUARD_COLUMNS, columns // max(passes, 1)), space.block)
     return block if EXPLORING_PASSES * block <= columns else space.block  # fewer passes prove nothing
 
 

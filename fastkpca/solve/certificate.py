@@ -40,7 +40,7 @@ from ..base.rounding import UNIT, factorisation_error, rounding_factor
 
 SAYS_NOTHING = float(np.sqrt(np.finfo(np.float64).max * UNIT))
 """A bound of this size is useless, and sums of its squares would overflow."""
-YOUNG = 1e-3
+YOUNG_PARAMETER = 1e-3
 """(R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F, a at least: costs a thousandth, not 2 |R| |F|."""
 
 
@@ -425,7 +425,7 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     gram = (gram + gram.T) / 2
     # the a of the least trace, where the error is not far below the residuals
     norm = sqrt(max(float(gram.trace()), 1e-280))
-    young = min(max(sqrt(m) * error / norm, YOUNG), 1.0)
+    young = min(max(sqrt(m) * error / norm, YOUNG_PARAMETER), 1.0)
     added = error**2 / young
     gram.flat[:: m + 1] += added
     scale = np.maximum(np.sqrt(np.maximum(gram.diagonal(), 0.0)), 1e-140)

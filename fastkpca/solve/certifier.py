@@ -8,18 +8,18 @@ import numpy as np
 
 from ..base.rounding import UNIT
 from .basis import Space
-from .beyond import BELOW
+from .beyond import MU_FRACTION
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .costs import Expenses, certificate_seconds
 from .eigen import ConvergenceMonitor
 from .operators import Operator
 from .task import SolverTarget
 
-NEAR = 4.0
+MAX_WIDTH_RATIO = 4.0
 """Predicted width, over tol, above which no certificate is computed."""
 MAX_LAST_PROOF_RATIO = 4.0
 """Largest cost of a proof when no pass is left, over the cost of the run so far."""
-UNCERTAIN = 2.0
+UNCERTAIN_FACTOR = 2.0
 """Factor on the predicted cost of a proof that may fail, when it is compared with a certain one."""
 
 
@@ -88,7 +88,7 @@ class Certifier(ConvergenceMonitor):
 
     def may_suffice(self, mu: float) -> bool:
         """True if the intervals may meet tol with mu as bound on the complement."""
-        return self.predicted_width(mu) <= NEAR * self.target.tol
+        return self.predicted_width(mu) <= MAX_WIDTH_RATIO * self.target.tol
 
     def eigenvalues(self) -> np.ndarray:
         """Estimates of the largest eigenvalues: the larger of the Ritz values of the basis and of the float32 phase."""
@@ -104,7 +104,7 @@ class Certifier(ConvergenceMonitor):
         values, c, m = self.eigenvalues(), self.c, self.basis.size
         optimistic_bound = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         optimistic_bound = max(optimistic_bound, float(values[m])) if len(values) > m else optimistic_bound
-        return max(min(optimistic_bound, BELOW * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
+        return max(min(optimistic_bound, MU_FRACTION * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
 
     def _least_rest(self) -> float:
         """Estimate of the lower bound |P A P|_F^2 / tr(P A P) of lambda_max(P A P).
@@ -238,7 +238,9 @@ class Proofs:
         if steps and not last:
             return best
         candidates = [x for x in self.proofs if x.due <= run.expenses.seconds and (steps is None or not x.free)]
-        priced = sorted((x.price(run) * (1.0 if x.certain else UNCERTAIN), self.proofs.index(x)) for x in candidates)
+        priced = sorted(
+            (x.price(run) * (1.0 if x.certain else UNCERTAIN_FACTOR), self.proofs.index(x)) for x in candidates
+        )
         self.cheapest = None
         for seconds, i in priced:
             proof = self.proofs[i]

@@ -18,15 +18,15 @@ import numpy as np
 from ..base.rounding import UNIT
 from ..products.rates import RATE
 from .basis import RitzPairs, Space
-from .beyond import BELOW, NARROWEST, deterministic_bound, gap_behind
+from .beyond import GAP_FRACTION, MU_FRACTION, deterministic_bound, gap_behind
 from .certificate import ritz_certificate
 from .costs import Expenses, look_seconds, step_seconds
 from .operators import Operator
 from .task import SolverTarget
 
-GOAL = 0.6
+WIDTH_GOAL = 0.6
 """Width over tol that the float64 pass after a search is expected to reach."""
-GROWN = 1.15
+CHECK_GROWTH_FACTOR = 1.15
 """Growth of the basis since the last convergence check at which the next is due, at any cost."""
 CHECKS_FOR_PACE = 3
 """Convergence checks that set the pace: before a spectrum is called flat, before the widths are extrapolated, and as
@@ -100,7 +100,7 @@ class ConvergenceMonitor:
         if self.space.full or self.expenses.over or self.basis.room == 0 or not self.basis.is_krylov:
             return True
         dear = self.expenses.seconds - self._spent >= 0.5 * self.look_seconds(size)
-        return dear or size >= GROWN * self._seen
+        return dear or size >= CHECK_GROWTH_FACTOR * self._seen
 
     def _is_enough(self) -> bool:
         raise NotImplementedError
@@ -215,7 +215,7 @@ class Search(ConvergenceMonitor):
     """Factor by which a pass shrinks the widths."""
     extra = 0
     """Convergence checks since the vectors have converged."""
-    low = BELOW
+    low = MU_FRACTION
     """Sufficient bound on the complement, over the last wanted eigenvalue."""
 
     def _is_enough(self) -> bool:
@@ -223,7 +223,7 @@ class Search(ConvergenceMonitor):
         noise = float(self.A.noise(theta) / theta[0]) if theta[0] > 0.0 else np.inf
         if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2 or self.is_outgrown:
             return True
-        goal = max(GOAL * self.target.tol, 100.0 * noise**2)
+        goal = max(WIDTH_GOAL * self.target.tol, 100.0 * noise**2)
         if self.looks == CHECKS_FOR_PACE and not self._converges_in_time():
             self.factorising = np.inf
         if self.looks == CHECKS_FOR_PACE and not self.factorising < np.inf and self._looks_flat():
@@ -239,7 +239,7 @@ class Search(ConvergenceMonitor):
         if len(self.history) > 1:
             self.rate *= min(self.rate / rate, 1.0)  # convergence is superlinear
         highest = self.bound_for(goal / (1.5 * max(self.rate, 1e-12)))
-        self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), BELOW, 1.0 - NARROWEST))
+        self.low = float(np.clip(highest / max(float(theta[c - 1]), 1e-300), MU_FRACTION, 1.0 - GAP_FRACTION))
         # the norm costs nothing more in a pass, and may bound the complement where the trace does not
         self.A.measures = self.A.measures or float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1]
         self.record(width)
@@ -266,7 +266,7 @@ class Search(ConvergenceMonitor):
         """True if trace and norm do not bound the complement well now, but are expected to after ``blocks`` more
         blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
-        enough = max(self.low * float(theta[c - 1]), self.bound_for(GOAL * self.target.tol))
+        enough = max(self.low * float(theta[c - 1]), self.bound_for(WIDTH_GOAL * self.target.tol))
         if float(self.expected_mu(theta)[-1]) <= enough:
             return False
         more = np.full(blocks * b, self._after())
@@ -317,7 +317,7 @@ class Search(ConvergenceMonitor):
         keep = order[: least + low[0]] if len(low) else order[: max(least, min(limit, self.space.block))]
         V = self.basis.vectors(self.ritz.Y[:, keep])
         bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
-        squares, goal = self.ritz.squares[:c], GOAL * tol * theta[0]
+        squares, goal = self.ritz.squares[:c], WIDTH_GOAL * tol * theta[0]
         wide = np.flatnonzero(self._predicted_widths(bound, squares) > goal)
         if not len(wide) or self.basis.room == 0 or self.is_outgrown:
             return V

@@ -35,7 +35,7 @@ from ..base.tall import inner, without_means, without_span
 from ..products.implicit import NearMatrix
 from ..products.near import COLUMNS
 from .basis import Basis, RitzPairs
-from .beyond import NARROWEST
+from .beyond import GAP_FRACTION
 from .certificate import SAYS_NOTHING
 
 __all__ = [
@@ -104,7 +104,7 @@ def cheapest_aim(
     coupled = squares[c:] / np.maximum(last - theta[c:] + width, 1e-300)
     highest = np.append(0.0, np.maximum.accumulate(coupled))[: len(k)]
     narrow = (2.0 * float(squares[:c].sum()) <= width * above) & (highest <= 0.25 * above)
-    possible = narrow & (above > 0.0) & (tops < last) & (squares[k] <= (NARROWEST * last) ** 2)
+    possible = narrow & (above > 0.0) & (tops < last) & (squares[k] <= (GAP_FRACTION * last) ** 2)
     aims = []
     for i in np.flatnonzero(possible).tolist():
         top, wanted = float(tops[i]), float(middle[i])

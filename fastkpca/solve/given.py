@@ -41,12 +41,12 @@ from ..base import tall
 from ..base.rounding import UNIT, rounding_factor
 from ..products.implicit import KernelMatrix
 from .basis import Basis
-from .beyond import BELOW, deterministic_bound, frobenius_bound, trace_bound
+from .beyond import MU_FRACTION, deterministic_bound, frobenius_bound, trace_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, cluster_labels, ritz_certificate
 from .operators import CentredProducts
 from .random_start import separated
 
-DEPENDENT = 1e-10
+DEPENDENT_NORM = 1e-10
 """Norm of a column beyond the others, over its own, below which it counts as a combination of these."""
 MAX_MISSED_COLUMNS = 4
 """Leading vectors of a map beyond the given ones that are multiplied at most: they cost a quarter of a pass."""
@@ -130,7 +130,7 @@ def independent(V: np.ndarray, n_threads: int = 1) -> np.ndarray:
     if not kept.any():
         return np.empty((len(V), 0), order="F")
     Q, R, _ = scipy.linalg.qr(V[:, kept] / left[kept], mode="economic", pivoting=True, check_finite=False)
-    return np.asfortranarray(Q[:, np.abs(R.diagonal()) > DEPENDENT])
+    return np.asfortranarray(Q[:, np.abs(R.diagonal()) > DEPENDENT_NORM])
 
 
 def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | None = None) -> GivenResult:
@@ -205,7 +205,7 @@ class Beyond:
         wanted = float(np.sort(np.append(own, values))[-len(own)])
         count = int(np.count_nonzero(values[:MAX_MISSED_COLUMNS] > own[0]))
         beyond = max(float(np.append(values, 0.0)[count]), 0.0) + self.known.residual_trace
-        self.is_enough = beyond < BELOW * wanted
+        self.is_enough = beyond < MU_FRACTION * wanted
         axes = axes[:, :count]
         return self._features @ axes - self.V @ (self._along @ axes)
 

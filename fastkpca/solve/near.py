@@ -20,7 +20,7 @@ from .basis import Basis, Space
 from .beyond import failure_of_attempt
 from .certifier import Proof
 from .costs import NARROW_COLUMNS, Expenses, TooDearError, look_seconds, step_seconds
-from .eigen import GOAL, ConvergenceMonitor, grow
+from .eigen import WIDTH_GOAL, ConvergenceMonitor, grow
 from .filtered import STEPS_FACTOR, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
 from .proofs import Filter, FilteredSearch
@@ -70,7 +70,7 @@ class BehindGap(ConvergenceMonitor):
 
     def _is_enough(self) -> bool:
         theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps
-        width, price = GOAL * self.target.tol * float(theta[0]), self.column_price
+        width, price = WIDTH_GOAL * self.target.tol * float(theta[0]), self.column_price
         n, failure = self.A.n, failure_of_attempt(self.failure, self.filters)
         self.found = cheapest_aim(theta, squares, self.c, width, n=n, distance=0.0, failure=failure, column_price=price)
         if self.found is not None:

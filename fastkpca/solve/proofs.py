@@ -30,8 +30,8 @@ from ..base.tall import without_span
 from ..products.implicit import NearMatrix
 from .basis import Space
 from .beyond import (
-    BELOW,
-    NARROWEST,
+    GAP_FRACTION,
+    MU_FRACTION,
     deterministic_bound,
     exploration_bound,
     failure_of_attempt,
@@ -47,7 +47,7 @@ from .random_start import GaussianStart, separated
 from .rest import DeflatedMatrix
 from .task import SolverBudget
 
-SPACE = 2.0
+COLUMNS_PER_VECTOR = 2.0
 """Columns of a Krylov space for each eigenvalue that has to be subtracted from trace or norm. Half a column takes 1.8
 times as long (median of five fits; ``benchmarks/speed/constants.py``)."""
 EXPLORING_PASSES = 8
@@ -64,7 +64,7 @@ def sufficient_bound(run: Certifier) -> float:
         above = run.bound_for(0.9 * tol)
         if above > last:
             return above
-    return max(min(run.bound_for(0.5 * tol), BELOW * last), 0.0)
+    return max(min(run.bound_for(0.5 * tol), MU_FRACTION * last), 0.0)
 
 
 class Sums(Proof):
@@ -78,13 +78,13 @@ class Sums(Proof):
         """Seconds of the passes until trace or norm suffice: each new column lowers both by at most about the smallest
         guard value, and by less than the columns before it."""
         theta, c, b, values = run.ritz.theta, run.c, run.space.block, run.eigenvalues()
-        guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), BELOW * float(theta[c - 1])
+        guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), MU_FRACTION * float(theta[c - 1])
         room = max(min(run.space.columns, run.A.n - 1) - len(theta), 0)
         further = np.minimum(np.maximum(values[len(theta) :], 0.0), guard)
         further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
         hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
         low = np.flatnonzero(hoped <= enough)
-        columns = SPACE * low[0] if len(low) else np.inf
+        columns = COLUMNS_PER_VECTOR * low[0] if len(low) else np.inf
         (before, above), (size, bound) = self.seen if len(self.seen) > 1 else [(0, np.inf), *self.seen]
         if before < size and above < np.inf and bound > enough:
             needed, fall = bound - enough, (above - bound) / (size - before)
@@ -232,7 +232,7 @@ class Exploration(Proof):
         if self.first is None or self.steps < 1 or run.A.lowest is None:
             return None
         largest = max(run.basis.largest_beyond(self.first), 0.0)
-        enough = max(self.wanted, BELOW * float(run.ritz.theta[run.c - 1]))
+        enough = max(self.wanted, MU_FRACTION * float(run.ritz.theta[run.c - 1]))
         if self.steps >= 2 and not self._fits(run, self.first, self._steps(run, largest, enough)):
             self.first = None  # it had been missed, and is in the space now: explore again beyond it
             return None
@@ -345,7 +345,7 @@ class Factorisation(Proof):
         if gap.width <= 0.9 * tol * theta[0]:
             return gap.columns, gap.bound
         wanted = sufficient_bound(run)
-        moving = theta[c:][squares[c:] > (NARROWEST * theta[c - 1]) ** 2]
+        moving = theta[c:][squares[c:] > (GAP_FRACTION * theta[c - 1]) ** 2]
         return (len(theta), wanted) if wanted > max(run.optimistic_bound(), moving.max(initial=0.0)) else None
 
     def seconds(self, A: CentredProducts, columns: int, space: Space, budget: SolverBudget) -> float:

@@ -42,9 +42,9 @@ from ..rows.view import Rows
 from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
 
-FEWEST = DRAWS_PER_PASS // 8
+MIN_DRAWS = DRAWS_PER_PASS // 8
 """Rows drawn at least; more are multiples of it."""
-SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
+MIN_RESIDUAL = float(np.sqrt(np.finfo(np.float64).tiny))
 """Residuals are divided by, and what is below this may overflow."""
 KERNEL_FLOPS = RATE.squares / RATE.blocks
 """Cost of a kernel value and its scaling, without the product of features, in flops of second moments."""
@@ -167,7 +167,7 @@ def residual_sample(
     """
     index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
     residual = draws.residual[position]
-    if not residual.min() > SMALLEST:
+    if not residual.min() > MIN_RESIDUAL:
         return None
     if rows.weights is not None:
         residual = residual / np.asarray(rows.weights[index], dtype=np.float64)
@@ -210,16 +210,16 @@ def draws_needed(share: float, failure: float) -> int:
 def draws_for(expected: float, wanted: float, failure: float) -> int:
     """Number of draws that prove the share ``wanted`` of the largest eigenvalue where it is ``expected``; 0: more than
     DRAWS_PER_PASS."""
-    counts = np.arange(FEWEST, DRAWS_PER_PASS + 1, FEWEST)
+    counts = np.arange(MIN_DRAWS, DRAWS_PER_PASS + 1, MIN_DRAWS)
     enough = upper_share(np.full(len(counts), expected), counts, failure) <= wanted
     return int(counts[enough][0]) if enough.any() else 0
 
 
 def draws_worth(n: int, n_features: int) -> int:
-    """Largest number of draws whose bound costs at most a quarter of the pass over n rows; at least FEWEST."""
-    counts = np.arange(DRAWS_PER_PASS, 0, -FEWEST)
+    """Largest number of draws whose bound costs at most a quarter of the pass over n rows; at least MIN_DRAWS."""
+    counts = np.arange(DRAWS_PER_PASS, 0, -MIN_DRAWS)
     affordable = bound_flops(counts, n_features) <= 0.25 * 2.0 * n * float(n_features) ** 2
-    return int(counts[affordable][0]) if affordable.any() else FEWEST
+    return int(counts[affordable][0]) if affordable.any() else MIN_DRAWS
 
 
 def bound_flops(draws: np.ndarray | float, n_features: np.ndarray | float) -> np.ndarray:

@@ -62,8 +62,8 @@ Wang and Ramdas (2024), for rows that are drawn or not. It bounds A as a matrix:
 - k is the trace of exp(0). With exp(-H), H = -log Z^2, it is tr Z^2 instead, and (l I + H) / eta replaces l / eta.
 - beta = |Z A Z| is not known. As beta <= F(beta), F(b) = |Z T Z + (error for b)|, and F increases, any b >= beta may be
   replaced by F(b), from b = nu on.
-- eta must not depend on the sample. There are `RATES` of them, and two sides, for each Z; l has the logarithm of their
-  number, and then all hold at once: the best one is taken.
+- eta must not depend on the sample. There are `ETA_GRID` of them, and two sides, for each Z; l has the logarithm of
+  their number, and then all hold at once: the best one is taken.
 - An error of y_i adds |Z v_i| |error| / p_i, of each row drawn.
 
 **Rounding.** The computed V is not quite orthonormal and G V not quite V Theta. Let S = V'V, |S - I| <= delta <= 1/4,
@@ -93,12 +93,12 @@ from .certificate import (
 )
 from .certifier import Certifier, Proof
 
-RATES = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
+ETA_GRID = 0.95 * 2.0 ** (np.arange(-10, 10) / 3.0)
 """eta, over 1 / L for |Z A Z| = nu: from sqrt(2 l / S), the least that pays, to 1 / L where |Z A Z| is nu / 60."""
 ERROR_FACTOR = 1.15
 """Factor on the predicted error, which assumes rows of equal influence; on real rows the ratio is .9 to 1.3
 (``benchmarks/speed/loose.py``)."""
-RARE = float(np.sqrt(UNIT))
+MIN_PROBABILITY = float(np.sqrt(UNIT))
 """Probability below which no row is drawn: random numbers are multiples of 2^-53."""
 
 
@@ -251,7 +251,7 @@ def inclusion(weights: np.ndarray, count: int) -> np.ndarray:
     if count >= np.count_nonzero(weights) or not len(enough):
         return (weights > 0).astype(float)
     h = int(enough[0])
-    return np.where(weights > 0, np.clip((count - h) * (weights / tail[h]), RARE, 1.0), 0.0)
+    return np.where(weights > 0, np.clip((count - h) * (weights / tail[h]), MIN_PROBABILITY, 1.0), 0.0)
 
 
 def sampling(
@@ -331,7 +331,7 @@ def sampled_certificate(
         ZAZ = A * outer
         squares = scale * scale
         ells = ell + np.log(squares.sum()) - np.log(squares)
-        rates, b = RATES / max(reach * np.sqrt(norm), 1e-280), norm
+        rates, b = ETA_GRID / max(reach * np.sqrt(norm), 1e-280), norm
 
         for _ in range(30):  # b, from nu downwards
             z = (rates * (reach * np.sqrt(b)))[:, None, None]
@@ -371,7 +371,7 @@ def expected_error(
     """
     size, norm, bound = sizes
     bound = np.maximum(bound, 1e-280)
-    rates, ell = RATES[::2], _logarithm(c, failure)
+    rates, ell = ETA_GRID[::2], _logarithm(c, failure)
     variance, root = norm * size * (c / n) * (n - counts) / counts, np.sqrt(max(c * trace, 1e-280)) / counts
     b = np.broadcast_to(bound, (len(bound), len(counts)))
     for _ in range(5):  # beta, from nu downwards
@@ -420,7 +420,7 @@ def expected_width_of_pass(
 
 def _logarithm(c: int, failure: float) -> float:
     """l, but for log tr Z^2, with which all the bounds on A fail together with this probability at most."""
-    return float(np.log(2.0 * (c + 1) * len(RATES) / failure))
+    return float(np.log(2.0 * (c + 1) * len(ETA_GRID) / failure))
 
 
 def _phi(z: np.ndarray) -> np.ndarray:

@@ -27,24 +27,24 @@ from ..rows.values import check_finite, complete
 from .kpca import kpca
 from .missing import check_columns, fit_and_fill
 
-HELD_BACK = 3
+HELD_BACK_STRIDE = 3
 """The limits are made of one row in 3, held back from the fit."""
-NUMBERS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45, 60)
+COMPONENT_COUNTS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45, 60)
 """Numbers of components that are tried, for T^2 and for SPE."""
-WIDTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
+WIDTH_FACTORS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Widths of the Gaussian kernel, as multiples of the median distance."""
 MOST_ROWS = 1000
 """Rows that the choice is made from at most."""
 FEWEST_ROWS = 16
 """Rows that the choice needs at least: each half of them is to have components."""
-FAULTS = 4000
-RATES = np.array([1.0, 0.5, 2.0, 4.0])
+N_FAULTS = 4000
+RATE_FACTORS = np.array([1.0, 0.5, 2.0, 4.0])
 """Rates of false alarms over the required one; a mean over several rates varies less from draw to draw."""
-SIZES = 0.5, 5.0
+SHIFT_RANGE = 0.5, 5.0
 """Smallest and largest simulated shift, in standard deviations of a column."""
-AS_GOOD = 0.03
+TIE_FRACTION = 0.03
 """Difference in the fraction of faults found up to which the simpler model is taken."""
-RIDGE = 1e-6
+CORRELATION_RIDGE = 1e-6
 """Ridge of a correlation matrix: it has an inverse even where a column is the sum of others."""
 
 
@@ -252,7 +252,7 @@ def held_back(whole: np.ndarray, rng: np.random.Generator, lags: int = 0) -> np.
     """True for the rows that limits are made of: a third of the ``whole`` ones at random, at most 4096; the last ones
     where rows hold those before them, which else would be in the fit."""
     held, n = np.zeros(len(whole), dtype=bool), int(whole.sum())
-    count = min(n // HELD_BACK, SAMPLE_ROWS)
+    count = min(n // HELD_BACK_STRIDE, SAMPLE_ROWS)
     held[np.flatnonzero(whole)[np.arange(n)[n - count :] if lags else rng.permutation(n)[:count]]] = True
     return held
 
@@ -277,8 +277,8 @@ def choose(
     for _ in range(halvings):
         half = rng.permutation(len(few)) % 2 == 0
         for train, test in ((few[half], few[~half]), (few[~half], few[half])):
-            faults = simulated(test, FAULTS // (2 * halvings), rng)
-            rates = np.clip(RATES * (1.0 - confidence), 1.0 / (len(test) + 1.0), 0.5)
+            faults = simulated(test, N_FAULTS // (2 * halvings), rng)
+            rates = np.clip(RATE_FACTORS * (1.0 - confidence), 1.0 / (len(test) + 1.0), 0.5)
             for j, candidate in enumerate(candidates):
                 for numbers, p in _p_values(candidate, train, test, faults, c, standardize):
                     found.setdefault((j, *numbers), []).append(p[:, None] <= rates)
@@ -288,7 +288,7 @@ def choose(
     score = hits.mean(axis=2)
     best = int(score.mean(axis=1).argmax())
     apart = score - score[best]
-    near = -apart.mean(axis=1) <= np.maximum(AS_GOOD, apart.std(axis=1) / np.sqrt(apart.shape[1]))
+    near = -apart.mean(axis=1) <= np.maximum(TIE_FRACTION, apart.std(axis=1) / np.sqrt(apart.shape[1]))
     linear = np.array([candidates[j].is_linear for j, *_ in keys])
     shared = _shared(few, rng)
     simple = near & linear
@@ -310,7 +310,7 @@ def simulated(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
     n, d = rows.shape
     faults, i = rows[rng.integers(0, n, count)], np.arange(count)
     column, kind, spread = i % d, rng.integers(0, 4, count), rows.std(axis=0)
-    size = np.exp(rng.uniform(np.log(SIZES[0]), np.log(SIZES[1]), count)) * rng.choice([-1.0, 1.0], count)
+    size = np.exp(rng.uniform(np.log(SHIFT_RANGE[0]), np.log(SHIFT_RANGE[1]), count)) * rng.choice([-1.0, 1.0], count)
     faults[i, column] += np.where(kind < 2, size * spread[column], 0.0)
     other, along = kind == 2, kind == 3
     faults[i[other], column[other]] = rows[rng.integers(0, n, other.sum()), column[other]]
@@ -328,7 +328,7 @@ def _candidates(kernel: Kernel | None, rows: np.ndarray, c: Any, standardize: bo
     if kernel.unguarded() != get_kernel("gaussian").unguarded():
         return [kernel]
     sigma = _quiet(rows, kernel, 1, standardize).kernel.get_parameters()["sigma"]
-    return [*linear, *(get_kernel("gaussian", sigma=w * sigma) for w in WIDTHS)]
+    return [*linear, *(get_kernel("gaussian", sigma=w * sigma) for w in WIDTH_FACTORS)]
 
 
 def _quiet(rows: np.ndarray, kernel: Kernel, c: Any, standardize: bool) -> KPCAModel:
@@ -340,12 +340,12 @@ def _p_values(
     kernel: Kernel, train: np.ndarray, test: np.ndarray, faults: np.ndarray, c: Any, standardize: bool
 ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
     """((components of T^2, of SPE), the rate of false alarms from which on each fault is found)."""
-    most = max(1, min(NUMBERS[-1], len(train) // 4, train.shape[1] if kernel.is_linear else len(train)))
+    most = max(1, min(COMPONENT_COUNTS[-1], len(train) // 4, train.shape[1] if kernel.is_linear else len(train)))
     model = _quiet(train, kernel, most if c is None else c, standardize)
     of_test, of_faults = _statistics(model, test), _statistics(model, faults)
     last, n = model.n_components, len(test)
     whole = kernel.is_linear and last >= train.shape[1]  # which leaves no SPE
-    numbers = [k for k in NUMBERS if k < last] + [last] if c is None else [last]
+    numbers = [k for k in COMPONENT_COUNTS if k < last] + [last] if c is None else [last]
     ranks = [
         {k: (_from_top(a[:, k], a[:, k]), _from_top(a[:, k], b[:, k]) + 1) for k in numbers}
         for a, b in zip(of_test, of_faults)
@@ -382,7 +382,7 @@ def _shared(rows: np.ndarray, rng: np.random.Generator) -> int:
     rows = rows[:, rows.std(axis=0) > 0]
 
     def eigenvalues(X: np.ndarray) -> np.ndarray:
-        R = np.atleast_2d(np.corrcoef(X.T)) + RIDGE * np.eye(X.shape[1])
+        R = np.atleast_2d(np.corrcoef(X.T)) + CORRELATION_RIDGE * np.eye(X.shape[1])
         unit = np.sqrt(np.diagonal(np.linalg.inv(R)))
         return np.linalg.eigvalsh(R * unit * unit[:, None])
 

@@ -20,7 +20,7 @@ from .target import Target
 SOLVER_SHARE = 0.25
 """Fraction of tol for the eigensolver of a moment held as an operator; the residual of the map has the remainder."""
 
-ROUNDED = 1e-11
+ROUNDING_WIDTH = 1e-11
 """Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
 
 
@@ -205,7 +205,7 @@ def _help(
         return "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     # of the map, with any number of features
     by_rounding = 2 * certificate.rounding > 0.8 * target.tol * eigenvalues[0]
-    if by_rounding and certificate.width < ROUNDED * eigenvalues[0]:
+    if by_rounding and certificate.width < ROUNDING_WIDTH * eigenvalues[0]:
         return "that is rounding in float64; a larger tol helps"
     more = "" if by_rounding or feature_map.n_features >= n_samples else ", a larger memory_limit allows more features"
     return f"method='auto' goes on with exact products where moments need not be kept{more}"

@@ -25,7 +25,7 @@ from ..solve.sampled import ScaledSample
 from ..solve.task import SolverBudget
 from .components import (
     QUICK_SHARE,
-    ROUNDED,
+    ROUNDING_WIDTH,
     Axes,
     Scores,
     accurate_enough,
@@ -397,7 +397,7 @@ def _reservoir(found: _Pass, problem: Problem) -> Reservoir | None:
 def _rounded(found: _Pass, solution: Solution, target: Target) -> bool:
     """True if intervals miss ``tol`` by the rounding of transforms, which is more than that of products."""
     of_transforms = found.leading[2] is not None
-    return of_transforms and solution.misses(target) and solution.width > ROUNDED
+    return of_transforms and solution.misses(target) and solution.width > ROUNDING_WIDTH
 
 
 def _scores(found: _Pass, problem: Problem) -> Scores | None:

@@ -35,7 +35,7 @@ from .kpca import kpca
 
 MIN_ROWS = 20
 """New rows, below which the intervals would hold nearly all that the kernel allows."""
-PAIRINGS = 16
+N_PAIRINGS = 16
 """Random pairings of the rows whose wealths are averaged, so that the ends depend less on the order of the rows."""
 SPECTRUM_TOL = 1e-3
 """Width of the intervals around the eigenvalues of the new rows, small against the statistical error of 1e5 rows."""
@@ -174,7 +174,7 @@ def kpca_population(
     with parallel.reporter(progress) as report, parallel.blas_threads():
         errors = model.projector.squared_errors(model, given, None, threads, report, True)
         _check_unseen(model, errors.scores)
-        orders = [generator.permutation(m) for _ in range(PAIRINGS)]
+        orders = [generator.permutation(m) for _ in range(N_PAIRINGS)]
         pairs = np.stack([order[: m // 2 * 2].reshape(-1, 2) for order in orders])
         along = _along_components(model, given, errors.scores, k, pairs)
         variance = _halved_distances(given, pairs, model)

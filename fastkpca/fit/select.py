@@ -35,13 +35,13 @@ from ..rows.view import Rows
 from .gram import features, gram
 from .kpca import kpca
 
-WIDTHS = 2.0 ** np.arange(-3.0, 3.0, 0.5)
+GRID_FACTORS = 2.0 ** np.arange(-3.0, 3.0, 0.5)
 """Grid of a parameter that has a heuristic, as multiples of the heuristic's value."""
-FEATURES = 200
+MAP_FEATURES = 200
 """Features for each kernel; more where c needs them. The residual of the map is counted in the error."""
-HALVINGS = 4
+N_HALVINGS = 4
 """Random halvings of the rows over which "stability" is averaged."""
-RESOLVED = 1e-6
+MIN_VARIANCE_RATIO = 1e-6
 """Components with less variance, relative to the first, are left out: ``kpca`` does not resolve them by default."""
 PREIMAGE_ROWS = 50
 """Rows of each fold that get a pre-image, at most: each one takes a search."""
@@ -153,7 +153,7 @@ def kpca_select(
     rows = _scaled(rows, standardize, candidates, names)
     candidates = _resolved(candidates, rows, n_threads)
     criterion = _criterion(criterion, candidates, max(numbers), rows.n_features, labels is not None)
-    size = max(FEATURES, 3 * max(numbers)) if max_features is None else check_count(max_features, "max_features")
+    size = max(MAP_FEATURES, 3 * max(numbers)) if max_features is None else check_count(max_features, "max_features")
     split = _Split(_folds(labels, rows.n_samples, folds, generator), _halves(rows.n_samples, generator))
     size = min(max(size, max(numbers)), rows.n_samples)
     task = _Task(rows, numbers, split, labels, classifier, size, n_threads)
@@ -318,7 +318,7 @@ def _around(kernel: Kernel, X: Any, n_threads: int | None) -> list[Kernel]:
     free = [name for name in after if before[name] is None and np.isscalar(after[name]) and after[name] > 0]
     if not free:
         return [resolved]
-    return [type(resolved)(**after | {name: float(after[name] * w) for name in free}) for w in WIDTHS]
+    return [type(resolved)(**after | {name: float(after[name] * w) for name in free}) for w in GRID_FACTORS]
 
 
 def _criterion(criterion: str | None, candidates: list[Kernel], c: int, d: int, labelled: bool) -> str:
@@ -364,7 +364,7 @@ def _folds(labels: np.ndarray | None, n: int, folds: int, rng: np.random.Generat
 
 
 def _halves(n: int, rng: np.random.Generator) -> np.ndarray:
-    return np.array([rng.permutation(n) < n // 2 for _ in range(HALVINGS)])
+    return np.array([rng.permutation(n) < n // 2 for _ in range(N_HALVINGS)])
 
 
 # The measures
@@ -487,7 +487,7 @@ def _components_of(Phi: np.ndarray, c: int) -> _Components:
     centred = Phi - mean
     D = Phi.shape[1]
     values, axes = largest_eigenpairs(centred.T @ centred, min(c, D))
-    present = values > max(RESOLVED * float(values[0]), D * EPS * float(mean @ mean) * len(Phi))
+    present = values > max(MIN_VARIANCE_RATIO * float(values[0]), D * EPS * float(mean @ mean) * len(Phi))
     return _Components(mean, axes[:, present])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..base.caching import cached_property
 
-LOOSE = 1e-4
+SAMPLED_BOUND_TOL = 1e-4
 """Tolerance from which on a sample of rows can bound the residual of a map tightly enough."""
 
 FAILURE_SHARES = {"samples": 0.5, "rows": 0.05, "moments": 0.2, "products": 0.25}
@@ -68,7 +68,7 @@ class Target:
     @property
     def is_loose(self) -> bool:
         """True if a tighter bound on a map's residual than its trace may save time."""
-        return self.tol >= LOOSE or not self.tol_is_required
+        return self.tol >= SAMPLED_BOUND_TOL or not self.tol_is_required
 
     @property
     def may_use_sampled_bound(self) -> bool:

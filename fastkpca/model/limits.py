@@ -11,7 +11,7 @@ from ..base.rounding import EPS
 from ..base.stored import Record
 from ..errors import LimitsWarning, warn_caller
 
-QUANTILES = 17
+N_QUANTILES = 17
 """Values of a column that contributions try first, from its smallest to its largest."""
 
 
@@ -110,7 +110,7 @@ def read_limits(record: Record, d: int) -> Limits | None:
         joint=found.flag("joint"),
         of_training=found.flag("of_training"),
         calibration=found.array_or_none("calibration", (m, 3)),
-        quantiles=found.array_or_none("quantiles", (QUANTILES, d)),
+        quantiles=found.array_or_none("quantiles", (N_QUANTILES, d)),
         runs=found.array_or_none("runs", (d,), least=0.0),
     )
     found.refuse_the_rest()

@@ -13,7 +13,7 @@ from ..kernels import kernel_state
 from .preimages.preimage import linear_preimages
 from .result import SPECTRUM, KPCAModel, check_model
 
-LARGEST = np.iinfo(np.int32).max
+MAX_ARRAY_BYTES = np.iinfo(np.int32).max
 """Bytes that an array may take in the format (v5, the newest that scipy writes)."""
 _one_at_a_time = threading.Lock()
 """scipy keeps the length of the variable that it writes in one place for all threads, which then write each other's."""
@@ -102,7 +102,7 @@ def _doubles(value: Any, place: str) -> Any:
         cells[:] = [_doubles(item, f"{place}{{{i + 1}}}") for i, item in enumerate(value)]
         return cells
     if isinstance(value, np.ndarray):
-        if 8 * value.size > LARGEST:
+        if 8 * value.size > MAX_ARRAY_BYTES:
             raise ValueError(
                 f"{place} takes {8 * value.size:.3g} bytes, more than the 2 GB that a .mat file of version 5 holds; a "
                 "model by features (method='features'), without scores (return_scores=False), is smaller"

@@ -13,7 +13,7 @@ from ..model.project import kpca_project
 from ..model.result import check_model
 from ..model.rows import new_rows
 from ..rows.foreign import named_columns
-from ._figure import FEW, colour_map, component_label, require_matplotlib, several_axes, short
+from ._figure import MAX_MARKS, colour_map, component_label, require_matplotlib, several_axes, short
 from ._scores import check_components, check_labels, check_number_of, draw_points
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ def contours(
     for one, i, column in zip(axes, chosen, values.T):
         _draw(one, x, y, column.reshape(len(y), len(x)), levels, cmap)
         if points and rows is not None:
-            seen = slice(None) if len(rows) <= FEW else np.random.default_rng(0).permutation(len(rows))[:FEW]
+            seen = (
+                slice(None) if len(rows) <= MAX_MARKS else np.random.default_rng(0).permutation(len(rows))[:MAX_MARKS]
+            )
             look: dict[str, Any] = {"color": "black", "s": 5} if labels is None else {"edgecolors": "black", "s": 10}
             of_seen = None if labels is None else labels[seen]
             classes = draw_points(one, rows[seen][:, [first, second]], of_seen, bar=False, **look)

@@ -23,9 +23,9 @@ BLUE, AMBER, RED, ORANGE, GREY = "#3f90da", "#ffa90e", "#bd1f01", "#e76300", "#7
 COLOURS = (BLUE, AMBER, RED, "#216945", "#832db6", "#53c99c", ORANGE, "#4c3436", GREY, "#9dd3f5")
 MARKERS = "o^sDvXPd<>"  # each class or line has its own: colours alone do not survive a grey print
 LINES = "--", "-.", ":"  # as well
-FEW = 2000
+MAX_MARKS = 2000
 """Rows up to which each is a mark in a picture, or all are drawn over contours."""
-_SPOTS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-np.pi, np.pi, 17)]
+_NAME_OFFSETS = [(turn, away) for away in (3, 10, 20, 32, 46, 62, 80) for turn in np.linspace(-np.pi, np.pi, 17)]
 """Positions of a name: direction in radians, and distance in points."""
 _NUMBERS = re.compile(r"(^-?\d+(?:\.\d+)?|\d+(?:\.\d+)?)")
 
@@ -230,7 +230,7 @@ def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray)
         text = ax.annotate(short(name), place, (0, 0), arrowprops=line, **look)
         half = np.array(Text.get_window_extent(text).size) / 2 + to_pixels
         found = []
-        for turn, away in _SPOTS:
+        for turn, away in _NAME_OFFSETS:
             direction = np.array([np.cos(turn), np.sin(turn)])
             # the box's corner, or the middle of its side, is that far away
             middle = tip + direction * away * to_pixels + half * np.clip(direction / 0.7, -1, 1)

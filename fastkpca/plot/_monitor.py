@@ -13,8 +13,8 @@ from ..rows.foreign import is_missing
 from ..rows.times import as_times, gaps
 from ._figure import (
     BLUE,
-    FEW,
     GREY,
+    MAX_MARKS,
     RED,
     axes_or_new,
     bars,
@@ -289,7 +289,7 @@ def _places(x: Any, m: int) -> tuple[np.ndarray, list[str] | None]:
 
 
 def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text: str, name: str) -> None:
-    beyond, few = values > limit, len(x) <= FEW
+    beyond, few = values > limit, len(x) <= MAX_MARKS
     most = np.sqrt(np.finfo(float).max)  # matplotlib needs space beyond the values
     values = np.clip(values, -most, most)
     look: dict[str, Any] = {"markeredgewidth": 0, "rasterized": len(x) > POINTS_AS_PIXELS}

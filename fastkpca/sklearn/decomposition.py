@@ -65,10 +65,10 @@ from .spectra import (
 EXACT_TOL = 1e-10
 """Tolerance that tol=0 stands for. Rounding keeps intervals above 1e-11. A smaller tolerance would exclude feature
 maps, whose components are as exact, in a tenth of the time for many rows."""
-WIDE = inspect.signature(kpca_merge).parameters["tol"].default
+LOOSE_WIDTH = inspect.signature(kpca_merge).parameters["tol"].default
 """Width of an interval, over the largest eigenvalue, from which on tol=0 warns, and at which it aims in partial_fit:
 what those who do not ask get elsewhere."""
-UNSPANNED = 0.1
+MAX_UNSPANNED = 0.1
 """Largest residual fraction of the variance of a map of ``max_features``, in excess of that of the first call's rows,
 before ``partial_fit`` warns."""
 EXTRA_COMPONENTS = 5
@@ -387,7 +387,7 @@ class KernelPCA(KernelTransformer):
                 kept: dict[str, Any] = {"keep_moments": True, "return_scores": False}
                 if kernel.translation == "kernel":
                     kept["features"] = "pivots"  # the map that can grow
-                settings = self._settings(WIDE, weights)
+                settings = self._settings(LOOSE_WIDTH, weights)
                 model = kpca(X, kernel, self.n_components, method="features", **kept, **settings)
             else:
                 assert self.model_ is not None
@@ -395,7 +395,7 @@ class KernelPCA(KernelTransformer):
                     self.model_,
                     X,
                     c=self._number,
-                    tol=self._tol(WIDE),
+                    tol=self._tol(LOOSE_WIDTH),
                     failure_probability=self.failure_probability,
                     n_threads=self._n_threads(),
                     sample_weight=weights,
@@ -409,10 +409,10 @@ class KernelPCA(KernelTransformer):
         if first:
             self._left_out_first = left_out
         # a number of features asks for no width, but a map that does not span the rows that follow is news
-        spans = left_out <= self._left_out_first + UNSPANNED
+        spans = left_out <= self._left_out_first + MAX_UNSPANNED
         self._warn_if_wide(
             model,
-            WIDE if self.max_features is None else np.inf if spans else 0.0,
+            LOOSE_WIDTH if self.max_features is None else np.inf if spans else 0.0,
             "give the first call rows that span the range of all that follow, or call fit with all rows",
         )
         return self
@@ -615,7 +615,7 @@ class KernelPCA(KernelTransformer):
                     f"n_components=None asks for every component of {n} rows: {error}. n_components=10, say, needs "
                     "neither the matrix nor all of its eigenvectors"
                 ) from error
-        limit = WIDE if self.max_features is None else np.inf
+        limit = LOOSE_WIDTH if self.max_features is None else np.inf
         self._warn_if_wide(model, limit, "a larger max_iter or eigen_solver='dense' may narrow it")
         return model, 0.0
 

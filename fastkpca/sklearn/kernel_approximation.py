@@ -48,7 +48,7 @@ from .kernels import is_sklearn_kernel
 
 _logger = logging.getLogger("fastkpca")
 
-SMALLEST = 1e-12
+MIN_SINGULAR_VALUE = 1e-12
 """scikit-learn's least singular value of the landmarks' matrix."""
 
 
@@ -411,7 +411,7 @@ class Nystroem(KernelTransformer):
         """As scikit-learn: of a kernel that may be indefinite, nothing can be said beyond the landmarks."""
         U, values, Vt = scipy.linalg.svd(np.asarray(kernel.block(P, P), dtype=np.float64))
         self._map = None
-        self.normalization_ = (U / np.sqrt(np.maximum(values, SMALLEST))) @ Vt
+        self.normalization_ = (U / np.sqrt(np.maximum(values, MIN_SINGULAR_VALUE))) @ Vt
         self.residual_trace_ = self.residual_norm_ = self.failure_probability_ = float("nan")
 
 

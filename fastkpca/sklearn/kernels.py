@@ -27,7 +27,7 @@ def is_sklearn_kernel(kernel: Any) -> bool:
     return callable(kernel) and not isinstance(kernel, Kernel) and not callable(getattr(kernel, "block", None))
 
 
-INSTEAD = {
+EQUIVALENTS = {
     "sigma": "gamma=1 / (2 * sigma**2), or kernel='gaussian' with kernel_params={'sigma': ...}",
     "scale": "gamma=",
     "offset": "coef0=",
@@ -52,7 +52,7 @@ def what_is_ignored(kernel: Any, asked: Mapping[str, Any], keywords: Mapping[str
     if isinstance(kernel, str) and is_sklearn_kernel(kernel):
         known = KERNEL_PARAMS[kernel]
         for name in keywords:
-            instead = f"{name}= of the estimator" if name in known else INSTEAD.get(name, "")
+            instead = f"{name}= of the estimator" if name in known else EQUIVALENTS.get(name, "")
             instead = f"; give {instead}" if instead.partition("=")[0] in known else ""
             return f"kernel_params has {name!r}, which would be ignored: {_takes(kernel, known)}{instead}"
         takes = _takes(kernel, known)

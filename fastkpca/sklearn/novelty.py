@@ -22,7 +22,7 @@ from ..rows.values import check_weights
 from .base import KernelEstimator
 from .decomposition import KernelPCA
 
-COLUMNS = ("n_features_in_", "feature_names_in_")
+INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 """Attributes that scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
@@ -232,7 +232,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         elif isinstance(self.kernel, str) and self.kernel == "auto":
             given["kernel"] = "rbf"
         pca = KernelPCA(0.9 if number is None else number, **given)
-        pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
+        pca.__dict__.update({name: vars(self)[name] for name in INPUT_ATTRIBUTES if name in vars(self)})
         pca._fit_validated(X, weights)
         if pca.model_ is None:
             raise ValueError(f"{X.shape[0]} sample(s) have no variance, so nothing says how far away is far; check X")

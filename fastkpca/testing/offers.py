@@ -26,7 +26,7 @@ from .cases import (
     summarized,
 )
 
-EXACT = min(TOLERANCES)
+ROUNDING_ERROR = min(TOLERANCES)
 """Error of a product of few terms, over the largest kernel value, that still counts as rounding."""
 
 
@@ -237,7 +237,7 @@ def _exact_product_error(case: Case, data_y: Summary) -> float:
     errors = [kernel.entry_error(data, np.dtype(np.float64)) or 0.0 for data in sides]
     values = [kernel.value_bound(data) for data in sides]
     size = max(case.largest if value is None else value for value in values)
-    return (EXACT + 4 * max(data.n_samples for data in sides) * EPS) * size + 2 * max(errors)
+    return (ROUNDING_ERROR + 4 * max(data.n_samples for data in sides) * EPS) * size + 2 * max(errors)
 
 
 def _keeps_its_bound(product: Any, S: Summation, case: Case, K: np.ndarray, name: str) -> None:

@@ -163,7 +163,7 @@ def test_a_map_without_a_formula_is_refused(tmp_path, monkeypatch):
 
 
 def test_too_large_for_the_format(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastkpca.model.matlab.LARGEST", 1000)
+    monkeypatch.setattr("fastkpca.model.matlab.MAX_ARRAY_BYTES", 1000)
     with pytest.raises(ValueError, match=r"projector.X takes 1.68e\+03 bytes"):
         fk.export_mat(fitted("gaussian, rows"), tmp_path / "m.mat")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.model.monitoring.run import BLOCK_ROWS, POWERS, RUN_RATE, p_values, run_evidence
+from fastkpca.model.monitoring.run import BET_EXPONENTS, BLOCK_ROWS, RUN_RATE, p_values, run_evidence
 
 
 @pytest.mark.parametrize("m", [0, 1, 7, BLOCK_ROWS, BLOCK_ROWS + 3])
@@ -37,12 +37,13 @@ def test_the_evidence_is_that_of_bets_from_every_row_on():
     left = 1.0 / (1.0 + np.log1p(np.arange(31.0)))
     for n in (1, 2, 17, 30):
         placed = sum(
-            (left[k] - left[k + 1]) * np.mean([np.prod(e * p[k:n] ** (e - 1.0)) for e in POWERS]) for k in range(n)
+            (left[k] - left[k + 1]) * np.mean([np.prod(e * p[k:n] ** (e - 1.0)) for e in BET_EXPONENTS])
+            for k in range(n)
         )
         assert run_evidence(normal, new)[n - 1] == pytest.approx(placed + left[n], rel=1e-10)
     # the mean of every bet is 1, and nothing more than 1 is placed
     grid = (np.arange(200_000) + 0.5) / 200_000
-    for e in POWERS[1:]:
+    for e in BET_EXPONENTS[1:]:
         assert np.mean(e * grid ** (e - 1.0)) == pytest.approx(1.0, abs=0.03)
 
 

@@ -15,7 +15,7 @@ from ...base.protocol import Kernel
 from ...base.rounding import EPS
 from ...rows.columns import column_labels, listed
 from ...rows.view import Rows
-from ..limits import QUANTILES
+from ..limits import N_QUANTILES
 from ..projector import NewRows, finite, scores_of
 from ..result import KPCAModel, check_model
 from ..rows import known_rows, new_rows
@@ -186,7 +186,7 @@ def tried_values(model: KPCAModel, train: Any, purpose: str) -> np.ndarray:
             f"{purpose} needs the range of each column, and this model is a feature map, which holds no rows; give "
             "train=, the rows that it was fitted on, or limits (model.with_limits), which hold the ranges"
         )
-    return np.quantile(rows.tile(0, len(rows)), np.linspace(0.0, 1.0, QUANTILES), axis=0)
+    return np.quantile(rows.tile(0, len(rows)), np.linspace(0.0, 1.0, N_QUANTILES), axis=0)
 
 
 def statistic_of(model: KPCAModel, kernel: Kernel, statistic: str, n_threads: int) -> Statistic:

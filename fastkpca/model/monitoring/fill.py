@@ -14,7 +14,7 @@ from ..result import KPCAModel, check_model
 from ..rows import new_rows
 from .contributions import Statistic, least_along, statistic_of, tried_values
 
-SWEEPS = 4
+N_SWEEPS = 4
 """Through the missing values of a row that misses several: more take less than 1 % off SPE (rows of
 benchmarks/reproduce/fill.py, of which 30 % of the values are missing)."""
 
@@ -129,8 +129,8 @@ def _fill(of_rows: Statistic, filled: np.ndarray, missing: np.ndarray, tried: np
     """Give the missing values of ``filled`` those of the least statistic, in place."""
     counts = missing.sum(axis=1)
     columns = np.argsort(~missing, axis=1, kind="stable")  # of each row, those that it misses come first
-    total, done = int(np.where(counts > 1, SWEEPS * counts, counts).sum()), 0
-    for sweep in range(SWEEPS):
+    total, done = int(np.where(counts > 1, N_SWEEPS * counts, counts).sum()), 0
+    for sweep in range(N_SWEEPS):
         for k in range(int(counts.max(initial=0))):
             some = np.flatnonzero((counts > k) & ((counts > 1) | (sweep == 0)))
             if not len(some):

@@ -18,7 +18,7 @@ from ...base.rounding import EPS
 from ...errors import LimitsWarning, warn_caller
 from ...rows.summary import sample_index
 from ...rows.view import Rows
-from ..limits import QUANTILES, Limits, OrderStatistic
+from ..limits import N_QUANTILES, Limits, OrderStatistic
 from ..projector import NewRows, SquaredErrors, finite, scores_of
 from ..result import KPCAModel, check_model, of_spe
 from ..rows import new_rows, training_rows
@@ -327,7 +327,7 @@ def _calibrated(
     if model.kernel.takes_points:
         runs = Facts(given.rows).run.astype(np.float64)
         few = given.rows.take(_some(given.rows))
-        quantiles = model.in_units_of_rows(np.quantile(few, np.linspace(0.0, 1.0, QUANTILES), axis=0))
+        quantiles = model.in_units_of_rows(np.quantile(few, np.linspace(0.0, 1.0, N_QUANTILES), axis=0))
     return values, X is None or _holds(model, given.rows), quantiles, runs
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 RUN_RATE = 0.01
 """Largest fraction of runs of normal rows that raise an alarm."""
-POWERS = np.array([0.1, 0.25, 0.5, 0.7, 0.85, 0.95])
+BET_EXPONENTS = np.array([0.1, 0.25, 0.5, 0.7, 0.85, 0.95])
 """Exponents e of the bets: a smaller one wins more by the smallest p-values, and loses more by all others."""
 BLOCK_ROWS = 512
 MOST_EVIDENCE = 1e250
@@ -41,10 +41,10 @@ def run_evidence(normal: np.ndarray, new: np.ndarray) -> np.ndarray:
     """
     p = np.column_stack([p_values(a, b, i) for i, (a, b) in enumerate(zip(normal.T, new.T))])
     m, s = p.shape
-    factors = POWERS * np.maximum(p, np.finfo(float).tiny)[:, :, None] ** (POWERS - 1.0)
+    factors = BET_EXPONENTS * np.maximum(p, np.finfo(float).tiny)[:, :, None] ** (BET_EXPONENTS - 1.0)
     left = 1.0 / (1.0 + np.log1p(np.arange(m + 1)))
-    capital, evidence = np.zeros((s, len(POWERS))), np.empty(m)
-    for i, placed in enumerate((left[:-1] - left[1:]) / len(POWERS)):
+    capital, evidence = np.zeros((s, len(BET_EXPONENTS))), np.empty(m)
+    for i, placed in enumerate((left[:-1] - left[1:]) / len(BET_EXPONENTS)):
         capital = np.minimum((capital + placed) * factors[i], MOST_EVIDENCE)
         evidence[i] = capital.sum(axis=1).max()
     return (evidence + left[1:]) / s

@@ -36,12 +36,12 @@ MAX_FEATURES = 1024
 PIVOT_TOL, LEAST_ALPHA = float(np.square(DIFFERENCE_STEP)), float(np.sqrt(EPS))
 """Largest residual trace of the pivots, and the least ridge over the sum of the weights, 400 times as much: below it
 the rows that follow depend on the choice of the pivots."""
-WIDTHS = (1.0, 2.0, 4.0, 8.0)
+WIDTH_FACTORS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried: with a quarter of the pivots, on as many rows as there may
 be pivots of the regression."""
-NEAR = 1e-3
+COPY_DISTANCE = 1e-3
 """Rows are copies where their scores are so near, over the median distance: a solver's error parts them too."""
-SKETCH = 64
+SKETCH_COLUMNS = 64
 """Random combinations of columns that stand for more columns where rows are left out."""
 
 
@@ -120,7 +120,7 @@ def fit_ridge(
     unit = float(np.abs(sample - origin).max())
     if unit > 0.0:
         sample = (sample - origin) / unit
-        median = median_distance(sample[np.unique(_near(sample, sample, NEAR**2).argmax(axis=1))])
+        median = median_distance(sample[np.unique(_near(sample, sample, COPY_DISTANCE**2).argmax(axis=1))])
         sample, unit = sample / median, unit * median
         kept, copy_of = np.unique(_near(sample, sample).argmax(axis=1), return_inverse=True)
     else:
@@ -132,7 +132,7 @@ def fit_ridge(
     trial = held.counts * (total / held.counts.sum())
     known, targets = Rows(held.scores, weights=trial), Rows(shares @ rows.take(few), weights=trial)
     heuristic = median_distance(held.scores) / np.sqrt(2.0)
-    widths = [factor * heuristic for factor in WIDTHS]
+    widths = [factor * heuristic for factor in WIDTH_FACTORS]
     errors = [_solve(known, targets, sigma, MAX_FEATURES // 4, held, alpha)[1] for sigma in widths]
     every = Rows(np.ascontiguousarray((scores - origin) / unit, dtype=np.float64), weights=weights)
     sigma = widths[int(np.argmin(errors))]
@@ -140,7 +140,7 @@ def fit_ridge(
     return replace(found, origin=origin, unit=unit, size=size)
 
 
-def _near(Z: np.ndarray, others: np.ndarray, reach: float = NEAR) -> np.ndarray:
+def _near(Z: np.ndarray, others: np.ndarray, reach: float = COPY_DISTANCE) -> np.ndarray:
     """True for pairs of scores no farther apart than ``reach`` and rounding: (m, k)."""
     squares = np.einsum("ij,ij->i", Z, Z)[:, None] + np.einsum("ij,ij->i", others, others)
     return squares - 2.0 * (Z @ others.T) <= reach**2 + 8.0 * EPS * squares
@@ -225,8 +225,8 @@ def _left_out(
     """
     weights = sums[:, -1]
     targets = sums[:, :-1] / weights[:, None]
-    if targets.shape[1] > SKETCH:
-        sketch = np.random.default_rng(0).standard_normal((targets.shape[1], SKETCH))
+    if targets.shape[1] > SKETCH_COLUMNS:
+        sketch = np.random.default_rng(0).standard_normal((targets.shape[1], SKETCH_COLUMNS))
         targets, along = targets @ sketch, along @ sketch
     sizes, least = np.einsum("ij,ij->i", targets, targets), float(np.sqrt(EPS))
 

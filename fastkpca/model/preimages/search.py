@@ -19,7 +19,7 @@ from ..result import KPCAModel
 from ..shared_map import feature_projector
 from .descent import Descent, Target, descend, map_target, rows_target
 
-STARTS = 3
+N_STARTS = 3
 """Known rows with the nearest scores from which a descent may start."""
 MAX_TREE_COLUMNS = 40
 """Columns up to which a tree finds the nearest scores faster than all distances do (measured: between 32 and 64)."""
@@ -44,10 +44,10 @@ class Known:
         return scipy.spatial.cKDTree(self._scaled[0])
 
     def nearest(self, z: np.ndarray) -> np.ndarray:
-        """Numbers of the rows with the nearest scores, (STARTS, b) or fewer."""
+        """Numbers of the rows with the nearest scores, (N_STARTS, b) or fewer."""
         points, squares, largest = self._scaled
         far = np.sqrt(np.finfo(np.float64).max) / z.shape[1]
-        z, count = np.clip(z / largest, -far, far), min(STARTS, len(points))
+        z, count = np.clip(z / largest, -far, far), min(N_STARTS, len(points))
         if z.shape[1] <= MAX_TREE_COLUMNS:
             return self._tree.query(z, np.arange(1, 1 + count))[1].T
         step, found = parallel.tile_rows(len(points), least=1), []

@@ -12,7 +12,7 @@ from ...base.rounding import EPS
 from ...rows.view import Pass, Rows
 from ..projector import NewRows
 
-GROUPS = 1024
+MAX_GROUPS = 1024
 """Rows up to which single rows are drawn; of more rows this number of random groups is made, and groups are drawn."""
 
 
@@ -68,8 +68,8 @@ def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
     rows, kernel, projector = given.rows, given.kernel, model.projector
     counts = np.ones(rows.n_samples, dtype=np.intp) if rows.weights is None else np.ceil(rows.weights).astype(np.intp)
     copies = int(counts.sum())
-    groups, span = min(copies, GROUPS), rows.step
-    first = np.concatenate([[0], np.cumsum(counts)]) if copies <= GROUPS else None
+    groups, span = min(copies, MAX_GROUPS), rows.step
+    first = np.concatenate([[0], np.cumsum(counts)]) if copies <= MAX_GROUPS else None
     del counts
 
     def task(rows: Rows, i: int) -> Sums:
@@ -122,7 +122,7 @@ class Sample:
 
     def __init__(self, sums: Sums, center: bool):
         self.sums, self.center = sums, center
-        self.single = len(sums.weight) < GROUPS
+        self.single = len(sums.weight) < MAX_GROUPS
         self._least = 0.0
         estimate = self._decomposed(np.ones((1, len(sums.weight))))
         self.values, self.axes = estimate[2], estimate[3][0]

@@ -26,9 +26,9 @@ from ..reading import Projector
 from ..result import KPCAModel, check_model
 from ..rows import rows_of
 
-STABLE = 0.9
+STABLE_FRACTION = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""
-SHOWN = 12
+MAX_PRINTED = 12
 """Largest number of columns and of components in the printed table of a result."""
 
 
@@ -80,7 +80,7 @@ class Importance:
         """1 or -1 where the derivative is positive, or negative, in at least nine of ten rows; else 0: shape (c, d)."""
         if self.positive is None or self.mean_gradients is None:
             raise ValueError("a permutation shows no sign; kpca_importance(..., method='gradient') does")
-        stable = np.maximum(self.positive, 1.0 - self.positive) >= STABLE
+        stable = np.maximum(self.positive, 1.0 - self.positive) >= STABLE_FRACTION
         return np.where(stable & (self.mean_gradients != 0.0), np.sign(self.mean_gradients), 0.0).astype(np.intp)
 
     @property
@@ -112,17 +112,17 @@ class Importance:
 
     def _table(self) -> list[tuple[str, ...]]:
         """A header, then the most important columns of the first component: share and sign in each component."""
-        components = range(min(len(self.importance), SHOWN))
+        components = range(min(len(self.importance), MAX_PRINTED))
         signs = np.zeros(self.importance.shape, np.intp) if self.positive is None else self.sign
         lines = [("column", *(f"PC{j + 1}" for j in components))]
-        for i in self.ranking()[:SHOWN]:
+        for i in self.ranking()[:MAX_PRINTED]:
             cells = (f"{100.0 * self.share[j, i]:.1f} {' +-'[signs[j, i]]}" for j in components)
             lines.append((self.names[i], *cells))
         return lines
 
     def _left_out(self) -> str:
         c, d = self.importance.shape
-        left = [(c - SHOWN, "component"), (d - SHOWN, "column")]
+        left = [(c - MAX_PRINTED, "component"), (d - MAX_PRINTED, "column")]
         texts = [f"{count} more {word}{'s' * (count > 1)}" for count, word in left if count > 0]
         return f"and {' and '.join(texts)}" if texts else ""
 

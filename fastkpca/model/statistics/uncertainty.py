@@ -25,13 +25,13 @@ from ...products.vectors import centre
 from ..projector import NewRows
 from ..result import KPCAModel, check_model
 from ..rows import rows_of
-from .bootstrap import GROUPS, Sample, Statistics, resampled, score_pass
+from .bootstrap import MAX_GROUPS, Sample, Statistics, resampled, score_pass
 
-FEWEST = 20
+MIN_ROWS = 20
 """Rows, below which a bootstrap says nothing."""
 ROWS_A_COMPONENT = 4
 """Rows for each component, at least."""
-MIXED = 0.05
+MIXED_SINE_SQUARED = 0.05
 """Expected squared sine of the angle by which sampling turns a component, from which on it is not separated."""
 MOST_COPIES = 64
 """Copies of a row that a weight may stand for, on average."""
@@ -221,9 +221,9 @@ def _given_rows(model: KPCAModel, X: Any, sample_weight: Any) -> NewRows:
             )
     given = rows_of(model, X, purpose="kpca_uncertainty", sample_weight=sample_weight)
     rows = given.rows
-    if rows.n_samples < FEWEST:
-        raise ValueError(f"{rows.n_samples} rows are too few for a bootstrap; give at least {FEWEST}")
-    if rows.weights is not None and np.ceil(rows.weights).sum() > MOST_COPIES * max(rows.n_samples, GROUPS):
+    if rows.n_samples < MIN_ROWS:
+        raise ValueError(f"{rows.n_samples} rows are too few for a bootstrap; give at least {MIN_ROWS}")
+    if rows.weights is not None and np.ceil(rows.weights).sum() > MOST_COPIES * max(rows.n_samples, MAX_GROUPS):
         raise ValueError(
             "the weights stand for too many copies of the rows; a weight counts a row so many times here: scale the "
             "weights so that their sum is the number of observations"
@@ -273,7 +273,7 @@ def _intervals(sample: Sample, drawn: Statistics, level: float) -> Uncertainty:
         cumulative=shares[1],
         cumulative_interval=intervals[1],
         angles=angles,
-        separated=mixed < MIXED,
+        separated=mixed < MIXED_SINE_SQUARED,
         level=level,
         n_bootstrap=len(drawn.axes),
     )

@@ -41,9 +41,9 @@ from .methods.threads import one_blas_thread
 
 __all__ = ["KMeansModel", "assign", "kernel_kmeans"]
 
-COMPONENTS = 2
+COMPONENTS_PER_GROUP = 2
 """Leading components for each group, in which Lloyd's algorithm starts: k - 1 of them span the best subspace."""
-MISSED = 1e-4
+MISSED_FRACTION = 1e-4
 """Share of the centred trace that a map may miss: certificates are about per cents of the cost."""
 
 
@@ -243,7 +243,7 @@ def kernel_kmeans(
     k, max_iterations = group_count(k, n), check_count(max_iterations, "max_iterations")
     weights = row_weights(sample_weight, n)
     options = FitOptions(
-        kernel, kernel_parameters, method, MISSED if tol is None else tol, max_features, n_threads, rng, True
+        kernel, kernel_parameters, method, MISSED_FRACTION if tol is None else tol, max_features, n_threads, rng, True
     )
     options = for_lengths(options, n, "kernel_kmeans")
     products = _products(X, options, budget=tol is None and max_features is not None)
@@ -338,13 +338,13 @@ def _of_features(products: Products, Phi: Any, weights: np.ndarray, k: int) -> _
     D, trace, mean = features.shape[1], moments.trace, np.array(moments.mean)
     second = second_moment(moments)
     values, vectors = np.linalg.eigh((second + second.T) / 2)
-    values, vectors = np.append(np.maximum(values[::-1], 0.0), np.zeros(COMPONENTS * k + 1)), vectors[:, ::-1]
+    values, vectors = np.append(np.maximum(values[::-1], 0.0), np.zeros(COMPONENTS_PER_GROUP * k + 1)), vectors[:, ::-1]
     kernel_trace = trace + moments.count * float(mean @ mean) + moments.residual_trace
     rounds = rounding_factor(n) * UNIT
     r = (features.map.rounding + 2.0 * rounds) * np.sqrt(kernel_trace)
     error = 2.0 * np.sqrt(trace) * r + r**2 + (k + 1) * features.map.defect_norm(moments.count, kernel_trace)
     error += k * ((rounds + 8.0 * np.sqrt(D) * UNIT + 8.0 * UNIT) * trace + moments.error)
-    axes = vectors[:, : COMPONENTS * k - 1]
+    axes = vectors[:, : COMPONENTS_PER_GROUP * k - 1]
     return _Space(
         points=Phi @ axes - mean @ axes,
         total=(trace, trace + moments.residual_trace),
@@ -364,7 +364,7 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
         model = fk.kpca(
             products.X,
             products.kernel.unbound(),
-            min(COMPONENTS * k, products.n_samples - 1),
+            min(COMPONENTS_PER_GROUP * k, products.n_samples - 1),
             sample_weight=weights,
             n_threads=options.n_threads,
             rng=options.rng,
@@ -377,7 +377,7 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
     bounds = np.vstack([bounds, np.tile([-below, rest], (k, 1))])
     each = entry_error(products.gram)
     return _Space(
-        points=np.asarray(model.score[:, : COMPONENTS * k - 1], dtype=np.float64),
+        points=np.asarray(model.score[:, : COMPONENTS_PER_GROUP * k - 1], dtype=np.float64),
         total=(float(total[0]), float(total[1])),
         remainder=float(total[0] - bounds[: k - 1, 1].sum()),
         eigenvalues=bounds,

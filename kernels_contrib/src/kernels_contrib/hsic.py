@@ -31,7 +31,7 @@ from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.methods import check_draws, check_flag
 
-from .limits import HELD
+from .limits import HELD_BYTES
 from .methods.options import FitOptions, row_weights
 from .methods.permutation import PermutationTest, test_of
 from .methods.threads import one_blas_thread
@@ -123,7 +123,7 @@ def hsic_test(
         )
 
     # a permutation picks the entries of one matrix (four numbers are read or written for each), or forms A' B
-    if 16 * n * n <= HELD and A.shape[1] * B.shape[1] > 4 * parallel.FLOPS_PER_NUMBER * n:
+    if 16 * n * n <= HELD_BYTES and A.shape[1] * B.shape[1] > 4 * parallel.FLOPS_PER_NUMBER * n:
         K, L = A @ A.T, B @ B.T
         n_bytes = 24 * n * n
         terms = 2 * rounding_factor(max(A.shape[1], B.shape[1])) + rounding_factor(n * n)

@@ -19,11 +19,11 @@ from .kernels.mixture import gamma_mixture
 from .kernels.parameters import OfDistance
 from .kernels.profiles import LARGEST_ORDER, LEAST_ORDER, matern_profile
 from .kernels.split import split_offers
-from .limits import FARTHEST
+from .limits import MAX_SCALED_DISTANCE
 
 __all__ = ["Matern"]
 
-SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
+MIN_DISTANCE = float(np.sqrt(np.finfo(np.float64).tiny))
 """Distance whose square is still a normal number."""
 
 
@@ -150,9 +150,9 @@ class Matern(OfDistance):
             return
         nu, length_scale = self.nu, self._length
         # these square distances in the units of X: small ones underflow, and large ones overflow
-        if nu < 0.5 and (SMALLEST / length_scale) ** (2.0 * nu) > 2.0**-52:
+        if nu < 0.5 and (MIN_DISTANCE / length_scale) ** (2.0 * nu) > 2.0**-52:
             return
-        if max(data_x.radius, data_y.radius) > FARTHEST * length_scale:
+        if max(data_x.radius, data_y.radius) > MAX_SCALED_DISTANCE * length_scale:
             return
         power = nu - 0.5
         if power == int(power):

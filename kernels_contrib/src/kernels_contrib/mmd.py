@@ -35,7 +35,7 @@ from fastkpca.methods import (
     check_weights,
 )
 
-from .limits import HELD
+from .limits import HELD_BYTES
 from .methods.options import FitOptions
 from .methods.permutation import PermutationTest, need_rows, test_of
 from .methods.products import DRAFT_ROWS, for_lengths, is_matrix, need_semidefinite, products_for, quick_gram
@@ -124,14 +124,14 @@ def mmd_test(
         _check_matrix(X, Y, method, len(several))
     groups = _groups(X, Y)
     weights = _weights(sample_weight, groups)
-    held = all(group.in_memory for group in groups) and sum(map(_bytes, groups)) <= HELD
+    held = all(group.in_memory for group in groups) and sum(map(_bytes, groups)) <= HELD_BYTES
     if not held and method == "gram":
         raise ValueError("method='gram' needs both groups in memory; leave it out, or load a sample of the rows")
     form = _Products if of_matrix or (held and method != "features") else _Means
     forms = [form(groups, weights, replace(options, kernel=one)) for one in several]
     labels = np.arange(len(weights)) < groups[0].n_samples
     found, changed = [], []
-    for L in _blocks(labels, permutations, check_rng(rng), max(1, HELD // (form.bytes_of_label * len(labels)))):
+    for L in _blocks(labels, permutations, check_rng(rng), max(1, HELD_BYTES // (form.bytes_of_label * len(labels)))):
         found.append([_statistics(x, L, weights, unbiased) for x in forms])
         changed.append((L != labels[:, None]).sum(axis=0))
     values, errors = np.moveaxis(np.concatenate(found, axis=-1), 0, -1)

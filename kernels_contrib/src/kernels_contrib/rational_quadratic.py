@@ -15,7 +15,7 @@ from .kernels._radial import DIRECT, distances
 from .kernels.mixture import gamma_mixture
 from .kernels.parameters import OfDistance
 from .kernels.split import split_offers
-from .limits import FARTHEST
+from .limits import MAX_SCALED_DISTANCE
 
 __all__ = ["RationalQuadratic"]
 
@@ -50,7 +50,7 @@ class RationalQuadratic(OfDistance):
 
     def check(self) -> None:
         self.__dict__["alpha"] = positive_number(
-            "rational_quadratic", "alpha", self.alpha, least=1.0 / FARTHEST, most=FARTHEST
+            "rational_quadratic", "alpha", self.alpha, least=1.0 / MAX_SCALED_DISTANCE, most=MAX_SCALED_DISTANCE
         )
         super().check()
 
@@ -102,7 +102,7 @@ class RationalQuadratic(OfDistance):
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
         alpha, length_scale = self.alpha, self._length
         farthest = max(data_x.radius, data_y.radius) / length_scale
-        if not 1e-3 <= alpha <= 1e6 or farthest > FARTHEST:
+        if not 1e-3 <= alpha <= 1e6 or farthest > MAX_SCALED_DISTANCE:
             return ()
         return split_offers(
             lambda r: np.exp(-alpha * np.log1p(np.square(r / length_scale) / (2.0 * alpha))),

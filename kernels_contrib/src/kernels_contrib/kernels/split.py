@@ -34,17 +34,17 @@ from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.methods import Rows
 
-from ..limits import HELD
+from ..limits import HELD_BYTES
 from .mixture import Mixture
 from .parameters import evenly
 
 ORDERS = (4, 6, 8, 10, 12, 14)
 """Nodes of a box on each axis that a plan may choose."""
-SAMPLE = 256
+SAMPLE_ROWS = 256
 """Rows, spread evenly over the sample, whose pairs are counted for the plan."""
-RUN = 32
+RUN_COLUMNS = 32
 """Columns of a run of products, over which the time to make the matrix of near pairs is shared."""
-PAIR = np.dtype([("i", np.intp), ("j", np.intp), ("v", np.float64)])
+PAIR_DTYPE = np.dtype([("i", np.intp), ("j", np.intp), ("v", np.float64)])
 """A near pair as the k-d tree gives it."""
 
 # In the flops of a ``Cost``, on one thread, by benchmarks/speed/matern.py
@@ -136,9 +136,9 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     extent = np.maximum(data_x.box[1], data_y.box[1]) - low
     terms = float(len(mixture.weights)) ** 2
     # thirty bisections of exponentials, of ten flops each, are to take no longer than exact tiles
-    if not np.isfinite(extent).all() or 300.0 * terms > exact or 8.0 * terms > HELD:
+    if not np.isfinite(extent).all() or 300.0 * terms > exact or 8.0 * terms > HELD_BYTES:
         return None
-    some_x, some_y = (evenly(data.sample, SAMPLE) for data in (data_x, data_y))
+    some_x, some_y = (evenly(data.sample, SAMPLE_ROWS) for data in (data_x, data_y))
     squares = np.sort(cdist(some_x, some_y, "sqeuclidean").ravel())
     if data_x is data_y:  # a row is near itself, but that is one pair of n
         squares = squares[len(some_x) :]
@@ -147,7 +147,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     least = exact
     for place in _places(mixture, tol):
         pairs = boxes.near_pairs(place.cut)
-        making, near = PER_NEW_PAIR / RUN * pairs, PER_WEIGHT * pairs
+        making, near = PER_NEW_PAIR / RUN_COLUMNS * pairs, PER_WEIGHT * pairs
         if place.wide == 0 and making + near < least:
             best = Plan(mixture, 0, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
             least = making + near
@@ -190,14 +190,14 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
     counts = np.floor(boxes.extent / step) + 1.0 + q
     weights, rows = float(q) ** d, boxes.n if boxes.same else boxes.n + boxes.m
     # four arrays of the padded grid; weights, and the numbers of their points
-    if not max(32.0 * counts.prod() * 2.0**d, 12.0 * weights * rows) <= HELD:
+    if not max(32.0 * counts.prod() * 2.0**d, 12.0 * weights * rows) <= HELD_BYTES:
         return None
     points = tuple(int(c) for c in counts)
     padded = tuple(2 * fft.next_fast_len(c, real=True) for c in points)
     size = math.prod(padded)
     flops = PER_GRID_POINT * size * math.log2(size + 2.0) / 10.0
     flops += PER_WEIGHT * (boxes.n + boxes.m) * weights
-    if 32.0 * size > HELD or not flops < most:
+    if 32.0 * size > HELD_BYTES or not flops < most:
         return None
     # rounding: |K_grid|_2 |spread u|_2 times 6 u log2 of the size for the transforms; sums onto the grid
     lebesgue = LEBESGUE[q] ** (2 * d)
@@ -363,7 +363,7 @@ def split_offers(
         column_flops=plan.flops / n,
         setup_flops=PER_NEW_PAIR * plan.pairs + (1500.0 + 50.0 * weights) * (n + m) + 3.0 * PER_GRID_POINT * size,
         # pairs: a list that doubles, and the array of it; later the values and the matrix
-        memory=4.0 * PAIR.itemsize * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
+        memory=4.0 * PAIR_DTYPE.itemsize * plan.pairs + 8.0 * (4.0 * size + (12.0 + 3.0 * weights) * (n + m)),
         residual=plan.error,
     )
     yield Offer("split", cost, build)

@@ -32,14 +32,14 @@ from ..methods.functions import new_rows, within_range
 from ..methods.options import accuracy, regularization_strength
 from ..methods.products import DRAFT_ROWS, is_matrix, need_semidefinite
 from ..methods.threads import one_blas_thread
-from .contrast import FEW, Setting, some_numbers
+from .contrast import START_ROWS, Setting, some_numbers
 from .descent import descend, random_rotation, turn_pairs
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
 
 kica_project = project
 
-LARGEST = float(np.finfo(np.float64).max * np.sqrt(EPS))
+MAX_INPUT = float(np.finfo(np.float64).max * np.sqrt(EPS))
 """Number in X, and its inverse the smallest that a column's largest may be: quotients of both are within float64."""
 LEAST_REGULARIZATION = 1e-8
 """Least kappa: below it canonical correlations are all one to rounding; above its inverse they are all zero."""
@@ -165,7 +165,7 @@ def kica(
     n_starts = (8 if c > 2 else 1) if n_starts is None else check_draws(n_starts, "n_starts")
     max_iter = check_count(max_iter, "max_iter")
     given = fastkpca.get_kernel(kernel, **kernel_parameters)
-    rough = _setting(contrast, given, FEW // 2, regularization, tol, n_threads)
+    rough = _setting(contrast, given, START_ROWS // 2, regularization, tol, n_threads)
     fine = _setting(contrast, given, n, regularization, tol, n_threads)
     generator = check_rng(rng)
     with parallel.blas_threads():
@@ -190,7 +190,7 @@ def _best_start(
     The parameters are those for few rows, where none are given: they see as far, in a third of the features.
     """
     n, c = Z.shape
-    few = Z if n <= FEW else Z[np.sort(generator.choice(n, FEW, replace=False))]
+    few = Z if n <= START_ROWS else Z[np.sort(generator.choice(n, START_ROWS, replace=False))]
     # one map for any rotation: made from the whitened components as they are, and after random rotations
     turned = [few] + [few @ random_rotation(generator, c).T for _ in range(3)]
     search = rough.contrast(few, some_numbers(np.concatenate(turned), generator))
@@ -319,11 +319,11 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
         raise ValueError(f"X has {n} rows, too few for {c} components; give more rows (hundreds, for a useful answer)")
     size = np.abs(X).max(axis=0)
     size[size == 0.0] = 1.0
-    strange = np.flatnonzero(~((size > 1.0 / LARGEST) & (size < LARGEST)))
+    strange = np.flatnonzero(~((size > 1.0 / MAX_INPUT) & (size < MAX_INPUT)))
     if len(strange):
         raise ValueError(
             f"column {strange[0]} of X holds numbers of about {size[strange[0]]:.2g}, whose differences or quotients "
-            f"leave the range of float64; scale it to between {1.0 / LARGEST:g} and {LARGEST:g} before kica"
+            f"leave the range of float64; scale it to between {1.0 / MAX_INPUT:g} and {MAX_INPUT:g} before kica"
         )
     unit = np.ldexp(1.0, np.frexp(size)[1] - 1)  # sums of the largest numbers would overflow; this rounds nothing
     mean = (X / unit).mean(axis=0) * unit

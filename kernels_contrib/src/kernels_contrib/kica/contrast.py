@@ -26,9 +26,9 @@ from fastkpca.base import parallel
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from ..limits import HELD
+from ..limits import HELD_BYTES
 
-FEW = 2000
+START_ROWS = 2000
 """Rows that decide where a descent starts, and numbers that a map is made from: all of them show later what it misses.
 Maps of 4096 numbers take as long, and end at the same contrasts (500 to 20,000 rows)."""
 
@@ -51,9 +51,9 @@ class Setting:
 
 
 def some_numbers(Y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Entries of Y, at most FEW."""
+    """Entries of Y, at most START_ROWS."""
     y = Y.ravel()
-    return y if y.size <= FEW else y[np.sort(generator.choice(y.size, FEW, replace=False))]
+    return y if y.size <= START_ROWS else y[np.sort(generator.choice(y.size, START_ROWS, replace=False))]
 
 
 class LineMap:
@@ -98,7 +98,7 @@ class Contrast:
         self.Z, self.map, self.setting = Z, line_map, setting
         self.n, self.c = Z.shape
         width = self.c * line_map.n_features
-        most = math.isqrt(HELD // 32)  # four dense matrices of this order are held at once
+        most = math.isqrt(HELD_BYTES // 32)  # four dense matrices of this order are held at once
         if width > most:
             raise ValueError(
                 f"{self.c} components of {line_map.n_features} features each are {width}, too many for dense matrices "

@@ -11,7 +11,7 @@ import scipy.optimize
 
 from .contrast import Contrast
 
-ANGLES = 18
+N_ANGLES = 18
 """Angles of a plane, over the quarter turn after which two components only change places."""
 
 
@@ -22,7 +22,7 @@ def random_rotation(generator: np.random.Generator, c: int) -> np.ndarray:
 
 def turn_pairs(target: Contrast, W: np.ndarray) -> np.ndarray:
     """Sweeps over pairs of components, each turned to the best of some angles: a global search, plane by plane."""
-    angles = np.arange(ANGLES) * (0.5 * np.pi / ANGLES)
+    angles = np.arange(N_ANGLES) * (0.5 * np.pi / N_ANGLES)
     c = target.c
     W = W.copy()
     for _ in range(c - 1):  # one sweep over all pairs is enough for two components
@@ -34,7 +34,7 @@ def turn_pairs(target: Contrast, W: np.ndarray) -> np.ndarray:
                 best = int(np.argmin(values))
                 if best == 0 or not values[best] < values[0]:
                     continue
-                turned = turned or 1 < best < ANGLES - 1
+                turned = turned or 1 < best < N_ANGLES - 1
                 cos, sin = np.cos(angles[best]), np.sin(angles[best])
                 W[pair] = np.array([[cos, sin], [-sin, cos]]) @ W[pair]
         if not turned:

@@ -35,7 +35,7 @@ from fastkpca.errors import ComponentsWarning, NotConvergedError, warn_caller
 from fastkpca.methods import Rows, check_choice, check_count, solve_to_residual
 
 from ..errors import AccuracyWarning
-from ..limits import HELD
+from ..limits import HELD_BYTES
 from . import stored
 from .base import KernelMethod, Projection
 from .functions import KernelFunction, function
@@ -442,7 +442,7 @@ def preconditioner(products: Products, project: Projector, mu: float, on_norm: b
     n = products.n_samples
     if not products.kernel.positive_semidefinite:
         return lambda R: R
-    max_features = max(1, int(min(1000, n // 4, HELD // (8 * n))))
+    max_features = max(1, int(min(1000, n // 4, HELD_BYTES // (8 * n))))
     coarse = None
     options: dict[str, Any] = {"max_features": max_features, "n_threads": products.n_threads}
     options["center"] = products.shift is not None

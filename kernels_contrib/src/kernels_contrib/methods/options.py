@@ -9,7 +9,7 @@ import numpy as np
 
 from fastkpca.methods import as_float, check_choice, check_count, check_weights
 
-from ..limits import FARTHEST
+from ..limits import MAX_SCALED_DISTANCE
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def regularization_strength(value: object, reason: str = "", *, zero: bool = Fal
     return number
 
 
-MAX_LOGIT_SCALE = float(np.sqrt(FARTHEST))
+MAX_LOGIT_SCALE = float(np.sqrt(MAX_SCALED_DISTANCE))
 """Kernel values and penalty of a logistic regression: their products stay within float64."""
 MAX_SCALE = 1e140
 """Kernel values and penalty of a linear system: their squares stay within float64."""

@@ -61,7 +61,7 @@ from .products import DRAFT_ROWS
 
 Product: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
-STARTS = 10
+N_STARTS = 10
 """Starts of k-means among points, of which the best goes on: scikit-learn's number before 1.4."""
 
 
@@ -278,7 +278,7 @@ def partition(Z: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generat
     """
     n = len(Z)
     if n <= DRAFT_ROWS:
-        return min((_lloyd(Z, weights, _seeds(Z, weights, k, rng)) for _ in range(STARTS)), key=lambda x: x[0])[1]
+        return min((_lloyd(Z, weights, _seeds(Z, weights, k, rng)) for _ in range(N_STARTS)), key=lambda x: x[0])[1]
     some = np.sort(rng.choice(n, DRAFT_ROWS, replace=False, p=weights / weights.sum()))
     ones = np.ones(DRAFT_ROWS)
     try:  # rows drawn by weight count once

@@ -18,7 +18,7 @@ from fastkpca.base.rounding import UNIT, rounding_factor
 from fastkpca.kernels import Kernel
 from fastkpca.methods import Rows, as_rows, feature_moments, holds_more, nearest_and_rest
 
-from ..limits import HELD
+from ..limits import HELD_BYTES
 from .functions import FeatureFunction, RowsFunction, SampleFunction, of_matrix
 from .labels import real_targets
 from .options import FitOptions, row_weights
@@ -148,7 +148,7 @@ class Products:
     def held_features(self) -> np.ndarray | None:
         """Phi as a matrix, where it fits."""
         n, d = self.features.shape
-        return np.asarray(self.features) if 8 * n * d <= HELD else None
+        return np.asarray(self.features) if 8 * n * d <= HELD_BYTES else None
 
     def held_product(self) -> Callable[[np.ndarray], np.ndarray]:
         """U -> K U, for many products: with the features formed once, where they fit."""

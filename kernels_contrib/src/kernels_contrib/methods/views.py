@@ -19,7 +19,7 @@ from fastkpca.base import parallel
 from fastkpca.base.rounding import UNIT, factorisation_error, rounding_factor
 from fastkpca.methods import Rows, as_rows, check_rng
 
-from ..limits import HELD
+from ..limits import HELD_BYTES
 from .functions import SampleFunction, of_matrix
 from .options import FitOptions
 from .permutation import need_rows
@@ -127,7 +127,7 @@ def over_permutations(
     A measure takes ``n_bytes``; as many run at once as threads are there and memory is for them, each alone.
     """
     generator, order = check_rng(rng), np.arange(n)
-    threads = max(1, min(parallel.resolve_threads(n_threads), HELD // max(n_bytes, 1)))
+    threads = max(1, min(parallel.resolve_threads(n_threads), HELD_BYTES // max(n_bytes, 1)))
     values, same = [measure(order)], []
     for start in range(0, permutations, 4 * threads):
         orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]

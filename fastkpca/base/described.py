@@ -20,7 +20,7 @@ def points(group: str) -> tuple[list[tuple[metadata.Distribution, str, str]], li
     """
     found, problems, seen = [], [], set()
     for distribution in metadata.distributions():
-        name = (_from_folder(distribution)[0] or about(distribution)[0]).lower().replace("-", "_")
+        name = (_from_folder(distribution)[0] or name_version_summary(distribution)[0]).lower().replace("-", "_")
         if name in seen:  # the first on the path is what an import finds
             continue
         seen.add(name)
@@ -44,7 +44,7 @@ def points(group: str) -> tuple[list[tuple[metadata.Distribution, str, str]], li
     return found, problems
 
 
-def about(distribution: metadata.Distribution) -> tuple[str, str, str]:
+def name_version_summary(distribution: metadata.Distribution) -> tuple[str, str, str]:
     """Name, version and summary of a distribution; those of its folder where METADATA does not say them."""
     name, version = _from_folder(distribution)
     try:
@@ -55,7 +55,7 @@ def about(distribution: metadata.Distribution) -> tuple[str, str, str]:
 
 
 def _who(distribution: metadata.Distribution) -> str:
-    return " ".join(("distribution", *about(distribution)[:2])).rstrip()
+    return " ".join(("distribution", *name_version_summary(distribution)[:2])).rstrip()
 
 
 def _from_folder(distribution: metadata.Distribution) -> tuple[str, str]:

@@ -126,7 +126,7 @@ class Group:
         """
         entries, problems = [], []
         for owner, name, value in points:
-            distribution, version, summary = described.about(owner)
+            distribution, version, summary = described.name_version_summary(owner)
             if normalized(distribution) == DISTRIBUTION:
                 continue  # the literal table speaks for these
             if name in self.reserved:

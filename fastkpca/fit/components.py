@@ -9,7 +9,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.rounding import EPS
-from ..maps.uncentred import about
+from ..maps.uncentred import second_moment
 from ..model.feature_projector import FeatureProjector
 from ..solve.certificate import Bound, Certificate, Eigenpairs, FeatureSums, feature_certificate, feature_trace
 from ..solve.moments import entry_defect, kernel_trace, leading_axes
@@ -51,7 +51,7 @@ def leading_of(
     TooDearError where they would cost more than ``seconds``, as ``solve.moments.leading_axes`` has it.
     """
     return leading_axes(
-        about(moments, center=target.center),
+        second_moment(moments, center=target.center),
         target.c,
         tol=SOLVER_SHARE * target.tol,
         rank=rank,
@@ -99,7 +99,7 @@ def components(
     they are wanted now. ``narrowed``: eigenvalues and intervals of second order, if any.
     """
     feature_map, kept = moments.map, moments
-    moments = about(kept, center=target.center)
+    moments = second_moment(kept, center=target.center)
     eigenvalues, axes, solved = leading
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)

@@ -13,7 +13,7 @@ from ..maps.choosing import refined, residual_draws
 from ..maps.draws import DRAWS_PER_PASS, Draws, Reservoir
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.pivots import PivotMap
-from ..maps.uncentred import about
+from ..maps.uncentred import second_moment
 from ..model.plan import Candidate, Step
 from ..products.rates import RATE
 from ..solve import sampled
@@ -210,7 +210,7 @@ class _Run:
         seconds = self.costs.passing(D, self.n_vectors) if pivots else _moment_seconds(cost, n)
         self.spend(f"pass over the rows with {D} features, eigenpairs", seconds)
         left_out = Bound(moments.residual_trace, "trace")
-        trace = about(moments, center=target.center).trace
+        trace = second_moment(moments, center=target.center).trace
         if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
             return _Pass(moments, None, (np.zeros(1), np.zeros((D, 1)), None), left_out)
         # the same number for rows that come in order only: the same bits for every source
@@ -505,7 +505,7 @@ def _moved(found: _Pass, sample: ScaledSample, problem: Problem) -> float:
     moments, (values, axes, _), c = found.moments, found.leading, _wanted(found, problem)
     axes = axes[:, :c] / np.sqrt(values[:c])
     V = moments.map.features(problem.rows.take(sample.index)) @ axes
-    V -= about(moments, center=problem.target.center).mean @ axes
+    V -= second_moment(moments, center=problem.target.center).mean @ axes
     return float(sample.moved(V).diagonal().max(initial=0.0))
 
 

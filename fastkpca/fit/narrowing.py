@@ -13,7 +13,7 @@ import numpy as np
 from ..base.protocol import Moments
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.passes import apply
-from ..maps.uncentred import about
+from ..maps.uncentred import second_moment
 from ..products.exact import ExactSummation
 from ..products.implicit import Products, kernel_matrix
 from ..rows.view import Rows
@@ -133,7 +133,7 @@ def vectors_of(
     if c <= (quick := moments.map.quick_columns(axes)) < k:
         axes = axes[:, :quick]
     axes = np.ascontiguousarray(axes)
-    constant = about(moments, center=problem.target.center).mean @ axes
+    constant = second_moment(moments, center=problem.target.center).mean @ axes
     V = apply(moments.map, rows, axes, budget.n_threads, constant=constant, progress=budget.report, stage="scores")
     root = _roots(rows)
     if root is not None:

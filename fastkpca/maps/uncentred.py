@@ -9,7 +9,7 @@ from ..base.rounding import UNIT, rounding_factor
 from .combined import OfMoments
 
 
-def about(moments: Moments, *, center: bool) -> Moments:
+def second_moment(moments: Moments, *, center: bool) -> Moments:
     """The moments themselves, or those about zero."""
     return moments if center else about_zero(moments)
 

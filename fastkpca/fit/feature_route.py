@@ -272,10 +272,10 @@ class _Run:
         intervals will need. The residual is expected to fall as in the plan's probe of a few rows."""
         seconds, D = self.seconds_of_more(found), state.features
         probe = self.candidate.offer.probe if isinstance(self.candidate.offer, PivotOffer) else None
-        if not seconds < np.inf or probe is None or not probe.beside:
+        if not seconds < np.inf or probe is None or not probe.held_out:
             return COST_FACTOR * seconds
         ranks = np.minimum([_most_pivots(D), 3 * D // 2, D], self.settings.features)
-        left, largest = probe.residual_beside(ranks), probe.largest_share(ranks, np.array(np.inf))
+        left, largest = probe.held_out_residual(ranks), probe.largest_share(ranks, np.array(np.inf))
         fields = (x[:-1].tolist() for x in (ranks, left / left[-1], largest / largest[-1]))
         states = (
             replace(

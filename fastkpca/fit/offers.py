@@ -138,14 +138,14 @@ def _cheapest_count(problem: Problem, probe: SpectrumProbe, residual: float, mos
     takes_rows = takes_pass(problem) and not problem.keeps_moments  # models that add up have bounds of the first order
     if not (takes_rows or target.may_use_sampled_bound):
         return None
-    if pivots is None or not pivots.beside or not probe.share(1) > 0.0:
+    if pivots is None or not pivots.held_out or not probe.share(1) > 0.0:
         return None
     costs, c = refinement_costs(problem), (target.n_components or 0) if takes_rows else 0
     k, (shares, beyond) = c + MORE_VECTORS, probe.resolved()
     theta = np.append(shares, np.full(k + 1, beyond))[: k + 1]
     most, failure = (DRAWS_PER_PASS if target.may_use_sampled_bound else 0), target.failure_of("samples") / 4.0 or 0.5
     ranks = np.unique(np.geomspace(k + 1, max(min(n / 2.0, MAX_FEATURES), k + 1), MAPS).astype(np.intp))
-    left, largest = pivots.residual_beside(ranks), pivots.largest_share(ranks, np.array(np.inf))
+    left, largest = pivots.held_out_residual(ranks), pivots.largest_share(ranks, np.array(np.inf))
     fields = (x[::-1].tolist() for x in (ranks, left, largest))
     states = (State(m, theta[:k], float(theta[k]), t, x, MOVED * t * x, c, most, failure) for m, t, x in zip(*fields))
     enough = int(min(pivots.rank(residual), n))

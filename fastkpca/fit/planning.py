@@ -267,10 +267,10 @@ def _with_features(problem: Problem) -> list[tuple[Target, str]]:
     if probe_cost(kernel, data, level, held_out=True)[1] > problem.budget.memory:
         return []
     probe = probed(kernel, data, level, held_out=True, n_threads=problem.budget.n_threads)
-    if probe.pivots is None or not probe.pivots.beside or not probe.share(1) > 0.0:
+    if probe.pivots is None or not probe.pivots.held_out or not probe.share(1) > 0.0:
         return []
     rank, draws = np.array([float(m)]), np.array([draws_worth(data.n_samples, m)])
-    width = float(probe.pivots.residual_beside(rank)[0]) / probe.first
+    width = float(probe.pivots.held_out_residual(rank)[0]) / probe.first
     if other.may_use_sampled_bound:
         seen = probe.pivots.largest_share(rank, draws)
         width *= float(np.minimum(upper_share(seen, draws, failure_of_attempt(other.failure_of("samples"), 0)), 1.0)[0])

@@ -216,7 +216,7 @@ def probed(
             np.random.default_rng(0),
             max_probe=size.pivots,
             sample_rows=size.sample,
-            beside=held_out,
+            held_out=held_out,
             n_threads=n_threads,
         )
 

@@ -28,7 +28,7 @@ class RankProbe:
         Rows of the sample.
     exhausted : bool
         The residual after the last pivot of the curve is rounding alone.
-    beside : tuple of (int, float, float)
+    held_out : tuple of (int, float, float)
         After m pivots, on rows that they were not chosen from: m, residual trace over trace, and an estimate of
         the largest eigenvalue of the residual, over its trace.
     n_samples : float
@@ -40,17 +40,17 @@ class RankProbe:
     curve: np.ndarray
     n_rows: int
     exhausted: bool
-    beside: tuple[tuple[int, float, float], ...] = ()
+    held_out: tuple[tuple[int, float, float], ...] = ()
     n_samples: float = np.inf
     of_fewer: tuple[np.ndarray, ...] = ()
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
-        if self.beside:
+        if self.held_out:
             ranks, of_curve = np.geomspace(1.0, 1e5, 400), self._rank_of_curve(tol)
-            enough = np.flatnonzero(self.residual_beside(ranks) <= tol)
-            beside = float(np.ceil(ranks[enough[0]])) if len(enough) else np.inf
-            return max(min(beside, float(np.ceil(of_curve + self._far_rows(tol)))), of_curve)
+            enough = np.flatnonzero(self.held_out_residual(ranks) <= tol)
+            held_out = float(np.ceil(ranks[enough[0]])) if len(enough) else np.inf
+            return max(min(held_out, float(np.ceil(of_curve + self._far_rows(tol)))), of_curve)
         return self._rank_of_curve(tol)
 
     def _far_rows(self, tol: float) -> float:
@@ -59,7 +59,7 @@ class RankProbe:
         Each takes the largest eigenvalue's share of what is left. There are more such rows than in the sample, as there
         are more rows.
         """
-        _, left, share = self.beside[1]
+        _, left, share = self.held_out[1]
         if not 0.0 < tol < left or not share < 1.0:
             return 0.0 if left <= tol else np.inf
         return self.n_samples / self.n_rows * np.log(left / tol) / -np.log1p(-share)
@@ -107,13 +107,13 @@ class RankProbe:
         fall = np.log(growth) if power < 1e-3 else (growth**power - 1.0) / power
         return np.where(rank <= last, within, self.curve[last] * np.exp(-slope * fall))
 
-    def residual_beside(self, rank: np.ndarray) -> np.ndarray:
+    def held_out_residual(self, rank: np.ndarray) -> np.ndarray:
         """``residual``, of rows that the pivots were not chosen from: these have more, the more pivots there are.
 
         After the end of the curve it lies between two extrapolations: by the power of the rank by which these rows'
         residual fell before, which is mostly too little, and as the curve, which is mostly too much.
         """
-        (k0, t0, _), (k1, t1, _) = self.beside
+        (k0, t0, _), (k1, t1, _) = self.held_out
         if not self.curve[k1] > 0.0:
             return np.minimum(self.residual(rank) + t1, 1.0)
         more0, more1 = t0 / self.curve[k0], t1 / self.curve[k1]
@@ -128,7 +128,7 @@ class RankProbe:
 
     def largest_share(self, rank: np.ndarray, n: np.ndarray) -> np.ndarray:
         """The largest eigenvalue of the residual of m pivots, over its trace, on n rows drawn by residual."""
-        (k0, _, x0), (k1, _, x1) = self.beside
+        (k0, _, x0), (k1, _, x1) = self.held_out
         power = np.clip(np.log(x0 / x1) / np.log(k1 / k0), 0.0, 1.0)  # it falls as a power of their number
         return np.minimum((np.sqrt(x1 * (k1 / np.maximum(rank, 1.0)) ** power) + np.sqrt(1.0 / n)) ** 2, 1.0)
 
@@ -161,18 +161,18 @@ def probe_rank(
     *,
     max_probe: int = 256,
     sample_rows: int = 1024,
-    beside: bool = False,
+    held_out: bool = False,
     n_threads: int = 1,
 ) -> RankProbe:
     """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` (at most 2048) rows of the sample.
 
-    ``beside``: compute their residual on other rows, too.
+    ``held_out``: compute their residual on other rows, too.
     """
     S, others = summary.sample, summary.sample[:0]
     size = min(sample_rows, 2048)
     if len(S) > size:
-        taken = np.sort(rng.choice(len(S), size, replace=False))
-        S, others = S[taken], np.delete(S, taken, axis=0)
+        chosen = np.sort(rng.choice(len(S), size, replace=False))
+        S, others = S[chosen], np.delete(S, chosen, axis=0)
     n = len(S)
     diagonal = diagonal_of(kernel, S)
     check_kernel(kernel, diagonal)
@@ -186,8 +186,8 @@ def probe_rank(
     if len(others) < n // 2:
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
-    seen_beside = _look_beside(kernel, S, others[spread], selection, rng, n_threads) if beside else ()
-    return RankProbe(curve, n, selection.exhausted, seen_beside, float(summary.n_samples), tuple(fewer))
+    of_held_out = _held_out_residuals(kernel, S, others[spread], selection, rng, n_threads) if held_out else ()
+    return RankProbe(curve, n, selection.exhausted, of_held_out, float(summary.n_samples), tuple(fewer))
 
 
 def _curve(kernel: Kernel, S: np.ndarray, tol: float, max_probe: int, n_threads: int) -> np.ndarray:
@@ -201,13 +201,13 @@ def _curve(kernel: Kernel, S: np.ndarray, tol: float, max_probe: int, n_threads:
     return selected(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads).trace / trace
 
 
-def _sampled_less(share: float, n: int) -> float:
+def _corrected_fraction(share: float, n: int) -> float:
     """The share of all rows, of that of a sample of n: for a flat spectrum it is that much larger (Marchenko and Pastur
     1967), for one large eigenvalue less so."""
     return max(float(np.sqrt(share)) - float(np.sqrt(1.0 / n)), 0.0) ** 2
 
 
-def _look_beside(
+def _held_out_residuals(
     kernel: Kernel,
     S: np.ndarray,
     others: np.ndarray,
@@ -215,7 +215,7 @@ def _look_beside(
     rng: np.random.Generator,
     n_threads: int,
 ) -> tuple[tuple[int, float, float], ...]:
-    """``RankProbe.beside`` after half of the pivots, and after all, on ``others``, half of which are drawn again in
+    """``RankProbe.held_out`` after half of the pivots, and after all, on ``others``, half of which are drawn again in
     proportion to their residual."""
     k, n, diagonal = len(selection.index), len(others), diagonal_of(kernel, others)
     if k < 8 or n < MIN_PROBED_ROWS:
@@ -239,7 +239,7 @@ def _look_beside(
         scale = np.sqrt(counts / residual[index])
         G = (values_of(kernel, others[index], others[index]) - few.T @ few) * scale[:, None] * scale
         share = _largest_eigenvalue(G) / counts.sum()
-        return rank, left / float(diagonal.sum()), max(_sampled_less(share, n // 2), 0.1 / n)
+        return rank, left / float(diagonal.sum()), max(_corrected_fraction(share, n // 2), 0.1 / n)
 
     return tuple(parallel.run(task, len(drawn), n_threads=n_threads))
 

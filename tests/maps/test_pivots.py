@@ -253,13 +253,13 @@ def test_a_probe_tells_what_more_pivots_leave_of_other_rows(d):
     """Trace, and largest eigenvalue, of what is left of rows that the pivots were not chosen from."""
     kernel, X = get_kernel("gaussian", sigma=np.sqrt(d)), np.random.default_rng(0).standard_normal((6000, d))
     summary = summarize(Rows(X), shift=True, randomness=Randomness(1))[1]
-    probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), beside=True)
+    probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), held_out=True)
     rank = np.array([400])
     chosen = pivot_map(
         kernel, summary.sample, tol=0.0, max_features=int(rank[0]), rng=np.random.default_rng(2), n_samples=len(X)
     )
     left = chosen.residual(X - summary.shift)
-    assert probe.residual_beside(rank)[0] == pytest.approx(left.mean(), rel=0.35)
+    assert probe.held_out_residual(rank)[0] == pytest.approx(left.mean(), rel=0.35)
     P = X[:1500] - summary.shift
     Phi, r = chosen.features(P), chosen.residual(P)
     share = np.linalg.eigvalsh(kernel.block(P, P) - Phi @ Phi.T)[-1] / r.sum()
@@ -273,7 +273,7 @@ def test_far_rows_do_not_ask_for_ever_more_pivots(tol):
     X = rng.standard_normal((5000, 6)) * np.exp(1.2 * rng.standard_normal((5000, 1)))
     kernel = get_kernel("polynomial", degree=3, scale=1 / 6, offset=1.0)
     summary = summarize(Rows(X), shift=False, randomness=Randomness(1))[1]
-    probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), max_probe=64, sample_rows=512, beside=True)
+    probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), max_probe=64, sample_rows=512, held_out=True)
     needed = pivot_map(kernel, X, tol=tol, max_features=2000, rng=np.random.default_rng(2)).n_features
     assert needed / 3 <= probe.rank(tol) <= 3 * needed + 20
 

@@ -181,7 +181,7 @@ class Guard(Proxy, Kernel):
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         K = self._array("block", (len(X), len(Y)), X, Y)
-        if K.size and not _looks_finite(K):
+        if K.size and not _margins_are_finite(K):
             needed = (
                 "kernel values are finite: look for a division by zero where x = y, the root of a number that rounding "
                 "made negative, and for overflow (there X on a smaller scale, or other parameters, help)"
@@ -332,7 +332,7 @@ def _has_own_diagonal(kernel: protocol.Kernel) -> bool:
     return type(kernel).diagonal not in (protocol.Kernel.diagonal, OnObjects.diagonal)
 
 
-def _looks_finite(K: np.ndarray) -> bool:
+def _margins_are_finite(K: np.ndarray) -> bool:
     """By its first row, first column and diagonal, where a row that the kernel cannot take shows; microseconds."""
     row, column, diagonal = K[0], K[:, 0], K.diagonal()
     with np.errstate(over="ignore", invalid="ignore"):  # then each entry is checked

@@ -152,9 +152,9 @@ def contours(
             seen = (
                 slice(None) if len(rows) <= MAX_MARKS else np.random.default_rng(0).permutation(len(rows))[:MAX_MARKS]
             )
-            look: dict[str, Any] = {"color": "black", "s": 5} if labels is None else {"edgecolors": "black", "s": 10}
+            props: dict[str, Any] = {"color": "black", "s": 5} if labels is None else {"edgecolors": "black", "s": 10}
             of_seen = None if labels is None else labels[seen]
-            classes = draw_points(one, rows[seen][:, [first, second]], of_seen, bar=False, **look)
+            classes = draw_points(one, rows[seen][:, [first, second]], of_seen, bar=False, **props)
         one.set_xlim(spans[0])
         one.set_ylim(spans[1])
         one.set_xlabel(_label(names, first))

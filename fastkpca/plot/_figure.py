@@ -222,12 +222,12 @@ def set_names(ax: Any, places: np.ndarray, names: list[str], points: np.ndarray)
     ax.figure.canvas.figure.draw_without_rendering()  # the axes with a legend next to them
     inside, to_pixels = ax.get_window_extent(), ax.figure.dpi / 72
     tips, drawn = (ax.transData.transform(np.reshape(x, (-1, 2))) for x in (places, points))
-    look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": "small"}
-    look["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]
+    props: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": "small"}
+    props["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]
     line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 1}
     taken: list[tuple[np.ndarray, np.ndarray]] = []
     for place, tip, name in zip(places, tips, names):
-        text = ax.annotate(short(name), place, (0, 0), arrowprops=line, **look)
+        text = ax.annotate(short(name), place, (0, 0), arrowprops=line, **props)
         half = np.array(Text.get_window_extent(text).size) / 2 + to_pixels
         found = []
         for turn, away in _NAME_OFFSETS:

@@ -73,12 +73,12 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
         total = max(float(measured.importance[component].sum()), 1e-300)
         error = 100.0 * measured.standard_errors[component][order] / total
     drawn = bars(ax, [measured.names[i] for i in order])
-    looks = {  # hatches and a light grey tell them apart in a grey print
+    styles = {  # hatches and a light grey tell them apart in a grey print
         1: (BLUE, "rises", None),
         -1: (ORANGE, "falls", "//"),
         0: ("0.78" if signed else GREY, "has no stable direction" if signed else None, None),
     }
-    for value, (colour, label, hatch) in looks.items():
+    for value, (colour, label, hatch) in styles.items():
         of_sign = sign == value
         if of_sign.any():
             edge = {"hatch": hatch, "edgecolor": "white", "linewidth": 0}

@@ -179,7 +179,7 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
         raise ValueError(f"there are {len(texts)} names for {len(t2)} rows; give one for each")
     drawn = axes_or_new(ax)
     beyond = limits.exceeded(t2=t2, spe=spe)
-    look: dict[str, Any] = {
+    props: dict[str, Any] = {
         "s": float(np.clip(4e4 / len(t2), 2, 24)),
         "linewidths": 0,
         "rasterized": len(t2) > POINTS_AS_PIXELS,
@@ -187,10 +187,10 @@ def influence(limits: Any, t2: Any, spe: Any, ax: Axes | None = None, *, names: 
     handles = []
     for chosen, colour, mark, text in ((~beyond, BLUE, "o", "below both limits"), (beyond, RED, "D", "beyond one")):
         label = f"{int(chosen.sum())} {text}"
-        handles.append(drawn.scatter(t2[chosen], spe[chosen], color=colour, marker=mark, label=label, **look))
-    look = {"color": GREY, "linewidth": 1.2, "linestyle": "--"}
-    handles.append(drawn.axhline(limits.spe, label=f"{_share_of(limits)} limits", **look))
-    drawn.axvline(limits.t2, **look)
+        handles.append(drawn.scatter(t2[chosen], spe[chosen], color=colour, marker=mark, label=label, **props))
+    props = {"color": GREY, "linewidth": 1.2, "linestyle": "--"}
+    handles.append(drawn.axhline(limits.spe, label=f"{_share_of(limits)} limits", **props))
+    drawn.axvline(limits.t2, **props)
     for axis, values, limit in (("x", t2, limits.t2), ("y", spe, limits.spe)):
         if limit > 0 and values.max() > _FAR * limit:
             drawn.set(**{f"{axis}scale": "log"})
@@ -292,19 +292,19 @@ def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text:
     beyond, few = values > limit, len(x) <= MAX_MARKS
     most = np.sqrt(np.finfo(float).max)  # matplotlib needs space beyond the values
     values = np.clip(values, -most, most)
-    look: dict[str, Any] = {"markeredgewidth": 0, "rasterized": len(x) > POINTS_AS_PIXELS}
+    props: dict[str, Any] = {"markeredgewidth": 0, "rasterized": len(x) > POINTS_AS_PIXELS}
     label = f"{name} of {len(x)} rows" if len(x) > 1 else f"{name} of one row"
     dots: dict[str, Any] = {"marker": "o", "markersize": float(np.clip(600 / len(x), 1.5, 5))} if few else {}
     breaks = gaps(x)[0] if x.dtype.kind == "M" else np.zeros(0, dtype=np.intp)
     curve = np.insert(x, breaks, x[breaks]), np.insert(values.astype(float), breaks, np.nan)
-    handles = ax.plot(*curve, color=BLUE, linewidth=0.9 if few else 0.5, label=label, **dots, **look)
+    handles = ax.plot(*curve, color=BLUE, linewidth=0.9 if few else 0.5, label=label, **dots, **props)
     handles.append(ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3))
     if beyond.any():
         size, label = (
             float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3)),
             f"{int(beyond.sum())} of {len(x)} beyond the limit",
         )
-        handles += ax.plot(x[beyond], values[beyond], "D", color=RED, markersize=size, label=label, **look)
+        handles += ax.plot(x[beyond], values[beyond], "D", color=RED, markersize=size, label=label, **props)
     if limit > 0 and values.max() > _FAR * limit:
         ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(limit)))
     ax.margins(0.02, 0.06)

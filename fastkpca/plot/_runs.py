@@ -258,11 +258,11 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
 def _bar(ax: Any, row: int, left: float, value: float, candidate: Candidate, amount: str, chosen: bool) -> None:
     """A bar with its text to the right; the reason why there is none stands over it."""
     end = max(value, left) if np.isfinite(value) else left
-    look: dict[str, Any] = {"color": BLUE if chosen else AMBER}
+    props: dict[str, Any] = {"color": BLUE if chosen else AMBER}
     if candidate.obstacle:
-        look = {"color": "white", "edgecolor": "0.7", "hatch": "////"}
+        props = {"color": "white", "edgecolor": "0.7", "hatch": "////"}
     if end > left:
-        ax.barh(row, end - left, left=left, height=0.66, **look)
+        ax.barh(row, end - left, left=left, height=0.66, **props)
     text = textwrap.fill(candidate.obstacle, 40) if candidate.obstacle else amount
     ax.annotate(
         text + (", chosen" if chosen else ""),

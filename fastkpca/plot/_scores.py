@@ -192,10 +192,10 @@ def _new_points(
 
 def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any, style: dict[str, Any]) -> Any:
     """New rows as hollow marks; returns their entry in the legend."""
-    look: dict[str, Any] = {"facecolors": "none", "s": 30}
-    draw_points(ax, points, labels, bar=False, values=values, hollow=True, **look | style)
+    props: dict[str, Any] = {"facecolors": "none", "s": 30}
+    draw_points(ax, points, labels, bar=False, values=values, hollow=True, **props | style)
     nowhere: list[list] = [[]] * points.shape[1]
-    return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
+    return ax.scatter(*nowhere, **props, edgecolors="black", label="new rows")
 
 
 def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: float, cmap: Any) -> None:
@@ -215,8 +215,8 @@ def _ellipses(ax: Any, points: np.ndarray, labels: Any, values: Any, level: floa
         # chi^2 with two degrees of freedom is exponential
         width, height = 2 * np.sqrt(-2 * np.log1p(-level) * np.maximum(variances[::-1], 0))
         angle = float(np.degrees(np.arctan2(directions[1, 1], directions[0, 1])))
-        look = {"fill": False, "edgecolor": colour, "linewidth": 1.4, "linestyle": line, "zorder": 2.5}
-        ax.add_patch(Ellipse(rows.mean(axis=0), width, height, angle=angle, **look))
+        props = {"fill": False, "edgecolor": colour, "linewidth": 1.4, "linestyle": line, "zorder": 2.5}
+        ax.add_patch(Ellipse(rows.mean(axis=0), width, height, angle=angle, **props))
 
 
 def _on_a_scale(labels: np.ndarray, values: np.ndarray) -> bool:
@@ -242,8 +242,8 @@ def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:
 
     blues: Any = colormaps["Blues"]
     # a cell with a single row must be seen on white
-    look = {"gridsize": 110, "mincnt": 1, "bins": "log", "cmap": ListedColormap(blues(np.linspace(0.3, 1.0, 256)))}
-    cells = ax.hexbin(*points.T, linewidths=0.1, rasterized=True, **look | style)
+    props = {"gridsize": 110, "mincnt": 1, "bins": "log", "cmap": ListedColormap(blues(np.linspace(0.3, 1.0, 256)))}
+    cells = ax.hexbin(*points.T, linewidths=0.1, rasterized=True, **props | style)
     bar = ax.figure.colorbar(cells, ax=ax, label="rows in a cell", pad=0.02)
     plain_numbers(bar.ax.yaxis)
     bar.outline.set_visible(False)
@@ -320,9 +320,9 @@ def draw_points(
     index = sorter[np.searchsorted(values, labels, sorter=sorter)]
     for marker in dict.fromkeys(markers):
         same = np.flatnonzero(np.array([m == marker for m in markers])[index])
-        look = _style_of(same, len(order), style)
+        props = _style_of(same, len(order), style)
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        ax.scatter(*points[same].T, marker=marker, **paint | look)
+        ax.scatter(*points[same].T, marker=marker, **paint | props)
     if hollow:
         return []
     if len(values) > _LEGEND:

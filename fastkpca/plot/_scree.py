@@ -131,12 +131,12 @@ def _population(ax: Any, model: KPCAModel, uncertainty: Uncertainty, c: int) -> 
     low, high = np.clip(uncertainty.latent_interval[:k] * (model.count - model.center), *reach).T
     real = k if uncertainty.n_significant is None else uncertainty.n_significant
     dark, pale = to_rgba(AMBER, 0.55), to_rgba(AMBER, 0.2)
-    look: dict[str, Any] = {"linewidth": 9 if k <= 20 else 4, "zorder": 1}
+    props: dict[str, Any] = {"linewidth": 9 if k <= 20 else 4, "zorder": 1}
     label = f"{100 * uncertainty.level:g} % interval for the population"
-    handles = [ax.vlines(number, low, high, colors=[dark if i <= real else pale for i in number], label=label, **look)]
+    handles = [ax.vlines(number, low, high, colors=[dark if i <= real else pale for i in number], label=label, **props)]
     if real < k:
         label = "the same, of components that do not exceed permuted columns"
-        handles.append(ax.vlines([], [], [], colors=pale, label=label, **look))
+        handles.append(ax.vlines([], [], [], colors=pale, label=label, **props))
     top, bottom = float(high.max()), float(low.min())
     if uncertainty.permuted is not None:
         chance = uncertainty.permuted[:k] / 100 * model.total_variance * (model.count - model.center)

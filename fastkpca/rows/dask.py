@@ -115,22 +115,22 @@ class _Cut(NamedTuple):
     offset: int
 
 
-class _Seen(NamedTuple):
+class _Checksum(NamedTuple):
     """The number of rows of a part of a chunk, and their term of its checksum."""
 
     chunk: int
     rows: int
-    share: int
+    term: int
 
 
-def _watched(chunk: int, rows: np.ndarray, offset: int) -> _Seen:
+def _checksum(chunk: int, rows: np.ndarray, offset: int) -> _Checksum:
     """Term of the checksum for the rows of a chunk from ``offset`` on: a sum over one row in ``CHECKSUM_STRIDE``.
 
     Every row is multiplied by an odd number of its own, so that rows that change places are seen.
     """
     first = -offset % CHECKSUM_STRIDE
     watched = zip(range(offset + first, offset + len(rows), CHECKSUM_STRIDE), bytes_of(rows[first::CHECKSUM_STRIDE]))
-    return _Seen(chunk, len(rows), sum(zlib.crc32(row) * (2 * i + 1) for i, row in watched))
+    return _Checksum(chunk, len(rows), sum(zlib.crc32(row) * (2 * i + 1) for i, row in watched))
 
 
 def _changed(name: str, first: int, length: int) -> DataChangedError:
@@ -174,9 +174,9 @@ class _Shared:
 
     def rows(
         self, first: int, cuts: Sequence[_Cut], weights: np.ndarray | None, blocks: Sequence[Any]
-    ) -> tuple[Rows, list[_Seen]]:
+    ) -> tuple[Rows, list[_Checksum]]:
         parts = [_cut(cut.lo, cut.hi, cut.length, self.table, x) for cut, x in zip(cuts, blocks)]
-        seen = [_watched(cut.chunk, part, cut.offset) for cut, part in zip(cuts, parts)]
+        seen = [_checksum(cut.chunk, part, cut.offset) for cut, part in zip(cuts, parts)]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts)
         row_weights: Any = None if weights is None else Window(weights, first, self.n)
         return Rows(Window(block, first, self.n), weights=row_weights, **self.frame), seen
@@ -234,7 +234,7 @@ def _band(step: int, rows: Rows, i: int) -> np.ndarray:
     return rows.tile(i * step, min(rows.n_samples, (i + 1) * step))
 
 
-def _seen_in(band: Any) -> Any:
+def _checksums_in(band: Any) -> Any:
     return _failure([band]) or band[1]
 
 
@@ -271,7 +271,7 @@ class _Scores:
     def __call__(self, block: Any, first: int, stop: int, chunk: int) -> np.ndarray:
         with _one_at_a_time if self.alone else nullcontext(), parallel.blas_threads():
             rows = self.table(block, stop - first)
-            if chunk in self.sums and self.sums[chunk] != _watched(chunk, rows, 0).share:
+            if chunk in self.sums and self.sums[chunk] != _checksum(chunk, rows, 0).term:
                 raise _changed(self.name, first, len(rows))
             return self.task(rows, first)
 
@@ -301,15 +301,15 @@ class DaskSource(SequentialSource):
         self._reader = None
         self._sums_of_chunks: dict[int, int] = {}
 
-    def _compare(self, seen: Sequence[_Seen]) -> None:
+    def _compare(self, seen: Sequence[_Checksum]) -> None:
         """Raise DataChangedError where a chunk is not what an earlier pass saw; chunks seen in part are left out."""
-        shares: dict[int, list[_Seen]] = {}
-        for look in seen:
-            shares.setdefault(look.chunk, []).append(look)
-        for chunk, looks in sorted(shares.items()):
+        by_chunk: dict[int, list[_Checksum]] = {}
+        for checksum in seen:
+            by_chunk.setdefault(checksum.chunk, []).append(checksum)
+        for chunk, checksums in sorted(by_chunk.items()):
             length = int(self.array.chunks[0][chunk])
-            if sum(look.rows for look in looks) == length:
-                total = sum(look.share for look in looks)
+            if sum(checksum.rows for checksum in checksums) == length:
+                total = sum(checksum.term for checksum in checksums)
                 if self._sums_of_chunks.setdefault(chunk, total) != total:
                     raise _changed(self.name, int(self._ends[chunk]) - length, length)
 
@@ -409,14 +409,14 @@ class DaskSource(SequentialSource):
         shared, work = self._key("pass", token), self._key("pair", token)
         over = Pass(stage, partial(_band, step), step, np.add)  # each task makes a band of rows, nothing is added
         tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._table, over), work: pair}
-        bands, columns, looks = [], [], []
+        bands, columns, checksums = [], [], []
         for a in range(0, n, step):
             b = min(n, a + step)
             bands.append(self._key("band", token, a))
             cuts, blocks = self._chunks(a, b, token, tasks)
             tasks[bands[-1]] = (partial(_leaf, a // step, 1, a, cuts, None), shared, blocks)
-            looks.append(self._key("look", token, a))
-            tasks[looks[-1]] = (_seen_in, bands[-1])
+            checksums.append(self._key("look", token, a))
+            tasks[checksums[-1]] = (_checksums_in, bands[-1])
             columns.append(self._key("vectors", token, a))
             tasks[columns[-1]] = (partial(same, tuple(None if v is None else v[a:b] for v in vectors)),)
         m, sums = len(bands), []
@@ -427,7 +427,7 @@ class DaskSource(SequentialSource):
         for i in range(m):
             sums.append(self._key(f"{stage} sum", token, i))
             tasks[sums[-1]] = (partial(_add, i), [parts[min(i, j), max(i, j)] for j in range(m)])
-        results = self._compute([*sums, *looks], tasks)
+        results = self._compute([*sums, *checksums], tasks)
         self._compare([one for seen in results[m:] for one in seen])
         totals, squares = zip(*results[:m])
         return np.concatenate(totals), [one for of_band in squares for one in of_band]
@@ -485,19 +485,19 @@ class DaskSource(SequentialSource):
         numbers = np.searchsorted(self._ends, index[order], side="right")
         tasks: dict[Any, Any] = {}
         places = {i: order[numbers == i] for i in np.unique(numbers).tolist()}
-        for i, place in places.items():
+        for i, positions in places.items():
             length = int(self.array.chunks[0][i])
-            local = index[place] - (int(self._ends[i]) - length)
+            local = index[positions] - (int(self._ends[i]) - length)
             key = self._key("sample", token, i)
             tasks[key] = (partial(_taken, local, i, length, self._table), self._parts[i].key)
         results = self._compute(list(tasks), tasks)
         self._compare([seen for _, seen in results])
         result = np.empty((len(index), self.n_features), dtype=self.dtype)
-        for place, (rows, _) in zip(places.values(), results):
-            result[place] = rows
+        for positions, (rows, _) in zip(places.values(), results):
+            result[positions] = rows
         return result
 
 
-def _taken(index: np.ndarray, chunk: int, length: int, table: Table, block: Any) -> tuple[np.ndarray, _Seen]:
+def _taken(index: np.ndarray, chunk: int, length: int, table: Table, block: Any) -> tuple[np.ndarray, _Checksum]:
     rows = table(block, length)
-    return rows[index], _watched(chunk, rows, 0)
+    return rows[index], _checksum(chunk, rows, 0)

@@ -27,7 +27,7 @@ def _reference_row(rows: Rows) -> np.ndarray | None:
 
 
 @dataclass
-class _Look:
+class _RowSums:
     """Sums of the first pass over a group of rows."""
 
     box: np.ndarray  # (2, d): the lowest and the highest values
@@ -47,7 +47,7 @@ class _FirstPass:
     def __init__(self, d: int, step: int, shift: bool, index: np.ndarray, spreads: bool):
         self.d, self.step, self.shift, self.index, self.spreads = d, step, shift, index, spreads
 
-    def task(self, rows: Rows, i: int) -> _Look | None:
+    def task(self, rows: Rows, i: int) -> _RowSums | None:
         """Summary of tile i; None beyond the last row."""
         start, stop = i * self.step, (i + 1) * self.step
         X = rows.tile(start, min(rows.n_samples, stop) if rows.counted else stop)
@@ -74,7 +74,7 @@ class _FirstPass:
         if len(self.index):
             a, b = self.index.searchsorted((start, start + len(X)))
             drawn = X[self.index[a:b] - start]
-        return _Look(box, count, mean, squares, square, drawn)
+        return _RowSums(box, count, mean, squares, square, drawn)
 
     def _columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(X', its lowest and highest values): of few columns a copy, along which sums are three times faster."""
@@ -83,14 +83,14 @@ class _FirstPass:
         columns.max(axis=1, initial=-np.inf, out=box[1])
         return columns, box
 
-    def join(self, a: _Look, b: _Look) -> _Look:
+    def join(self, a: _RowSums, b: _RowSums) -> _RowSums:
         """Summary of the rows of both."""
         count = a.count + b.count
         apart, share = b.mean - a.mean, b.count / count if count else 0.0
         squares = a.squares + b.squares + (apart**2 * (a.count * share) if self.spreads else 0.0)
         drawn = np.concatenate([a.drawn, b.drawn]) if len(b.drawn) else a.drawn
         box = np.array([np.minimum(a.box[0], b.box[0]), np.maximum(a.box[1], b.box[1])])
-        return _Look(box, count, a.mean + apart * share, squares, max(a.square, b.square), drawn)
+        return _RowSums(box, count, a.mean + apart * share, squares, max(a.square, b.square), drawn)
 
 
 def _sums(columns: np.ndarray, w: np.ndarray | None) -> np.ndarray:
@@ -186,13 +186,13 @@ def summarize(
     rows = rows.framed(origin if shift else None, None)
     early = _early_sample(rows, reference, randomness)
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
-    look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
-    box, mean = look.box, look.mean
+    sums: _RowSums = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
+    box, mean = sums.box, sums.mean
     # a shift that is given is that of other rows, which were summarised
     least = MIN_ABS_VALUE if shift_by is None else 0.0
     if not any_size:
         _check_size(box, 0.0 if shift else least, shifted=False)
-    index, sample = (early, look.drawn) if len(early) else (sample_index(rows, look.count, randomness), None)
+    index, sample = (early, sums.drawn) if len(early) else (sample_index(rows, sums.count, randomness), None)
     if not shift:
         shift_by = np.zeros(d)
     else:
@@ -200,12 +200,12 @@ def summarize(
         moved = shift_by - origin  # exact, or rounded by no more than the rows' extent allows
         box, mean, unit = box - moved, mean - moved, None
         if scale is not False:
-            unit = _spreads(look) if scale is True else scale
+            unit = _spreads(sums) if scale is True else scale
             box, mean = box / unit, mean / unit
         if not any_size:
             _check_size(box, least, shifted=True)
         rows = rows.framed(shift_by, unit)
-    square, sample = _square_and_sample(rows, index, sample, None if shift else look.square, n_threads)
+    square, sample = _square_and_sample(rows, index, sample, None if shift else sums.square, n_threads)
     return rows, Summary(
         n_samples=rows.n_samples,
         n_features=d,
@@ -265,11 +265,11 @@ def of_columns(data: Summary, columns: Columns) -> Summary:
     )
 
 
-def _spreads(look: _Look) -> np.ndarray:
+def _spreads(sums: _RowSums) -> np.ndarray:
     """The standard deviation of each column, with N - 1; 1 for columns that are constant up to rounding."""
-    spreads = np.sqrt(look.squares / max(look.count - 1.0, MIN_ABS_VALUE))
-    constant = spreads <= 16 * EPS * np.abs(look.box).max(axis=0)
-    ranges = look.box[1] - look.box[0]
+    spreads = np.sqrt(sums.squares / max(sums.count - 1.0, MIN_ABS_VALUE))
+    constant = spreads <= 16 * EPS * np.abs(sums.box).max(axis=0)
+    ranges = sums.box[1] - sums.box[0]
     tiny = np.flatnonzero(~(ranges >= MIN_ABS_VALUE) & (ranges > 0))
     if len(tiny):
         raise ValueError(

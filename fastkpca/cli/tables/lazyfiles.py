@@ -94,7 +94,7 @@ class Hdf5(_Datasets):
         datasets: dict[str, Any] = {}
         sparse: list[str] = []
 
-        def look(path: str, data: Any) -> None:
+        def visit(path: str, data: Any) -> None:
             if not matlab:
                 if isinstance(data, h5py.Dataset):
                     datasets[path] = data
@@ -109,7 +109,7 @@ class Hdf5(_Datasets):
 
         with data_file_errors(name, "is not a readable HDF5 file"):
             self._file = h5py.File(path, "r")
-            self._file.visititems(look)
+            self._file.visititems(visit)
             if sparse and not datasets:
                 raise DataFileError(
                     f"{name} holds the sparse matrix {sparse[0]!r}, which is not read from a MATLAB v7.3 file; save it "

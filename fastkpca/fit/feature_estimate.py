@@ -13,7 +13,7 @@ from ..base.spelling import with_suggestion
 from ..maps.toeplitz import MAX_DENSE_MODES
 from ..model.plan import Candidate, RunSettings, Step, readable_size, total_seconds
 from ..products.rates import RATE, eigen_seconds
-from ..solve.costs import MOST_COLUMNS, look_seconds, step_seconds
+from ..solve.costs import MOST_COLUMNS, check_seconds, step_seconds
 from ..solve.moments import narrow_block
 from . import footprint
 from .convergence import expected_runs
@@ -235,5 +235,5 @@ def _iterated_seconds(problem: Problem, cost: Cost, probe: SpectrumProbe) -> flo
     passes = max(min(x.search + (0.0 if x.proved else x.exploring) for x in expected), k / block + 2.0)
     passes = min(passes, float(most))
     columns = min(passes * block, size)
-    algebra = passes * (step_seconds(size, 0.5 * columns, block) + look_seconds(0.7 * columns))
+    algebra = passes * (step_seconds(size, 0.5 * columns, block) + check_seconds(0.7 * columns))
     return passes * (block * cost.product_flops / RATE.features) + algebra

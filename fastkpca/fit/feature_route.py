@@ -19,7 +19,7 @@ from ..products.rates import RATE
 from ..solve import sampled
 from ..solve.beyond import failure_of_attempt
 from ..solve.certificate import Bound
-from ..solve.costs import Expenses, TooDearError
+from ..solve.costs import BudgetExceededError, Expenses
 from ..solve.moments import kernel_trace
 from ..solve.sampled import ScaledSample
 from ..solve.task import SolverBudget
@@ -101,7 +101,7 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
     free = target.tol_is_required and not target.forced and target.c is not None and limits.seconds < np.inf
     route = _Run(problem, candidate, Expenses(SolverBudget(seconds=limits.seconds if free else np.inf), None))
     found = route.last_pass(route.built())
-    missed = TooDearError(seconds=route.expenses.seconds)
+    missed = BudgetExceededError(seconds=route.expenses.seconds)
     if free and found.misses(target):
         raise missed
     solution = components(

@@ -23,10 +23,10 @@ from ..solve.block_krylov import GUARD_COLUMNS, KrylovResult, block_krylov
 from ..solve.costs import (
     MOST_COLUMNS,
     basis_bytes,
+    check_seconds,
     default_block_size,
     factorising_seconds,
     least_columns,
-    look_seconds,
     rest_bytes,
     step_seconds,
     usual_columns,
@@ -195,13 +195,13 @@ def _algebra_seconds(problem: Problem, product: ProductCandidate, block: int, ex
     """
     n, steps, columns = problem.data.n_samples, max(expected.search, 1.0), expected.columns
     # the columns grow from one block to all
-    seconds = steps * (step_seconds(n, 0.5 * columns, block) + 0.25 * look_seconds(columns, certified=False))
+    seconds = steps * (step_seconds(n, 0.5 * columns, block) + 0.25 * check_seconds(columns, certified=False))
     kept = columns if expected.proved else min(2.0 * block, columns)  # the wanted vectors, and their residuals
-    seconds += LAST * (step_seconds(n, kept, int(kept)) / 2.0 + look_seconds(kept))
+    seconds += LAST * (step_seconds(n, kept, int(kept)) / 2.0 + check_seconds(kept))
     if expected.proved:
         return seconds
     passes, mean = expected.exploring, kept + 0.5 * expected.exploring * block
-    exploring = passes * (product.once + step_seconds(n, mean, block) + look_seconds(min(mean, MOST_COLUMNS)))
+    exploring = passes * (product.once + step_seconds(n, mean, block) + check_seconds(min(mean, MOST_COLUMNS)))
     factorises = product.name == "exact" and rest_bytes(n, int(columns)) <= problem.budget.memory
     return seconds + (min(exploring, factorising_seconds(n, 2 * block, product.once)) if factorises else exploring)
 

@@ -1,7 +1,8 @@
 """The run: the chosen candidate, within the predicted cost of the next one, until one meets ``tol``.
 
 1. The chosen candidate runs (`ROUTES`) within what the cheapest other one may take, less what was spent.
-2. A run whose counted cost exceeds that, or that misses ``tol``, is abandoned (``TooDearError``), and the cheapest of
+2. A run whose counted cost exceeds that, or that misses ``tol``, is abandoned (``BudgetExceededError``), and the
+cheapest of
    the others follows. Each candidate runs at most once, and LAPACK, where it fits, always ends.
 3. All random bounds share one failure probability: the share of an abandoned run is counted, as its failure may have
    led to the next one.
@@ -18,7 +19,7 @@ import numpy as np
 
 from ..model.plan import Candidate, Plan, readable_size
 from ..solve.certificate import dense_certificate
-from ..solve.costs import TooDearError
+from ..solve.costs import BudgetExceededError
 from . import dense, feature_route, krylov
 from .probe import COST_FACTOR
 from .problem import Problem, check_range
@@ -56,7 +57,7 @@ def solve(problem: Problem, plan: Plan) -> tuple[Solution, Candidate]:
         _logger.info("%s: %.2g s and %s predicted", candidate.label, seconds, memory)
         try:
             solution = ROUTES[candidate.method](asked, candidate, RunLimits(limit, failure, plan.otherwise))
-        except TooDearError as error:
+        except BudgetExceededError as error:
             solution, passes = None, error.passes
             spent += error.seconds
         # out here nothing holds the memory of an abandoned run

@@ -81,8 +81,8 @@ def _map_cost(offers: Sequence[Offer], D: int, residual: float, joining: float =
     )
 
 
-def _of_parts(name: str, judge: Callable[[Iterable[bool]], bool]) -> Any:
-    return property(lambda self: judge(getattr(part, name) for part in self.parts))
+def _of_parts(name: str, combine: Callable[[Iterable[bool]], bool]) -> Any:
+    return property(lambda self: combine(getattr(part, name) for part in self.parts))
 
 
 class Combination(Kernel):

@@ -80,7 +80,7 @@ class Candidates:
     features: np.ndarray | None = None
 
 
-class _Judgement:
+class _TraceEstimate:
     """The residual trace of all rows, as the candidates tell it.
 
     Estimated from the rows that are not pivots, scaled up, plus two standard errors, where the rows are a sample (the
@@ -97,14 +97,14 @@ class _Judgement:
         """After each of the pivots ``picked``, for the sums of their squared features: what is beyond the target can
         then be dropped. ``residual`` is that before them."""
         sums = np.maximum(residual @ self.parts - np.cumsum(of_each, axis=0), 0.0)
-        judged: np.ndarray = sums[:, 0]
+        traces: np.ndarray = sums[:, 0]
         if self.all_shares:
             left = self.shares.sum() - np.cumsum(self.shares[picked])
             self.shares[picked] = 0.0
             ahead = np.maximum(residual - of_rows, 0.0)
             margin = 1.0 + 2.0 * _relative_error(self.weights * ahead, self.shares)
-            judged = judged + sums[:, 1] * np.where(left > 0.0, margin * self.all_shares / np.maximum(left, 1.0), 1.0)
-        return judged
+            traces = traces + sums[:, 1] * np.where(left > 0.0, margin * self.all_shares / np.maximum(left, 1.0), 1.0)
+        return traces
 
 
 def selected(
@@ -129,7 +129,7 @@ def selected(
         F[:done] = start
         residual = np.maximum(residual - np.einsum("ij,ij->j", start, start), 0.0)
     floor = 16 * UNIT * candidates.diagonal + 2.0 * entry_error  # below it a residual is noise
-    judgement, trace = _Judgement(candidates), [float(weights @ residual)]
+    estimate, trace = _TraceEstimate(candidates), [float(weights @ residual)]
     chosen: list[np.ndarray] = []
     count = 0
     while trace[-1] > target and count < max_pivots:
@@ -144,14 +144,14 @@ def selected(
         if len(accepted) == 0:  # residuals that were rounding: strike them out, and end when none is left
             residual[proposed] = 0.0
             continue
-        of_each, of_rows = _squares(new, judgement.parts, n_threads)
-        judged = judgement.after(accepted, residual, of_each, of_rows)
-        reached = np.flatnonzero(judged <= target)
+        of_each, of_rows = _squares(new, estimate.parts, n_threads)
+        traces = estimate.after(accepted, residual, of_each, of_rows)
+        reached = np.flatnonzero(traces <= target)
         m = int(reached[0]) + 1 if len(reached) else len(accepted)
         residual = np.maximum(residual - (of_rows if m == len(new) else (new[:m] ** 2).sum(axis=0)), 0.0)
         residual[accepted[:m]] = 0.0
         chosen.append(accepted[:m])
-        trace.extend(judged[:m])
+        trace.extend(traces[:m])
         count += m
     index = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
     exhausted = trace[-1] > target and count < max_pivots
@@ -301,9 +301,9 @@ def pivot_map(
     error = entry_error or 0.0
     candidates = Candidates(S, diagonal, np.ones(n), shares)
     selection = selected(kernel, candidates, tol * trace, max_features, rng, error, n_threads)
-    pivots, judged = S[selection.index], float(selection.trace[-1])
+    pivots, traces = S[selection.index], float(selection.trace[-1])
     del selection  # its features take as much memory as what follows
-    return PivotMap(kernel, pivots, entry_error=error)._judge(judged, trace, n, tol)
+    return PivotMap(kernel, pivots, entry_error=error)._set_predicted(traces, trace, n, tol)
 
 
 def candidates_for(count: int, n: int) -> int:
@@ -380,7 +380,7 @@ def second_round(
     else:
         new = PivotMap(old.kernel, np.concatenate([old.pivots, added]), entry_error=old.entry_error)
     total_rows = rows.n_samples if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64))
-    new._judge(float(selection.trace[-1]), trace, total_rows, tol)
+    new._set_predicted(float(selection.trace[-1]), trace, total_rows, tol)
     return new, before
 
 

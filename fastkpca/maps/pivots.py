@@ -164,11 +164,11 @@ class PivotMap(FeatureMap):
         """Bound on tr(R R') / nu' over n rows (Minkowski); ``defect`` is for rows no larger than the largest pivot."""
         return float(self._slope * np.sqrt(max(trace, 0.0)) + self._level * np.sqrt(n)) ** 2
 
-    def _judge(self, judged: float, trace: float, n_rows: float, tol: float) -> PivotMap:
-        """Set ``predicted``: the residual trace ``judged`` that the drawing of the pivots predicts, plus what shift and
-        rounding add. That is about 2 nu a row: the squares of its interpolation weights sum to about 1."""
+    def _set_predicted(self, estimated: float, trace: float, n_rows: float, tol: float) -> PivotMap:
+        """Set ``predicted``: the residual trace ``estimated`` that the drawing of the pivots predicts, plus what shift
+        and rounding add. That is about 2 nu a row: the squares of its interpolation weights sum to about 1."""
         added = 2.0 * (self.nu + self.defect) * n_rows
-        self.predicted = (judged + added) / trace if trace > 0.0 else 0.0
+        self.predicted = (estimated + added) / trace if trace > 0.0 else 0.0
         self.reached = self.predicted <= tol
         return self
 

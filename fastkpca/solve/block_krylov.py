@@ -11,7 +11,7 @@ columns of a product. So there are few passes with several columns each, and the
 6. `_random_block`: instead, for a flat spectrum or no start, if K is semidefinite and bounds may fail, a random block.
 7. `_prepare_norm`: the first float64 pass computes |A|_F where the trace alone does not bound the complement.
 8. `grow`: one float64 pass a step, A X by `CentredProducts.multiply`, appended by `Basis.append`.
-9. `Certifier.ends_after_look`: Rayleigh-Ritz where a check is due, bound on the complement (`Proofs`), intervals.
+9. `Certifier.ends_after_check`: Rayleigh-Ritz where a check is due, bound on the complement (`Proofs`), intervals.
 10. `Certifier.next_block`: the next X, after a thick restart where the basis is full; back to 8.
 11. `_result`: Ritz pairs, certificate, and a message where tol is not met.
 """
@@ -163,9 +163,9 @@ def block_krylov(
     if target.probabilistic:
         proofs.append(Exploration(share, A.n, budget.passes))
     _prepare_norm(A, searched)
-    judge = Certifier(A, space, target, expenses, Proofs(proofs), known)
-    grow(A, X, space, judge, expenses)
-    return _result(judge, history)
+    monitor = Certifier(A, space, target, expenses, Proofs(proofs), known)
+    grow(A, X, space, monitor, expenses)
+    return _result(monitor, history)
 
 
 def _check(matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget) -> None:
@@ -199,14 +199,14 @@ def _first_block(start: np.ndarray | None, space: Space) -> np.ndarray:
 
 def _search(A: CentredProducts, X: np.ndarray, space: Space, target: SolverTarget, expenses: Expenses) -> Search:
     single = InFloat32(A)
-    judge = Search(single, space, target, expenses)
+    monitor = Search(single, space, target, expenses)
     # the alternative is a run from a random block: several times the passes of an exploration, in wider blocks
     wide = _random_block(space, target, expenses.budget.passes)
     proof = Factorisation()
     if proof.passes_for(A, target.c, space, expenses.budget, wide) <= 3 * EXPLORING_PASSES:
-        judge.factorising = proof.seconds(A, target.c + space.block, space, expenses.budget)
-    grow(single, X, space, judge, expenses)
-    return judge
+        monitor.factorising = proof.seconds(A, target.c + space.block, space, expenses.budget)
+    grow(single, X, space, monitor, expenses)
+    return monitor
 
 
 def _random_block(space: Space, target: SolverTarget, passes: int) -> int:
@@ -231,33 +231,33 @@ def _prepare_norm(A: CentredProducts, searched: ConvergenceMonitor | None) -> No
 # the result --------------------------------------------------------------------------------------------------
 
 
-def _result(judge: Certifier, search_history: list[tuple[int, float]]) -> KrylovResult:
-    A, theta, c = judge.A, judge.ritz.theta, judge.c
+def _result(monitor: Certifier, search_history: list[tuple[int, float]]) -> KrylovResult:
+    A, theta, c = monitor.A, monitor.ritz.theta, monitor.c
     assert isinstance(A, CentredProducts)
-    vectors, images = judge.basis.pairs(judge.ritz, c)
+    vectors, images = monitor.basis.pairs(monitor.ritz, c)
     return KrylovResult(
         values=theta[:c].copy(),
         vectors=vectors,
         images=images,
-        certificate=judge.certificate,
-        block=judge.block,
-        seconds=judge.expenses.seconds,
-        passes=judge.expenses.passes,
-        search_passes=judge.expenses.search_passes,
-        factorisations=judge.proofs.factorisations,
+        certificate=monitor.certificate,
+        block=monitor.block,
+        seconds=monitor.expenses.seconds,
+        passes=monitor.expenses.passes,
+        search_passes=monitor.expenses.search_passes,
+        factorisations=monitor.proofs.factorisations,
         negative_end=min(float(theta[-1]), 0.0),
-        history=tuple(judge.history),
+        history=tuple(monitor.history),
         search_history=tuple(search_history),
         row_means=A.row_means,
         grand_mean=A.grand_mean,
-        message="" if judge.is_done else _message(judge, A),
+        message="" if monitor.is_done else _message(monitor, A),
     )
 
 
-def _message(judge: Certifier, A: CentredProducts) -> str:
-    theta, c, target, certificate = judge.ritz.theta, judge.c, judge.target, judge.certificate
+def _message(monitor: Certifier, A: CentredProducts) -> str:
+    theta, c, target, certificate = monitor.ritz.theta, monitor.c, monitor.target, monitor.certificate
     tol, positive = target.tol, bool(theta[0] > 0)
-    alternative = judge.expenses.budget.alternative
+    alternative = monitor.expenses.budget.alternative
     rounding = A.rounding_alone(len(theta))
     if positive and rounding > 0.8 * tol * theta[0]:
         floor = min(rounding / theta[0], relative_width(certificate, theta))  # other bounds may be below that
@@ -266,11 +266,11 @@ def _message(judge: Certifier, A: CentredProducts) -> str:
         less = " or a kernel matrix that is less nearly constant (a smaller sigma)" if constant else ""
         ways = [f"a larger tol{less} helps", alternative]
         return f"rounding in float64 alone is {floor:.2g}; {', or '.join(filter(None, ways))}"
-    short = judge.is_short
+    short = monitor.is_short
     text = (
         f"the space holds no more than {c} of the {target.c} components; " if short and target.fraction is None else ""
     )
-    ways = ["more passes (max_passes) help"] if short or _still_falls(judge.history) else []
+    ways = ["more passes (max_passes) help"] if short or _still_falls(monitor.history) else []
     if positive and 2 * certificate.rounding > 0.8 * tol * theta[0]:
         ways = ["that is rounding in float64; a larger tol helps"]
         if A.matrix.product.error_bound:

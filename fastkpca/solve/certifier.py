@@ -53,9 +53,9 @@ class Certifier(ConvergenceMonitor):
         super().__init__(A, space, target, expenses)
         self.proofs, self.searched = proofs, np.empty(0) if searched is None else searched
 
-    def ends_after_look(self) -> bool:
+    def ends_after_check(self) -> bool:
         self.proofs.appended(self)
-        return super().ends_after_look()
+        return super().ends_after_check()
 
     def _is_enough(self) -> bool:
         theta = self.ritz.theta
@@ -104,9 +104,11 @@ class Certifier(ConvergenceMonitor):
         values, c, m = self.eigenvalues(), self.c, self.basis.size
         optimistic_bound = max(float(values[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         optimistic_bound = max(optimistic_bound, float(values[m])) if len(values) > m else optimistic_bound
-        return max(min(optimistic_bound, MU_FRACTION * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_rest())
+        return max(
+            min(optimistic_bound, MU_FRACTION * max(float(self.ritz.theta[c - 1]), 0.0)), self._least_complement()
+        )
 
-    def _least_rest(self) -> float:
+    def _least_complement(self) -> float:
         """Estimate of the lower bound |P A P|_F^2 / tr(P A P) of lambda_max(P A P).
 
         In a flat spectrum it is above the Ritz values behind those wanted, which have not converged.
@@ -142,9 +144,9 @@ class Certifier(ConvergenceMonitor):
         return bool(enough and theta[0] > 0 and certificate.width <= self.target.tol * theta[0])
 
     def next_block(self) -> np.ndarray:
-        if self.target.fraction is not None and self.looks:
+        if self.target.fraction is not None and self.n_checks:
             self.space.block = max(self.space.block, min(self.c + 8, self.space.widest))
-        if self.looks:
+        if self.n_checks:
             semidefinite = self.A.lowest is not None and self.A.lowest >= -UNIT * self.A.size
             low = float(self.expected_mu(self.ritz.theta)[-1]) <= 0.3 * max(float(self.ritz.theta[self.c - 1]), 0.0)
             self.A.measures = not (semidefinite and low)
@@ -170,7 +172,7 @@ class Proof:
     due = 0.0
     """Predicted seconds of the run before which the proof is not repeated: its own cost after the last time."""
 
-    def price(self, run: Certifier) -> float:
+    def cost(self, run: Certifier) -> float:
         """Predicted seconds until the intervals meet tol by this proof; infinite where that is not possible, or where
         further passes do not improve it."""
         return np.inf
@@ -238,14 +240,14 @@ class Proofs:
         if steps and not last:
             return best
         candidates = [x for x in self.proofs if x.due <= run.expenses.seconds and (steps is None or not x.free)]
-        priced = sorted(
-            (x.price(run) * (1.0 if x.certain else UNCERTAIN_FACTOR), self.proofs.index(x)) for x in candidates
+        ranked = sorted(
+            (x.cost(run) * (1.0 if x.certain else UNCERTAIN_FACTOR), self.proofs.index(x)) for x in candidates
         )
         self.cheapest = None
-        for seconds, i in priced:
+        for seconds, i in ranked:
             proof = self.proofs[i]
-            too_dear = seconds > (min(limit, MAX_LAST_PROOF_RATIO * run.expenses.seconds) if last else limit)
-            if seconds == np.inf or too_dear or (last and proof.free):
+            too_slow = seconds > (min(limit, MAX_LAST_PROOF_RATIO * run.expenses.seconds) if last else limit)
+            if seconds == np.inf or too_slow or (last and proof.free):
                 continue
             if proof.free:
                 self.cheapest = proof

@@ -28,7 +28,7 @@ MOST_COLUMNS = 640
 .9 and 1.04 times as long (``benchmarks/speed/constants.py``)."""
 
 
-class TooDearError(Exception):
+class BudgetExceededError(Exception):
     """A run has stopped, because it would cost more than it may; ``passes`` and predicted ``seconds`` so far."""
 
     def __init__(self, passes: int = 0, seconds: float = 0.0):
@@ -73,7 +73,7 @@ class Expenses:
     def check(self, later_seconds: float) -> None:
         """Raise TooDearError where the run, or what is certain to come alone, costs more than the budget."""
         if self.seconds + later_seconds > self.budget.seconds:
-            raise TooDearError(self.passes, self.seconds)
+            raise BudgetExceededError(self.passes, self.seconds)
 
     def check_forecast(self, later_seconds: float) -> None:
         """Raise TooDearError where the forecast exceeds the budget, or does not fall as seconds are spent.
@@ -88,7 +88,7 @@ class Expenses:
         self._forecast = self.seconds, later_seconds
         self.check(later_seconds)
         if self.seconds > PATIENCE * self.budget.seconds and not falls:
-            raise TooDearError(self.passes, self.seconds)
+            raise BudgetExceededError(self.passes, self.seconds)
 
     @property
     def seconds_left(self) -> float:
@@ -120,7 +120,7 @@ def step_seconds(n: int, columns: float, block: int) -> float:
     return 8.0 * n * columns * block / RATE.multiplications
 
 
-def look_seconds(columns: float, *, certified: bool = True) -> float:
+def check_seconds(columns: float, *, certified: bool = True) -> float:
     """Predicted seconds of Rayleigh-Ritz on ``columns`` columns, and of one certificate."""
     return RATE.a_pass + 5.0 * columns**3 / RATE.eigen + (certificate_seconds(columns) if certified else 0.0)
 

@@ -20,7 +20,7 @@ from ..products.rates import RATE
 from .basis import RitzPairs, Space
 from .beyond import GAP_FRACTION, MU_FRACTION, deterministic_bound, gap_behind
 from .certificate import ritz_certificate
-from .costs import Expenses, look_seconds, step_seconds
+from .costs import Expenses, check_seconds, step_seconds
 from .operators import Operator
 from .task import SolverTarget
 
@@ -33,7 +33,7 @@ CHECKS_FOR_PACE = 3
 long as a search whose vectors have converged waits for trace or norm to bound the complement."""
 
 
-def grow(A: Operator, X: np.ndarray, space: Space, judge: ConvergenceMonitor, expenses: Expenses) -> None:
+def grow(A: Operator, X: np.ndarray, space: Space, monitor: ConvergenceMonitor, expenses: Expenses) -> None:
     """Multiply, append and check, block by block; the first block is X, made orthonormal and orthogonal to the basis.
 
     Raises
@@ -48,9 +48,9 @@ def grow(A: Operator, X: np.ndarray, space: Space, judge: ConvergenceMonitor, ex
         space.basis.append(X, A.multiply(X))
         expenses.count_pass(search=not A.certain, times=A.share * max(X.shape[1] / space.block, 1.0))
         expenses.seconds += algebra
-        if judge.ends_after_look():
+        if monitor.ends_after_check():
             return
-        X = judge.next_block()
+        X = monitor.next_block()
 
 
 class ConvergenceMonitor:
@@ -66,7 +66,7 @@ class ConvergenceMonitor:
         Number of components wanted: the target's, at most the columns of the basis.
     history : list of (passes, width over the largest eigenvalue)
         One entry for each check.
-    looks : int
+    n_checks : int
         Number of checks.
     """
 
@@ -77,30 +77,30 @@ class ConvergenceMonitor:
 
     def __init__(self, A: Operator, space: Space, target: SolverTarget, expenses: Expenses):
         self.A, self.space, self.target, self.expenses = A, space, target, expenses
-        self.basis, self.looks = space.basis, 0
+        self.basis, self.n_checks = space.basis, 0
         self.history: list[tuple[int, float]] = []
-        self._spent, self._seen = expenses.seconds, 0
+        self._seconds_at_check, self._size_at_check = expenses.seconds, 0
         self._pace: list[tuple[int, float]] = []
 
     # when to check -------------------------------------------------------------------------------------------
 
-    def ends_after_look(self) -> bool:
+    def ends_after_check(self) -> bool:
         """Do a convergence check where one is due, with the proofs that it selects; True if the run ends."""
-        if not self._look_is_due():
+        if not self._check_is_due():
             return False
         self.ritz = self.basis.ritz()
-        self.looks += 1
-        self.expenses.seconds += look_seconds(self.basis.size, certified=False)
-        self._spent, self._seen = self.expenses.seconds, self.basis.size
+        self.n_checks += 1
+        self.expenses.seconds += check_seconds(self.basis.size, certified=False)
+        self._seconds_at_check, self._size_at_check = self.expenses.seconds, self.basis.size
         self.c = min(self.count(self.ritz.theta) or self.basis.size, self.basis.size)
         return self._is_enough()
 
-    def _look_is_due(self) -> bool:
+    def _check_is_due(self) -> bool:
         size = self.basis.size
         if self.space.full or self.expenses.over or self.basis.room == 0 or not self.basis.is_krylov:
             return True
-        dear = self.expenses.seconds - self._spent >= 0.5 * self.look_seconds(size)
-        return dear or size >= CHECK_GROWTH_FACTOR * self._seen
+        is_cheap = self.expenses.seconds - self._seconds_at_check >= 0.5 * self.check_seconds(size)
+        return is_cheap or size >= CHECK_GROWTH_FACTOR * self._size_at_check
 
     def _is_enough(self) -> bool:
         raise NotImplementedError
@@ -108,10 +108,10 @@ class ConvergenceMonitor:
     def pass_seconds(self) -> float:
         """Predicted seconds of the next pass, of its orthogonalisation and of the check."""
         size, b = self.basis.size + self.space.block, self.space.block
-        return self.expenses.budget.pass_seconds + step_seconds(self.A.n, size, b) + self.look_seconds(size)
+        return self.expenses.budget.pass_seconds + step_seconds(self.A.n, size, b) + self.check_seconds(size)
 
-    def look_seconds(self, columns: int) -> float:
-        return look_seconds(columns, certified=self.A.certain)
+    def check_seconds(self, columns: int) -> float:
+        return check_seconds(columns, certified=self.A.certain)
 
     def record(self, width: float) -> None:
         """Add the width of the widest interval, over the largest eigenvalue, to the history and to the log."""
@@ -176,12 +176,12 @@ class ConvergenceMonitor:
 
     def next_block(self) -> np.ndarray:
         space, basis = self.space, self.basis
-        noise = self.A.noise(self.ritz.theta) if self.looks else 0.0
+        noise = self.A.noise(self.ritz.theta) if self.n_checks else 0.0
         if space.full:
             self.restart(space.kept or space.columns - 2 * space.block)
-        if self.target.fraction is not None and self.looks and self.count(self.ritz.theta) is None:
+        if self.target.fraction is not None and self.n_checks and self.count(self.ritz.theta) is None:
             return self._widened(noise)
-        return basis.next_block(self.ritz if self.looks else None, space.block, noise, continues=self.continues)
+        return basis.next_block(self.ritz if self.n_checks else None, space.block, noise, continues=self.continues)
 
     def restart(self, kept: int) -> None:
         """Thick restart with ``kept`` Ritz vectors: those wanted, two more, and the largest others."""
@@ -224,9 +224,9 @@ class Search(ConvergenceMonitor):
         if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2 or self.is_outgrown:
             return True
         goal = max(WIDTH_GOAL * self.target.tol, 100.0 * noise**2)
-        if self.looks == CHECKS_FOR_PACE and not self._converges_in_time():
+        if self.n_checks == CHECKS_FOR_PACE and not self._converges_in_time():
             self.factorising = np.inf
-        if self.looks == CHECKS_FOR_PACE and not self.factorising < np.inf and self._looks_flat():
+        if self.n_checks == CHECKS_FOR_PACE and not self.factorising < np.inf and self._no_bound_suffices():
             self.flat = True
             return True
         if self.count(theta) is None:
@@ -255,14 +255,14 @@ class Search(ConvergenceMonitor):
             return False
         # a few more columns may lower the bound on the complement as well
         self.extra += 1
-        return self.extra >= CHECKS_FOR_PACE or not self._rest_falls(1)
+        return self.extra >= CHECKS_FOR_PACE or not self._bound_falls(1)
 
     def _after(self) -> float:
         """Estimate of the largest eigenvalue after those of a block."""
         theta = self.ritz.theta
         return max(float(theta[min(self.space.block, len(theta)) - 1]), 0.0)
 
-    def _rest_falls(self, blocks: int) -> bool:
+    def _bound_falls(self, blocks: int) -> bool:
         """True if trace and norm do not bound the complement well now, but are expected to after ``blocks`` more
         blocks."""
         theta, c, b = self.ritz.theta, self.c, self.space.block
@@ -281,13 +281,13 @@ class Search(ConvergenceMonitor):
         gain = 2.0 * float(np.arccosh(max(2.0 * last / after - 1.0, 1.0)))
         return bool(np.log(theta[0] / (self.target.tol * last)) <= gain * (self.expenses.left - 2))
 
-    def _looks_flat(self) -> bool:
+    def _no_bound_suffices(self) -> bool:
         """True if no bound from trace or norm is expected to fall below the last wanted eigenvalue."""
         theta, c, blocks = self.ritz.theta, self.c, 12
         fits = len(theta) + blocks * self.space.block <= self.A.n
         if not (fits and self.target.fraction is None and c >= self.target.c and theta[c - 1] > 0.0):
             return False
-        return float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1] and not self._rest_falls(blocks)
+        return float(self.expected_mu(theta)[-1]) > self.low * theta[c - 1] and not self._bound_falls(blocks)
 
     def proved_ends(self) -> np.ndarray:
         """Upper bounds on the m largest eigenvalues, m columns in the basis; infinite if their error is unknown."""

@@ -75,7 +75,7 @@ def cheapest_aim(
     n: int,
     distance: float,
     failure: float,
-    column_price: float = 0.0,
+    column_cost: float = 0.0,
 ) -> Aim | None:
     """The cheapest goal with a gap at or below the c-th Ritz value; None where there is no gap.
 
@@ -90,7 +90,7 @@ def cheapest_aim(
     distance : float
         Number to add to the bound of a filter; no eigenvalue is below its negative.
     failure : float
-    column_price : float
+    column_cost : float
         Cost of a vector before the gap, in steps.
     """
     k = np.arange(c, len(theta))
@@ -111,7 +111,7 @@ def cheapest_aim(
         steps = filter_steps(n, (-distance, top), wanted, failure)
         if STEPS_FACTOR * steps <= MAX_STEPS:
             aims.append(Aim(int(k[i]), top, wanted, steps))
-    return min(aims, key=lambda aim: aim.steps + column_price * aim.columns, default=None)
+    return min(aims, key=lambda aim: aim.steps + column_cost * aim.columns, default=None)
 
 
 def filtered_beyond(

@@ -218,17 +218,17 @@ def leading_pairs(
     proofs: list[Proof] = [Sums()]
     if target.probabilistic:
         proofs.append(Exploration(target.failure, n, expenses.budget.passes))
-    judge = Certifier(A, space, target, expenses, Proofs(proofs))
-    grow(A, X, space, judge, expenses)
+    monitor = Certifier(A, space, target, expenses, Proofs(proofs))
+    grow(A, X, space, monitor, expenses)
     _logger.info("    eigenpairs by %d products with the second moment", expenses.passes)
-    kept = min(judge.c + 1, space.basis.size)
-    Y = judge.ritz.Y[:, :kept]
-    square = abs(float(np.trace(judge.block.residual_gram[: judge.c, : judge.c])))  # rounding may take it below 0
+    kept = min(monitor.c + 1, space.basis.size)
+    Y = monitor.ritz.Y[:, :kept]
+    square = abs(float(np.trace(monitor.block.residual_gram[: monitor.c, : monitor.c])))  # rounding may take it below 0
     return Eigenpairs(
-        judge.ritz.theta[:kept].copy(),
+        monitor.ritz.theta[:kept].copy(),
         np.ascontiguousarray(space.basis.vectors(Y)),
-        judge.certificate_of(kept),
-        residual=float(np.sqrt(square) + np.sqrt(judge.c) * judge.block.product_error),
+        monitor.certificate_of(kept),
+        residual=float(np.sqrt(square) + np.sqrt(monitor.c) * monitor.block.product_error),
     )
 
 

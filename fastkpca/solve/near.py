@@ -19,7 +19,7 @@ from ..products.rates import RATE
 from .basis import Basis, Space
 from .beyond import failure_of_attempt
 from .certifier import Proof
-from .costs import NARROW_COLUMNS, Expenses, TooDearError, look_seconds, step_seconds
+from .costs import NARROW_COLUMNS, BudgetExceededError, Expenses, check_seconds, step_seconds
 from .eigen import WIDTH_GOAL, ConvergenceMonitor, grow
 from .filtered import STEPS_FACTOR, Aim, cheapest_aim, filtered_beyond
 from .operators import Operator
@@ -49,7 +49,7 @@ class NearOperator(Operator):
 
 
 class BehindGap(ConvergenceMonitor):
-    """True if a gap behind some Ritz vectors has been ``found``; each costs ``column_price`` in products."""
+    """True if a gap behind some Ritz vectors has been ``found``; each costs ``column_cost`` in products."""
 
     found: Aim | None = None
     steps = bound = np.inf
@@ -62,19 +62,19 @@ class BehindGap(ConvergenceMonitor):
         space: Space,
         target: SolverTarget,
         expenses: Expenses,
-        column_price: float,
+        column_cost: float,
         failure: float,
     ):
         super().__init__(A, space, target, expenses)
-        self.near, self.column_price, self.failure = A.near, column_price, failure
+        self.near, self.column_cost, self.failure = A.near, column_cost, failure
 
     def _is_enough(self) -> bool:
         theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps
-        width, price = WIDTH_GOAL * self.target.tol * float(theta[0]), self.column_price
+        width, cost = WIDTH_GOAL * self.target.tol * float(theta[0]), self.column_cost
         n, failure = self.A.n, failure_of_attempt(self.failure, self.filters)
-        self.found = cheapest_aim(theta, squares, self.c, width, n=n, distance=0.0, failure=failure, column_price=price)
+        self.found = cheapest_aim(theta, squares, self.c, width, n=n, distance=0.0, failure=failure, column_cost=cost)
         if self.found is not None:
-            self.steps = self.expenses.passes + self.found.steps + price * self.found.columns
+            self.steps = self.expenses.passes + self.found.steps + cost * self.found.columns
         # more vectors may leave less to the filter
         enough = self.found is not None and self.steps >= before
         return enough or self.expenses.over or self.basis.room == 0
@@ -94,7 +94,7 @@ class BehindGap(ConvergenceMonitor):
         if self.bound <= aim.wanted or self.expenses.over:
             return None
         basis.restart(self.ritz, np.arange(min(self.space.kept, basis.size)))
-        self.looks, self.found, self.steps = 0, None, np.inf
+        self.n_checks, self.found, self.steps = 0, None, np.inf
         return columns
 
 
@@ -103,7 +103,7 @@ def near_seconds(cost: Cost, n: int, c: int) -> float:
     step = n * cost.row_flops / RATE.features + step_seconds(
         n, c + (KEPT_BLOCKS + 0.5 * ADDED_BLOCKS) * NARROW_COLUMNS, NARROW_COLUMNS
     )
-    return cost.setup_flops / RATE.features + EXPECTED_PRODUCTS * (step + look_seconds(c, certified=False))
+    return cost.setup_flops / RATE.features + EXPECTED_PRODUCTS * (step + check_seconds(c, certified=False))
 
 
 def near_start(
@@ -132,21 +132,21 @@ def near_start(
     basis = Basis(A.n, rng, centred=True, reserve=columns, n_threads=A.n_threads)
     space = Space(basis, min(NARROW_COLUMNS, A.n - 1), NARROW_COLUMNS, columns, kept)
     left = expenses.budget.seconds - expenses.seconds
-    spent = Expenses(SolverBudget(int(STEPS_FACTOR * EXPECTED_PRODUCTS), None, near.seconds, left), None)
-    judge = BehindGap(A, space, target, spent, column_seconds / near.seconds, failure)
+    search_expenses = Expenses(SolverBudget(int(STEPS_FACTOR * EXPECTED_PRODUCTS), None, near.seconds, left), None)
+    monitor = BehindGap(A, space, target, search_expenses, column_seconds / near.seconds, failure)
     X: np.ndarray | None = rng.standard_normal((A.n, space.block))
     while X is not None:
         try:
-            grow(A, X, space, judge, spent)
-        except TooDearError as error:  # passes are those over the kernel values
-            raise TooDearError(expenses.passes, expenses.seconds + error.seconds) from None
-        X = None if judge.found is None else judge.missed()
-    expenses.seconds += spent.seconds
-    expenses.log("%d products with the truncated matrix, %d filters", spent.passes, judge.filters)
-    if judge.found is None:
+            grow(A, X, space, monitor, search_expenses)
+        except BudgetExceededError as error:  # passes are those over the kernel values
+            raise BudgetExceededError(expenses.passes, expenses.seconds + error.seconds) from None
+        X = None if monitor.found is None else monitor.missed()
+    expenses.seconds += search_expenses.seconds
+    expenses.log("%d products with the truncated matrix, %d filters", search_expenses.passes, monitor.filters)
+    if monitor.found is None:
         return None
-    theta, squares, k = judge.ritz.theta, judge.ritz.squares, judge.found.columns
-    top, vectors = float(theta[k] + np.sqrt(max(squares[k], 0.0))), basis.vectors(judge.ritz.Y[:, :k])
-    last = failure_of_attempt(failure, judge.filters - 1)  # that is left to others
-    proofs = [FilteredSearch(near, vectors, judge.bound, failure - last), Filter(near, top, last)]
+    theta, squares, k = monitor.ritz.theta, monitor.ritz.squares, monitor.found.columns
+    top, vectors = float(theta[k] + np.sqrt(max(squares[k], 0.0))), basis.vectors(monitor.ritz.Y[:, :k])
+    last = failure_of_attempt(failure, monitor.filters - 1)  # that is left to others
+    proofs = [FilteredSearch(near, vectors, monitor.bound, failure - last), Filter(near, top, last)]
     return vectors, theta, proofs

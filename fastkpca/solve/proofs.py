@@ -1,6 +1,6 @@
 """Upper bounds mu on lambda_max(P A P), the complement of a basis: the eigensolver takes the cheapest that suffices.
 
-Each is a `Proof` with a ``certificate`` and a ``price``, the predicted seconds until the intervals meet tol by it;
+Each is a `Proof` with a ``certificate`` and a ``cost``, the predicted seconds until the intervals meet tol by it;
 infinite where it is not possible. A ``free`` proof is evaluated at every check, from what the passes have computed. Its
 price is that of the further passes that it needs, infinite if passes do not improve it. At least one free proof has a
 certificate at every check (`Sums` always has). Once the vectors have converged, the proof with the lowest price is
@@ -40,7 +40,7 @@ from .beyond import (
 )
 from .certificate import NO_BOUND, Bound, Certificate
 from .certifier import Certifier, Proof
-from .costs import basis_bytes, factorising_seconds, look_seconds, rest_bytes, step_seconds
+from .costs import basis_bytes, check_seconds, factorising_seconds, rest_bytes, step_seconds
 from .filtered import COLUMNS, MAX_STEPS, STEPS_FACTOR, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts
 from .random_start import GaussianStart, separated
@@ -74,7 +74,7 @@ class Sums(Proof):
         self.seen: list[tuple[int, float]] = []
         """Columns and the bound, at the last two checks."""
 
-    def price(self, run: Certifier) -> float:
+    def cost(self, run: Certifier) -> float:
         """Seconds of the passes until trace or norm suffice: each new column lowers both by at most about the smallest
         guard value, and by less than the columns before it."""
         theta, c, b, values = run.ritz.theta, run.c, run.space.block, run.eigenvalues()
@@ -131,7 +131,7 @@ class RandomStart(Proof):
         error = 4.0 * run.A.error(run.basis.size)
         return self.start.eigenvalue_bounds(run.ritz.theta, self.steps + more, error)
 
-    def price(self, run: Certifier) -> float:
+    def cost(self, run: Certifier) -> float:
         """Passes until a gap at or below the last wanted eigenvalue shows."""
         theta, c = run.ritz.theta, run.c
         if not self.pure:
@@ -194,12 +194,12 @@ class Exploration(Proof):
         """Failure probability of this attempt, or of the next one."""
         return failure_of_attempt(self.failure, self.attempts - (self.first is not None))
 
-    def price(self, run: Certifier) -> float:
+    def cost(self, run: Certifier) -> float:
         """Predicted seconds of the steps until the complement, of which an estimate is known, is bounded well
         enough."""
         steps, kept, _ = self._course(run)
         columns = kept + 0.5 * steps * run.space.block
-        algebra = step_seconds(run.A.n, columns, run.space.block) + look_seconds(columns)
+        algebra = step_seconds(run.A.n, columns, run.space.block) + check_seconds(columns)
         return steps * (run.expenses.budget.pass_seconds + algebra)
 
     def chosen(self, run: Certifier) -> None:
@@ -308,7 +308,7 @@ class Filter(Proof):
         possible = run.done(run.certificate_with(hoped, run.block.leading(aim.columns)))
         return aim if possible and STEPS_FACTOR * aim.steps <= MAX_STEPS else None
 
-    def price(self, run: Certifier) -> float:
+    def cost(self, run: Certifier) -> float:
         if self.found is not None or run.is_short:
             return np.inf
         aim = self._aim(run)
@@ -359,10 +359,10 @@ class Factorisation(Proof):
         """Number of passes of ``block`` columns that take as long as a factorisation; infinite if memory is short."""
         columns = c + EXPLORING_PASSES * block
         product = budget.pass_seconds * block / space.block
-        each = product + step_seconds(A.n, columns, block) + look_seconds(columns)
+        each = product + step_seconds(A.n, columns, block) + check_seconds(columns)
         return self.seconds(A, c + space.block, space, budget) / each
 
-    def price(self, run: Certifier) -> float:
+    def cost(self, run: Certifier) -> float:
         A = run.A
         if not isinstance(A, CentredProducts) or run.is_short:
             return np.inf

@@ -11,7 +11,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.products.near import near_reach
-from fastkpca.solve.costs import Expenses, TooDearError
+from fastkpca.solve.costs import BudgetExceededError, Expenses
 from fastkpca.solve.moments import leading_pairs
 from fastkpca.solve.operators import MomentOperator
 from fastkpca.solve.task import SolverBudget, SolverTarget
@@ -24,7 +24,7 @@ def passes_before_stop(forecasts, budget=100.0, each=5.0):
         expenses.count_pass(search=False)
         try:
             expenses.check_forecast(later)
-        except TooDearError as error:
+        except BudgetExceededError as error:
             assert (error.passes, error.seconds) == (expenses.passes, expenses.seconds)
             return error.passes
     return None
@@ -53,7 +53,7 @@ def test_eigenpairs_of_an_operator_end_at_their_budget():
     values = np.linspace(1.0, 0.9, 3000)
     norm = 1.001 * float(np.linalg.norm(values))
     operator = MomentOperator(lambda U: values[:, None] * U, 3000, float(values.sum()), norm, 1e-13)
-    with pytest.raises(TooDearError) as caught:
+    with pytest.raises(BudgetExceededError) as caught:
         leading_pairs(operator, SolverTarget(5, 1e-6, failure=1e-6), seconds=1.0, product_seconds=0.1)
     assert caught.value.seconds <= 1.0 and caught.value.passes <= 1
 

@@ -87,7 +87,7 @@ def test_a_proof_that_failed_waits_until_the_run_has_cost_as_much_again(certain,
     class Failing(Proof):
         free = False
 
-        def price(self, run):
+        def cost(self, run):
             return 1.0 if certain else 0.5  # which counts twice
 
         def certificate(self, run):

@@ -258,10 +258,10 @@ def _copy(stream: Any, copy: Any, name: str) -> None:
         number = stream.fileno()
         if not os.isatty(number) and stat.S_ISCHR(os.fstat(number).st_mode) and stream.peek(1):
             raise Refused(f"{name} is a device, which has no end; give a file or a pipe")
-    room = size = shutil.disk_usage(os.path.dirname(copy.name)).free // 2
+    free_bytes = size = shutil.disk_usage(os.path.dirname(copy.name)).free // 2
     while block := stream.read(1 << 20):
-        room -= len(block)
-        if room < 0:
+        free_bytes -= len(block)
+        if free_bytes < 0:
             folder = os.path.dirname(copy.name)
             raise Refused(
                 f"{name} has not ended after {readable_size(size)}, half of what {folder} has left, "

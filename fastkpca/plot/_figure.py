@@ -197,8 +197,8 @@ def word_ticks(ax: Any, words: list[str]) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     longest = max(map(len, words))
-    room = ax.figure.get_figwidth() * ax.get_position().width / (0.09 * (min(longest, 20) + 2))
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=int(np.clip(room, 2, 12)), integer=True, min_n_ticks=1))
+    n_ticks = ax.figure.get_figwidth() * ax.get_position().width / (0.09 * (min(longest, 20) + 2))
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=int(np.clip(n_ticks, 2, 12)), integer=True, min_n_ticks=1))
     named = lambda i, _: short(words[int(i)], 20) if i in range(len(words)) else ""  # noqa: E731
     ax.xaxis.set_major_formatter(FuncFormatter(named))
 

@@ -74,9 +74,9 @@ def kept_bytes(kernel: Kernel, n: int, d: int, itemsize: int) -> float:
 
 def _aligned(count: int, dtype: Any) -> np.ndarray:
     """An array, not set, that begins with a line of the cache: no vector of it lies on two."""
-    room = np.empty(count + _tiles.LINE // np.dtype(dtype).itemsize, dtype=dtype)
-    start = -room.ctypes.data % _tiles.LINE // room.itemsize
-    return room[start : start + count]
+    buffer = np.empty(count + _tiles.LINE // np.dtype(dtype).itemsize, dtype=dtype)
+    start = -buffer.ctypes.data % _tiles.LINE // buffer.itemsize
+    return buffer[start : start + count]
 
 
 def _pair_for(kernel: Kernel, *, single: bool) -> _CompiledPair | _BlockPair:

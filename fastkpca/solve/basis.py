@@ -59,7 +59,7 @@ class Basis:
         return self._Q[:, : self.size]
 
     @property
-    def room(self) -> int:
+    def free_columns(self) -> int:
         """Columns that may still be added."""
         return self.n - int(self.centred) - self.size
 

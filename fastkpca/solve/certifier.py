@@ -84,7 +84,7 @@ class Certifier(ConvergenceMonitor):
     @property
     def is_last(self) -> bool:
         """True if no pass can follow."""
-        return self.expenses.over or self.basis.room == 0 or self.is_outgrown
+        return self.expenses.over or self.basis.free_columns == 0 or self.is_outgrown
 
     def may_suffice(self, mu: float) -> bool:
         """True if the intervals may meet tol with mu as bound on the complement."""

@@ -185,8 +185,8 @@ def column_limit(n: int, c: int, block: int, memory: float | None) -> int:
             f"memory_limit of {memory:.3g} bytes is too small for a basis; c = {c} in blocks of {block} needs "
             f"{least} columns, which are {basis_bytes(n, least, block):.3g} bytes"
         )
-    room = memory - 32.0 * n * block
+    free_bytes = memory - 32.0 * n * block
     # solves 96 m^2 + a m = room, the memory left
     a = _column_bytes(n)
-    columns = int(2.0 * room / (a + np.sqrt(a * a + 384.0 * room)))
+    columns = int(2.0 * free_bytes / (a + np.sqrt(a * a + 384.0 * free_bytes)))
     return max(least, min(columns, n - 1))

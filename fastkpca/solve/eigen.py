@@ -97,7 +97,7 @@ class ConvergenceMonitor:
 
     def _check_is_due(self) -> bool:
         size = self.basis.size
-        if self.space.full or self.expenses.over or self.basis.room == 0 or not self.basis.is_krylov:
+        if self.space.full or self.expenses.over or self.basis.free_columns == 0 or not self.basis.is_krylov:
             return True
         is_cheap = self.expenses.seconds - self._seconds_at_check >= 0.5 * self.check_seconds(size)
         return is_cheap or size >= CHECK_GROWTH_FACTOR * self._size_at_check
@@ -221,7 +221,7 @@ class Search(ConvergenceMonitor):
     def _is_enough(self) -> bool:
         theta, c = self.ritz.theta, self.c
         noise = float(self.A.noise(theta) / theta[0]) if theta[0] > 0.0 else np.inf
-        if self.basis.room == 0 or self.expenses.left <= 1 or not noise < 1e-2 or self.is_outgrown:
+        if self.basis.free_columns == 0 or self.expenses.left <= 1 or not noise < 1e-2 or self.is_outgrown:
             return True
         goal = max(WIDTH_GOAL * self.target.tol, 100.0 * noise**2)
         if self.n_checks == CHECKS_FOR_PACE and not self._converges_in_time():
@@ -319,7 +319,7 @@ class Search(ConvergenceMonitor):
         bound = min(float(bounds[len(keep) - 1]), self.low * float(theta[c - 1]))
         squares, goal = self.ritz.squares[:c], WIDTH_GOAL * tol * theta[0]
         wide = np.flatnonzero(self._predicted_widths(bound, squares) > goal)
-        if not len(wide) or self.basis.room == 0 or self.is_outgrown:
+        if not len(wide) or self.basis.free_columns == 0 or self.is_outgrown:
             return V
         middle = 0.5 * self._after()
         beyond = np.maximum(theta[:c] - middle, max(middle, UNIT * float(theta[0])))

@@ -184,11 +184,11 @@ def filtered(
     best = np.inf
     for k in range(1, most_steps + 1):
         size = float(np.linalg.norm(now))
-        room = least - 2.0 * each * lost
-        if not (size < SAYS_NOTHING and room > 0.0):
+        remaining = least - 2.0 * each * lost
+        if not (size < SAYS_NOTHING and remaining > 0.0):
             break
         largest = float(np.sqrt(np.linalg.eigvalsh(now.T @ now)[-1])) * (1.0 + 1e-8)
-        tau = np.cosh(np.arccosh(max(largest / room, 1.0)) / k)
+        tau = np.cosh(np.arccosh(max(largest / remaining, 1.0)) / k)
         best = min(best, max((middle + half * float(tau)) * (1.0 + 8.0 * UNIT), wanted))
         # |Z_k| <= T_k(tau) |Omega|: an eigenvalue above what is wanted ends the attempt
         grown = np.cosh(np.arccosh(max(0.99 * size / first, 1.0)) / k)

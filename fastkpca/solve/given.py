@@ -169,7 +169,7 @@ def certify_vectors(matrix: KernelMatrix, V: np.ndarray, known: MapColumns | Non
         block=block,
         own=basis.leading_block(V.shape[1], error, A.size),
         matrix=info,
-        beyond=bound.mu if basis.room else -np.inf,
+        beyond=bound.mu if basis.free_columns else -np.inf,
     )
 
 

@@ -77,7 +77,7 @@ class BehindGap(ConvergenceMonitor):
             self.steps = self.expenses.passes + self.found.steps + cost * self.found.columns
         # more vectors may leave less to the filter
         enough = self.found is not None and self.steps >= before
-        return enough or self.expenses.over or self.basis.room == 0
+        return enough or self.expenses.over or self.basis.free_columns == 0
 
     def missed(self) -> np.ndarray | None:
         """Columns in which an eigenvalue stands out that the search has missed; None where a filter sees none.

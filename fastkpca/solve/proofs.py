@@ -79,17 +79,17 @@ class Sums(Proof):
         guard value, and by less than the columns before it."""
         theta, c, b, values = run.ritz.theta, run.c, run.space.block, run.eigenvalues()
         guard, enough = max(float(theta[min(len(theta), b) - 1]), 0.0), MU_FRACTION * float(theta[c - 1])
-        room = max(min(run.space.columns, run.A.n - 1) - len(theta), 0)
+        free_columns = max(min(run.space.columns, run.A.n - 1) - len(theta), 0)
         further = np.minimum(np.maximum(values[len(theta) :], 0.0), guard)
-        further = np.append(further, np.full(room, further.min(initial=guard)))[:room]
-        hoped = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
-        low = np.flatnonzero(hoped <= enough)
+        further = np.append(further, np.full(free_columns, further.min(initial=guard)))[:free_columns]
+        predicted = run.expected_mu(np.concatenate([theta, further]))[len(theta) - 1 :]
+        low = np.flatnonzero(predicted <= enough)
         columns = COLUMNS_PER_VECTOR * low[0] if len(low) else np.inf
         (before, above), (size, bound) = self.seen if len(self.seen) > 1 else [(0, np.inf), *self.seen]
         if before < size and above < np.inf and bound > enough:
             needed, fall = bound - enough, (above - bound) / (size - before)
-            columns = max(columns, needed / fall) if fall * room >= needed else np.inf
-        return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= room else np.inf
+            columns = max(columns, needed / fall) if fall * free_columns >= needed else np.inf
+        return max(np.ceil(columns / b), 1.0) * run.pass_seconds() if columns <= free_columns else np.inf
 
     def certificate(self, run: Certifier) -> Certificate:
         """Certificate; while an exploration runs, or a fraction is wanted, without a bound until it may suffice."""
@@ -304,8 +304,8 @@ class Filter(Proof):
             wanted = float(theta[c - 1]) + 0.5 * width - distance
             top = max(self.top, float(theta[c - 1]))
             aim = Aim(len(theta), top, wanted, filter_steps(n, (-distance, top), wanted, failure))
-        hoped = Bound(aim.wanted + distance, "hope")
-        possible = run.done(run.certificate_with(hoped, run.block.leading(aim.columns)))
+        predicted = Bound(aim.wanted + distance, "hope")
+        possible = run.done(run.certificate_with(predicted, run.block.leading(aim.columns)))
         return aim if possible and STEPS_FACTOR * aim.steps <= MAX_STEPS else None
 
     def cost(self, run: Certifier) -> float:

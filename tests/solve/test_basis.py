@@ -46,7 +46,7 @@ def test_no_more_columns_than_the_space_has():
         basis = Basis(7, rng, centred=centred)
         X = basis.orthonormal(rng.standard_normal((7, 12)))
         basis.append(X, X.copy())
-        assert X.shape == (7, most) and basis.room == 0
+        assert X.shape == (7, most) and basis.free_columns == 0
 
 
 @pytest.mark.parametrize("reserve", [0, 10, 40])

@@ -94,7 +94,7 @@ def test_the_frobenius_bound_takes_residuals_from_below():
             bound = beyond.frobenius_bound(block, cert.MatrixInfo((float(np.trace(A)), 1e-14 * size), size))
             assert bound.mu >= true_mu(A, V) - 1e-15 * size
             lost += basis.lost > 0.0
-            if basis.room < b:
+            if basis.free_columns < b:
                 break
             X = basis.next_block(pairs, b)
     assert lost > 20

@@ -211,8 +211,8 @@ class Group:
         text = f"no {self.kind} is named {name!r}; "
         if bare.lower() in self.elsewhere:
             text += f"it is {self.elsewhere[bare.lower()]} here; "
-        elif near := did_you_mean(name, spellings) or did_you_mean(bare, spellings):
-            text += f"{near} "
+        elif similar := did_you_mean(name, spellings) or did_you_mean(bare, spellings):
+            text += f"{similar} "
         text += f"fastkpca.list_{self.kind}s() lists every name"
         if ":" in name and bare in self.reserved:
             text += f" ({bare!r} is reserved for fastkpca's own {self.kind}: another distribution's claim is ignored)"

@@ -258,9 +258,9 @@ class Kernel:
             name, convert = self.aliases.get(given, (given, None))
             if name not in self.parameters:
                 known = [*self.parameters, *self.aliases]
-                near = did_you_mean(given, known, limit=1)
+                similar = did_you_mean(given, known, limit=1)
                 raise TypeError(
-                    f"{type(self).__name__} has no parameter {given!r}; {near}{' ' * bool(near)}it takes: "
+                    f"{type(self).__name__} has no parameter {given!r}; {similar}{' ' * bool(similar)}it takes: "
                     f"{', '.join(known) or 'none'}"
                 )
             if value is None:

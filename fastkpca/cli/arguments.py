@@ -53,8 +53,10 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             command = self.commands[options.command]
             wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
-            near = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
-            advice = [near] * bool(near) + _as_parameter(wrong, unknown) * ("--param" in command._option_string_actions)
+            similar = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
+            advice = [similar] * bool(similar) + _as_parameter(wrong, unknown) * (
+                "--param" in command._option_string_actions
+            )
             command.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *advice]))
         return options
 
@@ -66,8 +68,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
-        near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
-        self.exit(2, f"fastkpca: error: {message}{f'; {near}' if near else ''} (see '{self.prog} --help')\n")
+        similar = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
+        self.exit(2, f"fastkpca: error: {message}{f'; {similar}' if similar else ''} (see '{self.prog} --help')\n")
 
 
 def _as_parameter(option: str, unknown: list[str]) -> list[str]:

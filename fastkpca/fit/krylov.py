@@ -31,7 +31,7 @@ from ..solve.costs import (
     step_seconds,
     usual_columns,
 )
-from ..solve.near import near_seconds
+from ..solve.near import truncated_seconds
 from ..solve.task import SolverBudget, SolverTarget
 from . import footprint
 from .convergence import LAST, Expected, expected_runs
@@ -72,15 +72,15 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float, *, eve
         return []  # the error that they may have follows from the largest eigenvalue
     exact = _exact_products(problem)
     candidate = _candidate(problem, probe, exact, None)
-    near = None
+    truncated = None
     if exact.seconds(LAST) < most_seconds:  # for anything in place of the search
-        near = _near_offer(problem, probe, candidate.seconds)
-    candidate = candidate if near is None else _candidate(problem, probe, exact, near)
+        truncated = _truncated_offer(problem, probe, candidate.seconds)
+    candidate = candidate if truncated is None else _candidate(problem, probe, exact, truncated)
     if not named and not every:
         free = replace(exact, name="free", setup=0.0, once=0.0)
         large = data.n_samples > SMALL_ROWS or not is_compiled(kernel)
         worth = target.products == "auto" and probe.share(1) > 0.0 and large
-        if not (worth and _candidate(problem, probe, free, near).seconds < most_seconds):
+        if not (worth and _candidate(problem, probe, free, truncated).seconds < most_seconds):
             return [candidate]
     # an error of at most e in each entry moves an eigenvalue by at most n e
     share = min(probe.share(1), probe.first)
@@ -99,7 +99,7 @@ def estimate(problem: Problem, probe: SpectrumProbe, most_seconds: float, *, eve
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
     )
-    return [candidate if x.name == "exact" else _candidate(problem, probe, x, near) for x in products]
+    return [candidate if x.name == "exact" else _candidate(problem, probe, x, truncated) for x in products]
 
 
 def _exact_products(problem: Problem) -> ProductCandidate:
@@ -108,7 +108,7 @@ def _exact_products(problem: Problem) -> ProductCandidate:
     return products_for(kernel, data, data, None, square=True, columns=columns, name="exact")[0]
 
 
-def _near_offer(problem: Problem, probe: SpectrumProbe, seconds: float) -> Offer | None:
+def _truncated_offer(problem: Problem, probe: SpectrumProbe, seconds: float) -> Offer | None:
     """Products with the truncated matrix for the float32 phase, where block Krylov uses them and a probe of that matrix
     costs little compared with ``seconds``."""
     target, n = problem.target, problem.data.n_samples
@@ -120,7 +120,7 @@ def _near_offer(problem: Problem, probe: SpectrumProbe, seconds: float) -> Offer
     return problem.kernel.coarse(problem.data, target.tol)
 
 
-def _candidate(problem: Problem, probe: SpectrumProbe, product: ProductCandidate, near: Offer | None) -> Candidate:
+def _candidate(problem: Problem, probe: SpectrumProbe, product: ProductCandidate, truncated: Offer | None) -> Candidate:
     kernel, data, target, limit = problem.kernel, problem.data, problem.target, problem.budget.memory
     n, exact, compiled = data.n_samples, product.name == "exact", is_compiled(kernel)
     k = components_expected(problem)  # a run whose basis is full of too few components ends, and says so
@@ -159,20 +159,20 @@ def _candidate(problem: Problem, probe: SpectrumProbe, product: ProductCandidate
     steps = steps_of(expected)
     memory += min(extra, values)
     searched = None
-    if near is not None and in_memory is None:
-        by_near = [
+    if truncated is not None and in_memory is None:
+        by_truncated = [
             Step("preparation of products", product.setup),
-            Step("search with the truncated matrix", near_seconds(near.cost, n, k)),
+            Step("search with the truncated matrix", truncated_seconds(truncated.cost, n, k)),
             Step("passes in float64", LAST * product.once),
         ]
-        needed = memory - values + near.cost.memory
-        if total_seconds(by_near) < total_seconds(steps) and needed <= limit:
-            steps, memory, values, searched = by_near, needed, 0.0, near
+        needed = memory - values + truncated.cost.memory
+        if total_seconds(by_truncated) < total_seconds(steps) and needed <= limit:
+            steps, memory, values, searched = by_truncated, needed, 0.0, truncated
     settings = RunSettings(
         basis=_basis_memory(problem, k, memory),
         pass_seconds=product.once,
         values=values,
-        near=searched,
+        truncated=searched,
         proved=probe.level > 0 and expected.proved,
     )
     done = tuple(x for x in steps if x.seconds > 0.0)
@@ -305,13 +305,13 @@ def run(problem: Problem, candidate: Candidate, limits: RunLimits) -> Solution:
     held = matrix_in_memory and is_compiled(kernel)
     block = default_block_size(n, wanted, held=held)
     products = _products(problem, candidate, present, block)
-    if settings.near is not None:
-        products = products.with_near(settings.near, rows, budget.n_threads)
+    if settings.truncated is not None:
+        products = products.with_truncated(settings.truncated, rows, budget.n_threads)
     matrix, entries = kernel_matrix(
         kernel, rows, products, problem.largest_value, problem.entry_error, budget.n_threads, center=target.center
     )
     start = None
-    if settings.near is None and (candidate.name == "exact" or settings.proved):
+    if settings.truncated is None and (candidate.name == "exact" or settings.proved):
         count, follows = _starting_rows(kernel, n, block)
         start = entries.first_block(count, block, problem.rng, follows=follows)
     fraction = None if target.n_components else target.c
@@ -392,9 +392,9 @@ def _solution(
 def _products(problem: Problem, candidate: Candidate, present: PositiveWeightRows, block: int) -> Products:
     kernel, rows, threads = problem.kernel, present.rows, problem.budget.n_threads
     if candidate.name != "exact":
-        near, columns = candidate.settings.near, block
-        if near is not None:  # the vectors that it is to find, all at once: values are evaluated for each strip
-            columns += int(free_bytes(near) / candidate.offer.cost.column_memory)
+        truncated, columns = candidate.settings.truncated, block
+        if truncated is not None:  # the vectors that it is to find, all at once: values are evaluated for each strip
+            columns += int(free_bytes(truncated) / candidate.offer.cost.column_memory)
         return Products(InStrips(candidate.offer.summation(rows, None, threads), columns))
     if not candidate.offer.cost.memory:
         # exact products of rows that are distributed are made where these are

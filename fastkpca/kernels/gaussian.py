@@ -20,7 +20,7 @@ from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
-from ..products.near import near_offer
+from ..products.near import truncated_offer
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from .kernel import CompiledKernel, Kernel
@@ -191,7 +191,7 @@ class Gaussian(CompiledKernel):
     def coarse(self, data: Summary, tol: float) -> Offer | None:
         # of many columns a k-d tree leaves nothing out
         few = 2 * data.n_features <= tiles.DIRECT and data.radius <= MAX_ABS_VALUE * self._sigma
-        return near_offer(data, self._sigma, tol) if few else None
+        return truncated_offer(data, self._sigma, tol) if few else None
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
         if tol is None or max(data_x.radius, data_y.radius) > MAX_ABS_VALUE * self._sigma:

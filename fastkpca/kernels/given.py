@@ -46,13 +46,13 @@ def given_kernel(kernel: Any, parameters: dict[str, Any], function: Callable[...
         others = {name: ours for name, ours in OTHER_NAMES.items() if ours in arguments or not ours.isidentifier()}
         hints = []
         for name in parameters:
-            near = did_you_mean(name, [*arguments, *others], limit=1)
+            similar = did_you_mean(name, [*arguments, *others], limit=1)
             if name in others:
                 hints.append(f"{name} is called {others[name]} here")
-            elif near and f"no parameter {name!r}" in str(error):
-                meant = near.split("'")[1]
+            elif similar and f"no parameter {name!r}" in str(error):
+                meant = similar.split("'")[1]
                 renamed = f" (called {others[meant]} here)" if meant in others else ""
-                hints.append(f"or, of {function.__name__} itself, {near.rstrip('?')}{renamed}?")
+                hints.append(f"or, of {function.__name__} itself, {similar.rstrip('?')}{renamed}?")
         if not hints:
             raise
         raise TypeError(f"{error} ({'; '.join(hints)})") from error

@@ -163,11 +163,11 @@ def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameter
     declarations = [name for name in adapter.parameters if name != adapter.slot]
     unknown = [name for name in parameters if name not in declarations]
     if unknown:
-        near = did_you_mean(unknown[0], declarations)
+        similar = did_you_mean(unknown[0], declarations)
         raise TypeError(
             f"{thing!r} takes no kernel parameters here (given: {', '.join(unknown)}): bind them first, as in "
             f"functools.partial(f, {unknown[0]}=...); what may be declared beside it is {', '.join(declarations)}"
-            + (f" ({near})" if near else "")
+            + (f" ({similar})" if similar else "")
         )
     return adapter(**{adapter.slot: thing}, **parameters)
 

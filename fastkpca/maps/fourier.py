@@ -142,15 +142,15 @@ class FourierMap(FeatureMap):
     def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
         P = np.array(np.asarray(X).T, dtype=np.float64, order="C")
-        near = None
+        inside = None
         if P.shape[1]:
             low, high = self.box[0] - self.margin, self.box[1] + self.margin
             if (P.min(axis=1) < low).any() or (P.max(axis=1) > high).any():
-                near = ((P >= low[:, None]) & (P <= high[:, None])).all(axis=0)
-                P[:, ~near] = self.centre[:, None]
+                inside = ((P >= low[:, None]) & (P <= high[:, None])).all(axis=0)
+                P[:, ~inside] = self.centre[:, None]
         P -= self.centre[:, None]
         P *= (2.0 * pi / self.period)[:, None]
-        return np.clip(P, -pi, pi, out=P), near
+        return np.clip(P, -pi, pi, out=P), inside
 
     @property
     def weights_of_pairs(self) -> list[np.ndarray]:
@@ -159,26 +159,26 @@ class FourierMap(FeatureMap):
         return [np.concatenate([line[:1], 2.0 * line[1:]]) for line in both]
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        P, near = self._points(X)
+        P, inside = self._points(X)
         Phi = np.ones((P.shape[1], 1))
         for p, m, root in zip(P, self.half, self.roots):
             waves = transforms.waves_at(p, m) * root
             Phi = (Phi[:, :, None] * waves[:, None, :]).reshape(len(waves), Phi.shape[1] * waves.shape[1])
-        if near is not None:
-            Phi[~near] = 0.0
+        if inside is not None:
+            Phi[~inside] = 0.0
         return Phi.astype(np.asarray(X).dtype, copy=False)
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         residual = np.full(len(X), self.tail)
-        near = self._points(X)[1]
-        if near is not None:
-            residual[~near] = self.tail + self.total * (1.0 + 1e-12)
+        inside = self._points(X)[1]
+        if inside is not None:
+            residual[~inside] = self.tail + self.total * (1.0 + 1e-12)
         return residual
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
-        P, near = self._points(X)
-        if near is not None:
-            U = np.where(near[:, None], U, 0.0)
+        P, inside = self._points(X)
+        if inside is not None:
+            U = np.where(inside[:, None], U, 0.0)
         modes = transforms.mean_modes(self._doubled)
         nodes = self._kept(lambda ends, n: transforms.Nodes(self.half, self.eps, ends, n, U.shape[1], modes))(P)
         sums = transforms.type1(P, np.asarray(U, dtype=np.float64), nodes)
@@ -196,10 +196,10 @@ class FourierMap(FeatureMap):
         def values(X: np.ndarray) -> np.ndarray:
             if len(X) <= tile_rows(8 * self.n_features, least=1):  # for few rows a sum of waves is faster
                 return self.features(X) @ C
-            P, near = self._points(X)
+            P, inside = self._points(X)
             values = waves(P)(P)
-            if near is not None:
-                values[~near] = 0.0
+            if inside is not None:
+                values[~inside] = 0.0
             return values
 
         return values
@@ -218,10 +218,10 @@ class FourierMap(FeatureMap):
             along.append(self._values(np.moveaxis(turned, -1, axis + 1), modes))
 
         def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
-            P, near = self._points(X)
+            P, inside = self._points(X)
             values = np.stack([waves(P)(P) for waves in along], axis=2)
-            if near is not None:
-                values[~near] = 0.0
+            if inside is not None:
+                values[~inside] = 0.0
             return values
 
         return gradients

@@ -46,7 +46,7 @@ class RunSettings:
     values : float
         Bytes for the kernel values of a search in float32, where these are cached after its first pass, or in addition
         to values that are cached in float64.
-    near : Offer or None
+    truncated : Offer or None
         The truncated kernel matrix, where the float32 phase uses it.
     proved : bool
         Trace or norm are expected to prove that a krylov run has missed nothing.
@@ -57,7 +57,7 @@ class RunSettings:
     pass_seconds: float = 0.0
     rows: int = 0
     values: float = 0.0
-    near: Any = field(default=None, repr=False, compare=False)
+    truncated: Any = field(default=None, repr=False, compare=False)
     proved: bool = False
 
 

@@ -63,7 +63,7 @@ class _Leaves:
         more = 0.5 * ((some + 1.0) * (many - 1.0) / (np.maximum(some - 1.0, 0.5) * (many + 1.0)) - 1.0).clip(0.0)
         self.low, self.high = low - more * (high - low), high + more * (high - low)
 
-    def near(self, low: np.ndarray, high: np.ndarray, reach: float, leaves: np.ndarray | slice) -> np.ndarray:
+    def within_reach(self, low: np.ndarray, high: np.ndarray, reach: float, leaves: np.ndarray | slice) -> np.ndarray:
         """True for ``leaves`` with boxes within ``reach`` of other boxes, (d, b) corners: (b, number of leaves)."""
         square = np.zeros((low.shape[1], self.low[0, leaves].size))
         with np.errstate(over="ignore"):
@@ -120,30 +120,30 @@ class ClusterSummation(Summation):
         self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
         self._x = x = _Leaves(rows_x.all(), leaf or _leaf(len(rows_x)))
         self._y = y = x if rows_y is None else _Leaves(rows_y.all(), leaf or _leaf(len(rows_y)))
-        near = self._near(_reach(sigma, tol))
-        pairs = float(sum(size * y.size[others].sum() for size, others in zip(x.size, near)))
+        within_reach = self._pairs_within_reach(_reach(sigma, tol))
+        pairs = float(sum(size * y.size[others].sum() for size, others in zip(x.size, within_reach)))
         pairs = 2.0 * pairs - float(x.size @ x.size) if x is y else pairs
         self.error_bound = tol if pairs < float(self.shape[0]) * self.shape[1] else 0.0
-        self._tasks = list(self._planned(near))
+        self._tasks = list(self._planned(within_reach))
 
-    def _near(self, reach: float) -> list[np.ndarray]:
+    def _pairs_within_reach(self, reach: float) -> list[np.ndarray]:
         """Near leaves of y for each leaf of x; of one set of rows from that leaf on."""
-        x, y, near = self._x, self._y, []
+        x, y, within_reach = self._x, self._y, []
         together = isqrt(len(x.start))  # their joint box excludes most leaves before the pairwise test
         for first in range(0, len(x.start), together):
             low, high = (corner[:, first : first + together] for corner in (x.low, x.high))
             begin = first if x is y else 0
             joint = low.min(axis=1, keepdims=True), high.max(axis=1, keepdims=True)
-            some = begin + np.flatnonzero(y.near(*joint, reach, slice(begin, None)))
-            for leaf, which in enumerate(y.near(low, high, reach, some), first):
+            some = begin + np.flatnonzero(y.within_reach(*joint, reach, slice(begin, None)))
+            for leaf, which in enumerate(y.within_reach(low, high, reach, some), first):
                 others = some[which]
-                near.append(others[others >= leaf] if x is y else others)
-        return near
+                within_reach.append(others[others >= leaf] if x is y else others)
+        return within_reach
 
-    def _planned(self, near: list[np.ndarray]) -> Iterator[tuple[slice, np.ndarray, int]]:
+    def _planned(self, within_reach: list[np.ndarray]) -> Iterator[tuple[slice, np.ndarray, int]]:
         """(rows of a leaf of x, leaves of y, of these the rows that are the same ones, which come first)."""
         x, y = self._x, self._y
-        for start, count, others in zip(x.start, x.size, near):
+        for start, count, others in zip(x.start, x.size, within_reach):
             own = count if self.symmetric else 0
             # a call of the compiled loops is not interrupted
             pieces = np.cumsum(y.size[others]) * count * x.rows.shape[1] // MAX_TASK_FLOPS
@@ -212,8 +212,8 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     ]
     x, y = sides[0], sides[-1]
     some = np.linspace(0, len(x.start) - 1, min(PROBE_ROWS, len(x.start))).astype(np.intp)
-    near = y.near(x.low[:, some], x.high[:, some], reach, slice(None))
-    share = float(x.size[some] @ near @ y.size) / float(x.size[some].sum() * len(y.rows))
+    within_reach = y.within_reach(x.low[:, some], x.high[:, some], reach, slice(None))
+    share = float(x.size[some] @ within_reach @ y.size) / float(x.size[some].sum() * len(y.rows))
     if share > MAX_PAIR_FRACTION:
         return None
     values, rows = n * m * (0.5 if same else 1.0) / entry_rate(d), n + (0 if same else m)

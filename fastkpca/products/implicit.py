@@ -11,7 +11,7 @@ import numpy as np
 from ..base.protocol import Kernel, Offer, Summation
 from ..rows.view import Rows
 from .exact import ExactSummation, KeptSums
-from .near import NearSummation, WithSums, distance_bound, norm_bound
+from .near import TruncatedSummation, WithSums, distance_bound, norm_bound
 from .operators import GramOperator
 from .weighted import Coordinates, Entries, coordinates_for
 
@@ -27,25 +27,25 @@ class Products(NamedTuple):
         In float32, for the search, where the range of float32 allows it.
     values : ExactSummation or None
         ``double``, where it keeps the kernel values.
-    near : NearSummation or None
+    truncated : NearSummation or None
         The values that are not near zero; ``double`` is `WithSums` then.
     """
 
     double: Summation
     single: ExactSummation | None = None
     values: ExactSummation | None = None
-    near: NearSummation | None = None
+    truncated: TruncatedSummation | None = None
 
-    def with_near(self, offer: Offer, rows: Rows, n_threads: int) -> Products:
+    def with_truncated(self, offer: Offer, rows: Rows, n_threads: int) -> Products:
         """With the coarse matrix of an offer to search by."""
         weights = np.ones(rows.n_samples) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
-        near = offer.build(rows)
-        near.n_threads = n_threads
-        return Products(WithSums(self.double, weights), near=near)
+        truncated = offer.build(rows)
+        truncated.n_threads = n_threads
+        return Products(WithSums(self.double, weights), truncated=truncated)
 
 
 @dataclass(frozen=True)
-class NearMatrix:
+class TruncatedMatrix:
     """A coarse version B of a kernel matrix K, with which products take little time.
 
     Attributes
@@ -85,7 +85,7 @@ class KernelMatrix:
         Allows bounds from the entries of the matrix beyond the basis.
     n_threads : int
         Threads of the products with the basis; the products with the matrix have their own number.
-    near : NearMatrix, optional
+    truncated : NearMatrix, optional
         Truncated matrix for the first phase and for bounds on the complement, where few values are not near zero; K is
         semidefinite then.
     sums : KeptSums, optional
@@ -99,7 +99,7 @@ class KernelMatrix:
     entry_error: float = 0.0
     entries: Entries | None = None
     n_threads: int = 1
-    near: NearMatrix | None = None
+    truncated: TruncatedMatrix | None = None
     sums: KeptSums | None = None
 
     @property
@@ -129,21 +129,21 @@ def kernel_matrix(
         entry_error=entry_error * (coordinates.count / rows.n_samples),
         entries=entries,
         n_threads=n_threads,
-        near=_near_matrix(products, coordinates, entry_error),
+        truncated=_truncated_matrix(products, coordinates, entry_error),
     )
     return matrix, entries
 
 
-def _near_matrix(products: Products, coordinates: Coordinates, entry_error: float) -> NearMatrix | None:
-    near, product = products.near, products.double
-    if near is None:
+def _truncated_matrix(products: Products, coordinates: Coordinates, entry_error: float) -> TruncatedMatrix | None:
+    truncated, product = products.truncated, products.double
+    if truncated is None:
         return None
     assert isinstance(product, WithSums)
     error = (product.error_bound + entry_error) * coordinates.count
-    own = near.matmat(product.weights[:, None])[:, 0]
-    return NearMatrix(
-        coordinates.search_product(near),
+    own = truncated.matmat(product.weights[:, None])[:, 0]
+    return TruncatedMatrix(
+        coordinates.search_product(truncated),
         norm_bound(own),
         lambda: distance_bound(own, product.sums, error),
-        near.seconds,
+        truncated.seconds,
     )

@@ -27,14 +27,14 @@ from .vectors import columns_of
 __all__ = [
     "COLUMNS",
     "PROBE_ROWS",
-    "NearSummation",
+    "TruncatedSummation",
     "WithSums",
     "distance_bound",
     "free_bytes",
-    "near_offer",
-    "near_reach",
-    "near_summation",
     "norm_bound",
+    "truncated_offer",
+    "truncated_summation",
+    "truncation_radius",
 ]
 
 LEFT_OUT_FRACTION, LOOSE_FRACTION = 0.1, 0.25
@@ -50,14 +50,14 @@ PEAK_BYTES = 40.0
 """Peak bytes for each value while the matrix is assembled."""
 
 
-def near_reach(sigma: float, d: int, tol: float) -> float:
+def truncation_radius(sigma: float, d: int, tol: float) -> float:
     """The distance beyond which values are left out: the share of a Gaussian beyond it is that of chi-squared."""
     share = min(LEFT_OUT_FRACTION * sqrt(tol), max(LOOSE_FRACTION * tol, LEFT_OUT_FRACTION * sqrt(LEAST_LOOSE_TOL)))
     return sigma * sqrt(2.0 * float(scipy.special.gammainccinv(0.5 * d, share)))
 
 
-class NearSummation(Summation):
-    """B U; `near_summation` makes it.
+class TruncatedSummation(Summation):
+    """B U; `truncated_summation` makes it.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ class WithSums(Summation):
         return product[:, :-1]
 
 
-def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
+def truncated_offer(data: Summary, sigma: float, tol: float) -> Offer:
     """The offer of the coarse matrix, for intervals of this tol: as many values are predicted as the sample shows."""
-    n, sample, reach = data.n_samples, data.sample, near_reach(sigma, data.n_features, tol)
+    n, sample, reach = data.n_samples, data.sample, truncation_radius(sigma, data.n_features, tol)
     few, m = sample[:: max(len(sample) // PROBE_ROWS, 1)], len(sample)
     pairs = float(scipy.spatial.cKDTree(few).count_neighbors(scipy.spatial.cKDTree(sample), reach)) - len(few)
     count = n + pairs * n * (n - 1.0) / max(len(few) * (m - 1.0), 1.0)
@@ -146,7 +146,7 @@ def near_offer(data: Summary, sigma: float, tol: float) -> Offer:
         setup_flops=RATE.features * RATE.new_sparse_value * count,
         memory=PEAK_BYTES * count,
     )
-    return Offer("near", cost, lambda X, Y=None: near_summation(X.all(), sigma, reach))
+    return Offer("near", cost, lambda X, Y=None: truncated_summation(X.all(), sigma, reach))
 
 
 def free_bytes(offer: Offer) -> float:
@@ -155,7 +155,7 @@ def free_bytes(offer: Offer) -> float:
     return offer.cost.memory * (1.0 - kept / PEAK_BYTES)
 
 
-def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:
+def truncated_summation(X: np.ndarray, sigma: float, reach: float) -> TruncatedSummation:
     """The coarse matrix of rows X (n, d) with the values of pairs that are no farther apart than ``reach``."""
     X = np.asarray(X, dtype=np.float64)
     order = scipy.spatial.cKDTree(X).indices
@@ -175,4 +175,4 @@ def near_summation(X: np.ndarray, sigma: float, reach: float) -> NearSummation:
     places = np.concatenate([i, j, own]), np.concatenate([j, i, own])
     matrix = scipy.sparse.coo_array((values, places), shape=(n, n))
     matrix.has_canonical_format = True  # no place comes twice: nothing is to be sorted
-    return NearSummation(matrix.tocsr(), order)
+    return TruncatedSummation(matrix.tocsr(), order)

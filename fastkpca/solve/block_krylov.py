@@ -4,8 +4,8 @@ K is the n x n kernel matrix and H = I - 1 1'/n. The cost is in the passes over 
 columns of a product. So there are few passes with several columns each, and the whole Krylov space is kept.
 
 1. `_space`: columns of a pass, and the limit on those of the basis.
-2. `near_start`: Ritz vectors of a truncated kernel matrix, and filter bounds on the complement, where one is given.
-3. `_first_block`: the start, or the vectors of 2, filled up with random columns.
+2. `truncated_start`: Ritz vectors of a truncated kernel matrix, and filter bounds on the complement, where one is
+given. 3. `_first_block`: the start, or the vectors of 2, filled up with random columns.
 4. `_search`: the float32 phase, where such products exist, until one float64 pass is expected to finish.
 5. `Search.proved_ends`, `Search.columns`: its upper bounds; its Ritz vectors, corrected, and residuals as next block.
 6. `_random_block`: instead, for a flat spectrum or no start, if K is semidefinite and bounds may fail, a random block.
@@ -30,7 +30,7 @@ from .certificate import Eigenpairs, RitzBlock
 from .certifier import Certifier, Proof, Proofs, relative_width
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import ConvergenceMonitor, Search, grow
-from .near import near_start
+from .near import truncated_start
 from .operators import CentredProducts, InFloat32
 from .proofs import EXPLORING_PASSES, Exploration, Factorisation, RandomStart, Searched, Sums
 from .task import SolverBudget, SolverTarget
@@ -134,8 +134,8 @@ def block_krylov(
     proofs = [*proofs, Sums(), Factorisation()]
     known, searched, flat = np.empty(0), None, False
     share = 0.5 * target.failure  # for a random first block or the filters in its place, and again for explorations
-    if matrix.near is not None and target.probabilistic and target.fraction is None:
-        found = near_start(matrix, target, expenses, budget.pass_seconds / space.block, share, rng)
+    if matrix.truncated is not None and target.probabilistic and target.fraction is None:
+        found = truncated_start(matrix, target, expenses, budget.pass_seconds / space.block, share, rng)
         flat = found is None  # no gap in the spectrum of the truncated matrix
         if found is not None:
             start, known, filters = found

@@ -32,7 +32,7 @@ import scipy.special
 
 from ..base.rounding import UNIT, rounding_factor
 from ..base.tall import inner, without_means, without_span
-from ..products.implicit import NearMatrix
+from ..products.implicit import TruncatedMatrix
 from ..products.near import COLUMNS
 from .basis import Basis, RitzPairs
 from .beyond import GAP_FRACTION
@@ -115,7 +115,7 @@ def cheapest_aim(
 
 
 def filtered_beyond(
-    near: NearMatrix, basis: Basis, ritz: RitzPairs, aim: Aim, low: float, failure: float
+    truncated: TruncatedMatrix, basis: Basis, ritz: RitzPairs, aim: Aim, low: float, failure: float
 ) -> tuple[float, np.ndarray, int]:
     """`filtered` of P B P for P = (I - V V') H, V the first ``aim.columns`` Ritz vectors."""
     V, threads = basis.vectors(ritz.Y[:, : aim.columns]), basis.n_threads
@@ -127,11 +127,11 @@ def filtered_beyond(
         return without_span(without_means(Z, threads), V, threads)
 
     return filtered(
-        lambda Z: project(near.product.matmat(Z)),
+        lambda Z: project(truncated.product.matmat(Z)),
         project(basis.rng.standard_normal((len(V), COLUMNS))),
         (low, aim.top),
         wanted=aim.wanted,
-        error=(rounding + 2.0 * inexact) * near.size,
+        error=(rounding + 2.0 * inexact) * truncated.size,
         failure=failure,
         most_steps=int(STEPS_FACTOR * aim.steps) + 1,
     )

@@ -1,4 +1,4 @@
-"""The search where few kernel values are not near zero: on a coarse matrix of these (`task.NearMatrix`).
+"""The search where few kernel values are not near zero: on a coarse matrix of these (`task.TruncatedMatrix`).
 
 A product with it takes little time, so blocks are narrow and steps are many: a polynomial of degree 30 of few columns
 brings more than one of degree 7 of many. The space is restarted often, as a long basis would cost more than products.
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.protocol import Cost
 from ..base.tall import without_means
-from ..products.implicit import KernelMatrix, NearMatrix
+from ..products.implicit import KernelMatrix, TruncatedMatrix
 from ..products.rates import RATE
 from .basis import Basis, Space
 from .beyond import failure_of_attempt
@@ -33,22 +33,22 @@ EXPECTED_PRODUCTS = 45.0
 3.3 times (``benchmarks/speed/constants.py``)."""
 
 
-class NearOperator(Operator):
+class TruncatedOperator(Operator):
     """H B H."""
 
     centred, certain = True, False
 
-    def __init__(self, near: NearMatrix, n_threads: int):
-        self.near, self.n, self.n_threads = near, near.product.shape[0], n_threads
+    def __init__(self, truncated: TruncatedMatrix, n_threads: int):
+        self.truncated, self.n, self.n_threads = truncated, truncated.product.shape[0], n_threads
 
     def multiply(self, X: np.ndarray) -> np.ndarray:
-        return without_means(self.near.product.matmat(X), self.n_threads)
+        return without_means(self.truncated.product.matmat(X), self.n_threads)
 
     def noise(self, theta: np.ndarray) -> float:
         return 1e-12 * float(theta[0])
 
 
-class BehindGap(ConvergenceMonitor):
+class GapSearch(ConvergenceMonitor):
     """True if a gap behind some Ritz vectors has been ``found``; each costs ``column_cost`` in products."""
 
     found: Aim | None = None
@@ -58,7 +58,7 @@ class BehindGap(ConvergenceMonitor):
 
     def __init__(
         self,
-        A: NearOperator,
+        A: TruncatedOperator,
         space: Space,
         target: SolverTarget,
         expenses: Expenses,
@@ -66,7 +66,7 @@ class BehindGap(ConvergenceMonitor):
         failure: float,
     ):
         super().__init__(A, space, target, expenses)
-        self.near, self.column_cost, self.failure = A.near, column_cost, failure
+        self.truncated, self.column_cost, self.failure = A.truncated, column_cost, failure
 
     def _is_enough(self) -> bool:
         theta, squares, before = self.ritz.theta, np.maximum(self.ritz.squares, 0.0), self.steps
@@ -88,7 +88,7 @@ class BehindGap(ConvergenceMonitor):
         assert aim is not None
         failure = failure_of_attempt(self.failure, self.filters)
         low = aim.top - aim.wanted  # what follows needs a coarse matrix that is nearer than that
-        self.bound, columns, steps = filtered_beyond(self.near, basis, self.ritz, aim, low, failure)
+        self.bound, columns, steps = filtered_beyond(self.truncated, basis, self.ritz, aim, low, failure)
         self.filters += 1
         self.expenses.seconds += steps * self.expenses.budget.pass_seconds
         if self.bound <= aim.wanted or self.expenses.over:
@@ -98,7 +98,7 @@ class BehindGap(ConvergenceMonitor):
         return columns
 
 
-def near_seconds(cost: Cost, n: int, c: int) -> float:
+def truncated_seconds(cost: Cost, n: int, c: int) -> float:
     """Predicted, of the search and the proof, with the coarse matrix that an offer of this cost makes."""
     step = n * cost.row_flops / RATE.features + step_seconds(
         n, c + (KEPT_BLOCKS + 0.5 * ADDED_BLOCKS) * NARROW_COLUMNS, NARROW_COLUMNS
@@ -106,7 +106,7 @@ def near_seconds(cost: Cost, n: int, c: int) -> float:
     return cost.setup_flops / RATE.features + EXPECTED_PRODUCTS * (step + check_seconds(c, certified=False))
 
 
-def near_start(
+def truncated_start(
     matrix: KernelMatrix,
     target: SolverTarget,
     expenses: Expenses,
@@ -124,16 +124,16 @@ def near_start(
     TooDearError
         The search has cost as much as the budget.
     """
-    near, c = matrix.near, target.c
-    assert near is not None
-    A = NearOperator(near, matrix.n_threads)
+    truncated, c = matrix.truncated, target.c
+    assert truncated is not None
+    A = TruncatedOperator(truncated, matrix.n_threads)
     kept = c + KEPT_BLOCKS * NARROW_COLUMNS
     columns = min(kept + ADDED_BLOCKS * NARROW_COLUMNS, A.n - 1)
     basis = Basis(A.n, rng, centred=True, reserve=columns, n_threads=A.n_threads)
     space = Space(basis, min(NARROW_COLUMNS, A.n - 1), NARROW_COLUMNS, columns, kept)
     left = expenses.budget.seconds - expenses.seconds
-    search_expenses = Expenses(SolverBudget(int(STEPS_FACTOR * EXPECTED_PRODUCTS), None, near.seconds, left), None)
-    monitor = BehindGap(A, space, target, search_expenses, column_seconds / near.seconds, failure)
+    search_expenses = Expenses(SolverBudget(int(STEPS_FACTOR * EXPECTED_PRODUCTS), None, truncated.seconds, left), None)
+    monitor = GapSearch(A, space, target, search_expenses, column_seconds / truncated.seconds, failure)
     X: np.ndarray | None = rng.standard_normal((A.n, space.block))
     while X is not None:
         try:
@@ -148,5 +148,5 @@ def near_start(
     theta, squares, k = monitor.ritz.theta, monitor.ritz.squares, monitor.found.columns
     top, vectors = float(theta[k] + np.sqrt(max(squares[k], 0.0))), basis.vectors(monitor.ritz.Y[:, :k])
     last = failure_of_attempt(failure, monitor.filters - 1)  # that is left to others
-    proofs = [FilteredSearch(near, vectors, monitor.bound, failure - last), Filter(near, top, last)]
+    proofs = [FilteredSearch(truncated, vectors, monitor.bound, failure - last), Filter(truncated, top, last)]
     return vectors, theta, proofs

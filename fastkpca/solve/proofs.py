@@ -27,7 +27,7 @@ import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..base.tall import without_span
-from ..products.implicit import NearMatrix
+from ..products.implicit import TruncatedMatrix
 from .basis import Space
 from .beyond import (
     GAP_FRACTION,
@@ -255,8 +255,8 @@ class FilteredSearch(Proof):
 
     certain = False
 
-    def __init__(self, near: NearMatrix, vectors: np.ndarray, bound: float, failure: float):
-        self.near, self.bound, self.failure = near, bound, failure
+    def __init__(self, truncated: TruncatedMatrix, vectors: np.ndarray, bound: float, failure: float):
+        self.truncated, self.bound, self.failure = truncated, bound, failure
         self.vectors: np.ndarray | None = vectors
 
     def appended(self, run: Certifier) -> None:
@@ -266,7 +266,7 @@ class FilteredSearch(Proof):
             return
         V = without_span(self.vectors.copy(), run.basis.Q, run.basis.n_threads)
         outside = float(np.linalg.norm(V)) + 4.0 * np.sqrt(V.shape[1]) * rounding_factor(len(V)) * UNIT
-        self.bound, self.vectors = self.bound + (2.0 + outside) * outside * self.near.size, None
+        self.bound, self.vectors = self.bound + (2.0 + outside) * outside * self.truncated.size, None
 
     def restarted(self) -> None:
         self.bound = np.inf
@@ -274,7 +274,7 @@ class FilteredSearch(Proof):
     def certificate(self, run: Certifier) -> Certificate | None:
         if not self.bound < np.inf:
             return None
-        return run.certificate_with(Bound(self.bound + self.near.distance(), "filter", self.failure))
+        return run.certificate_with(Bound(self.bound + self.truncated.distance(), "filter", self.failure))
 
 
 class Filter(Proof):
@@ -285,8 +285,8 @@ class Filter(Proof):
 
     free = certain = False
 
-    def __init__(self, near: NearMatrix, top: float, failure: float):
-        self.near, self.failure = near, failure
+    def __init__(self, truncated: TruncatedMatrix, top: float, failure: float):
+        self.truncated, self.failure = truncated, failure
         self.top = top
         """Estimate of the largest eigenvalue of the truncated matrix beyond the first block."""
         self.attempts = 0
@@ -296,7 +296,7 @@ class Filter(Proof):
     def _aim(self, run: Certifier) -> Aim | None:
         """Number of Ritz vectors, and the bound on their complement with which the intervals meet tol."""
         theta, squares, c, n = run.ritz.theta, np.maximum(run.ritz.squares, 0.0), run.c, run.A.n
-        distance, width = self.near.distance(), run.target.tol * float(theta[0])
+        distance, width = self.truncated.distance(), run.target.tol * float(theta[0])
         failure = failure_of_attempt(self.failure, self.attempts)
         values = np.append(theta, self.top)  # behind all of them
         aim = cheapest_aim(values, np.append(squares, 0.0), c, 0.9 * width, n=n, distance=distance, failure=failure)
@@ -312,15 +312,19 @@ class Filter(Proof):
         if self.found is not None or run.is_short:
             return np.inf
         aim = self._aim(run)
-        return np.inf if aim is None else aim.steps * (self.near.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))
+        return (
+            np.inf
+            if aim is None
+            else aim.steps * (self.truncated.seconds + step_seconds(run.A.n, aim.columns, COLUMNS))
+        )
 
     def certificate(self, run: Certifier) -> Certificate | None:
         aim = self._aim(run)
         if aim is None:
             return None
-        distance = self.near.distance()
+        distance = self.truncated.distance()
         failure = failure_of_attempt(self.failure, self.attempts)
-        bound, columns, _ = filtered_beyond(self.near, run.basis, run.ritz, aim, -distance, failure)
+        bound, columns, _ = filtered_beyond(self.truncated, run.basis, run.ritz, aim, -distance, failure)
         self.attempts += 1
         if bound > aim.wanted:
             self.found = columns

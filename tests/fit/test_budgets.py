@@ -10,7 +10,7 @@ import pytest
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.products.near import near_reach
+from fastkpca.products.near import truncation_radius
 from fastkpca.solve.costs import BudgetExceededError, Expenses
 from fastkpca.solve.moments import leading_pairs
 from fastkpca.solve.operators import MomentOperator
@@ -61,7 +61,7 @@ def test_eigenpairs_of_an_operator_end_at_their_budget():
 @pytest.mark.parametrize("d", [2, 3, 8])
 def test_what_a_truncated_kernel_leaves_out_is_a_part_of_a_loose_tolerance(d):
     """The share of a row's sum beyond the reach, by integration of the chi distribution's density."""
-    reaches = [near_reach(1.0, d, tol) for tol in (0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-6)]
+    reaches = [truncation_radius(1.0, d, tol) for tol in (0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-6)]
     r = np.linspace(0.0, 40.0, 400_001)
     density = r ** (d - 1) * np.exp(-0.5 * r * r)
     for reach, tol in zip(reaches, (0.3, 0.1, 0.03, 0.01)):

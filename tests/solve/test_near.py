@@ -13,7 +13,7 @@ from reference import dense_top, long_gaussian, with_eigenvalues
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT32
 from fastkpca.fit import krylov
-from fastkpca.products.near import distance_bound, near_reach, near_summation, norm_bound
+from fastkpca.products.near import distance_bound, norm_bound, truncated_summation, truncation_radius
 from fastkpca.solve.filtered import COLUMNS, filter_steps, filtered
 from fastkpca.solve.proofs import FilteredSearch
 
@@ -28,16 +28,16 @@ def test_coarse_matrix_leaves_out_no_more_than_it_says(kind, d):
     weights = rng.uniform(0.05, 3.0, len(X))
     left_out = 0
     for sigma, tol in [(0.03, 1e-3), (0.1, 1e-2), (0.1, 1e-8), (0.5, 1e-5)]:
-        K, reach = long_gaussian(X, X, sigma), near_reach(sigma, d, tol)
-        near = near_summation(X, sigma, reach)
-        B = near.matmat(np.eye(len(X)))
+        K, reach = long_gaussian(X, X, sigma), truncation_radius(sigma, d, tol)
+        truncated = truncated_summation(X, sigma, reach)
+        B = truncated.matmat(np.eye(len(X)))
         far = np.linalg.norm(X[:, None] - X, axis=2) > reach * (1.0 + 1e-9)
         assert not B[far].any() and np.array_equal(B, B.T)
         assert (K - B).min() >= -1e-13 and np.abs(K - B)[~far].max() <= 3.0 * UNIT32
         left_out += int(far.any())
         root = np.sqrt(weights)
         sums = (K @ weights).astype(float)
-        own = near.matmat(weights[:, None])[:, 0]
+        own = truncated.matmat(weights[:, None])[:, 0]
         distance, norm = distance_bound(own, sums, 1e-13 * weights.sum()), norm_bound(own)
         assert np.linalg.norm(root[:, None] * (K - B).astype(float) * root, 2) <= distance
         assert np.linalg.norm(root[:, None] * B * root, 2) <= norm
@@ -84,7 +84,7 @@ def test_filter_holds_where_the_others_are_not_where_they_were_thought(interval)
 def searched(monkeypatch):
     """Small problems, searched on near values whatever the plan says."""
     monkeypatch.setattr(krylov, "SMALL_ROWS", 0)
-    monkeypatch.setattr(krylov, "near_seconds", lambda *_: -1e6)
+    monkeypatch.setattr(krylov, "truncated_seconds", lambda *_: -1e6)
     monkeypatch.setattr(krylov, "_in_memory", lambda *_: None)
 
 

@@ -40,7 +40,7 @@ from .console import (
 from .fit import run_fit, run_plan, summary
 from .inputs import cleaned, columns_of_the_file, note_of_filled, read_new_rows, rereadable_input
 from .monitor import run_monitor, updated
-from .outputs import beside, check_outputs, row_names, score_writer
+from .outputs import check_outputs, row_names, score_writer, spill_path
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
@@ -97,11 +97,11 @@ def _project(options: argparse.Namespace) -> None:
 
     import fastkpca as fk
 
-    place = scorefiles.score_place(beside(options.output or "-"))
+    place = scorefiles.score_place(spill_path(options.output or "-"))
     with progress_bars(not options.quiet) as progress, _model_and_rows(options, progress) as (model, table, X):
         scores = fk.kpca_project(model, X, out=place, progress=progress)
     assert write_scores is not None
-    every = scorefiles.among_all(scores, table.kept, beside(options.output or "-"))
+    every = scorefiles.among_all(scores, table.kept, spill_path(options.output or "-"))
     write_scores(every, options.force, row_names(table, options))
     if options.output not in (None, "-") and not options.quiet:
         print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")

@@ -18,7 +18,7 @@ from .arguments import DEFAULT_COMPONENTS, kernel_parameters
 from .console import Refused, in_words_of_the_command, progress_bars, say
 from .inputs import cleaned, columns_of_the_file, file_name, health_of, raw_table, read_table, remember
 from .monitor import HEALTH, warn_of_ceiling
-from .outputs import beside, check_outputs, check_page, check_picture, row_names, score_writer
+from .outputs import check_outputs, check_page, check_picture, row_names, score_writer, spill_path
 
 
 def run_fit(options: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def run_fit(options: argparse.Namespace) -> int:
             write_model(model, options.output, overwrite=options.force)
         if write_scores is not None:
             progress(f"writing {options.scores}", 0, 0)
-            scores = scorefiles.among_all(model.score, table.kept, beside(options.scores))
+            scores = scorefiles.among_all(model.score, table.kept, spill_path(options.scores))
             if held is not None:
                 scores[held.kept] = fk.kpca_project(model, held.X)
             write_scores(scores, options.force, row_names(table, options))
@@ -178,7 +178,7 @@ def _fitted(
     from .tables import write as scorefiles
 
     last: dict[str, Any] = {"return_scores": scores_at is not None, "progress": progress}
-    last["out"] = None if scores_at is None else scorefiles.score_place(beside(scores_at))
+    last["out"] = None if scores_at is None else scorefiles.score_place(spill_path(scores_at))
     names = (
         tuple(table.names) if table.names and all(table.names) and len(set(table.names)) == len(table.names) else None
     )

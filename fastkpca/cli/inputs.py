@@ -41,13 +41,13 @@ def raw_table(
 ) -> Any:
     """All rows of a file, with NaN for missing values where they may be missing. Sets ``options.read_as``.
 
-    ``options.told``, where a model is used: what it remembers of the file that it was made of.
+    ``options.recalled``, where a model is used: what it remembers of the file that it was made of.
     """
     from .tables import read as tables
 
     progress(f"reading {file_name(options.file)}", 0, 0)
-    told = getattr(options, "told", {})
-    options.read_as = _reading(options, told)
+    recalled = getattr(options, "recalled", {})
+    options.read_as = _reading(options, recalled)
     table = tables.read(
         options.path,
         var=options.var,
@@ -60,11 +60,11 @@ def raw_table(
         called=file_name(options.file),
         allow_missing=options.drop_missing or options.fill_missing,
         memory=getattr(options, "memory_limit", None),
-        told=told,
+        recalled=recalled,
         **options.read_as,
     )
     if options.id is None and table.identifiers is not None:
-        options.id = told["id"]
+        options.id = recalled["id"]
     return table
 
 
@@ -75,15 +75,15 @@ _REMEMBERED = "reading"
 _CELLS = ("sheet", "header", "decimal", "thousands", "na_values", "skip_rows", "units_row", "date_format")
 
 
-def _reading(options: argparse.Namespace, told: dict[str, Any]) -> dict[str, Any]:
+def _reading(options: argparse.Namespace, recalled: dict[str, Any]) -> dict[str, Any]:
     """Fields of ``Reading`` for the file: from the options, and from the model where no option is given."""
     given = {name: getattr(options, name) for name in (*_CELLS, "query") if getattr(options, name) is not None}
-    told = {name: value for name, value in told.items() if name in _CELLS}
+    recalled = {name: value for name, value in recalled.items() if name in _CELLS}
     if "decimal" in given:
-        told.pop("thousands", None)
+        recalled.pop("thousands", None)
     if not str(options.file).lower().endswith(".xlsx"):
-        told.pop("sheet", None)
-    reading = told | given
+        recalled.pop("sheet", None)
+    reading = recalled | given
     reading["header"] = {"yes": True, "no": False}.get(reading.get("header", "auto"))
     if reading.get("thousands") == (decimal := reading.get("decimal", ".")):
         other = "." if decimal == "," else ","
@@ -93,13 +93,13 @@ def _reading(options: argparse.Namespace, told: dict[str, Any]) -> dict[str, Any
 
 def remember(model: Any, options: argparse.Namespace) -> None:
     """Write into a model how the file that it was made of was read."""
-    told = {name: getattr(options, name) for name in (*_CELLS, "id")}
+    recalled = {name: getattr(options, name) for name in (*_CELLS, "id")}
     if model.feature_names is None:  # else columns are taken by their names
         label = [] if options.label_column is None else [options.label_column]
         skipped = None if options.columns else [*(options.skip_columns or ()), *label] or None
-        told |= {"columns": options.columns, "skip_columns": skipped}
+        recalled |= {"columns": options.columns, "skip_columns": skipped}
     words = []
-    for name, value in told.items():
+    for name, value in recalled.items():
         if isinstance(value, bool):
             words.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
         elif value is not None:
@@ -178,7 +178,7 @@ def read_new_rows(model: Any, options: argparse.Namespace, progress: Any) -> Any
     from ..rows.columns import listed
 
     of_model, d = own_columns(model)
-    options.told = remembered(model, options.model)
+    options.recalled = remembered(model, options.model)
     table = raw_table(options, progress, like=of_model, needs=d)
     file, names = file_name(options.file), table.names
     # columns cannot be taken by name where only the file or only the model has names

@@ -215,8 +215,8 @@ def _limits(model: Any, options: argparse.Namespace, progress: Any) -> Any:
     if options.normal is not None:
         # limits of rows that were made to fit would be too low
         gaps = {"fill_missing": False, "drop_missing": options.drop_missing or options.fill_missing}
-        told = remembered(model, options.model)
-        named = {"file": options.normal, "path": options.normal, "id": None, "told": told}
+        recalled = remembered(model, options.model)
+        named = {"file": options.normal, "path": options.normal, "id": None, "recalled": recalled}
         other = argparse.Namespace(**vars(options) | named | gaps)
         names, d = own_columns(model)
         table = read_table(other, progress, like=names, needs=d, lags=model.lags)

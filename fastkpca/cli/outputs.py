@@ -73,7 +73,7 @@ def score_writer(path: str | None, options: argparse.Namespace) -> Callable[...,
     return write_scores
 
 
-def beside(path: str) -> str:
+def spill_path(path: str) -> str:
     """Path next to which many scores are stored until they are written: their file, or temporary files."""
     return tempfile.gettempdir() + os.sep if path == "-" else path
 

@@ -193,8 +193,8 @@ def kpca_update(
     kept: dict[str, Any] = {"limits": model.limits, "spe_components": model.spe_components}
     if model.spe_components is not None:
         kept["spe_components"] = min(model.spe_components, updated.n_components)
-    told = {name: model.info[name] for name in ("chosen", "lags", "filled", "reading") if name in model.info}
-    return _watched(replace(updated, **kept, info=updated.info | told), moments, first_share)
+    recalled = {name: model.info[name] for name in ("chosen", "lags", "filled", "reading") if name in model.info}
+    return _watched(replace(updated, **kept, info=updated.info | recalled), moments, first_share)
 
 
 def kpca_subtract(

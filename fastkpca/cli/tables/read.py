@@ -48,7 +48,7 @@ def read(
     needs: int = 1,
     allow_missing: bool = False,
     memory: float | None = None,
-    told: dict[str, Any] | None = None,
+    recalled: dict[str, Any] | None = None,
     **reading: Any,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
@@ -76,7 +76,7 @@ def read(
         Missing values in a text file become NaN, as they are in other files; else they are an error.
     memory : float, optional
         Bytes that a line of text, a chunk of a dataset, or an array of a MATLAB file may take.
-    told : dict, optional
+    recalled : dict, optional
         What a model remembers: "id", "columns" and "skip_columns", taken where nothing else is asked for and the file
         has more than ``needs`` columns, or names them.
     **reading
@@ -89,7 +89,7 @@ def read(
     FileNotFoundError
     """
     name = called or str(path)
-    selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs, told)
+    selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs, recalled)
     form = Reading(**reading | {"na_values": tuple(reading.get("na_values", ()))})
     if "://" in str(path):
         return sheets.database(path, name, form, memory).read(selection, allow_missing)
@@ -166,8 +166,8 @@ def _from_array(X: Any, selection: ColumnSelection) -> Table:
         raise DataFileError(f"{name}: the array is empty, its shape is {tuple(X.shape)}")
     if X.dtype.kind not in "biuf":
         raise DataFileError(f"{name}: the array has dtype {X.dtype}; real numbers are needed")
-    taken, *beside = selection.resolve(X.shape[1], None)
-    labels, identifiers = (None if i is None else np.ravel(_loaded(X[:, [i]])) for i in beside)
+    taken, *extra = selection.resolve(X.shape[1], None)
+    labels, identifiers = (None if i is None else np.ravel(_loaded(X[:, [i]])) for i in extra)
     if taken == list(range(taken[0], taken[-1] + 1)):
         rows = X[:, taken[0] : taken[-1] + 1]
     else:
@@ -276,14 +276,14 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: ColumnSel
     file = lazyfiles.Parquet(path, selection.file, kind)
     if 0 in file.shape:
         raise DataFileError(f"{selection.file}: the table is empty, its shape is {file.shape}")
-    taken, *beside = selection.resolve(file.shape[1], file.names)
+    taken, *extra = selection.resolve(file.shape[1], file.names)
     words = file.not_numeric(taken)
     if words:
         named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words])
         may_skip = len(taken) - len(words) >= selection.needs
         advice = f"; leave out with --skip-columns {column_keys([i for i, _ in words], file.names)}" if may_skip else ""
         raise DataFileError(f"{selection.file}: not numeric: {named}{advice}")
-    labels, identifiers = (None if i is None else file.column(i) for i in beside)
+    labels, identifiers = (None if i is None else file.column(i) for i in extra)
     names = [file.names[i] for i in taken]
     return Table(file.rows(taken), names, labels, selection.notes, identifiers, n_rows=file.shape[0], places=taken)
 
@@ -318,12 +318,12 @@ def _from_archive(archive: _Archive, var: str | None, selection: ColumnSelection
     elif var not in shapes:
         raise DataFileError(f"{name} has no array of real numbers called {var!r}; it has {described(list(shapes))}")
     X = _load(archive, var)
-    beside = selection.label if selection.label in shapes and selection.label != var else None
-    if beside is None:
+    extra = selection.label if selection.label in shapes and selection.label != var else None
+    if extra is None:
         return _from_array(X, selection)
     selection.label = None
     table = _from_array(X, selection)
-    if (count := math.prod(shapes[beside])) != X.shape[0]:
-        raise DataFileError(f"{name}: {beside!r} has {count} entries for {X.shape[0]} rows of {var!r}")
-    table.labels = np.ravel(_loaded(_load(archive, beside)))
+    if (count := math.prod(shapes[extra])) != X.shape[0]:
+        raise DataFileError(f"{name}: {extra!r} has {count} entries for {X.shape[0]} rows of {var!r}")
+    table.labels = np.ravel(_loaded(_load(archive, extra)))
     return table

@@ -80,12 +80,12 @@ class ColumnSelection:
         like: Sequence[str] | None = None,
         id_column: str | None = None,
         needs: int = 1,
-        told: dict[str, Any] | None = None,
+        recalled: dict[str, Any] | None = None,
     ):
         if columns is not None and skip_columns is not None:
             raise DataFileError("give --columns or --skip-columns, not both")
         self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
-        self.identifiers, self.needs, self.told = id_column, needs, told or {}
+        self.identifiers, self.needs, self.recalled = id_column, needs, recalled or {}
         self.notes: list[str] = []
 
     def resolve(self, n_columns: int, names: list[str] | None) -> Chosen:
@@ -111,12 +111,12 @@ class ColumnSelection:
 
     def _recall(self, n_columns: int, names: list[str] | None) -> None:
         """Take what the model remembers of its own file, where this one may have it, too."""
-        named, more = self.told.get("id"), n_columns > self.needs
+        named, more = self.recalled.get("id"), n_columns > self.needs
         left_out = {*(self.columns or ()), *(self.skip or ())}
         if self.identifiers is None and named not in {None, *left_out} and (named in names if names else more):
             self.identifiers = named
         if self.columns is None and self.skip is None and self.like is None and more:
-            self.columns, self.skip = self.told.get("columns"), self.told.get("skip_columns")
+            self.columns, self.skip = self.recalled.get("columns"), self.recalled.get("skip_columns")
 
     def _one(self, option: str, word: str | None, n_columns: int, names: list[str] | None) -> int | None:
         if word is None:

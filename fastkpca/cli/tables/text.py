@@ -289,31 +289,29 @@ class TextFile:
 
     # Reading
 
-    def _collected(self, taken: list[int], beside: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
+    def _collected(self, taken: list[int], extra: list[int], notes: list[str]) -> tuple[Any, dict[int, list[str]]]:
         """(X, texts of the other columns). Files that pandas does not read, or not for certain, are left to csv. pandas
         takes a separator of thousands wherever it stands: 1,5 would be 15."""
         narrow = PANDAS_COLUMN_BYTES * self.n_columns <= self._memory / 4
         if narrow and not self.reading.thousands and os.path.getsize(self.path) > SMALL_FILE:
             try:
-                return self._joined(self._pandas_blocks(taken, beside), taken, beside)
+                return self._joined(self._pandas_blocks(taken, extra), taken, extra)
             except ImportError:
                 notes.append("with pandas 3.1 installed, files of this size are read several times faster")
             except ValueError:
                 pass
-        return self._joined(self._blocks(taken, beside), taken, beside)
+        return self._joined(self._blocks(taken, extra), taken, extra)
 
-    def _joined(
-        self, blocks: Iterator[_Block], taken: list[int], beside: list[int]
-    ) -> tuple[Any, dict[int, list[str]]]:
-        texts: dict[int, list[str]] = {i: [] for i in beside}
+    def _joined(self, blocks: Iterator[_Block], taken: list[int], extra: list[int]) -> tuple[Any, dict[int, list[str]]]:
+        texts: dict[int, list[str]] = {i: [] for i in extra}
         with CollectedRows(len(taken), self.name) as X:
             for block, columns in blocks:
                 X.append(block)
-                for i, column in zip(beside, columns):
+                for i, column in zip(extra, columns):
                     texts[i] += map(str.strip, column)
             return X.rows(), texts
 
-    def _pandas_blocks(self, taken: list[int], beside: list[int]) -> Iterator[_Block]:
+    def _pandas_blocks(self, taken: list[int], extra: list[int]) -> Iterator[_Block]:
         """Raises ValueError where the file is not plain: a line may have too few or too many fields, a value may not be
         finite, or there are comments further down."""
         import pandas
@@ -323,7 +321,7 @@ class TextFile:
         # pandas reads all columns: it does not count the fields of a line where it is asked for some. Of those that
         # nobody asked for it keeps one byte, which is much faster than words
         types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64)
-        types |= dict.fromkeys(beside, object)
+        types |= dict.fromkeys(extra, object)
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
         given: list[str] = [*self.reading.na_values]
@@ -355,9 +353,9 @@ class TextFile:
                 wrong = np.isinf(X) if self.allow_missing else ~np.isfinite(X)
                 if short.any() or wrong.any():
                     raise ValueError("a line may be too short, or a value not finite")
-                yield X, [table[i] for i in beside]
+                yield X, [table[i] for i in extra]
 
-    def _blocks(self, taken: list[int], beside: list[int]) -> Iterator[_Block]:
+    def _blocks(self, taken: list[int], extra: list[int]) -> Iterator[_Block]:
         """By csv of the standard library, which reads everything. Raises DataFileError for the first line with a field
         too many or too few, else for all columns that hold anything else than finite numbers."""
         faults: dict[int, tuple[int, str]] = {}  # the first of each column: its line, and what stands there
@@ -391,7 +389,7 @@ class TextFile:
             if not plain:
                 X = np.array([[value(number, row, i) for i in taken] for number, row in block])
             if not faults:  # else it is read on for the other faults alone
-                yield X, [[row[i] for _, row in block] for i in beside]
+                yield X, [[row[i] for _, row in block] for i in extra]
         if faults:
             self._refuse(faults, counts, taken)
 

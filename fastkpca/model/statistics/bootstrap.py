@@ -27,7 +27,7 @@ class Sums(NamedTuple):
         Sums of z z'.
     squares : ndarray (G,)
         Sums of |phi|^2.
-    beside : ndarray (k,)
+    cross_moments : ndarray (k,)
         Sum over all groups of z^2 (|phi|^2 - |z|^2).
     outside : ndarray ()
         Sum over all groups of |phi|^2 - |z|^2.
@@ -37,7 +37,7 @@ class Sums(NamedTuple):
     scores: np.ndarray
     products: np.ndarray
     squares: np.ndarray
-    beside: np.ndarray
+    cross_moments: np.ndarray
     outside: np.ndarray
 
     @classmethod
@@ -59,7 +59,7 @@ class Sums(NamedTuple):
         self.scores[...] += weights @ z
         self.products[...] += (weights @ (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)).reshape(G, k, k)
         self.squares[...] += weights @ (rest + np.einsum("ij,ij->i", z, z))
-        self.beside[...] += (total * rest) @ z**2
+        self.cross_moments[...] += (total * rest) @ z**2
         self.outside[...] += total @ rest
 
 
@@ -207,7 +207,7 @@ class Sample:
         sum_k E[z_j^2 z_k^2] / (lambda_j - lambda_k) / N, with half of the largest possible lambda_k for all.
         """
         values, total = self.values[0], float(self.sums.squares.sum()) / self.n
-        added = self.sums.beside / self.n / self.n / (values - 0.5 * self._largest_outside)
+        added = self.sums.cross_moments / self.n / self.n / (values - 0.5 * self._largest_outside)
         cumulative = np.cumsum(values)
         rest = [np.maximum(1.0 - x / total, EPS) for x in (values, cumulative)]
         by_log = np.minimum(added / values, 0.5)
@@ -216,7 +216,7 @@ class Sample:
     def outside_turn(self) -> np.ndarray:
         """Bound on the expected squared sine of the angle by which sampling turns each component outwards, (k,)."""
         gap = self.values[0] - self._largest_outside
-        moved = self.sums.beside / self.n / self.n
+        moved = self.sums.cross_moments / self.n / self.n
         some = moved > EPS * self.values[0] ** 2
         return np.where(some, moved / np.where(gap > 0.0, gap, 1.0) ** 2 + np.where(gap > 0.0, 0.0, np.inf), 0.0)
 

@@ -71,10 +71,10 @@ def _objects_as_text(objects: list) -> str:
     """The objects as JSON; ValueError for the first that would not come back as it is."""
     for i, thing in enumerate(objects):
         try:
-            same = json.loads(json.dumps(thing)) == thing
+            is_plain = json.loads(json.dumps(thing)) == thing
         except (TypeError, ValueError, RecursionError):
-            same = False
-        if not same:
+            is_plain = False
+        if not is_plain:
             raise ValueError(
                 f"object {i} that the model was made of, a {type(thing).__name__}, is none that a model file can hold: "
                 "these are strings, numbers, and lists and dicts of them; keep the model by pickle, or describe the "

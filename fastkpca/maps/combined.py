@@ -182,8 +182,8 @@ class ColumnMap(ScaledMap):
         [part_kernel] = kernel.unguarded().map_parts()
         data = of_columns(data, self.columns)
         part = self.part.widened(part_kernel, data, self.radius)
-        same = part is self.part and data.radius <= self.radius
-        return self if same else ColumnMap(part, self.columns, max(self.radius, data.radius))
+        unchanged = part is self.part and data.radius <= self.radius
+        return self if unchanged else ColumnMap(part, self.columns, max(self.radius, data.radius))
 
     def formula(self) -> dict[str, Any] | None:
         return None
@@ -408,8 +408,8 @@ class TensorMap(_OfParts):
             return FeatureMap.widened(self, kernel, data, radius)
         first, second = parts
         wide = (max(self.bounds[0], known[0]), max(self.bounds[1], known[1]))
-        same = wide == tuple(self.bounds) and first is self.parts[0] and second is self.parts[1]
-        return self if same else TensorMap(first, second, wide)
+        unchanged = wide == tuple(self.bounds) and first is self.parts[0] and second is self.parts[1]
+        return self if unchanged else TensorMap(first, second, wide)
 
     def formula(self) -> dict[str, Any] | None:
         return self._formula({"kind": "product"})

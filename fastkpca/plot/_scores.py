@@ -319,10 +319,10 @@ def draw_points(
     sorter = np.argsort(values)  # words do not stand in the order of text
     index = sorter[np.searchsorted(values, labels, sorter=sorter)]
     for marker in dict.fromkeys(markers):
-        same = np.flatnonzero(np.array([m == marker for m in markers])[index])
-        props = _style_of(same, len(order), style)
-        paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        ax.scatter(*points[same].T, marker=marker, **paint | props)
+        of_marker = np.flatnonzero(np.array([m == marker for m in markers])[index])
+        props = _style_of(of_marker, len(order), style)
+        paint = {"edgecolors" if hollow else "c": colours[index[of_marker]]}
+        ax.scatter(*points[of_marker].T, marker=marker, **paint | props)
     if hollow:
         return []
     if len(values) > _LEGEND:

@@ -201,14 +201,14 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
         None where hardly a pair of rows would be skipped.
     """
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
-    same, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
+    symmetric, reach = data_y is data_x, _reach(sigma, min(tol, 1.0 - UNIT))
     few = (spread_rows(data.sample, PROBE_ROWS) for data in (data_x, data_y))
     distances = scipy.spatial.distance.cdist(*few)
     if not tol < 1.0 or float(np.mean(distances <= reach)) > MAX_PAIR_FRACTION:
         return None
     sides = [
         _Leaves(data.sample, max(2, ceil(_leaf(rows) * len(data.sample) / rows)), rows / len(data.sample))
-        for data, rows in ((data_x, n), (data_y, m))[: 2 - same]
+        for data, rows in ((data_x, n), (data_y, m))[: 2 - symmetric]
     ]
     x, y = sides[0], sides[-1]
     some = np.linspace(0, len(x.start) - 1, min(PROBE_ROWS, len(x.start))).astype(np.intp)
@@ -216,7 +216,7 @@ def cluster_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     share = float(x.size[some] @ within_reach @ y.size) / float(x.size[some].sum() * len(y.rows))
     if share > MAX_PAIR_FRACTION:
         return None
-    values, rows = n * m * (0.5 if same else 1.0) / entry_rate(d), n + (0 if same else m)
+    values, rows = n * m * (0.5 if symmetric else 1.0) / entry_rate(d), n + (0 if symmetric else m)
     first = RATE.leaf_value * share * values + RATE.leaf * n / _leaf(n)
     leaves = float(n // _leaf(n) + 1) * (m // _leaf(m) + 1)
     setup = RATE.sorted_row * rows + RATE.leaf_pair * share * leaves

@@ -135,30 +135,30 @@ class _BlockPair:
         self._kernel, self._dtype = kernel, np.dtype(np.float32 if single else np.float64)
 
     @staticmethod
-    def entries(n: int, m: int, same: bool) -> int:
+    def entries(n: int, m: int, symmetric: bool) -> int:
         return n * m
 
     @staticmethod
-    def values(kept: np.ndarray, n: int, m: int, same: bool) -> np.ndarray:
+    def values(kept: np.ndarray, n: int, m: int, symmetric: bool) -> np.ndarray:
         return kept.reshape(n, m).copy()
 
     def __call__(
         self, X: np.ndarray, Y: _Some, Ux: _Some, Uy: _Some, means: Means | None = None, kept: _Kept = _NOT_KEPT
     ) -> _Part:
-        same = Y is None
+        symmetric = Y is None
         X = np.asarray(X, dtype=self._dtype)
         Y = X if Y is None else np.asarray(Y, dtype=self._dtype)
         for rows in (X, Y):
             rows.flags.writeable = False
         Ux, Uy = (None if U is None else U.astype(self._dtype, copy=False) for U in (Ux, Uy))
-        Uy = Ux if same else Uy
+        Uy = Ux if symmetric else Uy
         left = None if Uy is None else np.zeros((len(X), Uy.shape[1]))
-        right = None if Ux is None else left if same else np.zeros((len(Y), Ux.shape[1]))
+        right = None if Ux is None else left if symmetric else np.zeros((len(Y), Ux.shape[1]))
         values = None if kept.place is None else kept.place.reshape(len(X), len(Y))
         sums = np.zeros(2)
-        for I, J in upper_tiles(len(X), TILE_ROWS) if same else all_tiles(len(X), len(Y), TILE_ROWS):
+        for I, J in upper_tiles(len(X), TILE_ROWS) if symmetric else all_tiles(len(X), len(Y), TILE_ROWS):
             parallel.checkpoint()
-            mirror = same and I != J
+            mirror = symmetric and I != J
             if values is None or not kept.known:
                 K = checked_block(self._kernel, X[I], Y[J]).astype(self._dtype, copy=False)
                 if values is not None:
@@ -171,14 +171,14 @@ class _BlockPair:
             with np.errstate(over="ignore", invalid="ignore"):
                 if left is not None and Uy is not None:
                     left[I] += K @ Uy[J]
-                if right is not None and Ux is not None and (mirror or not same):
+                if right is not None and Ux is not None and (mirror or not symmetric):
                     right[J] += K.T @ Ux[I]
                 if means is not None:
                     rx, ry, g = means
                     sums += squares_about_means(K, rx[I], ry[J], g) * (2.0 if mirror else 1.0)
         if kept.rounded is not None and kept.place is not None:
             np.subtract(kept.place, kept.shift, out=kept.rounded, casting="same_kind")
-        return left, None if same else right, None if means is None else (float(sums[0]), float(sums[1]))
+        return left, None if symmetric else right, None if means is None else (float(sums[0]), float(sums[1]))
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ class ExactSummation(Summation):
 
         def task(number: int) -> tuple[slice, slice, Any]:
             I, J = tiles[number]
-            same = I == J
+            symmetric = I == J
             means = None if r is None else (r[I] - shift, r[J] - shift, g - shift)
             kept = _NOT_KEPT
             if self._keeps:
@@ -371,8 +371,8 @@ class ExactSummation(Summation):
                 kept = _Kept(self._kept[place], self._known)
                 if single is not None:
                     kept = kept._replace(rounded=single._kept[place], shift=single._shift)
-            X, Y = rows_of(I), None if same else rows_of(J)
-            return I, J, self._pair(X, Y, U[I], None if same else U[J], means, kept)
+            X, Y = rows_of(I), None if symmetric else rows_of(J)
+            return I, J, self._pair(X, Y, U[I], None if symmetric else U[J], means, kept)
 
         for I, J, (left, right, squares) in parallel.run(task, len(tiles), **self._options):
             product[I] += left

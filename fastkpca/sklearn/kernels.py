@@ -183,11 +183,11 @@ class RowsKernel(Kernel):
         keywords = self.keywords or {}
         rows, columns = self._rows(X), self._rows(Y)
         K = np.empty((len(X), len(Y)))
-        same = X.shape == Y.shape and X.ctypes.data == Y.ctypes.data
+        symmetric = X.shape == Y.shape and X.ctypes.data == Y.ctypes.data
         for i, x in enumerate(rows):
-            for j in range(i if same else 0, len(Y)):
+            for j in range(i if symmetric else 0, len(Y)):
                 K[i, j] = self.function(x, columns[j], **keywords)
-        if same:
+        if symmetric:
             K = np.triu(K) + np.triu(K, 1).T
         return _finite(K.astype(X.dtype, copy=False), repr(self))
 

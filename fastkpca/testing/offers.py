@@ -253,8 +253,8 @@ def _keeps_its_bound(product: Any, S: Summation, case: Case, K: np.ndarray, name
     fault = contract.product_keeps_bound(values, K, U, S.error_bound + case.error())
     hold(fault, f"{name} of {type(S).__name__}")
     one = np.asarray(product(np.ascontiguousarray(U[:, 1:2])))
-    same = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
-    need((np.abs(one - values[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")
+    allowed = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
+    need((np.abs(one - values[:, 1:2]) <= allowed).all(), f"{name} of one column is not that of the same among several")
 
 
 @on_cases

@@ -197,11 +197,11 @@ def kernel_cca(
     null, p_interval = np.zeros(0), np.ones(2)
     if permutations:
         A, B = (side.solve((np.asarray(side.view.features) - side.mean).T).T for side in (x, y))
-        values, same = over_permutations(
+        values, identity = over_permutations(
             lambda p: np.linalg.norm(A.T @ B[p], 2) / n, n, permutations, rng, n_threads, B.nbytes
         )
         half = np.full(len(values), missed / 2 + below + 3.0 * error)
-        null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, half, same))
+        null, p_interval = values[1:], np.asarray(interval_of(values**2 + missed / 2, half, identity))
     return CCAModel(
         correlations=found,
         correlation_bounds=np.column_stack(

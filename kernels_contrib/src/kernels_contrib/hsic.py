@@ -139,7 +139,7 @@ def hsic_test(
             value = float(np.einsum("ij,ij->i", K, L[order][:, order]).sum())
         return value, float(k @ l[order])
 
-    (values, crossed), same = (x.T for x in over_permutations(measure, n, permutations, rng, n_threads, n_bytes))
+    (values, crossed), identity = (x.T for x in over_permutations(measure, n, permutations, rng, n_threads, n_bytes))
     heaviest = share.max() ** 2
     missed_x, below_x = x.missed * heaviest, x.below * heaviest
     of_x, of_y = (float(np.linalg.norm(C.T @ C, 2)) for C in (A, B))
@@ -156,7 +156,7 @@ def hsic_test(
     return test_of(
         values[:, None],
         error[:, None],
-        same,
+        identity,
         name=f"HSIC, {'un' * unbiased}biased",
         kernels=(x.kernel.unbound(), y.kernel.unbound()),
         n_samples=n,

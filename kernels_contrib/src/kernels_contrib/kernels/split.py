@@ -167,7 +167,7 @@ class _Boxes(NamedTuple):
     extent: np.ndarray
     n: int
     m: int
-    same: bool
+    symmetric: bool
     squares: np.ndarray
 
     def near_pairs(self, cut: float) -> float:
@@ -188,7 +188,7 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
         return None
     step = (0.6 * tol / factor) ** (1.0 / q)
     counts = np.floor(boxes.extent / step) + 1.0 + q
-    weights, rows = float(q) ** d, boxes.n if boxes.same else boxes.n + boxes.m
+    weights, rows = float(q) ** d, boxes.n if boxes.symmetric else boxes.n + boxes.m
     # four arrays of the padded grid; weights, and the numbers of their points
     if not max(32.0 * counts.prod() * 2.0**d, 12.0 * weights * rows) <= HELD_BYTES:
         return None

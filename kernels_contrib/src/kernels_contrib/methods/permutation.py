@@ -88,16 +88,16 @@ class PermutationTest(FittedMethod):
         return [f"{self.name} = {values}", f"{p} of {len(self.null)} permutations", f"n_samples={self.n_samples}"]
 
 
-def test_of(values: np.ndarray, errors: np.ndarray, same: np.ndarray, **fields: Any) -> PermutationTest:
+def test_of(values: np.ndarray, errors: np.ndarray, identity: np.ndarray, **fields: Any) -> PermutationTest:
     """The result from statistics (1 + m, k) of the rows as they are and of the permutations, and their errors.
 
-    ``same`` (m,) says of a permutation that it changes nothing, so that it reaches the observed statistic however large
-    the errors are.
+    ``identity`` (m,) says of a permutation that it changes nothing, so that it reaches the observed statistic however
+    large the errors are.
     """
-    each = np.array([interval_of(v, e, same) for v, e in zip(values.T, errors.T)])
+    each = np.array([interval_of(v, e, identity) for v, e in zip(values.T, errors.T)])
     together = each[0]
     if values.shape[1] > 1:
-        together = interval_of(*_largest(values, errors), same)
+        together = interval_of(*_largest(values, errors), identity)
     return PermutationTest(
         statistic=values[0],
         error=errors[0],
@@ -109,10 +109,10 @@ def test_of(values: np.ndarray, errors: np.ndarray, same: np.ndarray, **fields: 
     )
 
 
-def interval_of(values: np.ndarray, errors: np.ndarray, same: np.ndarray) -> tuple[float, float]:
+def interval_of(values: np.ndarray, errors: np.ndarray, identity: np.ndarray) -> tuple[float, float]:
     """(b + 1) / (m + 1) for the least and the largest b that the errors allow."""
-    least = np.sum((values[1:] - errors[1:] >= values[0] + errors[0]) | same)
-    most = np.sum((values[1:] + errors[1:] >= values[0] - errors[0]) | same)
+    least = np.sum((values[1:] - errors[1:] >= values[0] + errors[0]) | identity)
+    most = np.sum((values[1:] + errors[1:] >= values[0] - errors[0]) | identity)
     return (1 + least) / len(values), (1 + most) / len(values)
 
 

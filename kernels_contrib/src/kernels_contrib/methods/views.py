@@ -128,9 +128,9 @@ def over_permutations(
     """
     generator, order = check_rng(rng), np.arange(n)
     threads = max(1, min(parallel.resolve_threads(n_threads), HELD_BYTES // max(n_bytes, 1)))
-    values, same = [measure(order)], []
+    values, identity = [measure(order)], []
     for start in range(0, permutations, 4 * threads):
         orders = [generator.permutation(n) for _ in range(min(4 * threads, permutations - start))]
         values += parallel.run(partial(_measured, measure, orders), len(orders), n_threads=threads)
-        same += [np.array_equal(permuted, order) for permuted in orders]
-    return np.array(values), np.array(same, dtype=bool)
+        identity += [np.array_equal(permuted, order) for permuted in orders]
+    return np.array(values), np.array(identity, dtype=bool)

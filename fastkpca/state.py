@@ -93,12 +93,12 @@ def load_state(path: Any, *, plugins: bool | str | Collection[str] = False) -> t
         raise ModelFileError(f"{path}: {error}") from error
 
 
-def _describe_all(values: Mapping[str, Any], place: str, kernel: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _describe_all(values: Mapping[str, Any], path: str, kernel: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """JSON for values; their arrays join the others under names that begin with their place."""
     described: dict[str, Any] = {}
     kernel = values.get("kernel", kernel)
     for name, value in values.items():
-        here = f"{place}{name}"
+        here = f"{path}{name}"
         if isinstance(value, np.ndarray):
             _add(arrays, here, value)
             described[name] = {"array": here}
@@ -121,10 +121,10 @@ def _describe_all(values: Mapping[str, Any], place: str, kernel: Any, arrays: di
     return described
 
 
-def _describe_parts(word: str, value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _describe_parts(word: str, value: Any, path: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     header, of_value = value.state()
     for name, array in of_value.items():
-        _add(arrays, f"{place}.{word}.{name}", array)
+        _add(arrays, f"{path}.{word}.{name}", array)
     return {word: header, "arrays": list(of_value)}
 
 
@@ -134,15 +134,15 @@ def _add(arrays: dict[str, np.ndarray], name: str, array: np.ndarray) -> None:
     arrays[name] = array
 
 
-def _restore_all(described: Record, place: str, kernel: Kernel | None, plugins: Any) -> dict[str, Any]:
+def _restore_all(described: Record, path: str, kernel: Kernel | None, plugins: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     maps = []
     if "kernel" in described.header:  # before the maps that need it
-        of_kernel = Record(described.header["kernel"], described.arrays, f"{place}kernel").header
+        of_kernel = Record(described.header["kernel"], described.arrays, f"{path}kernel").header
         if "kernel" in of_kernel:
             kernel = kernel_from_state(of_kernel["kernel"], plugins=plugins)
     for name in described.header:
-        here = f"{place}{name}"
+        here = f"{path}{name}"
         record = Record(described.header[name], described.arrays, here)
         if "plain" in record.header:
             values[name] = record.header["plain"]

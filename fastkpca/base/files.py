@@ -177,7 +177,7 @@ def _text(header: Any, table: _Table) -> bytes:
     return text.ljust(_aligned(_PREFIX.size + len(text)) - _PREFIX.size)
 
 
-def _plain(value: Any, place: str, depth: int = 0) -> Any:
+def _plain(value: Any, path: str, depth: int = 0) -> Any:
     """A header's value as JSON has it, and as it is read again."""
     if depth > _MAX_DEPTH:
         raise ValueError(f"the header is nested more than {_MAX_DEPTH} deep")
@@ -185,12 +185,12 @@ def _plain(value: Any, place: str, depth: int = 0) -> Any:
     if value is None or isinstance(value, (bool, str, int, float)):
         return value
     if isinstance(value, (list, tuple)):
-        return [_plain(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(value)]
+        return [_plain(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
     if isinstance(value, Mapping):
         if others := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"{place} has the key {others[0]!r}; keys are strings")
-        return {key: _plain(item, f"{place}[{key!r}]", depth + 1) for key, item in value.items()}
-    raise TypeError(f"{place} is a {type(value).__name__}, which a header cannot hold; arrays go beside the header")
+            raise TypeError(f"{path} has the key {others[0]!r}; keys are strings")
+        return {key: _plain(item, f"{path}[{key!r}]", depth + 1) for key, item in value.items()}
+    raise TypeError(f"{path} is a {type(value).__name__}, which a header cannot hold; arrays go beside the header")
 
 
 def _of_matlab(prefix: bytes) -> str:

@@ -97,9 +97,9 @@ def _project(options: argparse.Namespace) -> None:
 
     import fastkpca as fk
 
-    place = scorefiles.score_place(spill_path(options.output or "-"))
+    output = scorefiles.score_place(spill_path(options.output or "-"))
     with progress_bars(not options.quiet) as progress, _model_and_rows(options, progress) as (model, table, X):
-        scores = fk.kpca_project(model, X, out=place, progress=progress)
+        scores = fk.kpca_project(model, X, out=output, progress=progress)
     assert write_scores is not None
     every = scorefiles.among_all(scores, table.kept, spill_path(options.output or "-"))
     write_scores(every, options.force, row_names(table, options))

@@ -128,9 +128,9 @@ class Proxy:
         return values.astype(dtype, copy=False) if values.ndim == 2 else values
 
     def _hold_finite(self, method: str, values: np.ndarray, arguments: Sequence[Any], needed: str) -> None:
-        for place in np.argwhere(~np.isfinite(values))[:1]:
-            where = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), place))
-            self._refuse(method, arguments, f"returned {values[tuple(place)]} (first at {where}); {needed}")
+        for index in np.argwhere(~np.isfinite(values))[:1]:
+            where = ", ".join(f"{word} {i}" for word, i in zip(("row", "column"), index))
+            self._refuse(method, arguments, f"returned {values[tuple(index)]} (first at {where}); {needed}")
 
     def _refuse(self, method: str, arguments: Sequence[Any], fault: str) -> NoReturn:
         raise KernelContractError(f"{self._origin.text(self._inner, method, arguments)} {fault}")

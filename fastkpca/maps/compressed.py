@@ -42,20 +42,20 @@ class Directions:
     ----------
     bases : list of ndarray (2 M_c + 1, r_c)
         Orthonormal combinations of an axis's features.
-    places : ndarray (k,)
+    numbers : ndarray (k,)
         Numbers of the products that are kept.
     left_out : float
         Bound on the sum of the squares of the others, for a row of the box.
     """
 
-    def __init__(self, bases: list[np.ndarray], places: np.ndarray, left_out: float):
-        self.bases, self.places, self.left_out = bases, places, left_out
+    def __init__(self, bases: list[np.ndarray], numbers: np.ndarray, left_out: float):
+        self.bases, self.numbers, self.left_out = bases, numbers, left_out
         self.sizes = tuple(basis.shape[1] for basis in bases)
 
     def lift(self, V: np.ndarray) -> np.ndarray:
         """(k, c) in these directions -> (D, c) among all features."""
         parts = np.zeros((V.shape[1], prod(self.sizes)))
-        parts[:, self.places] = V.T
+        parts[:, self.numbers] = V.T
         parts = parts.reshape(-1, *self.sizes)
         for axis, basis in enumerate(self.bases, 1):
             parts = along(basis, parts, axis)
@@ -66,7 +66,7 @@ class Directions:
         part = v.reshape(1, *(len(basis) for basis in self.bases))
         for axis, basis in enumerate(self.bases, 1):
             part = along(basis.T, part, axis)
-        return np.asarray(part.ravel()[self.places])
+        return np.asarray(part.ravel()[self.numbers])
 
 
 def expected_functions(reach: float) -> float:
@@ -150,8 +150,8 @@ def quadrature(
     for axis, (root, r) in enumerate(zip(roots, inside)):
         m = len(root) // 2
         many = len(root) + int(4.0 * m * r / pi)  # more than any rows need
-        places = r * np.cos(pi * (np.arange(many) + 0.5) / many)
-        at_places = waves_at(places, m) * root
+        numbers = r * np.cos(pi * (np.arange(many) + 0.5) / many)
+        at_places = waves_at(numbers, m) * root
         Q, R, order = scipy.linalg.qr(at_places.T, mode="economic", pivoting=True)
         part = along(Q.T, part, axis)
         squares = np.sum(part**2, axis=tuple(c for c in range(len(roots)) if c != axis))
@@ -159,7 +159,7 @@ def quadrature(
         diagonal = np.abs(np.diagonal(R))
         n = max(1, int(np.count_nonzero((left > most / sqrt(len(roots))) & (diagonal * count > most))))
         part = np.take(part, range(n), axis)
-        nodes.append(places[order[:n]])
+        nodes.append(numbers[order[:n]])
         values.append(at_places[order[:n]])
         triangles.append(R[:n, :n])
     # those of rows are no larger, but for the errors of their sums, which small pivots would make large weights of

@@ -208,7 +208,7 @@ class ToeplitzMoments(OperatorMoments):
         # the functions' values at the nodes are rounded, too
         square, size = float(total @ total) / max(self.count, 1e-300), float(np.abs(weights).sum()) * whole.total
         rounding = 2.0 * product_rounding(whole.half, size, 0.0, 0.0, square)
-        return Compressed(len(few.places), product, rounding, error, few.lift, self.count * few.left_out)
+        return Compressed(len(few.numbers), product, rounding, error, few.lift, self.count * few.left_out)
 
     def _uncentred(
         self,
@@ -231,7 +231,7 @@ class ToeplitzMoments(OperatorMoments):
                 values = C.T[some]
                 if few is not None:
                     values = np.zeros((len(values), prod(sizes)))
-                    values[:, few.places] = C.T[some]
+                    values[:, few.numbers] = C.T[some]
                 values = values.reshape(-1, *sizes)
                 for axis in range(d, 0, -1):
                     values = self._to_grid(values, axis, axes[axis - 1])
@@ -239,7 +239,7 @@ class ToeplitzMoments(OperatorMoments):
                 for axis in range(1, d + 1):
                     values = self._from_grid(values, axis, axes[axis - 1])
                 images = values.reshape(len(values), -1)
-                result[some] = images if few is None else images[:, few.places]
+                result[some] = images if few is None else images[:, few.numbers]
 
         parallel.each(task, len(parts), n_threads=n_threads)
         return result.T

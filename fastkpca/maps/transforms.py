@@ -241,15 +241,15 @@ def type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
     k, grid = U.shape[1], nodes.grid
     points = grid.sort(np.ascontiguousarray(P.T))
     total = np.zeros((k, grid.shape[0], *[2 * m + 1 for m in nodes.half[1:]]))
-    for begin, place, first, last in _layers(grid, points, 1):
-        shape = (place.stop - place.start, *grid.shape[1:])
+    for begin, span, first, last in _layers(grid, points, 1):
+        shape = (span.stop - span.start, *grid.shape[1:])
         for j in range(k):
             nodal = np.zeros(prod(shape))
             grid.spread(points, np.ascontiguousarray(U[:, j : j + 1]), nodal, first, last, begin)
             part = nodal.reshape(shape)
             for c in range(1, len(shape)):
                 part = along(nodes.waves[c].T, part, c)
-            total[j, place] = part
+            total[j, span] = part
     return nodes.sums_of(total)
 
 
@@ -282,8 +282,8 @@ class Type2:
         for start in range(0, len(factors), together):
             columns = slice(start, start + together)
             values = np.empty((len(result), len(factors[columns])))
-            for begin, place, first, last in _layers(grid, points, values.shape[1]):
-                grid.interpolate(points, _nodal_values(factors[columns, place], nodes), values, first, last, begin)
+            for begin, span, first, last in _layers(grid, points, values.shape[1]):
+                grid.interpolate(points, _nodal_values(factors[columns, span], nodes), values, first, last, begin)
             result[:, columns] = values
         return result
 

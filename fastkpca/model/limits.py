@@ -126,7 +126,7 @@ class OrderStatistic:
     ----------
     each, rate : float
         Confidence of each limit by itself, and its rate of false alarms: half of that of both.
-    place : float
+    rank : float
         How many of the rows lie at or below the limit.
     """
 
@@ -135,10 +135,10 @@ class OrderStatistic:
         self.count = float(weights.sum())
         self.rate = (1.0 - confidence) / (2.0 if joint else 1.0)
         self.each = min(1.0 - self.rate, 1.0 - EPS) if joint else confidence
-        self.place = (self.count + 1.0) * self.each - 1e-9
+        self.rank = (self.count + 1.0) * self.each - 1e-9
 
-    def joint_places(self, t2: np.ndarray, spe: np.ndarray) -> tuple[float, float]:
-        """``place`` of each statistic where both limits share the rate (see the notes of ``kpca_limits``)."""
+    def joint_ranks(self, t2: np.ndarray, spe: np.ndarray) -> tuple[float, float]:
+        """``rank`` of each statistic where both limits share the rate (see the notes of ``kpca_limits``)."""
         of_t2, of_spe = self._from_top(t2), self._from_top(spe)
         return self._shared(of_t2 + 1.0, of_spe), self._shared(of_t2, of_spe + 1.0)
 
@@ -147,7 +147,7 @@ class OrderStatistic:
         order = np.argsort(ranks, kind="stable")
         too_many = 1.0 + np.cumsum(self.weights[order]) > (self.count + 1.0) * (1.0 - self.confidence) + 1e-9
         k = float(ranks[order[int(np.argmax(too_many))]]) - 1e-9 if too_many.any() else self.count
-        return min(self.place, self.count - k + 1.0)
+        return min(self.rank, self.count - k + 1.0)
 
     def _from_top(self, values: np.ndarray) -> np.ndarray:
         """Weight of the rows at or above each of the values."""
@@ -167,14 +167,14 @@ class OrderStatistic:
         """Largest confidence that the rows prove, of both limits where ``joint``."""
         return max(1.0 - (2.0 if self.joint else 1.0) / (self.count + 1.0), 0.0)
 
-    def limit(self, values: np.ndarray, method: str, place: float | None = None) -> tuple[float, str]:
+    def limit(self, values: np.ndarray, method: str, rank: float | None = None) -> tuple[float, str]:
         """(the limit, how it was found): the largest value where the rows are too few, or an error where the method is
         "empirical"."""
-        place = self.place if place is None else place
+        rank = self.rank if rank is None else rank
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.weights[order])
-        if place <= below[-1]:
-            return float(values[order[int(np.searchsorted(below, place))]]), "empirical"
+        if rank <= below[-1]:
+            return float(values[order[int(np.searchsorted(below, rank))]]), "empirical"
         if method == "empirical":
             raise ValueError(f"'empirical' {self.few}; give more rows, a lower confidence, or another limit")
         return float(values[order[-1]]), "largest"

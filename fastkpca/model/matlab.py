@@ -94,17 +94,17 @@ def _loadings(model: KPCAModel) -> dict[str, np.ndarray]:
     return {"loadings": axes, "mu": rows[:1]}
 
 
-def _doubles(value: Any, place: str) -> Any:
+def _doubles(value: Any, path: str) -> Any:
     if isinstance(value, dict):
-        return {key: _doubles(item, f"{place}.{key}" if place else key) for key, item in value.items()}
+        return {key: _doubles(item, f"{path}.{key}" if path else key) for key, item in value.items()}
     if isinstance(value, list):  # a cell array
         cells = np.empty(len(value), dtype=object)
-        cells[:] = [_doubles(item, f"{place}{{{i + 1}}}") for i, item in enumerate(value)]
+        cells[:] = [_doubles(item, f"{path}{{{i + 1}}}") for i, item in enumerate(value)]
         return cells
     if isinstance(value, np.ndarray):
         if 8 * value.size > MAX_ARRAY_BYTES:
             raise ValueError(
-                f"{place} takes {8 * value.size:.3g} bytes, more than the 2 GB that a .mat file of version 5 holds; a "
+                f"{path} takes {8 * value.size:.3g} bytes, more than the 2 GB that a .mat file of version 5 holds; a "
                 "model by features (method='features'), without scores (return_scores=False), is smaller"
             )
         return value.astype(np.float64)

@@ -65,7 +65,7 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
     (component,) = check_components([component], len(measured.importance))
     order = measured.ranking(component)[: check_count(n_columns, "n_columns")]
     percent = 100.0 * measured.share[component][order]
-    place = np.arange(len(order))
+    positions = np.arange(len(order))
     signed = measured.positive is not None
     sign = measured.sign[component][order] if signed else np.zeros(len(order))
     error = None
@@ -82,9 +82,9 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
         of_sign = sign == value
         if of_sign.any():
             edge = {"hatch": hatch, "edgecolor": "white", "linewidth": 0}
-            drawn.barh(place[of_sign], percent[of_sign], color=colour, label=label, height=0.72, **edge)
+            drawn.barh(positions[of_sign], percent[of_sign], color=colour, label=label, height=0.72, **edge)
     if error is not None:
-        drawn.errorbar(percent, place, xerr=error, fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
+        drawn.errorbar(percent, positions, xerr=error, fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
     drawn.set_xlim(left=0)
     drawn.set_xlabel(f"share of the importance for component {component + 1} (%)")
     if signed:

@@ -409,8 +409,8 @@ def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
     markers = [MARKERS[(i + i // n) % len(MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
     if classes > _LEGEND or cmap is not None:
         scale = colour_map("viridis" if cmap is None else cmap)
-        places = np.arange(classes) % scale.N if scale.N < 64 else np.linspace(0, 1, classes)
-        return scale(places), markers
+        levels = np.arange(classes) % scale.N if scale.N < 64 else np.linspace(0, 1, classes)
+        return scale(levels), markers
     return to_rgba_array([COLOURS[i % n] for i in range(classes)]), markers
 
 

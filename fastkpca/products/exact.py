@@ -89,7 +89,7 @@ class _Kept(NamedTuple):
 
     Attributes
     ----------
-    place : ndarray (entries,) or None
+    values : ndarray (entries,) or None
         Stored values of this pair.
     known : bool
         They are there already, and are only multiplied; else they are written there.
@@ -97,7 +97,7 @@ class _Kept(NamedTuple):
         Where they are written as well, less ``shift``.
     """
 
-    place: _Some
+    values: _Some
     known: bool
     rounded: _Some = None
     shift: float = 0.0
@@ -154,7 +154,7 @@ class _BlockPair:
         Uy = Ux if symmetric else Uy
         left = None if Uy is None else np.zeros((len(X), Uy.shape[1]))
         right = None if Ux is None else left if symmetric else np.zeros((len(Y), Ux.shape[1]))
-        values = None if kept.place is None else kept.place.reshape(len(X), len(Y))
+        values = None if kept.values is None else kept.values.reshape(len(X), len(Y))
         sums = np.zeros(2)
         for I, J in upper_tiles(len(X), TILE_ROWS) if symmetric else all_tiles(len(X), len(Y), TILE_ROWS):
             parallel.checkpoint()
@@ -176,8 +176,8 @@ class _BlockPair:
                 if means is not None:
                     rx, ry, g = means
                     sums += squares_about_means(K, rx[I], ry[J], g) * (2.0 if mirror else 1.0)
-        if kept.rounded is not None and kept.place is not None:
-            np.subtract(kept.place, kept.shift, out=kept.rounded, casting="same_kind")
+        if kept.rounded is not None and kept.values is not None:
+            np.subtract(kept.values, kept.shift, out=kept.rounded, casting="same_kind")
         return left, None if symmetric else right, None if means is None else (float(sums[0]), float(sums[1]))
 
 
@@ -367,10 +367,10 @@ class ExactSummation(Summation):
             means = None if r is None else (r[I] - shift, r[J] - shift, g - shift)
             kept = _NOT_KEPT
             if self._keeps:
-                place = self._places[number]
-                kept = _Kept(self._kept[place], self._known)
+                part = self._places[number]
+                kept = _Kept(self._kept[part], self._known)
                 if single is not None:
-                    kept = kept._replace(rounded=single._kept[place], shift=single._shift)
+                    kept = kept._replace(rounded=single._kept[part], shift=single._shift)
             X, Y = rows_of(I), None if symmetric else rows_of(J)
             return I, J, self._pair(X, Y, U[I], None if symmetric else U[J], means, kept)
 

@@ -317,9 +317,9 @@ def _from_array(X: Any, name: str) -> np.ndarray:
     if isinstance(X, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(X)
         if mask.any():
-            place = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "layer"), np.argwhere(mask)[0]))
+            where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "layer"), np.argwhere(mask)[0]))
             raise ValueError(
-                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at {place}); "
+                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at {where}); "
                 f"drop or impute these rows, or pass {name}.data if the values under the mask are meant"
             )
         X = X.data
@@ -468,19 +468,19 @@ def _check_dtype(dtype: np.dtype, name: str, sparse: bool) -> None:
 def _from_objects(source: np.ndarray, name: str) -> np.ndarray:
     """float64 of an array of Python numbers; the first element that is not one is named."""
     values = np.empty(source.shape)
-    for place in np.ndindex(source.shape):
-        value = source[place]
-        at = f"row {place[0]}, column {place[1]}"
+    for index in np.ndindex(source.shape):
+        value = source[index]
+        at = f"row {index[0]}, column {index[1]}"
         if not isinstance(value, (numbers.Real, np.bool_, Decimal)) or isinstance(value, np.timedelta64):
             raise TypeError(
                 f"{name} contains {value!r} of type {type(value).__name__} (first at {at}); "
                 "kpca needs real numbers: convert, drop or impute these"
             )
         try:
-            values[place] = value
+            values[index] = value
         except OverflowError:
             raise ValueError(f"{name} contains a number beyond float64's 1.8e308 (first at {at}); rescale it") from None
-        if abs(values[place]) >= MAX_INTEGER and math.isfinite(values[place]) and int(values[place]) != value:
+        if abs(values[index]) >= MAX_INTEGER and math.isfinite(values[index]) and int(values[index]) != value:
             raise ValueError(
                 f"{name} contains {value} (first at {at}), which float64 would round; subtract an offset from its "
                 f"column first, or make whole numbers of 64 bits of all, {name}.astype(np.int64)"

@@ -272,8 +272,8 @@ def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
     """``np.quantile`` of values that are repeated as their weights say."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
-    place = share * max(below[-1] - 1.0, 0.0)
-    first, part = np.floor(place), place % 1.0
+    rank = share * max(below[-1] - 1.0, 0.0)
+    first, part = np.floor(rank), rank % 1.0
     at = np.searchsorted(below, [first, first + 1.0], side="right")
     low, high = values[order[np.minimum(at, len(values) - 1)]]
     return float(low + part * (high - low))

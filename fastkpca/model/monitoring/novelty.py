@@ -259,17 +259,17 @@ def kpca_limits(
         values, of_training, quantiles, runs = kept.calibration, kept.of_training, kept.quantiles, kept.runs
     squares, errors, weights = values.T
     order = OrderStatistic(weights, confidence, joint)
-    places = order.place, order.place
+    ranks = order.rank, order.rank
     if joint and {t2, spe} <= {"auto", "empirical"}:
-        places = order.joint_places(squares, errors)
+        ranks = order.joint_ranks(squares, errors)
     if t2 in ("auto", "empirical"):
-        t2_limit, t2 = order.limit(squares, t2, places[0])
+        t2_limit, t2 = order.limit(squares, t2, ranks[0])
     elif t2 == "F":
         t2_limit = _f_limit(model, order.each)
     else:
         t2_limit = _chi_squared_quantile(order.each, model.n_components)
     if spe in ("auto", "empirical"):
-        spe_limit, spe = order.limit(errors, spe, places[1])
+        spe_limit, spe = order.limit(errors, spe, ranks[1])
     else:
         spe_limit = _box(errors, order.weights, order.each)
     if of_training:

@@ -146,6 +146,6 @@ class _SortedProduct(Summation):
             V = U[order]
             np.cumsum(y[order, None] * V, axis=0, out=below[1:])
             np.cumsum(V[::-1], axis=0, out=above[-2::-1])
-            place = np.searchsorted(y[order], x, side="right")
-            result += below[place] + x[:, None] * above[place]
+            ranks = np.searchsorted(y[order], x, side="right")
+            result += below[ranks] + x[:, None] * above[ranks]
         return result

@@ -91,9 +91,9 @@ class LineSummation(Summation):
         n, run = len(points), math.isqrt(len(points))
         self.error_bound = error_bound(p, n)
         order = np.argsort(points, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(n)
-        self._x, self._y = place[: len(X)], place if Y is None else place[len(X) :]
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(n)
+        self._x, self._y = ranks[: len(X)], ranks if Y is None else ranks[len(X) :]
         # in runs of one length: the last is filled up with points that are neither target nor source
         x = points[np.append(order, np.full(-n % run, order[-1]))].reshape(-1, run)
         self._bands = _system(scale * np.diff(x, append=np.inf).ravel(), p)

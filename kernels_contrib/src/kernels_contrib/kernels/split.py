@@ -105,7 +105,7 @@ class _Split(NamedTuple):
     dropped: float
 
 
-def _places(mixture: Mixture, tol: float) -> list[_Split]:
+def _splits(mixture: Mixture, tol: float) -> list[_Split]:
     """Every splitting length, and the distance beyond which the remainder is at most a fraction of tol in sum."""
     if not 0.35 * tol > mixture.error:
         return []
@@ -145,15 +145,15 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     boxes = _Boxes(low, extent, data_x.n_samples, data_y.n_samples, data_x is data_y, squares)
     best: Plan | None = None
     least = exact
-    for place in _places(mixture, tol):
-        pairs = boxes.near_pairs(place.cut)
+    for split in _splits(mixture, tol):
+        pairs = boxes.near_pairs(split.cut)
         making, near = PER_NEW_PAIR / RUN_COLUMNS * pairs, PER_WEIGHT * pairs
-        if place.wide == 0 and making + near < least:
-            best = Plan(mixture, 0, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, pairs, near)
+        if split.wide == 0 and making + near < least:
+            best = Plan(mixture, 0, split.cut, 0, 1.0, low, (), (), mixture.error + split.dropped, pairs, near)
             least = making + near
         with np.errstate(over="ignore"):  # of widths far below the extent
-            for order in ORDERS if place.wide and making + near < least else ():
-                grid = _grid_plan(mixture, place, boxes, order, tol, least - making - near)
+            for order in ORDERS if split.wide and making + near < least else ():
+                grid = _grid_plan(mixture, split, boxes, order, tol, least - making - near)
                 if grid is not None:
                     least = making + near + grid.flops
                     best = grid._replace(pairs=pairs, flops=near + grid.flops)
@@ -178,10 +178,10 @@ class _Boxes(NamedTuple):
         return min(self.n * (self.m * share + 1.0), float(self.n) * self.m)
 
 
-def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float, most: float) -> Plan | None:
+def _grid_plan(mixture: Mixture, split: _Split, boxes: _Boxes, q: int, tol: float, most: float) -> Plan | None:
     """The plan with interpolation on q points, with the flops of the grid alone; None where it takes ``most`` of them,
     or its error exceeds tol."""
-    w, s = mixture.weights[: place.wide], mixture.widths[: place.wide]
+    w, s = mixture.weights[: split.wide], mixture.widths[: split.wide]
     d = len(boxes.low)
     factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
     if not 0.0 < factor < math.inf:
@@ -204,10 +204,10 @@ def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: floa
     rounding = lebesgue * UNIT * (6.0 * math.log2(size + 2.0) * math.sqrt(size) + 16.0 * q * d + len(w))
     # and of positions on the grid, where exp(-x^2 / (2 s)) has slopes of at most 0.61 / sqrt(s)
     rounding += 6.0 * UNIT * float(boxes.extent.sum()) * float(w @ s**-0.5)
-    error = mixture.error + place.dropped + factor * step**q + rounding
+    error = mixture.error + split.dropped + factor * step**q + rounding
     if error > tol:
         return None
-    return Plan(mixture, place.wide, place.cut, q, step, boxes.low, points, padded, error, 0.0, flops)
+    return Plan(mixture, split.wide, split.cut, q, step, boxes.low, points, padded, error, 0.0, flops)
 
 
 class SplitSummation(Summation):

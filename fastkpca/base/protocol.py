@@ -712,18 +712,18 @@ class Moments:
 
         ``n_rows``: rows of these moments, whose weights may add up to any number.
         """
-        rest = self.map.new_moments()
+        moments = self.map.new_moments()
         n, m = self.count - part.count, part.count
         size = float(np.linalg.norm(self.mean) + np.linalg.norm(part.mean))
         step = (self.mean - part.mean) * (self.count / n)  # from the mean of the part to that of the others
         distance = float(np.linalg.norm(step)) + UNIT * size * self.count / n
-        rest.count, rest._mean[0] = n, part.mean + step
-        rest._scatter = np.tril(self._scatter - part._scatter - (n * m / self.count) * np.outer(step, step))
+        moments.count, moments._mean[0] = n, part.mean + step
+        moments._scatter = np.tril(self._scatter - part._scatter - (n * m / self.count) * np.outer(step, step))
         scale = self.trace + part.trace + m * distance * (distance + 4.0 * size * self.count / n)
         slack = rounding_factor(n_rows + 1) * EPS
-        vars(rest)["error"] = self.error + part.error + slack * scale
-        rest.residual_trace = max(self.residual_trace - part.residual_trace, 0.0) + slack * self.residual_trace
-        return rest
+        vars(moments)["error"] = self.error + part.error + slack * scale
+        moments.residual_trace = max(self.residual_trace - part.residual_trace, 0.0) + slack * self.residual_trace
+        return moments
 
     @property
     def mean(self) -> np.ndarray:

@@ -201,7 +201,7 @@ def kpca_population(
         spread = 2.0 * float(values[: j + 1] @ values[: j + 1]) / bound**2  # of normal scores
         explained[j] = interval(of, bound, mean / bound, spread)
         shares[j] = interval(of, bound, mean / whole, spread, variance)
-    rest = (whole - float(model.latent.sum())) / (2.0 * bound)
+    outside = (whole - float(model.latent.sum())) / (2.0 * bound)
     spe = errors.interval.T[:, np.stack(orders)]
     if spectrum is None:
         spectrum = kpca(
@@ -220,7 +220,7 @@ def kpca_population(
         explained_variance=explained,
         explained=shares,
         total_variance=total,
-        mean_spe=interval(spe, 2.0 * bound, rest, rest**2),
+        mean_spe=interval(spe, 2.0 * bound, outside, outside**2),
         level=level,
         n_samples=m,
         n_spectrum=spectrum.n_samples,

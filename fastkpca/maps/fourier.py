@@ -333,10 +333,10 @@ def gaussian_images(reach: float, period: float, sigma: float) -> float:
     gap = max(period - reach, 0.0)
     first = exp(-0.5 * (gap / sigma) ** 2) * (1.0 + 8.0 * UNIT * (period / sigma) ** 2)
     # the n-th of either side lies at least (n - 1) L farther; their sum is an integral at most
-    rest = exp(-0.5 * ((gap + period) / sigma) ** 2) + sqrt(pi / 2) * sigma / period * erfc(
+    further = exp(-0.5 * ((gap + period) / sigma) ** 2) + sqrt(pi / 2) * sigma / period * erfc(
         (gap + period) / sigma / sqrt(2)
     )
-    return 2.0 * (first + rest) * (1.0 + 1e-12)
+    return 2.0 * (first + further) * (1.0 + 1e-12)
 
 
 def _margin(d: int) -> float:

@@ -256,8 +256,8 @@ class ToeplitzMoments(OperatorMoments):
         m = self.map.half[axis - 1]
         if waves is not None:
             return transforms.along(waves.T, values, axis)
-        first, rest, _ = np.split(scipy.fft.rfft(values, axis=axis), [1, m + 1], axis=axis)
-        return np.concatenate([first.real, rest.real, -rest.imag], axis=axis) * self._root_along(axis)
+        first, others, _ = np.split(scipy.fft.rfft(values, axis=axis), [1, m + 1], axis=axis)
+        return np.concatenate([first.real, others.real, -others.imag], axis=axis) * self._root_along(axis)
 
     def _root_along(self, axis: int) -> np.ndarray:
         """Factors of the waves along an axis, shaped to multiply along it."""

@@ -215,17 +215,17 @@ def _grid(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     d = model.n_features
     if at is not None:
-        rest = check_numbers(at, "at", f"a value for each of the {d} inputs", (d,))
+        fixed = check_numbers(at, "at", f"a value for each of the {d} inputs", (d,))
     elif rows is not None:
-        rest = rows.mean(axis=0, dtype=np.float64)
+        fixed = rows.mean(axis=0, dtype=np.float64)
     elif d == 2:
-        rest = np.zeros(2)
+        fixed = np.zeros(2)
     else:
         raise ValueError("this model does not hold its training rows; give X, or the values of the other inputs (at)")
     row = 8 * (d + model.n_components)
     resolution = check_count(resolution, "resolution", 2, most=int((DEFAULT_MEMORY / row) ** 0.5))
     x, y = (np.linspace(low, high, resolution) for low, high in spans)
-    grid = np.tile(rest, (resolution * resolution, 1))
+    grid = np.tile(fixed, (resolution * resolution, 1))
     grid[:, inputs[0]] = np.tile(x, resolution)
     grid[:, inputs[1]] = np.repeat(y, resolution)
     return grid, x, y

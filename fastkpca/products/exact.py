@@ -64,11 +64,11 @@ def sum_terms(n: int, d: int) -> float:
 def kept_bytes(kernel: Kernel, n: int, d: int, itemsize: int) -> float:
     """Memory of the values that an ``ExactSummation`` of n rows of d numbers keeps."""
     step, entries_of = band_rows(n, d), _pair_for(kernel, single=False).entries
-    full, rest = divmod(n, step)
+    full, remainder = divmod(n, step)
     entries = full * entries_of(step, step, True)
     entries += full * (full - 1) // 2 * entries_of(step, step, False)
-    if rest:
-        entries += full * entries_of(step, rest, False) + entries_of(rest, rest, True)
+    if remainder:
+        entries += full * entries_of(step, remainder, False) + entries_of(remainder, remainder, True)
     return float(itemsize * entries)
 
 

@@ -41,12 +41,12 @@ def _fits(values: np.ndarray) -> bool:
 
 def _difference(values: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """values - shift, rounded once: the nearest float64 of each value, and then the remainder, as Knuth's two-sum."""
-    nearest, rest = nearest_and_rest(values)
+    nearest, remainder = nearest_and_rest(values)
     result = np.subtract(nearest, shift, order="C")
     with np.errstate(invalid="ignore"):  # infinity
         part = nearest - result
-        rest += (nearest - (result + part)) + (part - shift)
-    result += np.nan_to_num(rest, nan=0.0)
+        remainder += (nearest - (result + part)) + (part - shift)
+    result += np.nan_to_num(remainder, nan=0.0)
     return result
 
 
@@ -354,9 +354,9 @@ class Rows:
 
 
 def _refuse_rounding(part: np.ndarray) -> None:
-    rest = nearest_and_rest(part)[1]
-    if rest.any():
-        value = part[tuple(np.argwhere(rest)[0])]
+    remainder = nearest_and_rest(part)[1]
+    if remainder.any():
+        value = part[tuple(np.argwhere(remainder)[0])]
         raise ValueError(
             f"X contains {value!s} of type {part.dtype}, which float64 would round, and the kernel depends on where "
             "zero lies; subtract an offset yourself, as in X - X[0], or round on purpose, X.astype(float)"

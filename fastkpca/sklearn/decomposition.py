@@ -282,7 +282,7 @@ class KernelPCA(KernelTransformer):
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
         rows, column_means = symmetric_part(X, weights) if self._precomputed else (X, None)
         kernel = self._kernel(X)
-        model, rest = self._solve(rows, kernel, weights)
+        model, residual = self._solve(rows, kernel, weights)
         wanted = X.shape[0] if self._number is None else min(X.shape[0], self._number)
         if self._fraction is not None:
             wanted = 0 if model is None else model.n_components
@@ -290,8 +290,8 @@ class KernelPCA(KernelTransformer):
             self._refuse_negative(model, rows, kernel, wanted)
         if model is not None:
             model = with_sklearn_signs(model, min(n_positive(model, X), wanted), column_means)
-            rest = rest_bound(model)
-        self._assign(model, rest, wanted)
+            residual = rest_bound(model)
+        self._assign(model, residual, wanted)
         self.X_fit_ = X
         self._forget("n_samples_seen_", "X_transformed_fit_", "dual_coef_")
         if self.fit_inverse_transform:
@@ -666,8 +666,8 @@ class KernelPCA(KernelTransformer):
             return
         _check_psd_eigenvalues(spectrum.astype(float_type(X.dtype)), enable_warnings=False)
 
-    def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
-        """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
+    def _assign(self, model: KPCAModel | None, residual: float, wanted: int) -> None:
+        """The attributes; eigenvalues beyond those of the model lie below ``residual``, and are zero."""
         if model is not None and model.feature_names != self._names:
             model = replace(model, feature_names=self._names)
         self.model_ = model
@@ -676,7 +676,7 @@ class KernelPCA(KernelTransformer):
         n_zero = wanted - n_positive if keeps_zeros else 0
         semidefinite = model is None or model.kernel.positive_semidefinite
         values, ratio = np.zeros((2, n_positive + n_zero))
-        bounds = np.tile([0.0 if semidefinite else -np.inf, rest], (n_positive + n_zero, 1))
+        bounds = np.tile([0.0 if semidefinite else -np.inf, residual], (n_positive + n_zero, 1))
         if model is not None:
             values[:n_positive] = model.eigenvalues
             ratio[:n_positive] = model.explained / 100.0

@@ -118,11 +118,11 @@ def solve_to_residual(
         part = conjugate_gradients(operator, R, goal=goal, most_steps=most_steps - steps, **options)
         steps, definite = steps + part.steps, part.definite
         trial = finish(X + part.solution)
-        rest = B - operator(trial)
-        residuals = np.linalg.norm(rest, axis=0)
+        residual = B - operator(trial)
+        residuals = np.linalg.norm(residual, axis=0)
         falls = bool((residuals < 0.5 * smallest)[smallest > goal].any())
         better = residuals < smallest
-        X, R = np.where(better, trial, X), np.where(better, rest, R)
+        X, R = np.where(better, trial, X), np.where(better, residual, R)
         smallest = np.where(better, residuals, smallest)
     _logger.info("conjugate gradients: %d steps for %d right sides", steps, B.shape[1])
     return Iterated(X, smallest, steps, definite)

@@ -14,7 +14,7 @@ where ``block_krylov`` or ``moments.leading_pairs`` make their lists.
 `Exploration`         a second random block, beyond the columns so far (``beyond``): with a probability
 `Filter`              polynomials of a truncated matrix, times random columns (``filtered``): with a probability
 `FilteredSearch`      the same, of those that ended a search: with a probability
-`Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``rest``): certain
+`Factorisation`       Cholesky of the kernel matrix beyond some Ritz vectors (``deflated``): certain
 `OfMap`               theta_(k+1) of a feature map plus a bound on its residual (``second_order``): as that bound
 ====================  ==============================================================================================
 """
@@ -215,15 +215,15 @@ class Exploration(Proof):
         optimistic_bound = run.optimistic_bound()
         middle = 0.5 * (optimistic_bound + wanted)
         # after all columns, or, where the memory for further ones is too small, after the Ritz vectors of large values
-        for kept, rest in ((size, optimistic_bound), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
-            steps = self._steps(run, rest, wanted)
+        for kept, largest in ((size, optimistic_bound), (max(run.c + 2, int((run.ritz.theta > middle).sum())), middle)):
+            steps = self._steps(run, largest, wanted)
             if self._fits(run, kept, steps) and steps <= run.expenses.left:
                 return max(steps, EXPLORING_PASSES), kept, wanted
         return np.inf, 0, wanted
 
-    def _steps(self, run: Certifier, rest: float, wanted: float) -> float:
-        """Steps that prove the bound ``wanted`` where the largest eigenvalue of the complement is ``rest``."""
-        return lanczos_steps(self.order, run.space.block, self._failure / self.stops, 1.0 - rest / wanted)
+    def _steps(self, run: Certifier, largest: float, wanted: float) -> float:
+        """Steps that prove the bound ``wanted`` where the largest eigenvalue of the complement is ``largest``."""
+        return lanczos_steps(self.order, run.space.block, self._failure / self.stops, 1.0 - largest / wanted)
 
     def _fits(self, run: Certifier, first: int, steps: float) -> bool:
         return first + steps * run.space.block <= min(run.space.columns, run.A.n - 1)
@@ -381,9 +381,9 @@ class Factorisation(Proof):
         k, wanted = gap
         # the factor 2^(1/2): images of the recurrence (`Basis.ritz_block`)
         V, images = run.basis.pairs(run.ritz, k)
-        rest = DeflatedMatrix(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
-        if not wanted > rest.error:
+        deflated = DeflatedMatrix(A.matrix.entries, V, images, A.row_means, 1.4143 * A.error(k + 1))
+        if not wanted > deflated.error:
             return None
         run.proofs.factorisations += 1
-        bound = rest.factorised_bound(wanted)
+        bound = deflated.factorised_bound(wanted)
         return None if bound is NO_BOUND else run.certificate_with(bound, run.block.leading(k))

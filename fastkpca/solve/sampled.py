@@ -99,12 +99,12 @@ def upper_share(share: np.ndarray | float, draws: np.ndarray | int, failure: flo
     x = np.clip(np.asarray(share, dtype=np.float64), 0.0, 1.0)
     allowed = np.log(1.0 / failure) / np.asarray(draws, dtype=np.float64)
     x, allowed = np.broadcast_arrays(x, allowed)
-    rest = 1.0 - x
+    complement = 1.0 - x
     with np.errstate(divide="ignore", invalid="ignore"):
         # two bounds: kl(x, q) >= (q - x)^2 / (2 q), and kl(x, q) >= x log x + (1 - x) log((1 - x) / (1 - q))
         near = x + allowed + np.sqrt(allowed * (allowed + 2.0 * x))
-        far = x - rest * np.expm1((np.where(x > 0.0, x * np.log(x), 0.0) - allowed) / rest)
-        q = np.where(rest > 0.0, np.minimum(np.minimum(near, far), 1.0), 1.0)
+        far = x - complement * np.expm1((np.where(x > 0.0, x * np.log(x), 0.0) - allowed) / complement)
+        q = np.where(complement > 0.0, np.minimum(np.minimum(near, far), 1.0), 1.0)
         for _ in range(60):  # Newton's steps: kl is convex, so none goes beyond the root
             step = (_divergence(x, q) - allowed) * (q * (1.0 - q) / (q - x))
             step = np.where((q < 1.0) & (step > 0.0), step, 0.0)
@@ -116,10 +116,10 @@ def upper_share(share: np.ndarray | float, draws: np.ndarray | int, failure: flo
 
 def _divergence(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     """kl(x, q) for 0 <= x <= q <= 1, of which little cancels where q is near x or both are near 0."""
-    apart, rest = q - x, 1.0 - x
+    apart, complement = q - x, 1.0 - x
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         first = np.where(x > 0.0, x * np.log1p(apart / x), 0.0)
-        second = np.where(x < 1.0, rest * np.log1p(-apart / rest), 0.0)
+        second = np.where(x < 1.0, complement * np.log1p(-apart / complement), 0.0)
     return np.asarray(-first - second)
 
 

@@ -106,14 +106,14 @@ def _outside_error_covers_the_rest(phi: FeatureMap, far: Case, tol: float) -> No
     r_x, r_y = (np.maximum(residual, 0.0) + phi.defect for residual in residuals)
     sizes = np.outer(np.linalg.norm(Phi_x, axis=1), np.linalg.norm(Phi_y, axis=1))
     stated = np.asarray(phi.outside_error(outside), dtype=np.float64)
-    rest = np.sqrt(np.outer(r_x, r_y)) + phi.defect + feature_rounding(phi) * sizes + far.error()
+    explained = np.sqrt(np.outer(r_x, r_y)) + phi.defect + feature_rounding(phi) * sizes + far.error()
     off = np.abs(K - Phi_x @ Phi_y.T)
-    gap = off - rest - stated[:, None]
+    gap = off - explained - stated[:, None]
     i, j = np.unravel_index(int(gap.argmax()), gap.shape)
     need(
         gap[i, j] <= 0.0,
         f"outside_error is {stated[i]:.3g} where k(x, y) - phi(x).phi(y) is {off[i, j]:.3g}, of which residual and "
-        f"defect explain {rest[i, j]:.3g}; |x| is {np.linalg.norm(outside[i]):.3g}, and y is a row of the fit; it "
+        f"defect explain {explained[i, j]:.3g}; |x| is {np.linalg.norm(outside[i]):.3g}, and y is a row of the fit; it "
         f"bounds the rest for every row outside of the region of the fit (at tol={tol:g})",
     )
 

@@ -159,21 +159,21 @@ def is_header(rows: list[list[str]]) -> bool:
     first = [text.strip() for text in rows[0]]
     if len(rows) == 1:
         return not any(map(is_number, first))
-    rest = rows[1:]
-    if len(rest[0]) == len(first) + 1 and not any(map(is_number, first)):  # row names without a name of their own
+    others = rows[1:]
+    if len(others[0]) == len(first) + 1 and not any(map(is_number, first)):  # row names without a name of their own
         return True
     # pandas numbers nameless columns from 0; an empty cell before them stands for its row numbers
     numbered = first[1:] if not first[0] else first
     if len(numbered) > 2 and numbered == [str(i) for i in range(len(numbered))]:
         return True
     for i, text in enumerate(first):
-        below = [row[i] for row in rest if i < len(row)]
+        below = [row[i] for row in others if i < len(row)]
         # a name, not a number with a slip: that must be reported and not be dropped as a header
         is_name = text.lower() not in MISSING | INFINITE and text[0] not in "+-.,0123456789"
         if is_name and below and not is_words(below):
             return True
     # no column of numbers at all: words over words
-    return not any(map(is_number, first)) and not any(is_number(text) for row in rest for text in row)
+    return not any(map(is_number, first)) and not any(is_number(text) for row in others for text in row)
 
 
 def is_row_of_years(rows: list[list[str]]) -> bool:
@@ -183,9 +183,9 @@ def is_row_of_years(rows: list[list[str]]) -> bool:
         steps = {int(b) - int(a) for a, b in pairwise(row)} if all(x.isdecimal() for x in row) else set()
         return len(steps) == 1 and steps != {0}
 
-    first, rest = rows[0], rows[1:]
-    if len(first) < 3 or not rest or not counts(first) or any(map(counts, rest)):
+    first, others = rows[0], rows[1:]
+    if len(first) < 3 or not others or not counts(first) or any(map(counts, others)):
         return False
-    below = [float(cell) for row in rest for cell in row if is_number(cell)]
+    below = [float(cell) for row in others for cell in row if is_number(cell)]
     low, high = sorted((int(first[0]), int(first[-1])))
     return not any(low <= x <= high for x in below) or not any(x == round(x) for x in below)

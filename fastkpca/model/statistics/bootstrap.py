@@ -53,14 +53,14 @@ class Sums(NamedTuple):
         G, k = self.scores.shape
         weights = scipy.sparse.csr_array((share[row], (group, row)), shape=(G, len(share)))
         z, beyond = errors.scores[:, :k], errors.scores[:, k:]
-        rest = errors.spe + np.einsum("ij,ij->i", beyond, beyond)
+        residual = errors.spe + np.einsum("ij,ij->i", beyond, beyond)
         total = weights.sum(axis=0)
         self.weight[...] += weights.sum(axis=1)
         self.scores[...] += weights @ z
         self.products[...] += (weights @ (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)).reshape(G, k, k)
-        self.squares[...] += weights @ (rest + np.einsum("ij,ij->i", z, z))
-        self.cross_moments[...] += (total * rest) @ z**2
-        self.outside[...] += total @ rest
+        self.squares[...] += weights @ (residual + np.einsum("ij,ij->i", z, z))
+        self.cross_moments[...] += (total * residual) @ z**2
+        self.outside[...] += total @ residual
 
 
 def score_pass(model: Any, given: NewRows, k: int, seed: int) -> Pass:
@@ -169,8 +169,8 @@ class Sample:
         for i, (value, variance, together) in enumerate(relative, start=1):
             # log s = log lambda - log T; d logit(s) = d log(s) / (1 - s)
             square = variance / value**2 - 2.0 * together / (value * T) + (covariance[:, k, k] / total**2)[:, None]
-            rest = np.maximum(1.0 - value / T, EPS)
-            parameters[:, i], errors[:, i] = np.log(value / T / rest), np.sqrt(np.maximum(square, 0.0)) / rest
+            residual = np.maximum(1.0 - value / T, EPS)
+            parameters[:, i], errors[:, i] = np.log(value / T / residual), np.sqrt(np.maximum(square, 0.0)) / residual
         return Statistics(parameters, np.maximum(errors, EPS), axes)
 
     def _squares_along(self, axes: np.ndarray, mean: np.ndarray, out: np.ndarray) -> None:
@@ -209,9 +209,9 @@ class Sample:
         values, total = self.values[0], float(self.sums.squares.sum()) / self.n
         added = self.sums.cross_moments / self.n / self.n / (values - 0.5 * self._largest_outside)
         cumulative = np.cumsum(values)
-        rest = [np.maximum(1.0 - x / total, EPS) for x in (values, cumulative)]
+        residual = [np.maximum(1.0 - x / total, EPS) for x in (values, cumulative)]
         by_log = np.minimum(added / values, 0.5)
-        return np.stack([by_log, by_log / rest[0], np.minimum(np.cumsum(added) / cumulative, 0.5) / rest[1]])
+        return np.stack([by_log, by_log / residual[0], np.minimum(np.cumsum(added) / cumulative, 0.5) / residual[1]])
 
     def outside_turn(self) -> np.ndarray:
         """Bound on the expected squared sine of the angle by which sampling turns each component outwards, (k,)."""

@@ -373,8 +373,8 @@ def _of_products(products: Products, weights: np.ndarray, k: int, options: FitOp
     bounds = model.eigenvalue_bounds
     # components that were not found carry no variance but rounding; the trace says how much they may have at most
     below = products.gram.kernel.below_zero * float(weights.max())
-    rest = max(total[1] - bounds[:, 0].sum(), 0.0) + len(weights) * below
-    bounds = np.vstack([bounds, np.tile([-below, rest], (k, 1))])
+    remainder = max(total[1] - bounds[:, 0].sum(), 0.0) + len(weights) * below
+    bounds = np.vstack([bounds, np.tile([-below, remainder], (k, 1))])
     each = entry_error(products.gram)
     return _Space(
         points=np.asarray(model.score[:, : COMPONENTS_PER_GROUP * k - 1], dtype=np.float64),

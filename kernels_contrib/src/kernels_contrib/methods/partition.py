@@ -109,9 +109,9 @@ class Frame:
     within: np.ndarray
     beyond: float
 
-    def leading_sum(self, along: np.ndarray, rest: np.ndarray, mu: float) -> float:
+    def leading_sum(self, along: np.ndarray, outside: np.ndarray, mu: float) -> float:
         """S(mu) for k - 1 eigenvalues: ``along`` is U'Y, and rest'rest = Y'Y - Y'U U'Y, with Y off sqrt(w)."""
-        (q, k), direction = along.shape, np.vstack([along, rest])
+        (q, k), direction = along.shape, np.vstack([along, outside])
         matrix = -mu * direction @ direction.T
         matrix[:q, :q] += self.within
         matrix[q:, q:] += self.beyond * np.eye(k)
@@ -149,11 +149,11 @@ def _least_eps(frame: Frame, labels: np.ndarray, weights: np.ndarray, sizes: np.
     k, roots = len(sizes), np.sqrt(sizes)
     along = means(frame.U / np.sqrt(np.where(weights > 0.0, weights, 1.0))[:, None], labels, weights, k).T * roots
     values, vectors = np.linalg.eigh(np.eye(k) - np.outer(roots, roots) / sizes.sum() - along.T @ along)
-    rest = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    outside = (vectors * np.sqrt(np.maximum(values, 0.0))).T
 
     def eps(log_mu: float) -> float:
         mu = np.exp(log_mu)
-        return k - 1 - (between - frame.leading_sum(along, rest, mu)) / mu
+        return k - 1 - (between - frame.leading_sum(along, outside, mu)) / mu
 
     scale = np.log(max(float(frame.within.max()), 1e-300))
     grid = scale + np.linspace(-7.0, 7.0, 29)

@@ -28,7 +28,7 @@ from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.monomial import PolynomialMap
 from fastkpca.maps.monomial_moments import product_flops
-from fastkpca.products import near, rates
+from fastkpca.products import rates, truncated
 from fastkpca.products.exact import ExactSummation
 from fastkpca.rows.view import Rows
 
@@ -98,9 +98,9 @@ def of_features(rng: np.random.Generator) -> dict[str, float]:
 
 def of_near_values(rng: np.random.Generator) -> dict[str, float]:
     """Seconds, from matrices with many and with few values in a row."""
-    X, U = rng.random((20000, NARROW)), rng.random((20000, near.COLUMNS))
-    many, few = (near.truncated_summation(X, 1.0, reach) for reach in (0.2, 0.05))
-    making = seconds(lambda: near.truncated_summation(X, 1.0, 0.2)) / many.count
+    X, U = rng.random((20000, NARROW)), rng.random((20000, truncated.COLUMNS))
+    many, few = (truncated.truncated_summation(X, 1.0, reach) for reach in (0.2, 0.05))
+    making = seconds(lambda: truncated.truncated_summation(X, 1.0, 0.2)) / many.count
     products = [seconds(partial(A.matmat, U)) for A in (many, few)]
     value = (products[0] - products[1]) / (many.count - few.count)
     row = (products[1] - few.count * value) / len(X)

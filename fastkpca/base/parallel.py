@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import room
+from . import process_memory
 from .blas import allowed_blas_threads, blas_threads, with_all_threads, without_fork
 from .progress import Progress, reporter
 from .workers import INTERRUPT_SECONDS, Loop, checkpoint
@@ -56,7 +56,7 @@ def resolve_threads(n_threads: int | None) -> int:
         raise TypeError(f"n_threads is {n_threads!r}; give a positive whole number, or None for all processors")
     if n_threads < 1:
         raise ValueError(f"n_threads is {n_threads}; give a positive whole number, or None for all processors")
-    room.available(int(n_threads))
+    process_memory.available(int(n_threads))
     return int(n_threads)
 
 

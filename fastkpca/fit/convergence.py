@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..solve.beyond import MU_FRACTION, lanczos_steps
+from ..solve.complement import MU_FRACTION, lanczos_steps
 from ..solve.costs import MOST_COLUMNS
 from ..solve.filtered import GAP_FRACTION
 from ..solve.proofs import COLUMNS_PER_VECTOR, EXPLORING_PASSES

@@ -17,8 +17,8 @@ from ..maps.uncentred import second_moment
 from ..model.plan import Candidate, Step
 from ..products.rates import RATE
 from ..solve import sampled
-from ..solve.beyond import failure_of_attempt
 from ..solve.certificate import Bound
+from ..solve.complement import failure_of_attempt
 from ..solve.costs import BudgetExceededError, Expenses
 from ..solve.moments import kernel_trace
 from ..solve.sampled import ScaledSample

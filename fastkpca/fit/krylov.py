@@ -16,8 +16,8 @@ from ..base.rounding import EPS
 from ..model.plan import Candidate, RunSettings, Step, total_seconds
 from ..products.exact import ExactSummation, band_rows, kept_bytes
 from ..products.implicit import KernelMatrix, Products, kernel_matrix
-from ..products.near import PROBE_ROWS, free_bytes
 from ..products.rates import RATE, is_compiled, pass_seconds, takes_blas
+from ..products.truncated import PROBE_ROWS, free_bytes
 from ..products.weighted import Entries
 from ..solve.block_krylov import GUARD_COLUMNS, KrylovResult, block_krylov
 from ..solve.costs import (
@@ -31,8 +31,8 @@ from ..solve.costs import (
     step_seconds,
     usual_columns,
 )
-from ..solve.near import truncated_seconds
 from ..solve.task import SolverBudget, SolverTarget
+from ..solve.truncated import truncated_seconds
 from . import footprint
 from .convergence import LAST, Expected, expected_runs
 from .probe import SpectrumProbe, components_expected

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..base import parallel
 from ..base.checks import check_c, check_failure_probability, check_tol
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.protocol import Moments
-from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import EPS, rounding_factor
 from ..kernels import guarded
 from ..maps.draws import Reservoir

@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..base import room
+from ..base import process_memory
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..model.plan import Candidate, Plan, readable_seconds, readable_size
-from ..solve.beyond import failure_of_attempt
+from ..solve.complement import failure_of_attempt
 from ..solve.sampled import draws_worth, upper_share
 from . import dense, feature_estimate, footprint, krylov
 from .probe import COST_FACTOR, FIRST_WITH_PIVOTS, NO_PROBE, SpectrumProbe, probe_cost, probed
@@ -57,7 +57,7 @@ def make_plan(problem: Problem) -> Plan:
     except NoRouteError as error:
         if not problem.budget.capped:
             raise
-        raise MemoryError(f"{error}; {room.describe_limit()}") from None
+        raise MemoryError(f"{error}; {process_memory.describe_limit()}") from None
 
 
 def _candidates(problem: Problem) -> list[Candidate]:

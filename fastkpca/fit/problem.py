@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import parallel, room
+from ..base import parallel, process_memory
 from ..base.caching import cached_property
 from ..base.checks import (
     Randomness,
@@ -215,14 +215,14 @@ def prepare(X: Any, ask: Options, report: parallel.Progress | None = None, *, wr
     randomness = Randomness(ask.rng)
     kernel, X = bind_rows(_kernel(ask), X)
     threads = parallel.threads_for(kernel, ask.n_threads)
-    memory, capped = room.memory_within(check_memory_limit(ask.memory_limit), threads)
+    memory, capped = process_memory.memory_within(check_memory_limit(ask.memory_limit), threads)
     try:
         rows = _rows(X, ask, memory)
         _check_look(rows, memory)
     except NoRouteError as error:
         if not capped:
             raise
-        raise MemoryError(f"{error}; {room.describe_limit()}") from None
+        raise MemoryError(f"{error}; {process_memory.describe_limit()}") from None
     like = ask.like
     c = like.n_components if like is not None and ask.c is None else ask.c
     memory -= rows.copied

@@ -17,7 +17,7 @@ import numpy as np
 from ..base import parallel
 from ..base.checks import Randomness, check_choice, check_count, check_flag, check_rng
 from ..base.lapack import largest_eigenpairs
-from ..base.room import DEFAULT_MEMORY
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.rounding import EPS
 from ..errors import ComponentsWarning, PreimageWarning, silenced
 from ..kernels import Kernel, given_kernel

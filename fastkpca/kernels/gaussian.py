@@ -20,7 +20,7 @@ from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation, joint_box
 from ..products.grid import grid_offer
-from ..products.near import truncated_offer
+from ..products.truncated import truncated_offer
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from .kernel import CompiledKernel, Kernel

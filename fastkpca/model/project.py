@@ -8,8 +8,8 @@ from typing import Any, overload
 import numpy as np
 
 from ..base import parallel
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.protocol import Kernel
-from ..base.room import DEFAULT_MEMORY
 from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..base.checks import check_count, check_flag, check_list, check_numbers
-from ..base.room import DEFAULT_MEMORY
+from ..base.process_memory import DEFAULT_MEMORY
 from ..model.project import kpca_project
 from ..model.result import check_model
 from ..model.rows import new_rows

@@ -20,8 +20,8 @@ from ..base.rounding import UNIT
 from ..rows.summary import spread_rows
 from ..rows.view import Rows
 from .exact import MAX_TASK_FLOPS
-from .near import PROBE_ROWS
 from .rates import RATE, entry_rate
+from .truncated import PROBE_ROWS
 from .vectors import columns_of
 
 LEAF_ROWS, MAX_LEAVES = 128, 4096

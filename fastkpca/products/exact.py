@@ -31,7 +31,7 @@ from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE_ROWS, all_tiles, checked_block, squares_about_means, upper_tiles
-from .near import PROBE_ROWS
+from .truncated import PROBE_ROWS
 from .vectors import columns_of, with_ones
 
 MAX_TASK_FLOPS = 1 << 32

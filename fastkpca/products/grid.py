@@ -14,8 +14,8 @@ import numpy as np
 
 from .._core.boxes import MOST_AXES, Grid, Points
 from ..base import parallel
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.protocol import Cost, Offer, Summary, Summation
-from ..base.room import DEFAULT_MEMORY
 from ..rows.view import Rows
 from .expansion import TwoSidedSummation, joint_box
 from .grid_plan import GridPlan, boxes_together, plan_grid

@@ -11,8 +11,8 @@ import numpy as np
 from ..base.protocol import Kernel, Offer, Summation
 from ..rows.view import Rows
 from .exact import ExactSummation, KeptSums
-from .near import TruncatedSummation, WithSums, distance_bound, norm_bound
 from .operators import GramOperator
+from .truncated import TruncatedSummation, WithSums, distance_bound, norm_bound
 from .weighted import Coordinates, Entries, coordinates_for
 
 

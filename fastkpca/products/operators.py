@@ -15,9 +15,9 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from .._core.arrays import contiguous
 from ..base import parallel
 from ..base.checks import as_float
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.progress import check_progress
 from ..base.protocol import FeatureMap, Kernel, Moments, Summation
-from ..base.room import DEFAULT_MEMORY
 from ..maps.passes import accumulate, apply, feature_moments, map_tile_rows
 from ..rows.values import check_weights
 from ..rows.view import Rows

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.protocol import Kernel
-from ..base.room import DEFAULT_MEMORY
 from ..errors import NoRouteError
 from .columns import check_columns_of, listed
 from .dask import dask_source

@@ -25,8 +25,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from ..base.checks import check_memory_limit
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.protocol import Kernel
-from ..base.room import DEFAULT_MEMORY
 from ..errors import (
     CertificateWarning,
     ComponentsWarning,

@@ -30,10 +30,10 @@ from .certificate import Eigenpairs, RitzBlock
 from .certifier import Certifier, Proof, Proofs, relative_width
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .eigen import ConvergenceMonitor, Search, grow
-from .near import truncated_start
 from .operators import CentredProducts, InFloat32
 from .proofs import EXPLORING_PASSES, Exploration, Factorisation, RandomStart, Searched, Sums
 from .task import SolverBudget, SolverTarget
+from .truncated import truncated_start
 
 DEFAULT_BUDGET = SolverBudget()
 GUARD_COLUMNS = 25

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..base.rounding import UNIT
 from .basis import Space
-from .beyond import MU_FRACTION
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
+from .complement import MU_FRACTION
 from .costs import Expenses, certificate_seconds
 from .eigen import ConvergenceMonitor
 from .operators import Operator

@@ -6,7 +6,7 @@ feature maps. It multiplies a block, appends it to the basis, and stops when a c
 - `Search`, for products in float32: one pass in float64 on some of the Ritz vectors is expected to finish.
 - `certifier.Certifier`, for products whose error is known: the intervals (``certificate``) meet tol. Once the vectors
   have converged, and only a bound on the complement is missing, it selects the cheapest of the proofs in ``proofs``.
-- `near.BehindGap`, for products with a truncated matrix: the spectrum has a gap, after which a filter is cheap.
+- `truncated.BehindGap`, for products with a truncated matrix: the spectrum has a gap, after which a filter is cheap.
 
 The caller gives the matrix (``operators``), the first block, and the budget.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from ..base.rounding import UNIT
 from ..products.rates import RATE
 from .basis import RitzPairs, Space
-from .beyond import GAP_FRACTION, MU_FRACTION, deterministic_bound, gap_behind
 from .certificate import ritz_certificate
+from .complement import GAP_FRACTION, MU_FRACTION, deterministic_bound, gap_behind
 from .costs import Expenses, check_seconds, step_seconds
 from .operators import Operator
 from .task import SolverTarget

@@ -33,10 +33,10 @@ import scipy.special
 from ..base.rounding import UNIT, rounding_factor
 from ..base.tall import inner, without_means, without_span
 from ..products.implicit import TruncatedMatrix
-from ..products.near import COLUMNS
+from ..products.truncated import COLUMNS
 from .basis import Basis, RitzPairs
-from .beyond import GAP_FRACTION
 from .certificate import SAYS_NOTHING
+from .complement import GAP_FRACTION
 
 __all__ = [
     "COLUMNS",

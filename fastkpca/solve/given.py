@@ -41,8 +41,8 @@ from ..base import tall
 from ..base.rounding import UNIT, rounding_factor
 from ..products.implicit import KernelMatrix
 from .basis import Basis
-from .beyond import MU_FRACTION, deterministic_bound, frobenius_bound, trace_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, cluster_labels, ritz_certificate
+from .complement import MU_FRACTION, deterministic_bound, frobenius_bound, trace_bound
 from .operators import CentredProducts
 from .random_start import separated
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..base.lapack import largest_eigenpairs
+from ..base.process_memory import DEFAULT_MEMORY
 from ..base.protocol import Moments, OperatorMoments
-from ..base.room import DEFAULT_MEMORY
 from ..maps.toeplitz import MAX_DENSE_MODES, Compressed
 from .basis import Basis, Space
 from .certificate import Eigenpairs, cluster_labels, dense_certificate

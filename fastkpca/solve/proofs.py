@@ -29,7 +29,9 @@ from ..base.rounding import UNIT, rounding_factor
 from ..base.tall import without_span
 from ..products.implicit import TruncatedMatrix
 from .basis import Space
-from .beyond import (
+from .certificate import NO_BOUND, Bound, Certificate
+from .certifier import Certifier, Proof
+from .complement import (
     GAP_FRACTION,
     MU_FRACTION,
     deterministic_bound,
@@ -38,13 +40,11 @@ from .beyond import (
     gap_behind,
     lanczos_steps,
 )
-from .certificate import NO_BOUND, Bound, Certificate
-from .certifier import Certifier, Proof
 from .costs import basis_bytes, check_seconds, factorising_seconds, rest_bytes, step_seconds
+from .deflated import DeflatedMatrix
 from .filtered import COLUMNS, MAX_STEPS, STEPS_FACTOR, Aim, cheapest_aim, filter_steps, filtered_beyond
 from .operators import CentredProducts
 from .random_start import GaussianStart, separated
-from .rest import DeflatedMatrix
 from .task import SolverBudget
 
 COLUMNS_PER_VECTOR = 2.0

@@ -32,8 +32,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.rounding import UNIT
-from .beyond import gap_bound
 from .certificate import NO_BOUND, Bound, RitzBlock
+from .complement import gap_bound
 
 
 class GaussianStart:

@@ -39,8 +39,8 @@ from ..base.rounding import UNIT, rounding_factor
 from ..maps.draws import DRAWS_PER_PASS, Draws, scaled_residuals
 from ..products.rates import RATE
 from ..rows.view import Rows
-from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
+from .complement import largest_eigenvalue_bound
 
 MIN_DRAWS = DRAWS_PER_PASS // 8
 """Rows drawn at least; more are multiples of it."""

@@ -17,8 +17,8 @@ from scipy.linalg import blas, lapack
 
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.rates import RATE
-from .beyond import frobenius_bound, is_below
 from .certificate import NO_BOUND, Bound, Eigenpairs, MatrixInfo, RitzBlock, product_error, ritz_certificate
+from .complement import frobenius_bound, is_below
 
 _logger = logging.getLogger("fastkpca")
 

@@ -10,7 +10,7 @@ import pytest
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.products.near import truncation_radius
+from fastkpca.products.truncated import truncation_radius
 from fastkpca.solve.costs import BudgetExceededError, Expenses
 from fastkpca.solve.moments import leading_pairs
 from fastkpca.solve.operators import MomentOperator

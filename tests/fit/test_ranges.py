@@ -7,7 +7,7 @@ from quiet import silent
 
 import fastkpca as fk
 from fastkpca.errors import KernelParameterError, rounded_up
-from fastkpca.solve import beyond, certificate
+from fastkpca.solve import certificate, complement
 
 
 @pytest.mark.parametrize("size", [1e-158, 1e-300, 1e150, 1e300])
@@ -48,14 +48,14 @@ def test_certificates_of_huge_numbers_say_that_nothing_is_known(size):
     assert not np.isfinite(found.eigenvalue_bounds).any() and (found.angle_bounds == np.pi / 2).all()
     found = certificate.feature_certificate(values, 2, certificate.FeatureSums(10, 6.5, size, 10.0))
     assert (found.angle_bounds == np.pi / 2).all() and (found.eigenvalue_bounds[:, 1] >= size).all()
-    assert beyond.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
+    assert complement.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
     matrix = certificate.MatrixInfo((7.0, 1e-15), size)
     known = certificate.RitzBlock(np.diag(values), np.eye(4), np.eye(4), 10, 1e-15)
-    assert beyond.frobenius_bound(known, matrix).mu == np.inf
+    assert complement.frobenius_bound(known, matrix).mu == np.inf
 
     def certified(residual_gram):
         ritz = certificate.RitzBlock(np.diag(values), np.eye(4), residual_gram, 10, 1e-15)
-        return certificate.ritz_certificate(ritz, 2, matrix, beyond.deterministic_bound(ritz, matrix))
+        return certificate.ritz_certificate(ritz, 2, matrix, complement.deterministic_bound(ritz, matrix))
 
     found = certified(1e-30 * np.eye(4))
     assert (found.eigenvalue_bounds[:, 1] >= values[:2]).all() and np.isfinite(found.eigenvalue_bounds).all()

@@ -7,8 +7,8 @@ import pytest
 from dense_products import centered
 from reference import with_eigenvalues
 
-from fastkpca.solve import beyond
 from fastkpca.solve import certificate as cert
+from fastkpca.solve import complement
 from fastkpca.solve.basis import Basis
 
 UNIT = np.finfo(np.float64).eps / 2
@@ -27,7 +27,7 @@ def ritz(A, V):
 def certified(compression, gram, residual_gram, c, *, n, product_error, trace=None, other=cert.NO_BOUND):
     ritz = cert.RitzBlock(compression, gram, residual_gram, n, product_error)
     matrix = cert.MatrixInfo(trace)
-    outside = min(other, beyond.deterministic_bound(ritz, matrix), key=lambda bound: bound.mu)
+    outside = min(other, complement.deterministic_bound(ritz, matrix), key=lambda bound: bound.mu)
     return cert.ritz_certificate(ritz, c, matrix, outside)
 
 
@@ -68,7 +68,7 @@ def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
         V, *products = ritz(A, V)
         block, size = cert.RitzBlock(*products, n, 1e-15 * np.linalg.norm(A)), float(np.linalg.norm(A))
         whole = cert.MatrixInfo((float(np.trace(A)), 1e-14 * size), size)
-        for bound in (beyond.trace_bound(block, whole), beyond.frobenius_bound(block, whole)):
+        for bound in (complement.trace_bound(block, whole), complement.frobenius_bound(block, whole)):
             assert true_mu(A, V) - 1e-13 * size <= bound.mu < np.inf
 
 
@@ -91,7 +91,7 @@ def test_the_frobenius_bound_takes_residuals_from_below():
             rounding = (1e-14 * size) ** 2
             assert block.least_squares.sum() <= squares.sum() * (1 + 1e-8) + len(squares) * rounding
             assert np.all(squares <= block.residual_gram.diagonal() * (1 + 1e-8) + rounding)
-            bound = beyond.frobenius_bound(block, cert.MatrixInfo((float(np.trace(A)), 1e-14 * size), size))
+            bound = complement.frobenius_bound(block, cert.MatrixInfo((float(np.trace(A)), 1e-14 * size), size))
             assert bound.mu >= true_mu(A, V) - 1e-15 * size
             lost += basis.lost > 0.0
             if basis.free_columns < b:
@@ -108,12 +108,12 @@ def test_largest_eigenvalue_bound_is_proved_and_close(n, dtype):
     for seed, values in enumerate((decay, np.random.default_rng(n).standard_normal(n), 0.9 * (np.arange(n) < 20))):
         rng = np.random.default_rng([n, seed])
         S = with_eigenvalues(rng, values).astype(dtype)
-        bound = beyond.largest_eigenvalue_bound(S)
+        bound = complement.largest_eigenvalue_bound(S)
         exact = np.linalg.eigvalsh(S.astype(np.float64))[-1]  # of float32 it errs by more
         assert exact * (1.0 - n * np.finfo(np.float64).eps) <= bound <= 1.25 * np.max(values)
-    assert beyond.largest_eigenvalue_bound(-np.eye(n, dtype=dtype)) >= 0
-    assert beyond.largest_eigenvalue_bound(np.zeros((0, 0))) == 0
-    assert beyond.is_below(-np.eye(n), 1.05) and not beyond.is_below(-np.eye(n), 1.05, error=0.1)
+    assert complement.largest_eigenvalue_bound(-np.eye(n, dtype=dtype)) >= 0
+    assert complement.largest_eigenvalue_bound(np.zeros((0, 0))) == 0
+    assert complement.is_below(-np.eye(n), 1.05) and not complement.is_below(-np.eye(n), 1.05, error=0.1)
 
 
 @pytest.mark.parametrize("spread", [1e-12, 1e-6, 1e-3, 0.05])

@@ -9,7 +9,7 @@ from reference import center, with_eigenvalues
 
 from fastkpca.products.implicit import KernelMatrix
 from fastkpca.solve import given
-from fastkpca.solve.beyond import deterministic_bound
+from fastkpca.solve.complement import deterministic_bound
 
 
 def problem(rng):

@@ -9,8 +9,8 @@ from dense_products import DenseProduct
 from reference import with_eigenvalues
 
 from fastkpca.products.implicit import KernelMatrix
-from fastkpca.solve.beyond import exploration_bound, lanczos_failure_epsilon
 from fastkpca.solve.block_krylov import block_krylov
+from fastkpca.solve.complement import exploration_bound, lanczos_failure_epsilon
 from fastkpca.solve.random_start import GaussianStart
 from fastkpca.solve.task import SolverBudget, SolverTarget
 

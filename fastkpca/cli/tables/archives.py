@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...base.room import DEFAULT_MEMORY
+from ...base.process_memory import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.foreign import file_source
 from ...rows.sources import PAGE_CACHE_BYTES

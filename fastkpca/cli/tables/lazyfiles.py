@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.room import DEFAULT_MEMORY
+from ...base.process_memory import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.foreign import arrow_batches, arrow_types, from_arrow
 from ...rows.sources import ChunkedSource, Source

@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from ...base.room import DEFAULT_MEMORY
+from ...base.process_memory import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.columns import listed
 from .archives import data_file_errors

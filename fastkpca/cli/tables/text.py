@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...base import parallel
-from ...base.room import DEFAULT_MEMORY
+from ...base.process_memory import DEFAULT_MEMORY
 from ...errors import DataFileError
 from ...rows.columns import listed
 from ...rows.times import as_times

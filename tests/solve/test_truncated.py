@@ -13,7 +13,7 @@ from reference import dense_top, long_gaussian, with_eigenvalues
 import fastkpca as fk
 from fastkpca.base.rounding import UNIT32
 from fastkpca.fit import krylov
-from fastkpca.products.near import distance_bound, norm_bound, truncated_summation, truncation_radius
+from fastkpca.products.truncated import distance_bound, norm_bound, truncated_summation, truncation_radius
 from fastkpca.solve.filtered import COLUMNS, filter_steps, filtered
 from fastkpca.solve.proofs import FilteredSearch
 

@@ -11,7 +11,7 @@ import fastkpca as fk
 from fastkpca.kernels import get_kernel
 from fastkpca.solve.certifier import Proof, Proofs
 from fastkpca.solve.costs import Expenses
-from fastkpca.solve.rest import DeflatedMatrix
+from fastkpca.solve.deflated import DeflatedMatrix
 from fastkpca.solve.task import SolverBudget
 
 

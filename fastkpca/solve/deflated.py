@@ -20,8 +20,8 @@ from ..base import parallel
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.weighted import Entries
 from .basis import symmetric
-from .beyond import is_below
 from .certificate import NO_BOUND, Bound
+from .complement import is_below
 
 
 class DeflatedMatrix:

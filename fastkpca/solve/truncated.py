@@ -17,8 +17,8 @@ from ..base.tall import without_means
 from ..products.implicit import KernelMatrix, TruncatedMatrix
 from ..products.rates import RATE
 from .basis import Basis, Space
-from .beyond import failure_of_attempt
 from .certifier import Proof
+from .complement import failure_of_attempt
 from .costs import NARROW_COLUMNS, BudgetExceededError, Expenses, check_seconds, step_seconds
 from .eigen import WIDTH_GOAL, ConvergenceMonitor, grow
 from .filtered import STEPS_FACTOR, Aim, cheapest_aim, filtered_beyond
